@@ -84,30 +84,21 @@ func (h Handler[In, Out]) CallAsync(ctx Context, name string, in In, opts ...Ste
 // At most slots of each handler run at once. Calls that no process serves wait; [QueueTimeout] bounds that. Tasks that
 // name no queue are in the queue "". A handler can be served once for each queue.
 func (e *Engine) Serve(queue string, slots int, handlers ...AnyHandler) error {
-	if slots <= 0 {
-		return invalid(errors.New("give at least 1 slot"), "serve %q: %d slots", queue, slots)
+	executors, err := e.host.served(queue, slots, handlers)
+	if err != nil {
+		return err
 	}
-	executors, limits := map[string]worker.Executor{}, map[string]int{}
+	limits := map[string]int{}
+	for name := range executors {
+		limits[name] = slots
+	}
 	for _, one := range handlers {
-		h := one.handler()
-		name := body.HandlerType(h.name)
-		if err := checkName(h.name); err != nil {
-			return invalid(err, "serve %q", queue)
-		}
-		if h.run == nil {
-			return invalid(errNoFunction, "serve %q: handler %q", queue, h.name)
-		}
-		if executors[name] != nil {
-			return invalid(errors.New("it is given twice"), "serve %q: handler %q", queue, h.name)
-		}
-		if e.node.Executes("", h.name) && !e.node.Executes("", name) {
+		if h := one.handler(); e.node.Executes("", h.name) && !e.node.Executes("", body.HandlerType(h.name)) {
 			return invalid(errors.New("it is called like what the engine does itself: give it another name"),
 				"serve %q: handler %q", queue, h.name)
 		}
-		executors[name], limits[name] = &remote{e.host, h, e.host.codec}, slots
-		executors[h.name], limits[h.name] = &remote{e.host, h, JSON{}}, slots
 	}
-	err := e.node.Serve(worker.PoolConfig{
+	err = e.node.Serve(worker.PoolConfig{
 		Executors: executors, Slots: limits, Queues: []string{queue}, Reporter: e.host.bodies,
 	})
 	var taken *node.TakenError
@@ -120,6 +111,29 @@ func (e *Engine) Serve(queue string, slots int, handlers ...AnyHandler) error {
 		return fmt.Errorf("pawl: serve %q: %w", queue, err)
 	}
 	return nil
+}
+
+// served makes what executes handlers, by task type: bodies call them by a type of their own, flows by their names.
+func (h *host) served(queue string, slots int, handlers []AnyHandler) (map[string]worker.Executor, error) {
+	if slots <= 0 {
+		return nil, invalid(errors.New("give at least 1 slot"), "serve %q: %d slots", queue, slots)
+	}
+	executors := map[string]worker.Executor{}
+	for _, one := range handlers {
+		own := one.handler()
+		name := body.HandlerType(own.name)
+		if err := checkName(own.name); err != nil {
+			return nil, invalid(err, "serve %q", queue)
+		}
+		if own.run == nil {
+			return nil, invalid(errNoFunction, "serve %q: handler %q", queue, own.name)
+		}
+		if executors[name] != nil {
+			return nil, invalid(errors.New("it is given twice"), "serve %q: handler %q", queue, own.name)
+		}
+		executors[name], executors[own.name] = &remote{h, own, h.codec}, &remote{h, own, JSON{}}
+	}
+	return executors, nil
 }
 
 // remote executes a handler.

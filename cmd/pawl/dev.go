@@ -105,6 +105,7 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 	}
 	a.say("serving %s (documents: %s/docs)", address, address)
 	a.say("database %s", m.place.name())
+	a.say("up to %d processes of steps run at once (--processes)", a.processes())
 	if a.folder.path != "" {
 		var names []string
 		for _, f := range a.folder.read(ctx) {
@@ -136,6 +137,7 @@ func (a *app) untilStopped(m *machine) error {
 	signal.Stop(m.signals) // a second signal ends the process at once
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
+	m.queues.Drain(ctx) // workers that wait for tasks are answered, so that their requests do not hold up the end
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)
 	}

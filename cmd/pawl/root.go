@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/bench"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 // streams are the command's input and outputs; tests give their own.
@@ -31,6 +32,7 @@ type app struct {
 	database string
 	server   string   // whose address --server gives; empty: a database is opened
 	secrets  []string // where secrets come from: NAME=env:VARIABLE
+	slots    int      // how many processes of steps run at once; 0: worker.DefaultProcesses
 	output   string
 	noColor  bool
 	actor    string
@@ -108,6 +110,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
 	flags.StringArrayVar(&a.secrets, "secret", nil,
 		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
+	flags.IntVar(&a.slots, "processes", 0,
+		fmt.Sprintf("processes of steps that run at once, others wait (default %d)", worker.DefaultProcesses()))
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
 		"failed or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
@@ -116,7 +120,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(),
 		a.webhookCommand(), a.flowCommand(),
-		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.devCommand(),
+		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.devCommand(), a.workerCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

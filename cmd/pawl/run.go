@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
@@ -140,6 +141,12 @@ func (a *app) warnOf(c *compiled) {
 	for _, w := range lint(c.doc) {
 		if w.isWarning() {
 			fmt.Fprintf(a.Err, "pawl: %s\n", screen.Clean(w.String()))
+		}
+	}
+	for _, s := range c.doc.Steps {
+		if _, exec := s.Action.(*flow.Exec); exec && s.Concurrency > a.processes() && a.server == "" {
+			fmt.Fprintf(a.Err, "pawl: step %q: %d of its items run at once here, not %d; see --processes\n", s.Name,
+				a.processes(), s.Concurrency)
 		}
 	}
 	here := flowkind.Executors(worker.ExecConfig{})

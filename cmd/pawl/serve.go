@@ -24,8 +24,8 @@ type serving struct {
 // keeps nobody from working: others are told who holds the database.
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
-		Service: m.svc, Carry: m.carryFamily, Logs: logFolder{m.place.logDir(), m.svc}, Version: buildVersion(),
-		Webhooks: m.webhooks,
+		Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Logs: logFolder{m.place.logDir(), m.svc},
+		Webhooks: m.webhooks, Version: buildVersion(),
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder

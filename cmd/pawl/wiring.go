@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/node"
+	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -36,9 +37,13 @@ type machine struct {
 	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
 	signals        chan os.Signal  // from when on attempts are executed; nil: none are
+	queues         *remote.Queues  // whose tasks other processes execute; nil: no attempts are executed
 	serving        *serving        // for other commands; nil: this one executes nothing
 	remote         *httpapi.Client // of the process that has the engine; nil: this one has it
 }
+
+// drainWithin is how long tasks may take to reach the workers that have asked for them, when the engine closes.
+const drainWithin = time.Second
 
 // closeWithin is how long attempts that are left behind may take to stop.
 const closeWithin = 30 * time.Second
@@ -68,6 +73,9 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
 	secrets, err := a.secretStore()
+	if err == nil && a.slots < 0 {
+		err = usage("--processes is at least 1, not %d", a.slots)
+	}
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -97,7 +105,9 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	}
 	m.svc = m.embedded
 	if work {
-		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
+		err = n.Serve(worker.PoolConfig{Executors: n.Executors(), Slots: map[string]int{"exec": a.processes()}})
+		m.queues = remote.New(remote.Config{Engine: n.Engine, Run: m.svc.Run, Now: now})
+		n.Engine.Serve("", m.queues)
 		m.signals = listen()
 	}
 	if err == nil {
@@ -115,6 +125,14 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	return m, nil
 }
 
+// processes is how many processes of steps this command runs at once.
+func (a *app) processes() int {
+	if a.slots == 0 {
+		return worker.DefaultProcesses()
+	}
+	return a.slots
+}
+
 // close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the
 // runs are carried on. The socket goes first: a command that finds it gone, and the database held, waits a little.
 func (m *machine) close() error {
@@ -126,13 +144,22 @@ func (m *machine) close() error {
 		signal.Stop(m.signals)
 	}
 	var err error
+	if m.queues != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+		m.queues.Drain(ctx)
+		cancel()
+	}
 	if m.serving != nil {
 		err = m.serving.stop()
 	}
 	if m.webhooks != nil {
 		m.webhooks.Close()
 	}
-	return errors.Join(err, m.node.Close())
+	err = errors.Join(err, m.node.Close())
+	if m.queues != nil {
+		m.queues.Close()
+	}
+	return err
 }
 
 // stalled returns why no work is taken at present; "" while work is taken.

@@ -68,33 +68,47 @@ func (m *machine) taskStarted(in TaskStarted) error {
 		m.tick()
 		return nil
 	}
-	m.emit(AttemptStarted{Step: s.ID, Worker: in.Worker, Deadline: m.firstDeadline(s)})
+	m.emit(AttemptStarted{
+		Step: s.ID, Worker: in.Worker, Deadline: m.firstDeadline(s), Secret: in.Secret,
+	})
 	payload, failure := m.r.decide().Task(m.r, s, m.now)
 	if failure != nil {
 		m.attemptEnded(s, failure, nil, false)
 		return nil
 	}
-	m.effect(Dispatch{Task: m.task(s, payload)})
+	m.effect(Dispatch{Task: m.r.task(s, payload)})
 	return nil
 }
 
 // task is the attempt as a worker gets it.
-func (m *machine) task(s *Step, payload []byte) Task {
+func (r *Run) task(s *Step, payload []byte) Task {
 	p := s.Effective()
 	t := Task{
-		Token: Token{m.r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: m.r.Workflow,
+		Token: Token{r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: r.Workflow,
 		Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
-		Headers: m.r.Headers,
+		Headers: r.Headers, Secret: s.Secret,
 	}
-	d := m.r.binding(s)
+	d := r.binding(s)
 	// What bounds the attempt as a whole; silence limits are measured on their own.
 	if d.limit == policy.LimitHeartbeat || d.limit == policy.LimitInactivity {
-		d = m.r.spanning(s).withLimit(policy.LimitStartToClose, p.StartToClose, s.Started)
+		d = r.spanning(s).withLimit(policy.LimitStartToClose, p.StartToClose, s.Started)
 	}
 	t.Deadline, t.Bound = d.at, d.limit
 	t.Heartbeat, t.Inactivity = reportEvery(p.Heartbeat), reportEvery(p.Inactivity)
 	return t
+}
+
+// RemoteTasks returns the attempts that workers in other processes execute, or still stop, as these workers know them,
+// but without the payload.
+func (r *Run) RemoteTasks() []Task {
+	var out []Task
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.Secret != 0 && (s.Phase == StepRunning || s.Stopping) {
+			out = append(out, r.task(s, nil))
+		}
+	}
+	return out
 }
 
 // reportEvery is how long work may give no sign before it has to be known, in microseconds: the limit, or its

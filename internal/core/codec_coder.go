@@ -245,6 +245,20 @@ func (c *coder) id(p *[16]byte) {
 	}
 }
 
+// secret is a random number; zero is none.
+func (c *coder) secret(p *uint64) {
+	if !c.has(*p != 0) {
+		return
+	}
+	if c.reading {
+		if b := c.take(8); len(b) == 8 {
+			*p = binary.LittleEndian.Uint64(b)
+		}
+	} else {
+		c.buf = binary.LittleEndian.AppendUint64(c.buf, *p)
+	}
+}
+
 func (c *coder) text(p *string) {
 	if !c.has(*p != "") {
 		return

@@ -439,6 +439,7 @@ func (r *AttemptStarted) fields(c *coder) {
 	c.text(&r.Worker)
 	c.time(&r.Deadline)
 	c.id((*[16]byte)(&r.Child))
+	c.secret(&r.Secret)
 }
 
 func (r *AttemptBeat) fields(c *coder) {

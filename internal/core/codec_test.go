@@ -122,6 +122,8 @@ func (f filler) fill(v reflect.Value, depth int) {
 		v.SetFloat([]float64{1, 2, 0.25, 1.1, 1e300}[f.draws(5)])
 	case reflect.Uint8:
 		v.SetUint(uint64(1 + f.draws(7)))
+	case reflect.Uint64:
+		v.SetUint(1 + uint64(f.draws(1<<30)))
 	case reflect.Uint32:
 		v.SetUint([]uint64{1, 5, 1 << 20, 1<<32 - 1}[f.draws(4)])
 	case reflect.Int32:

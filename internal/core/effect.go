@@ -93,4 +93,5 @@ type Task struct {
 	// Announce: the attempt before was lost. A worker reports a Beat and begins when that is durable, so that an
 	// attempt which never began does not count among the lost ones that stop a step.
 	Announce bool
+	Secret   uint64 // see TaskStarted
 }

@@ -58,6 +58,7 @@ type (
 		Step    StepID
 		Attempt int
 		Worker  string
+		Secret  uint64 // what a worker in another process shows with its reports; 0: the worker is in this process
 	}
 
 	// TaskHeld says why an attempt that waits is not taken, though a worker could take it.
@@ -132,6 +133,8 @@ type (
 	// Recovered: the engine that ran the run's attempts is gone; attempts without a surviving worker are lost.
 	Recovered struct {
 		Alive map[Token]bool // attempts that a surviving worker still heartbeats
+		// Reachable: workers in other processes can report to this engine, so their attempts go on.
+		Reachable bool
 	}
 )
 

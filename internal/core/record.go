@@ -159,6 +159,9 @@ type (
 		Worker   string
 		Deadline Time  // the step's deadline, set by its first attempt; zero: unchanged
 		Child    RunID // KindChild: the run it starts
+		// Secret is what a worker in another process shows with its reports; 0: the worker is in the engine's process.
+		// It is recorded so that the worker can still report after the engine was started again.
+		Secret uint64
 	}
 
 	// AttemptBeat is a sign of life.

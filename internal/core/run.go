@@ -175,24 +175,25 @@ type Step struct {
 	Deadline        Time
 	Warned          Time // the warnings due up to here were given
 
-	Attempt  int   // number of the last attempt, 0 before the first
-	Counted  int   // attempts that use up the budget
-	Lost     int   // lost attempts in a row
-	Apart    int   // those of them that count: it was the only suspect that ran, and has made no progress since
-	Began    Time  // the first attempt's start; zero: not started
-	ReadyAt  Time  // the attempt became ready for a worker
-	Started  Time  // the attempt's start; zero: not started
-	BeatAt   Time  // the attempt's last heartbeat
-	ByteAt   Time  // the attempt's last output
-	NextAt   Time  // backing off: the next attempt; sleeping: its end; waiting: the wait's deadline
-	Delay    int64 // the last backoff, milliseconds
-	Until    bool  // of a sleep: NextAt is the instant it was to end at, not a length from its scheduling
-	Stopping bool  // the work of an ended attempt has not stopped yet
-	Child    RunID // of a child step: the run its attempt started
-	Upstream bool  // skipped because what it needs did not succeed
-	Kept     bool  // its result was taken over from an earlier run
-	items    int32 // of a group: its items that are open
-	Dropped  bool  // forgotten by a retry of the run: another step took its place
+	Attempt  int    // number of the last attempt, 0 before the first
+	Counted  int    // attempts that use up the budget
+	Lost     int    // lost attempts in a row
+	Apart    int    // those of them that count: it was the only suspect that ran, and has made no progress since
+	Began    Time   // the first attempt's start; zero: not started
+	ReadyAt  Time   // the attempt became ready for a worker
+	Started  Time   // the attempt's start; zero: not started
+	BeatAt   Time   // the attempt's last heartbeat
+	ByteAt   Time   // the attempt's last output
+	NextAt   Time   // backing off: the next attempt; sleeping: its end; waiting: the wait's deadline
+	Delay    int64  // the last backoff, milliseconds
+	Until    bool   // of a sleep: NextAt is the instant it was to end at, not a length from its scheduling
+	Stopping bool   // the work of an ended attempt has not stopped yet
+	Child    RunID  // of a child step: the run its attempt started
+	Secret   uint64 // of the last attempt: see TaskStarted
+	Upstream bool   // skipped because what it needs did not succeed
+	Kept     bool   // its result was taken over from an earlier run
+	items    int32  // of a group: its items that are open
+	Dropped  bool   // forgotten by a retry of the run: another step took its place
 	// Restarted: an operator has put it back to work after it had closed. What was decided on its end may stand.
 	Restarted bool
 

@@ -27,6 +27,7 @@ const (
 	CallUnfeed                  // Name: the consumer stops reading
 	CallDropFeed                // Name: forgets the feed
 	CallLive                    // → Live
+	CallAttempt                 // Run, Step, Attempt → State
 )
 
 // Call is one request to a partition, and its answer. The answer comes through Done when everything that it may be
@@ -35,6 +36,7 @@ type Call struct {
 	Op      CallOp
 	Run     core.RunID
 	Step    core.StepID
+	Attempt int
 	Input   core.Input
 	Inputs  []core.Input
 	Body    *Body // the body that made the decisions among Inputs; nil: there are none
@@ -54,6 +56,7 @@ type Call struct {
 	Folded  int  // how many entries the run in memory has; 0: the run is not in memory
 	Closed  bool // the run in memory has ended
 	Live    int  // attempts that have a slot of a worker
+	State   AttemptState
 	Rows    []journal.RunRow
 	Masked  map[core.RunID]bool   // runs whose row in the view is out of date; Rows has the current one
 	Aside   map[core.RunID]string // why a run is set aside, if its row in the view does not say it
@@ -81,7 +84,12 @@ func (c *Call) op() string {
 		return "list"
 	case CallFind:
 		return "find"
-	case CallBody, CallConsult, CallBegin:
+	case CallBody:
+		if c.Body == nil {
+			return "report"
+		}
+		return "body"
+	case CallConsult, CallBegin:
 		return "body"
 	case CallFeed, CallBeginFeed, CallSeen, CallUnfeed, CallDropFeed:
 		return "feed"
@@ -95,7 +103,7 @@ func (c *Call) op() string {
 func (c *Call) canRepeat() bool {
 	switch c.Op {
 	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallBeginFeed, CallDropFeed,
-		CallLive:
+		CallLive, CallAttempt:
 		return c.batchFailed
 	default:
 		return false
@@ -106,6 +114,7 @@ func (c *Call) canRepeat() bool {
 func (c *Call) clearAnswer() {
 	c.Err, c.batchFailed, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
 	c.Pieces, c.Folded, c.Closed, c.Rows, c.Masked, c.Aside = nil, 0, false, nil, nil, nil
+	c.State = AttemptState{}
 }
 
 // note adds to the answer of a list why a run is set aside.

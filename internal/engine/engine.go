@@ -162,12 +162,17 @@ func (e *Engine) Err() error {
 // Report implements worker.Reporter. It takes a worker's TaskEnded, TaskStopped or Beat. An output that is too large
 // makes the attempt fail.
 func (e *Engine) Report(run core.RunID, in core.Input) {
+	e.of(run).requests.put(request{rep: report{run, e.bounded(in)}})
+}
+
+// bounded makes an attempt fail whose output is too large.
+func (e *Engine) bounded(in core.Input) core.Input {
 	if end, ok := in.(core.TaskEnded); ok && len(end.Output) > e.cfg.MaxPayload {
 		end.Failure = permanentFailure("output_too_large", tooLarge(len(end.Output), e.cfg.MaxPayload))
 		end.Output = nil
-		in = end
+		return end
 	}
-	e.of(run).requests.put(request{rep: report{run, in}})
+	return in
 }
 
 // Confirm implements worker.Confirmer. It reports, and calls done when the report is durable, or with true if the

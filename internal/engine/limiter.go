@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -27,6 +28,7 @@ type limiter struct {
 	places map[place]*limited
 	dues   heap.Heap[*limited] // those that want something at an instant
 	loads  int                 // partitions of which not all places of runs are counted; then no run is admitted
+	remote bool                // there are remote workers, so attempts may go on that are not counted while loads > 0
 }
 
 // place names a queue or a service. A queue counts the runs that are started into it and the attempts of its steps
@@ -98,13 +100,22 @@ func (p *limited) Before(o *limited) bool {
 	if p.due != o.due {
 		return p.due < o.due
 	}
-	if p.service != o.service {
-		return o.service
+	return p.compare(o) < 0
+}
+
+// compare orders by what a place is, then by name.
+func (p *limited) compare(o *limited) int {
+	of := func(p *limited) int {
+		switch {
+		case p.service:
+			return 2
+		case p.runs:
+			return 1
+		default:
+			return 0
+		}
 	}
-	if p.runs != o.runs {
-		return o.runs
-	}
-	return p.name < o.name
+	return cmp.Or(cmp.Compare(of(p), of(o)), cmp.Compare(p.name, o.name))
 }
 
 // Moved notes the place in the heap.
@@ -241,7 +252,7 @@ func (l *limiter) renew(p *limited, b bound) {
 // start takes what an attempt needs of all its places, or says why it is held. Then it stands in a line.
 func (l *limiter) start(t *ticket, now core.Time) (core.Held, bool) {
 	defer l.lock(t.client, now)()
-	if t.isRun() && l.loads > 0 {
+	if l.loads > 0 && (t.isRun() || l.remote) {
 		l.waitForLoad(t)
 		return core.Held{}, false
 	}

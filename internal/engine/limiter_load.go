@@ -2,7 +2,6 @@ package engine
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -24,18 +23,26 @@ func (l *limiter) finishLoad(asks *matcherClient) {
 	}
 	var queues []*limited
 	for _, p := range l.places {
-		if p.runs {
+		if p.runs || l.remote {
 			queues = append(queues, p)
 		}
 	}
-	slices.SortFunc(queues, func(a, b *limited) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(queues, (*limited).compare)
 	for _, p := range queues {
 		l.look(p)
 		l.tellAgain(p)
 	}
 }
 
-// waitForLoad puts a run into its line without a reason, until all places are counted.
+// reachRemote says that there are remote workers: what they execute since before the engine was opened has to be counted
+// before anything starts that is limited.
+func (l *limiter) reachRemote() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remote = true
+}
+
+// waitForLoad puts a ticket into its line without a reason, until all places are counted.
 func (l *limiter) waitForLoad(t *ticket) {
 	l.takeBack(t)
 	l.wait(t, &t.shares[0], core.Held{})

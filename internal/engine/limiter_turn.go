@@ -205,7 +205,7 @@ func (l *limiter) sortKey(p *limited, k *limitedKey) {
 
 // look offers turns as far as a place has room, and notes when it wants to be looked at again.
 func (l *limiter) look(p *limited) {
-	if p.runs && l.loads > 0 {
+	if l.loads > 0 && (p.runs || l.remote) {
 		return // finishLoad looks again
 	}
 	for p.blocked.Len() > 0 && p.blocked.First().due <= l.now {

@@ -33,6 +33,7 @@ type Matcher struct {
 // partition's owner is recorded.
 type namedWorkers struct {
 	workers Workers
+	remote  RemoteWorkers // the workers, if they are in other processes; else nil
 	name    string
 }
 
@@ -44,8 +45,10 @@ type queueSlots struct {
 
 // slot is room for one attempt at a worker.
 type slot struct {
-	of  *namedWorkers
-	key queueKey
+	of   *namedWorkers
+	key  queueKey
+	seat Seat // with remote workers
+	used bool // remote workers have the task, so there is no seat to give back
 }
 
 // matcherClient is a partition as the matcher sees it.
@@ -71,8 +74,12 @@ func NewMatcher() *Matcher {
 func (m *Matcher) Add(name string, w Workers) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := append(slices.Clone(*m.workers.Load()), &namedWorkers{workers: w, name: name})
+	remote, _ := w.(RemoteWorkers)
+	all := append(slices.Clone(*m.workers.Load()), &namedWorkers{workers: w, remote: remote, name: name})
 	m.workers.Store(&all)
+	if remote != nil {
+		m.limiter.reachRemote()
+	}
 }
 
 // Slots returns how many tasks of the type may run at once in the process. 0 means none, -1 means any number.
@@ -112,10 +119,29 @@ func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {
 	case !free && place < 0:
 		q.waiting = append(q.waiting, c)
 	}
-	if free {
-		q.busy[workers]++
+	if !free {
+		return slot{}, false
 	}
-	return slot{workers, key}, free
+	return q.take(workers, key), true
+}
+
+// take takes a slot of workers that have a free one.
+func (q *queueSlots) take(w *namedWorkers, key queueKey) slot {
+	if w.remote != nil {
+		return slot{of: w, key: key, seat: w.remote.Reserve(key.queue, key.taskType)}
+	}
+	q.busy[w]++
+	return slot{of: w, key: key}
+}
+
+// give takes a slot back.
+func (q *queueSlots) give(s slot) {
+	switch {
+	case s.of.remote == nil:
+		q.busy[s.of]--
+	case !s.used:
+		s.of.remote.Return(s.seat)
+	}
 }
 
 func (m *Matcher) queue(key queueKey) *queueSlots {
@@ -135,7 +161,10 @@ func (m *Matcher) free(q *queueSlots, key queueKey, before int) (*namedWorkers, 
 		if n < 0 {
 			return w, true
 		}
-		if n -= q.busy[w]; n > before {
+		if w.remote == nil {
+			n -= q.busy[w]
+		}
+		if n > before {
 			return w, true
 		}
 		before -= max(n, 0)
@@ -149,7 +178,7 @@ func (m *Matcher) release(c *matcherClient, s slot) {
 	m.mu.Lock()
 	key := s.key.ordinary()
 	q := m.queue(key)
-	q.busy[s.of]--
+	q.give(s)
 	if s.key.group > 0 {
 		m.group.left()
 	}
@@ -197,9 +226,12 @@ func (m *Matcher) whoCanTake(q *queueSlots, key queueKey, except *matcherClient)
 }
 
 // revoke stops an attempt that has no slot in any partition. Workers report an attempt that they do not know as
-// stopped, so it does not matter which workers are asked.
+// stopped, so it does not matter which workers are asked. Remote workers are asked where there are some, since they may
+// know it.
 func (m *Matcher) revoke(tok core.Token, why policy.Kind) {
-	if all := *m.workers.Load(); len(all) > 0 {
+	if w := m.remote(); w != nil {
+		w.remote.Revoke(tok, why)
+	} else if all := *m.workers.Load(); len(all) > 0 {
 		all[0].workers.Revoke(tok, why)
 	}
 }

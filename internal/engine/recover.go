@@ -267,11 +267,6 @@ func (p *Partition) Failed(err error) {
 	var kept []report
 	p.tasks.alive = make(map[core.Token]bool)
 	for _, b := range p.pipeline.batches() {
-		for _, rep := range b.reports {
-			if tok, over := rep.token(); over {
-				p.tasks.alive[tok] = true
-			}
-		}
 		kept = append(kept, b.reports...)
 		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // revokeAgain skips other effects
 		for i := range b.posted {
@@ -288,6 +283,11 @@ func (p *Partition) Failed(err error) {
 		}
 	}
 	p.pipeline.reports = append(kept, p.pipeline.reports...)
+	for _, rep := range p.pipeline.reports { // also those that an earlier failure has left
+		if tok, over := rep.token(); over {
+			p.tasks.alive[tok] = true
+		}
+	}
 	p.generation = int(p.cfg.generations.Add(1))
 	for _, b := range p.defs.bodies() {
 		b.Reset(p.generation, p.owns)

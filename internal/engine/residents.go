@@ -172,7 +172,7 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 		p.residents.evictLater(r)
 	}
 	if r.unrecovered {
-		p.recover(r)
+		p.takeOver(r)
 	}
 	if r.aside != nil {
 		return nil, r.aside
@@ -231,6 +231,10 @@ func (p *Partition) recover(r *run) {
 	}
 	r.unrecovered = false
 	p.followQueue(r)
+	reachable := p.tasks.matcher.remote()
+	if reachable != nil { // first: they count also where the run is set aside now
+		p.keepRemote(r, reachable)
+	}
 	var offers []core.Effect
 	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
 		_ = p.setAsideAfterPanic(r, err)
@@ -240,6 +244,6 @@ func (p *Partition) recover(r *run) {
 		p.handleEffect(r, e, nil)
 	}
 	if r.state.Live() > 0 || r.state.WaitsForBody() {
-		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive})
+		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable != nil})
 	}
 }

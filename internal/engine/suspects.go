@@ -58,11 +58,12 @@ func (m *Matcher) takeApart(s suspects) (slot, bool) {
 	workers, _ := m.free(q, key, 0)
 	m.suspects = slices.Delete(m.suspects, place, place+1)
 	m.group.joined(s.key.group)
-	q.busy[workers]++
+	taken := q.take(workers, key)
+	taken.key = s.key
 	next := m.whichSuspect(s.client)
 	m.mu.Unlock()
 	next.wake()
-	return slot{workers, s.key}, true
+	return taken, true
 }
 
 // nextSuspect returns which of the waiting suspects may take a slot, as an index; -1: none may. It is the first one

@@ -236,7 +236,7 @@ func (t *tasks) hold(tok core.Token) {
 // dispatch hands an attempt to its worker, unless its slot was released meanwhile.
 func (t *tasks) dispatch(task core.Task) {
 	if h, ok := t.held[task.Token]; ok {
-		h.dispatched = true
+		h.dispatched, h.slot.used = true, true
 		t.held[task.Token] = h
 		h.slot.of.workers.Dispatch(task)
 	}
@@ -335,7 +335,8 @@ func (t *tasks) listAll() {
 // offer starts an attempt at once if a slot is free and no other attempt waits before it. Otherwise the attempt waits.
 func (p *Partition) offer(r *run, e core.Offer) {
 	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Group})
-	ready := p.hasFunction(r, e.Step)
+	// A body knows the functions of the steps that it begins, so it need not be asked.
+	ready := r == p.atHand.decided && e.Attempt == 1 || p.hasFunction(r, e.Step)
 	bounds := p.bounds(r, e.Step)
 	if ready && bounds == nil && q.waiting.Len() == 0 && p.tasks.reserve(q) {
 		p.startAttempt(r, e.Step, e.Attempt)
@@ -372,11 +373,9 @@ func (p *Partition) functionReady(c *Call) {
 // startAttempt records the start of an attempt, for which a slot is reserved. The machine refuses a start that comes
 // too late, for example after the deadline. Then the slot is given back.
 func (p *Partition) startAttempt(r *run, step core.StepID, attempt int) {
-	worker := p.tasks.reserved.of.name
-	if worker == "" {
-		worker = p.cfg.Owner
-	}
-	_ = p.advance(r, nil, core.TaskStarted{Step: step, Attempt: attempt, Worker: worker})
+	s := p.tasks.reserved
+	worker := cmp.Or(s.seat.Worker, s.of.name, p.cfg.Owner)
+	_ = p.advance(r, nil, core.TaskStarted{Step: step, Attempt: attempt, Worker: worker, Secret: s.seat.Secret})
 	p.tasks.unreserve()
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -87,15 +88,23 @@ func (f flows) Read(_ context.Context, text string) (api.Definition, error) {
 // bed has an engine in memory, its service, and a server of that service with a client.
 type bed struct {
 	*testing.T
-	journal  *memory.Journal
+	journal  journal.Journal
 	engine   *engine.Engine
 	embedded api.Service
 	server   *Server
 	client   *httpapi.Client
 	listener *pipes
+	queues   *remote.Queues
+	close    func() // the end of the test does it, too
 }
 
 func newBed(t *testing.T, with ...func(*Config)) *bed {
+	t.Helper()
+	return newBedOn(t, memory.New(), with...)
+}
+
+// newBedOn makes a bed on a journal that may have runs.
+func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 	t.Helper()
 	compile := func(d journal.Definition) (*core.Definition, error) {
 		w, err := readFlow(d)
@@ -104,7 +113,6 @@ func newBed(t *testing.T, with ...func(*Config)) *bed {
 		}
 		return w.Definition, nil
 	}
-	j := memory.New()
 	e, err := engine.New(engine.Config{
 		Journal: j, Kinds: map[string]engine.Kind{journal.KindFlow: {Compile: compile}},
 	})
@@ -113,12 +121,15 @@ func newBed(t *testing.T, with ...func(*Config)) *bed {
 	}
 	pool := worker.NewPool(worker.PoolConfig{Reporter: e})
 	e.Serve("", pool)
+	b := &bed{T: t, journal: j, engine: e, listener: newPipes()}
+	clock := func() core.Time { return policy.At(time.Now()) }
+	b.embedded = service.NewEmbedded(e, readFlow, clock)
+	b.queues = remote.New(remote.Config{Engine: e, Run: b.embedded.Run, Now: clock})
+	e.Serve("", b.queues)
 	if err := e.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{T: t, journal: j, engine: e, listener: newPipes()}
-	b.embedded = service.NewEmbedded(e, readFlow, func() core.Time { return policy.At(time.Now()) })
-	cfg := Config{Service: b.embedded, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
+	cfg := Config{Service: b.embedded, Tasks: b.queues, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
 	for _, change := range with {
 		change(&cfg)
 	}
@@ -126,14 +137,17 @@ func newBed(t *testing.T, with ...func(*Config)) *bed {
 	served := make(chan error, 1)
 	go func() { served <- b.server.Serve(b.listener) }()
 	b.client = httpapi.Over("the server", b.listener.dial)
-	t.Cleanup(func() {
+	b.close = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		b.client.Close()
+		b.queues.Drain(ctx)
+		defer b.queues.Close()
 		if err := errors.Join(b.server.Close(), <-served, pool.Close(ctx), e.Close()); err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(b.close)
 	return b
 }
 

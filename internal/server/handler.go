@@ -130,12 +130,22 @@ func (s *Server) readBody(w *patient, r *http.Request) *httpapi.Problem {
 	case err != nil:
 		return httpapi.Invalid(http.StatusBadRequest, "the body cannot be read: "+err.Error())
 	}
+	readAsJSON(r, body)
 	_ = w.control.SetReadDeadline(time.Time{}) // else it would end the request while it is carried out
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if len(body) == 0 {
 		r.Body = http.NoBody
 	}
 	return nil
+}
+
+// readAsJSON lets a body be read as JSON that looks like it and whose type is not said, or is the one that curl -d says.
+func readAsJSON(r *http.Request, body []byte) {
+	said := r.Header.Get("Content-Type")
+	if (said == "" || said == "application/x-www-form-urlencoded") &&
+		bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		r.Header.Set("Content-Type", "application/json")
+	}
 }
 
 // recovered answers a request whose handler panicked. The panic concerns no other request.

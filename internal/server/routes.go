@@ -30,6 +30,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.bulkRoutes(a)
 	s.waitRoutes(a)
 	s.webhookRoutes(a)
+	s.taskRoutes(a)
 	s.logRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())

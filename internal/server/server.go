@@ -22,6 +22,8 @@ type Config struct {
 	Carry func(ctx context.Context, run string) error
 	// Webhooks keeps webhooks and sends their messages. nil: there are none.
 	Webhooks api.Webhooks
+	// Tasks hands out tasks to workers in other processes. nil: none are handed out.
+	Tasks api.Tasks
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader
 	// Version is the program's, for /version.

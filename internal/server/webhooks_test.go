@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/policy"
@@ -30,7 +31,7 @@ func (b *bed) withWebhooks() *webhook.Dispatcher {
 		return service.NewEmbedded(b.engine, readFlow, now).Teller()
 	}
 	hooks, err := webhook.New(b.Context(), webhook.Config{
-		Documents: b.journal, Feed: b.engine, Teller: teller, Send: true, Transport: refusing{},
+		Documents: b.journal.(journal.Documents), Feed: b.engine, Teller: teller, Send: true, Transport: refusing{},
 	})
 	if err != nil {
 		b.Fatal(err)

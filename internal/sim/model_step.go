@@ -27,6 +27,7 @@ func (m *runModel) applyStep(rec core.Record) {
 	case core.AttemptStarted:
 		m.steps[rec.Step].held = core.Held{}
 		m.steps[rec.Step].losses.group = groupAfter(m.steps[rec.Step].losses.row)
+		m.checkRemote(&m.steps[rec.Step], int(rec.Step), rec)
 		m.start(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptBeat:
 		s := &m.steps[rec.Step]
@@ -44,6 +45,7 @@ func (m *runModel) applyStep(rec core.Record) {
 		}
 	case core.AttemptEnded:
 		m.steps[rec.Step].held = core.Held{}
+		m.checkRemote(&m.steps[rec.Step], int(rec.Step), rec)
 		m.endAttempt(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptStopped:
 		s := &m.steps[rec.Step]

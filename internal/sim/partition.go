@@ -8,9 +8,10 @@ import (
 // simPartition is a partition of the universe.
 type simPartition struct {
 	number      int
-	node        *node // the current owner, or the last one
-	formerOwner *node // a former owner that has not noticed yet; nil: none
-	poisoned    bool  // the last node that died there died of the poisonous step
+	node        *node                      // the current owner, or the last one
+	formerOwner *node                      // a former owner that has not noticed yet; nil: none
+	remote      map[core.Token]*workerTask // what remote workers go on with until another node owns the partition
+	poisoned    bool                       // the last node that died there died of the poisonous step
 
 	// What the checker knows about the partition.
 	owner     *node // the node that has acquired it last

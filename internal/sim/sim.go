@@ -36,8 +36,13 @@ type Options struct {
 	Decide func(d Decision)
 	// Search wraps the function that takes the answer when an attempt looks for its function.
 	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
+	// LoseRemote makes engines that are opened later not know that remote workers can reach them.
+	LoseRemote bool
 	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
 	Services map[string]policy.QueueLimits
+	Rest     bool // runs rest in some processes, in each universe; else the seed chooses
+	// CarryAll lets engines carry on what rests in their process.
+	CarryAll bool
 	// OwnMatchers gives each partition slots and limits of its own, also where its process shares them.
 	OwnMatchers bool
 	// RunQueues replace the limits of the queues of runs of these names. The checks go by the others.

@@ -47,10 +47,12 @@ type universe struct {
 	diskFullUntil core.Time // until then appends fail with ErrFull
 	boundaries    int       // boundaries of commits passed so far
 
+	remote    bool                      // some task types are executed by workers in other processes
 	executing map[stepOfRun]*workerTask // what workers really execute, in all nodes
 	checker   *checker
 	bug       *plantedBug
 	poison    *poison
+	rest      *resting
 	warned    *warnedRuns
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
@@ -104,7 +106,9 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
 	u.failing = failingServices(u)
 	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
+	u.rest = newResting(u)
 	u.drawProfile()
+	u.remote = newRemote(u)
 	u.shares, u.processes = u.sharing(), map[int]*process{}
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
@@ -115,7 +119,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.clients, u.talkers = newClients(u), newTalkers(u)
 	u.wrapStore()
 	for n := range u.profile.partitions {
-		u.partitions = append(u.partitions, &simPartition{number: n})
+		u.partitions = append(u.partitions, &simPartition{number: n, remote: map[core.Token]*workerTask{}})
 	}
 	for _, s := range u.partitions {
 		u.nodeCount++
@@ -257,9 +261,10 @@ func (u *universe) step() {
 
 // finished reports whether all runs have ended and nothing is on its way.
 func (u *universe) finished() bool {
+	u.forgetRemote()
 	for _, s := range u.partitions {
 		n := s.node
-		if !n.idle() || s.formerOwner != nil || len(n.workers.tasks) > 0 || len(n.workers.stopReports) > 0 ||
+		if !n.idle() || s.formerOwner != nil || len(n.workers.tasks) > 0 || len(n.workers.stopReports) > 0 || len(s.remote) > 0 ||
 			n.host.real.Sessions() > 0 || len(n.inbox) > 0 {
 			return false
 		}
@@ -284,6 +289,7 @@ func (u *universe) endFaults() {
 		if s.node.process.lost && !s.node.dead {
 			s.node.crash("after its process has lost a partition")
 		}
+		u.rest.finish(s.node)
 	}
 	for _, s := range u.partitions {
 		if s.node.dead {
@@ -337,18 +343,25 @@ func (u *universe) config(n *node) engine.Config {
 		return w.source, nil
 	}
 	cfg := engine.Config{
-		Journal: u.store, Partition: n.home.number, Sent: u.hint, Workers: n.workers, Owner: n.name,
-		MaxFamily: u.profile.family,
-		Horizon:   u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
+		Journal: u.store, Partition: n.home.number, Sent: u.hint, Owner: n.name,
+		MaxFamily: u.profile.family, Carried: n.process.carried,
+		Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
 		Observer: engine.Observer{Recorded: u.checker.checkObserved},
 		Kinds: map[string]engine.Kind{
 			journal.KindFlow: {Compile: compile, Resolve: resolve},
 			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},
 		},
 	}
-	if n.process.shared && !u.opt.OwnMatchers {
-		cfg.Workers, cfg.Matcher, cfg.Wake = nil, n.process.matcher, n.match
+	if n.process.withoutPrograms && !u.opt.CarryAll {
+		cfg.Kinds[journal.KindGo] = engine.Kind{Compile: elsewhere}
 	}
+	if n.process.shared && !u.opt.OwnMatchers {
+		cfg.Matcher, cfg.Wake = n.process.matcher, n.match
+		return cfg
+	}
+	cfg.Matcher = engine.NewMatcher()
+	cfg.Matcher.Add("", n.workers)
+	u.addRemote(cfg.Matcher, func(core.RunID) *workers { return n.workers }, n.workers.count)
 	return cfg
 }
 

@@ -27,6 +27,7 @@ type workerTask struct {
 	taken     bool // the run's body has taken its end, to report it
 	over      bool // it does not execute any more
 	revoked   bool
+	adopted   bool         // of a remote worker: a node has it because of a report, and did not ask for it
 	silent    bool         // it does not report its end by itself
 	abandoned bool         // the worker does not wait for its end any more; it may execute for a while
 	search    *body.Search // for its function; nil: it needs none
@@ -40,7 +41,12 @@ func newWorkers(n *node) *workers {
 }
 
 // Slots implements engine.Workers.
-func (w *workers) Slots(_, taskType string) int { return w.n.u.profile.slots[taskType] }
+func (w *workers) Slots(_, taskType string) int {
+	if w.n.u.remote && taskType == remoteType {
+		return 0
+	}
+	return w.n.u.profile.slots[taskType]
+}
 
 // Dispatch implements engine.Workers. The attempt begins.
 func (w *workers) Dispatch(t core.Task) {
@@ -59,7 +65,7 @@ func (w *workers) Dispatch(t core.Task) {
 		u.violate(OneAttempt, t.Token.Run, "attempt %s is dispatched twice", tokenText(t.Token))
 	}
 	w.busy[t.Type]++
-	if busy, slots := w.n.process.busy(t.Type), u.profile.slots[t.Type]; slots >= 0 && busy > slots {
+	if busy, slots := w.n.process.busy(t.Type), u.profile.slots[t.Type]; t.Secret == 0 && slots >= 0 && busy > slots {
 		u.violate(Slots, t.Token.Run, "attempt %s is one of %d for %d slots of type %q",
 			tokenText(t.Token), busy, slots, t.Type)
 	}
@@ -80,7 +86,7 @@ func (w *workers) Dispatch(t core.Task) {
 func (wt *workerTask) begin() {
 	u := wt.w.n.u
 	wt.begun = true
-	if u.poison.is(wt.task) {
+	if u.poison.is(wt.task) && wt.task.Secret == 0 {
 		u.poison.kill(wt)
 		return
 	}
@@ -105,6 +111,9 @@ func (wt *workerTask) begin() {
 	u.after(length, "work ends", func() { wt.finish() })
 }
 
+// dies reports whether the worker of an attempt has died with its process.
+func (wt *workerTask) dies() bool { return wt.w.dead && wt.task.Secret == 0 }
+
 // endTogether makes other attempts of a run end soon after one has ended.
 func (w *workers) endTogether(run core.RunID) {
 	for _, tok := range w.tokens() {
@@ -120,7 +129,7 @@ func (wt *workerTask) planBeats(length time.Duration) {
 	for range u.IntN(4) {
 		at, output := u.between(0, length), u.chance(0.5)
 		u.after(at, "a sign of life", func() {
-			if wt.over || wt.w.dead {
+			if wt.over || wt.dies() {
 				return
 			}
 			in := core.Beat{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt, Output: output}
@@ -151,7 +160,7 @@ func (wt *workerTask) end() {
 
 // finish ends the work and reports its result.
 func (wt *workerTask) finish() {
-	if wt.over || wt.w.dead || wt.revoked {
+	if wt.over || wt.dies() || wt.revoked {
 		return
 	}
 	u := wt.w.n.u
@@ -230,7 +239,13 @@ func (wt *workerTask) report(in core.Input) {
 	if lag == 0 && !u.chance(0.3) {
 		lag = time.Microsecond
 	}
-	u.after(lag, "a report arrives", func() { wt.w.n.report(run, in) })
+	u.after(lag, "a report arrives", func() {
+		if wt.task.Secret != 0 {
+			wt.toOwner(in)
+			return
+		}
+		wt.w.n.report(run, in)
+	})
 }
 
 // Revoke implements engine.Workers. The worker must stop the work.
@@ -264,7 +279,7 @@ func (w *workers) Revoke(tok core.Token, _ policy.Kind) {
 
 func (wt *workerTask) stopped(abandoned bool) {
 	if wt.w.dead {
-		return
+		return // the next owner tells a remote worker again
 	}
 	u := wt.w.n.u
 	if abandoned && !wt.over {
@@ -316,6 +331,7 @@ func (w *workers) noteTaken(run core.RunID, end core.TaskEnded) {
 // kill ends the workers when their process dies.
 func (w *workers) kill() {
 	w.dead = true
+	w.leaveRemote()
 	for _, tok := range w.tokens() {
 		w.tasks[tok].end()
 	}

@@ -17,7 +17,7 @@ type attempt struct {
 	pool     *Pool
 	executor Executor
 	task     core.Task
-	pulse    pulse
+	pulse    Pulse
 
 	abandon  atomic.Pointer[abandoning] // nil: the executor stops the work itself
 	how      abandoning                 // what abandon points to
@@ -60,18 +60,20 @@ type abandoning struct {
 	over interface{ End() }
 }
 
-// MayAbandon allows the pool to abandon the attempt of that context. Before it does, it calls over.End, unless over is
-// nil. An executor that nobody's pool has called is not abandoned.
-func MayAbandon(ctx context.Context, how *Abandon, over interface{ End() }) {
+// MayAbandon allows the pool to abandon the attempt of that context. The pool calls over.End, unless over is nil: before
+// it abandons the attempt, and after it has reported an end. An executor that nobody's pool has called is not abandoned;
+// then MayAbandon returns false, and over.End is not called.
+func MayAbandon(ctx context.Context, how *Abandon, over interface{ End() }) bool {
 	a := attemptOf(ctx)
 	if a == nil {
-		return
+		return false
 	}
 	a.how = abandoning{how, over}
 	a.abandon.Store(&a.how)
 	if a.Err() != nil { // it was told to stop before
 		a.waitForWork()
 	}
+	return true
 }
 
 // stop tells the work to stop.
@@ -123,6 +125,9 @@ func (a *attempt) execute() {
 			res = Result{Failure: unfinished()}
 		}
 		a.finish(res)
+		if how := a.abandon.Load(); how != nil && how.over != nil {
+			how.over.End()
+		}
 	}()
 	if _, itself := a.executor.(Announcer); !itself && !Announce(a) {
 		return
@@ -151,7 +156,7 @@ func (a *attempt) finish(res Result) {
 	defer p.gone.Done()
 	told := a.Err() != nil
 	a.cancel(nil)
-	details := a.pulse.end()
+	details := a.pulse.End()
 	if res.Abandoned {
 		p.cfg.Log.Warn("work was abandoned: it did not stop when it was killed", "run", a.task.Token.Run,
 			"step", a.task.StepName, "attempt", a.task.Token.Attempt)

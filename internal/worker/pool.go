@@ -21,6 +21,8 @@ import (
 type PoolConfig struct {
 	// Executors are the executors by task type. Defaults to Builtin(ExecConfig{}).
 	Executors map[string]Executor
+	// Other executes the types that Executors does not name. nil: nothing does. Slots does not count these types.
+	Other Executor
 	// Slots is how many tasks of a type may run at once; -1 means unbounded. Defaults to unbounded for Instant
 	// executors, to 4 for each core and at least 16 for exec, and to 256 for others.
 	Slots map[string]int
@@ -101,10 +103,13 @@ func defaultSlots(name string, executor Executor) int {
 		return -1
 	}
 	if name == "exec" {
-		return max(16, 4*runtime.GOMAXPROCS(0))
+		return DefaultProcesses()
 	}
 	return 256
 }
+
+// DefaultProcesses is how many exec tasks run at once where nobody says it.
+func DefaultProcesses() int { return max(16, 4*runtime.GOMAXPROCS(0)) }
 
 // Slots returns how many tasks of the type may run at once; -1 means unbounded. It returns 0 if the pool does not serve
 // the queue or the type, or was drained or closed. It takes no lock, because an engine's loop calls it for each
@@ -122,7 +127,10 @@ func (p *Pool) Slots(queue, taskType string) int {
 // it reported the attempt as lost, an engine that is stopping too would only hand out the next attempt.
 func (p *Pool) Dispatch(t core.Task) {
 	executor, known := p.cfg.Executors[t.Type]
-	if !known {
+	switch {
+	case !known && p.cfg.Other != nil:
+		executor = p.cfg.Other
+	case !known:
 		executor = unknownType(t.Type)
 	}
 	expired := t.Deadline != 0 && t.Deadline <= p.cfg.Now()
@@ -151,13 +159,21 @@ func (p *Pool) Dispatch(t core.Task) {
 	}
 	a := &attempt{pool: p, executor: executor, task: t}
 	a.Context, a.cancel = context.WithCancelCause(context.Background())
-	a.pulse.begin(p, t)
+	a.pulse.Begin(t, p.cfg.Now, p.cfg.Reporter)
 	if t.Deadline != 0 {
 		a.Context = WithEnd(a.Context, time.Now().Add(t.Deadline.Sub(p.cfg.Now())))
 	}
 	part.running[t.Token] = a
 	p.gone.Add(1)
 	p.goroutines.execute(a)
+}
+
+// DispatchFor executes a task whose deadline is a length of time away; 0: it has none.
+func (p *Pool) DispatchFor(t core.Task, left time.Duration) {
+	if left > 0 {
+		t.Deadline = p.cfg.Now().Add(left)
+	}
+	p.Dispatch(t)
 }
 
 // Revoke stops the work of an attempt that has ended for the engine. The pool reports TaskStopped when the work is gone
@@ -175,7 +191,7 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 		p.stopped(tok, false)
 		return
 	}
-	a.pulse.mute()
+	a.pulse.Mute()
 	a.stop(&RevokedError{Kind: why})
 }
 
@@ -202,7 +218,7 @@ func (p *Pool) Close(ctx context.Context) error {
 		return fmt.Errorf("worker: %d attempts have not stopped yet: %w", len(p.attempts()), context.Cause(ctx))
 	}
 	var errs []error
-	for _, executor := range p.cfg.Executors {
+	for _, executor := range slices.AppendSeq([]Executor{p.cfg.Other}, maps.Values(p.cfg.Executors)) {
 		if c, ok := executor.(io.Closer); ok {
 			errs = append(errs, c.Close())
 		}

@@ -13,15 +13,16 @@ import (
 // if the process is killed, whatever the limits are. It is also the least time between two reports of details.
 const detailsEvery = time.Second
 
-// pulse receives an attempt's signs of life and reports as few of them as the limits need.
+// Pulse receives an attempt's signs of life and reports as few of them as the limits need.
 //
-// The engine's deadline is the last reported sign plus the limit. pulse holds signs back until three quarters of the
+// The engine's deadline is the last reported sign plus the limit. Pulse holds signs back until three quarters of the
 // limit have passed since the last reported sign, and then reports the latest. With a heartbeat limit of 60s and a
 // heartbeat every second, the engine gets a report every 45s. As long as the work gives signs within its limit, the
 // engine gets one at least a quarter of the limit before its deadline. There are at most two reports in three quarters
 // of the limit. Details that differ from the reported ones do not wait so long: they are reported after detailsEvery.
-type pulse struct {
-	pool                  *Pool
+type Pulse struct {
+	now                   func() core.Time // the engine's clock
+	reporter              Reporter
 	token                 core.Token
 	heartbeat, inactivity time.Duration // limits; zero: none
 
@@ -39,17 +40,17 @@ type pulse struct {
 	detailsAt      time.Time   // when details were last reported, or the attempt's start
 }
 
-// begin makes the pulse ready for the signs of an attempt that begins.
-func (p *pulse) begin(pool *Pool, t core.Task) {
+// Begin makes the pulse ready for the signs of an attempt that begins. The clock is the engine's.
+func (p *Pulse) Begin(t core.Task, clock func() core.Time, r Reporter) {
 	now := time.Now()
-	p.pool, p.token = pool, t.Token
+	p.now, p.reporter, p.token = clock, r, t.Token
 	p.heartbeat = time.Duration(t.Heartbeat) * time.Microsecond
 	p.inactivity = time.Duration(t.Inactivity) * time.Microsecond
 	p.beat, p.output, p.reportedBeat, p.reportedSign, p.detailsAt = now, now, now, now, now
 }
 
 // Output receives a sign of life.
-func (p *pulse) Output() {
+func (p *Pulse) Output() {
 	if p.inactivity == 0 {
 		return
 	}
@@ -60,7 +61,7 @@ func (p *pulse) Output() {
 }
 
 // Heartbeat receives a heartbeat.
-func (p *pulse) Heartbeat(details []byte) {
+func (p *Pulse) Heartbeat(details []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.beat = time.Now()
@@ -72,7 +73,7 @@ func (p *pulse) Heartbeat(details []byte) {
 }
 
 // update reports what is due, and sets the timer for the next report.
-func (p *pulse) update(now time.Time) {
+func (p *Pulse) update(now time.Time) {
 	if p.over.Load() {
 		return
 	}
@@ -92,7 +93,7 @@ func (p *pulse) update(now time.Time) {
 	p.armed = next
 }
 
-func (p *pulse) onTimer() {
+func (p *Pulse) onTimer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed = time.Time{}
@@ -100,7 +101,7 @@ func (p *pulse) onTimer() {
 }
 
 // due returns the instant of the next report. It returns zero if there is nothing to report.
-func (p *pulse) due() time.Time {
+func (p *Pulse) due() time.Time {
 	var d time.Time
 	earlier := func(at time.Time) {
 		if d.IsZero() || at.Before(d) {
@@ -119,7 +120,7 @@ func (p *pulse) due() time.Time {
 	return d
 }
 
-func (p *pulse) lastSign() time.Time {
+func (p *Pulse) lastSign() time.Time {
 	if p.beat.After(p.output) {
 		return p.beat
 	}
@@ -127,7 +128,7 @@ func (p *pulse) lastSign() time.Time {
 }
 
 // report sends the latest signs that are due. A heartbeat counts for both limits, an output only for inactivity.
-func (p *pulse) report(now time.Time) {
+func (p *Pulse) report(now time.Time) {
 	beatDue := p.heartbeat > 0 && p.beat.After(p.reportedBeat) &&
 		!now.Before(p.reportedBeat.Add(p.heartbeat/4*3))
 	signDue := p.inactivity > 0 && p.lastSign().After(p.reportedSign) &&
@@ -143,10 +144,10 @@ func (p *pulse) report(now time.Time) {
 
 // send reports one sign. Its instant is the engine's time now minus the sign's age: if the wall clock was changed since
 // the sign, the age is still right.
-func (p *pulse) send(now, sign time.Time, output bool) {
+func (p *Pulse) send(now, sign time.Time, output bool) {
 	in := core.Beat{
 		Step: p.token.Step, Attempt: p.token.Attempt, Output: output,
-		At: p.pool.cfg.Now().Add(-now.Sub(sign)),
+		At: p.now().Add(-now.Sub(sign)),
 	}
 	if !output && p.detailsPending {
 		in.Details, p.reported = p.details, p.details
@@ -156,16 +157,16 @@ func (p *pulse) send(now, sign time.Time, output bool) {
 	if sign.After(p.reportedSign) {
 		p.reportedSign = sign
 	}
-	p.pool.cfg.Reporter.Report(p.token.Run, in)
+	p.reporter.Report(p.token.Run, in)
 }
 
-// mute stops the reports of an attempt that has ended for the engine. It takes no lock, because the engine calls it: a
+// Mute stops the reports of an attempt that has ended for the engine. It takes no lock, because the engine calls it: a
 // report that waits for the engine may hold the lock.
-func (p *pulse) mute() { p.over.Store(true) }
+func (p *Pulse) Mute() { p.over.Store(true) }
 
-// end stops the reports and returns the details that were not reported.
-func (p *pulse) end() []byte {
-	p.mute()
+// End stops the reports and returns the details that were not reported.
+func (p *Pulse) End() []byte {
+	p.Mute()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {

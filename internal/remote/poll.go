@@ -1,0 +1,319 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// poll is a worker that waits for tasks. The lock of Queues guards its fields.
+type poll struct {
+	api.PollRequest
+	room    int // tasks that it wants and for which no seat is reserved
+	seats   int // that are reserved: their tasks come soon
+	tasks   []core.Task
+	full    bool // it takes no further seats, but waits for those that are reserved
+	settled chan struct{}
+}
+
+// engineOnly are the task types that the process with the engine executes itself.
+var engineOnly = []string{"exec", "http", "noop", "fail", "go", "go-hook"}
+
+// takes reports whether a worker takes tasks of a type.
+func (p *poll) takes(taskType string) bool {
+	if len(p.Types) == 0 {
+		return !slices.Contains(engineOnly, taskType)
+	}
+	return slices.Contains(p.Types, taskType)
+}
+
+// settle tells the worker that its tasks are there, if they are.
+func (p *poll) settle() {
+	if p.full && p.seats == 0 {
+		select {
+		case <-p.settled:
+		default:
+			close(p.settled)
+		}
+	}
+}
+
+// The limits on what a poll may ask for.
+const (
+	maxTasks = 1000
+	maxTypes = 1000
+	maxWait  = time.Minute
+
+	// leastWait is how long a poll waits that does not want to wait: the engine needs a moment to look what there is.
+	leastWait = 50 * time.Millisecond
+)
+
+// Poll implements api.Tasks.
+func (q *Queues) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
+	if err := check(&r); err != nil {
+		return nil, err
+	}
+	p := &poll{PollRequest: r, room: r.Max, settled: make(chan struct{})}
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return nil, &api.Error{
+			Code: api.CodeClosed, Op: "poll", Message: "the server stops", Hint: "ask again when it runs again",
+		}
+	}
+	q.polls[r.Queue] = append(q.polls[r.Queue], p)
+	q.mu.Unlock()
+	q.cfg.Engine.Offered(r.Queue, p.takes)
+
+	wait := time.NewTimer(min(max(r.Wait.Std(), leastWait), maxWait))
+	defer wait.Stop()
+	select {
+	case <-p.settled:
+	case <-wait.C:
+		q.stopSeating(p)
+	case <-q.closing:
+		q.stopSeating(p)
+	case <-ctx.Done():
+		q.stopSeating(p)
+	}
+	select {
+	case <-p.settled: // soon: what has a seat comes with the next commit
+	case <-ctx.Done():
+	}
+	return q.leave(ctx, p)
+}
+
+// check refuses a poll that makes no sense, and fills in defaults.
+func check(r *api.PollRequest) error {
+	r.Max = cmp.Or(r.Max, 1)
+	wrong := ""
+	switch {
+	case r.Max < 0 || r.Max > maxTasks:
+		wrong = fmt.Sprintf("max is %d; it is 1 to %d", r.Max, maxTasks)
+	case len(r.Types) > maxTypes:
+		wrong = fmt.Sprintf("%d types are given, more than %d", len(r.Types), maxTypes)
+	case r.Wait < 0:
+		wrong = "wait is negative"
+	}
+	for _, t := range r.Types {
+		if slices.Contains(engineOnly, t) {
+			wrong = fmt.Sprintf("type %q: the engine executes these tasks itself", t)
+		}
+	}
+	if wrong == "" {
+		return nil
+	}
+	return &api.Error{Code: api.CodeInvalid, Op: "poll", Message: wrong}
+}
+
+// stopSeating makes a poll take no further seats.
+func (q *Queues) stopSeating(p *poll) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p.full = true
+	p.settle()
+}
+
+// leave ends a poll and returns its tasks. If the worker has gone, they go to others.
+func (q *Queues) leave(ctx context.Context, p *poll) ([]api.Task, error) {
+	q.mu.Lock()
+	p.full = true
+	polls := q.polls[p.Queue]
+	if i := slices.Index(polls, p); i >= 0 {
+		polls = slices.Delete(polls, i, i+1)
+	}
+	if q.polls[p.Queue] = polls; len(polls) == 0 {
+		delete(q.polls, p.Queue)
+	}
+	tasks := p.tasks
+	q.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		for _, t := range tasks {
+			q.giveBack(t.Token, "the worker had gone before it got the task")
+		}
+		return nil, &api.Error{Code: api.CodeCancelled, Op: "poll", Err: err}
+	}
+	out := make([]api.Task, len(tasks))
+	now := q.cfg.Now()
+	for i, t := range tasks {
+		out[i] = q.handOut(p, t, now)
+	}
+	return out, nil
+}
+
+// handOut is a task as its worker gets it.
+func (q *Queues) handOut(p *poll, t core.Task, now core.Time) api.Task {
+	out := api.Task{
+		Task: tokenText(t.Token, t.Secret), Run: t.Token.Run.String(), Workflow: t.Workflow, Step: t.StepName,
+		Attempt: t.Token.Attempt, Counted: t.Count, Queue: t.Queue, Type: t.Type,
+		Key: worker.IdempotencyKey(t.Token), Input: t.Payload, Details: t.Details,
+		Headers: t.Headers.Map(), Left: leftOf(t, now),
+	}
+	if p.Confirm {
+		out.StartBy = api.Duration(q.cfg.StartWithin)
+		q.mu.Lock()
+		if a := q.attempts[t.Token]; a != nil && a.unconfirmed == nil {
+			a.unconfirmed = time.AfterFunc(q.cfg.StartWithin, func() {
+				q.giveBack(t.Token, "its worker did not start it in time")
+			})
+		}
+		q.mu.Unlock()
+	}
+	return out
+}
+
+// leftOf is what is left of a task's clocks.
+func leftOf(t core.Task, now core.Time) api.Left {
+	l := api.Left{
+		Heartbeat:  api.Duration(time.Duration(t.Heartbeat) * time.Microsecond),
+		Inactivity: api.Duration(time.Duration(t.Inactivity) * time.Microsecond),
+	}
+	if t.Deadline != 0 {
+		l.Deadline, l.Limit = api.Duration(max(t.Deadline.Sub(now), time.Microsecond)), t.Bound.String()
+	}
+	return l
+}
+
+// enough is how many seats are counted at most: nobody asks for more.
+const enough = 1000
+
+// Slots implements engine.Workers: it counts the seats that are free.
+func (q *Queues) Slots(queue, taskType string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for _, p := range q.polls[queue] {
+		if !p.full && p.takes(taskType) {
+			if n += p.room; n >= enough {
+				break
+			}
+		}
+	}
+	return n
+}
+
+// free returns the poll that has waited longest with room for a task of the type; nil: there is none.
+func (q *Queues) free(queue, taskType string) *poll {
+	for _, p := range q.polls[queue] {
+		if !p.full && p.room > 0 && p.takes(taskType) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Reserve implements engine.RemoteWorkers. A poll may have left since its seat was counted. Then the seat is nobody's,
+// and the task goes to whoever has room when it comes.
+func (q *Queues) Reserve(queue, taskType string) engine.Seat {
+	secret := q.secret()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.free(queue, taskType)
+	q.seats[secret] = p
+	if p == nil {
+		return engine.Seat{Worker: "remote", Secret: secret}
+	}
+	p.room--
+	p.seats++
+	return engine.Seat{Worker: cmp.Or(p.Worker, "remote"), Secret: secret}
+}
+
+// Return implements engine.RemoteWorkers.
+func (q *Queues) Return(s engine.Seat) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p := q.unseat(s.Secret); p != nil {
+		p.room++
+		p.seats--
+		p.settle()
+	}
+}
+
+// unseat takes the poll of a reserved seat; nil: it has left.
+func (q *Queues) unseat(secret uint64) *poll {
+	p := q.seats[secret]
+	delete(q.seats, secret)
+	if q.drained != nil {
+		q.drained()
+	}
+	return p
+}
+
+// Dispatch implements engine.Workers: the task goes to its seat.
+func (q *Queues) Dispatch(t core.Task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.unseat(t.Secret)
+	if p == nil {
+		if p = q.free(t.Queue, t.Type); p != nil {
+			p.room--
+			p.seats++
+		}
+	}
+	a := &attempt{task: t}
+	q.attempts[t.Token] = a
+	a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
+	switch {
+	case p == nil:
+		q.end(a)
+		q.notBegun(t.Token, "the worker that had room for it has gone")
+	case t.Announce:
+		beat := core.Beat{Step: t.Token.Step, Attempt: t.Token.Attempt, At: q.cfg.Now()}
+		q.cfg.Engine.Deliver(t.Token.Run, beat, func(err error) { q.seat(p, t, err) })
+	default:
+		p.take(&t)
+	}
+}
+
+// seat gives a task to a poll when it is durable that it begins. If it has ended instead, the engine revokes it.
+func (q *Queues) seat(p *poll, t core.Task, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err != nil {
+		p.take(nil)
+		return
+	}
+	p.take(&t)
+}
+
+// take fills a reserved seat; nil: the task does not come. After the first task the poll waits only for those that are
+// on their way: they were started in the same commits.
+func (p *poll) take(t *core.Task) {
+	p.seats--
+	if t != nil {
+		p.tasks = append(p.tasks, *t)
+		p.full = true
+	}
+	p.settle()
+}
+
+// giveBack gives an attempt to another worker that has not begun.
+func (q *Queues) giveBack(tok core.Token, why string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.attempts[tok]
+	switch {
+	case a == nil || a.ending:
+	case a.revoked:
+		q.end(a)
+		q.stopped(tok, false)
+	default:
+		q.end(a)
+		q.notBegun(tok, why)
+	}
+}
+
+// notBegun reports that an attempt has not begun, so that it counts for nothing and is made again at once.
+func (q *Queues) notBegun(tok core.Token, why string) {
+	q.cfg.Engine.Report(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Failure: &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: why,
+	}})
+}

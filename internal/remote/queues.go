@@ -1,0 +1,201 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Engine is what the queues need of an engine.
+type Engine interface {
+	worker.Reporter
+	// Deliver reports, and calls done when the report is durable or was refused.
+	Deliver(run core.RunID, in core.Input, done func(error))
+	// Attempt returns how an attempt is doing.
+	Attempt(ctx context.Context, tok core.Token) (engine.AttemptState, error)
+	// Offered says that a worker has room for tasks.
+	Offered(queue string, takes func(taskType string) bool)
+}
+
+// Config configures queues.
+type Config struct {
+	Engine Engine // required
+	// Run explains a run; the answer to a report that comes too late tells what has happened instead. Required.
+	Run func(ctx context.Context, name string) (*api.Run, error)
+	// Now is the engine's clock. Required.
+	Now func() core.Time
+	// Grace is how long an attempt that has ended waits for its worker to hear of that. After it has heard, it has twice
+	// as long to stop the work. Then the work is abandoned, and the next attempt may begin. Default 5s.
+	Grace time.Duration
+	// StartWithin is how long a task waits for its worker's report that it starts, if the worker said that it would
+	// report that. Default 10s.
+	StartWithin time.Duration
+}
+
+// Queues are task queues whose tasks go to workers in other processes. For an engine they are workers.
+type Queues struct {
+	cfg     Config
+	closing chan struct{}
+
+	mu       sync.Mutex
+	closed   bool
+	polls    map[string][]*poll // by queue, in the order in which they came
+	seats    map[uint64]*poll   // that are reserved, by the secrets of their attempts; nil: the poll has left
+	attempts map[core.Token]*attempt
+	drained  func() // looks whether all seats are free; nil: nobody wants to know
+}
+
+var (
+	_ engine.RemoteWorkers = (*Queues)(nil)
+	_ api.Tasks            = (*Queues)(nil)
+)
+
+// attempt is one that a worker has. The lock of Queues guards its fields, but not the pulse, which has its own.
+type attempt struct {
+	task        core.Task
+	pulse       worker.Pulse
+	unconfirmed *time.Timer // gives the task to another worker; nil: its worker has it
+	ending      bool        // its worker has reported its end, which is not durable yet
+	revoked     bool        // it has ended, and its worker is to stop the work
+	why         policy.Kind
+	told        bool        // the worker knows that
+	abandon     *time.Timer // of a revoked one
+}
+
+// New returns queues. Give them to the engine before it is opened: attempts that workers execute since an earlier
+// process had the engine are lost otherwise.
+func New(cfg Config) *Queues {
+	if cfg.Grace <= 0 {
+		cfg.Grace = 5 * time.Second
+	}
+	if cfg.StartWithin <= 0 {
+		cfg.StartWithin = 10 * time.Second
+	}
+	return &Queues{
+		cfg: cfg, closing: make(chan struct{}), polls: map[string][]*poll{}, seats: map[uint64]*poll{},
+		attempts: map[core.Token]*attempt{},
+	}
+}
+
+// secret returns a number that nobody can guess, and never 0.
+func (q *Queues) secret() uint64 {
+	var b [8]byte
+	for {
+		_, _ = rand.Read(b[:]) // it never fails
+		if n := binary.LittleEndian.Uint64(b[:]); n != 0 {
+			return n
+		}
+	}
+}
+
+// Keep implements engine.RemoteWorkers.
+func (q *Queues) Keep(t core.Task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.attempts[t.Token] == nil && !q.closed {
+		a := &attempt{task: t}
+		a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
+		q.attempts[t.Token] = a
+	}
+}
+
+// Revoke implements engine.Workers. The worker hears of it with its next report.
+func (q *Queues) Revoke(tok core.Token, why policy.Kind) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.attempts[tok]
+	switch {
+	case a == nil || a.ending:
+		q.stopped(tok, false)
+	case !a.revoked:
+		a.revoked, a.why = true, why
+		a.pulse.Mute()
+		a.abandon = time.AfterFunc(q.cfg.Grace, func() { q.giveUp(a) })
+	}
+}
+
+// giveUp stops waiting for work that was told to stop.
+func (q *Queues) giveUp(a *attempt) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.attempts[a.task.Token] == a && !q.closed {
+		q.end(a)
+		q.stopped(a.task.Token, true)
+	}
+}
+
+// stopped reports that the work of an attempt that has ended is gone. It is called with the lock held: Report of an
+// engine does not block, and calls nothing.
+func (q *Queues) stopped(tok core.Token, abandoned bool) {
+	q.cfg.Engine.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
+}
+
+// end forgets an attempt.
+func (q *Queues) end(a *attempt) {
+	a.pulse.Mute()
+	for _, t := range []*time.Timer{a.unconfirmed, a.abandon} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	if q.attempts[a.task.Token] == a {
+		delete(q.attempts, a.task.Token)
+	}
+}
+
+// Drain lets all workers that wait for tasks go, and takes no more of them. It waits until the tasks that are on their
+// way to them have arrived, or ctx is done. Reports are still taken.
+func (q *Queues) Drain(ctx context.Context) {
+	q.mu.Lock()
+	if !q.closed {
+		q.closed = true
+		close(q.closing)
+	}
+	empty := make(chan struct{})
+	q.drained = func() {
+		if len(q.seats) == 0 {
+			q.drained = nil
+			close(empty)
+		}
+	}
+	q.drained()
+	q.mu.Unlock()
+	select {
+	case <-empty:
+	case <-ctx.Done():
+	}
+}
+
+// Close stops all timers. Call it when the engine is closed. Attempts go on: their workers report to the next process
+// that has the engine.
+func (q *Queues) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.closing)
+	}
+	for _, a := range q.attempts {
+		q.end(a)
+		go a.pulse.End() // it waits for its own lock
+	}
+}
+
+// Waiting returns how many workers wait for tasks.
+func (q *Queues) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for _, polls := range q.polls {
+		n += len(polls)
+	}
+	return n
+}

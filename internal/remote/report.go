@@ -1,0 +1,265 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Report implements api.Tasks.
+func (q *Queues) Report(ctx context.Context, reports []api.TaskReport) ([]api.TaskAnswer, error) {
+	answers := make([]api.TaskAnswer, len(reports))
+	var later []func()
+	for i := range reports {
+		finish := q.report(ctx, &reports[i], &answers[i])
+		if finish != nil {
+			later = append(later, finish)
+		}
+	}
+	for _, finish := range later { // what was delivered becomes durable together
+		finish()
+	}
+	return answers, nil
+}
+
+// report takes one report. If the answer has to wait until the report is durable, it returns what waits for that.
+func (q *Queues) report(ctx context.Context, r *api.TaskReport, out *api.TaskAnswer) (finish func()) {
+	tok, secret, err := readToken(r.Task)
+	if err != nil {
+		out.Error = asError(err)
+		return nil
+	}
+	a, err := q.attempt(ctx, tok)
+	if err == nil && a.task.Secret != secret {
+		err = &api.Error{
+			Code: api.CodeStale, Op: "report", ID: tok.Run.String(), Message: "the token is not that of the attempt",
+		}
+	} else if err != nil {
+		err = q.late(ctx, tok, err)
+	}
+	if err != nil {
+		out.Error = asError(err)
+		return nil
+	}
+	switch r.Kind {
+	case api.TaskComplete, api.TaskFail:
+		return q.ended(ctx, a, r, out)
+	case api.TaskStopped:
+		return q.workStopped(ctx, a, r, out)
+	case api.TaskStart, api.TaskLook:
+		if !q.tellToStop(a, out) {
+			left := leftOf(a.task, q.cfg.Now())
+			out.Left = &left
+		}
+	case api.TaskHeartbeat, api.TaskOutput:
+		q.alive(ctx, a, r, out)
+	default:
+		out.Error = &api.Error{Code: api.CodeInvalid, Op: "report", Message: fmt.Sprintf("there is no report %q", r.Kind)}
+	}
+	return nil
+}
+
+// attempt finds an attempt. It may be one that the engine has not looked at since it was opened.
+func (q *Queues) attempt(ctx context.Context, tok core.Token) (*attempt, error) {
+	q.mu.Lock()
+	a := q.attempts[tok]
+	q.mu.Unlock()
+	if a != nil {
+		return a, nil
+	}
+	state, err := q.cfg.Engine.Attempt(ctx, tok)
+	if err != nil {
+		return nil, err
+	}
+	q.Keep(state.Task)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a := q.attempts[tok]; a != nil {
+		return a, nil
+	}
+	return nil, &api.Error{Code: api.CodeClosed, Op: "report", Message: "the server stops", Hint: "repeat it"}
+}
+
+// alive takes a sign of life.
+func (q *Queues) alive(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) {
+	if q.tellToStop(a, out) {
+		return
+	}
+	switch {
+	case r.Kind == api.TaskOutput:
+		a.pulse.Output()
+	case len(r.Details) > 0:
+		a.pulse.Heartbeat(r.Details)
+	default:
+		a.pulse.Heartbeat(nil)
+	}
+	state, err := q.cfg.Engine.Attempt(ctx, a.task.Token)
+	switch {
+	case q.tellToStop(a, out): // it has ended just now
+	case err != nil:
+		out.Error = asError(q.late(ctx, a.task.Token, err))
+	default:
+		left := leftOf(state.Task, state.Now)
+		out.Paused, out.Left = state.Paused, &left
+	}
+}
+
+// tellToStop tells the worker of an attempt that has ended to stop the work. It reports whether it did. A worker that
+// has reported anything has the task.
+func (q *Queues) tellToStop(a *attempt, out *api.TaskAnswer) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a.unconfirmed != nil {
+		a.unconfirmed.Stop()
+	}
+	if !a.revoked {
+		return false
+	}
+	if !a.told {
+		a.told = true
+		a.abandon.Reset(2 * q.cfg.Grace)
+	}
+	out.Stop = a.why.String()
+	return true
+}
+
+// ended takes the report that an attempt has ended.
+func (q *Queues) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) (finish func()) {
+	tok := a.task.Token
+	in := core.TaskEnded{
+		Step: tok.Step, Attempt: tok.Attempt, Output: r.Output, Failure: r.Failure, Details: r.Details,
+	}
+	switch {
+	case r.Kind == api.TaskComplete && r.Failure != nil:
+		out.Error = &api.Error{Code: api.CodeInvalid, Op: "report", Message: "complete has no failure: report fail"}
+		return nil
+	case r.Kind == api.TaskFail && in.Failure == nil:
+		in.Failure = &policy.Failure{}
+	}
+	if in.Failure != nil && in.Failure.Kind == 0 {
+		in.Failure.Kind = policy.KindError
+	}
+	q.mu.Lock()
+	revoked, before := a.revoked, a.ending
+	if revoked {
+		q.end(a)
+		q.stopped(tok, false)
+	}
+	a.ending = true
+	if a.unconfirmed != nil {
+		a.unconfirmed.Stop()
+	}
+	q.mu.Unlock()
+	if revoked { // its work is gone, but it has ended before
+		out.Error = asError(q.late(ctx, tok, nil))
+		return nil
+	}
+	if last := a.pulse.End(); !before && in.Details == nil {
+		in.Details = last
+	}
+	answered := make(chan error, 1)
+	q.cfg.Engine.Deliver(tok.Run, in, func(err error) {
+		q.mu.Lock()
+		switch api.CodeOf(err) {
+		case "", api.CodeStale, api.CodeRunClosed, api.CodeNotFound:
+			q.end(a)
+		default:
+			a.ending = false // the worker reports it again
+		}
+		q.mu.Unlock()
+		answered <- err
+	})
+	return func() {
+		select {
+		case err := <-answered:
+			if err != nil {
+				out.Error = asError(q.late(ctx, tok, err))
+			}
+		case <-ctx.Done():
+			out.Error = asError(&api.Error{Code: api.CodeCancelled, Op: "report", ID: tok.Run.String(), Err: ctx.Err()})
+		}
+	}
+}
+
+// workStopped takes the report that the work of an attempt is gone, which had ended before.
+func (q *Queues) workStopped(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) func() {
+	tok := a.task.Token
+	q.mu.Lock()
+	revoked := a.revoked
+	if revoked {
+		q.end(a)
+		q.stopped(tok, r.Abandoned)
+	}
+	q.mu.Unlock()
+	if revoked {
+		return nil
+	}
+	if _, err := q.cfg.Engine.Attempt(ctx, tok); err != nil {
+		out.Error = asError(q.late(ctx, tok, err))
+		return nil
+	}
+	out.Error = &api.Error{
+		Code: api.CodeConflict, Op: "report", ID: tok.Run.String(), Message: "the attempt was not told to stop",
+		Hint: "report complete or fail",
+	}
+	return nil
+}
+
+// late explains a report that was refused: if the attempt has ended, with what has happened instead. Without an error
+// it is known that it has.
+func (q *Queues) late(ctx context.Context, tok core.Token, err error) error {
+	code := api.CodeOf(err)
+	if err != nil && code != api.CodeStale && code != api.CodeRunClosed {
+		return err
+	}
+	stale := &api.Error{
+		Code: api.CodeStale, Op: "report", ID: tok.Run.String(), Hint: "stop the work; its result is not needed",
+	}
+	run, err := q.cfg.Run(ctx, tok.Run.String())
+	if err != nil {
+		stale.Message = "the attempt has ended"
+		return stale
+	}
+	stale.Message = whatHappened(run, tok, q.cfg.Now())
+	return stale
+}
+
+// whatHappened tells how an attempt has ended, and what has become of its step and its run.
+func whatHappened(run *api.Run, tok core.Token, now core.Time) string {
+	if int(tok.Step) >= len(run.Steps) {
+		return "the run has no such step"
+	}
+	s := run.Steps[tok.Step]
+	text := fmt.Sprintf("attempt %d of step %q has ended", tok.Attempt, s.Step)
+	for _, a := range s.Attempts {
+		if a.Attempt != tok.Attempt || a.EndedAt == 0 {
+			continue
+		}
+		ago := now.Sub(core.Time(a.EndedAt)).Truncate(time.Millisecond)
+		text += fmt.Sprintf(" %s ago: %s", duration.Format(max(ago, 0)), a.Outcome)
+		if a.Limit != "" {
+			text += ", " + a.Limit
+		}
+	}
+	if s.Attempt > tok.Attempt {
+		text += fmt.Sprintf("; attempt %d is there by now", s.Attempt)
+	}
+	return text + fmt.Sprintf("; the step is %s, the run %s", s.Phase, run.Phase)
+}
+
+// asError makes an error one that can be sent.
+func asError(err error) *api.Error {
+	var own *api.Error
+	if !errors.As(err, &own) {
+		return &api.Error{Code: api.CodeOf(err), Message: err.Error()}
+	}
+	out := *own
+	out.Message, out.Err = own.Reason(), nil
+	return &out
+}

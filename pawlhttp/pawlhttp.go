@@ -1,0 +1,61 @@
+// Package pawlhttp works with a Pawl server from a Go program: it executes the tasks of the server's queues.
+//
+//	send := pawl.Handle("Send", func(ctx context.Context, m Mail) (string, error) { … })
+//	err := pawlhttp.Worker{
+//		Server: "http://127.0.0.1:7295", Queue: "mail", Slots: 8, Handlers: []pawl.AnyHandler{send},
+//	}.Run(ctx)
+//
+// The handlers are the same that Engine.Serve takes for queues of the engine in the same process.
+package pawlhttp
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/remote"
+	"github.com/pawl-dev/pawl/internal/served"
+)
+
+// Worker executes the tasks of a queue that a server has. Its zero values are useful, but for Server and Handlers.
+type Worker struct {
+	Server   string // http://127.0.0.1:7295
+	Queue    string // default "", the queue of steps without one
+	Handlers []pawl.AnyHandler
+	Slots    int // tasks that run at once, of all handlers together. Default 16.
+	// Name is recorded with each attempt, for people. Default: the host's name and the process's number.
+	Name string
+	// Config has what handlers need of a program's configuration: Codec, MaxPayload, Grace, Intercept, Propagators and
+	// Log. Its other fields count for nothing.
+	Config pawl.Config
+	// DrainWithin is how long tasks that run may take to end when the worker stops. Default 30s.
+	DrainWithin time.Duration
+}
+
+// Run executes tasks until the context ends. Then it takes no more, and waits for those that run; what has not ended
+// within DrainWithin is told to stop, and made again by another worker. A server that cannot be reached is asked again
+// until it answers. Errors: pawl.ErrInvalid, and that work did not stop.
+func (w Worker) Run(ctx context.Context) error {
+	if w.Slots == 0 {
+		w.Slots = 16
+	}
+	c, err := httpapi.New(w.Server)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	executors, stop, err := served.Make(ctx, w.Config, w.Queue, w.Slots, w.Handlers)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	log := w.Config.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	return remote.NewWorker(remote.WorkerConfig{
+		Tasks: c, Queue: w.Queue, Name: w.Name, Executors: executors, Slots: w.Slots, DrainWithin: w.DrainWithin, Log: log,
+	}).Run(ctx)
+}
