@@ -11,10 +11,10 @@ type Document struct {
 
 // Documents is implemented by journals that store documents.
 type Documents interface {
-	// PutDocuments stores and deletes documents: all of them or none. It returns when that is durable. Errors: as those
-	// of Journal.Append.
+	// PutDocuments stores and deletes documents: all of them or none. It returns when that is durable. Errors: as
+	// those of Journal.Append.
 	PutDocuments(ctx context.Context, documents ...Document) error
-	// FindDocuments returns the documents with from ≤ key < before, at most limit: the first ones in the order of their
-	// keys, which are compared byte by byte, or with last the last ones, the last of all first.
+	// FindDocuments returns the documents with from ≤ key < before, at most limit: the first ones in the order of
+	// their keys, which are compared byte by byte, or with last the last ones, the last of all first.
 	FindDocuments(ctx context.Context, from, before string, last bool, limit int) ([]Document, error)
 }

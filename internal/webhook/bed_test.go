@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,8 @@ func (r *request) id() string { return r.header.Get("webhook-id") }
 
 // receiver is the other side of a test: a transport without a network.
 type receiver struct {
+	full atomic.Bool // documents cannot be stored
+
 	mu     sync.Mutex
 	got    []request
 	answer func(r *request) (*http.Response, error) // nil: 204
@@ -140,6 +143,12 @@ func newBed(t *testing.T) *bed { return openBed(t, memory.NewPartitions(2), &rec
 
 func openBed(t *testing.T, j *memory.Journal, r *receiver, change ...func(*engine.Config)) *bed {
 	t.Helper()
+	j.Fault = func(op memory.Op, _ *journal.Batch) error {
+		if op == memory.OpPutDocuments && r.full.Load() {
+			return journal.ErrFull
+		}
+		return nil
+	}
 	cfg := engine.Config{Journal: j, Kinds: map[string]engine.Kind{journal.KindFlow: {Compile: compileFlow}}}
 	for _, fn := range change {
 		fn(&cfg)

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -172,14 +171,10 @@ func TestOtherRunsGoOn(t *testing.T) {
 // TestCrashBeforeRecord: what was delivered before a crash, and not recorded, is delivered again with the same id.
 func TestCrashBeforeRecord(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
+		receiver := b.receiver
 		b.add("ops")
 		b.answers(func(*request) (*http.Response, error) {
-			b.journal.Fault = func(op memory.Op, _ *journal.Batch) error { // the answer comes, and nothing is stored
-				if op == memory.OpPutDocuments {
-					return errors.New("killed")
-				}
-				return nil
-			}
+			receiver.full.Store(true) // the answer comes, and nothing is stored
 			return status204(), nil
 		})
 		b.start(failing)
@@ -187,10 +182,10 @@ func TestCrashBeforeRecord(t *testing.T) {
 		if len(first) != 1 {
 			t.Fatalf("%d requests", len(first))
 		}
-		b.journal.Fault = nil
+		b.answers(nil)
+		b.full.Store(false)
 		b = b.kill()
 		defer b.close()
-		b.answers(nil)
 		pass(time.Second)
 		again := b.all()
 		if len(again) != 1 || again[0].id() != first[0].id() {
@@ -208,18 +203,13 @@ func TestFullDisk(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
 		b.add("ops")
-		b.journal.Fault = func(op memory.Op, _ *journal.Batch) error {
-			if op == memory.OpPutDocuments {
-				return journal.ErrFull
-			}
-			return nil
-		}
+		b.full.Store(true)
 		b.start(failing)
 		pass(time.Minute)
 		if n := len(b.all()); n != 0 {
 			t.Errorf("%d requests for a delivery that is not stored", n)
 		}
-		b.journal.Fault = nil
+		b.full.Store(false)
 		pass(time.Minute)
 		if got := b.all(); types(got) != "run.failed" || len(b.deliveries("ops", api.DeliveryDelivered)) != 1 {
 			t.Errorf("afterwards came %s", types(got))
@@ -298,7 +288,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestRetryAfter: the delay that the receiver asks for is followed, also beyond the policy's longest delay; within the limit only.
+// TestRetryAfter: the delay that the receiver asks for is followed, also beyond the policy's longest delay, within the
+// limit only.
 func TestRetryAfter(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
