@@ -28,6 +28,7 @@ type startFlags struct {
 	timeout  string
 	deadline string
 	detach   bool
+	dry      bool
 	json     bool
 	quiet    bool
 	labels   []string
@@ -79,6 +80,7 @@ A file that is called like a verb is given as ./list.`,
 	flags.StringVar(&f.timeout, "timeout", "", "run limit, instead of the flow's: 30m")
 	flags.StringVar(&f.deadline, "deadline", "", "instant the run does not live past: 2026-01-02T15:04:05Z")
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")
+	flags.BoolVar(&f.dry, "dry", false, "show what its steps would do, and start nothing")
 	flags.BoolVar(&f.json, "json", false, "one JSON object an event")
 	flags.BoolVar(&f.quiet, "quiet", false, "print the output and nothing else")
 	flags.StringArrayVar(&f.labels, "label", nil, "key=value, to find the run by with pawl run list; repeatable")
@@ -113,6 +115,9 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 			return usage("--%s is empty: leave it out, or give it a value", name)
 		}
+	}
+	if f.dry {
+		return a.dryRun(c, f.input)
 	}
 	req, err := a.startRequest(c, f)
 	if err != nil {

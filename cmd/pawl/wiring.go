@@ -36,8 +36,10 @@ type machine struct {
 	node           *node.Node
 	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
-	signals        chan os.Signal  // from when on attempts are executed; nil: none are
-	queues         *remote.Queues  // whose tasks other processes execute; nil: no attempts are executed
+	signals        chan os.Signal // from when on attempts are executed; nil: none are
+	queues         *remote.Queues // whose tasks other processes execute; nil: no attempts are executed
+	sweeping       context.CancelFunc
+	swept          chan struct{}   // closed when nothing sweeps any more; nil: nothing does
 	serving        *serving        // for other commands; nil: this one executes nothing
 	remote         *httpapi.Client // of the process that has the engine; nil: this one has it
 }
@@ -79,6 +81,10 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	retention, err := a.retentionOf(work)
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
 	families := engine.NewCarried(carried...)
 	var counts *metrics.Metrics
 	var observer engine.Observer
@@ -89,7 +95,7 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-			Carried: families, Observer: observer,
+			Carried: families, Observer: observer, Retention: retention,
 			Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
@@ -122,6 +128,9 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if work {
 		a.serve(m)
 	}
+	if retention > 0 {
+		m.sweep(retention)
+	}
 	return m, nil
 }
 
@@ -133,6 +142,17 @@ func (a *app) processes() int {
 	return a.slots
 }
 
+// sweep removes logs of runs that the engine has removed, until the machine closes.
+func (m *machine) sweep(retention time.Duration) {
+	var ctx context.Context
+	ctx, m.sweeping = context.WithCancel(context.Background())
+	m.swept = make(chan struct{})
+	go func() {
+		defer close(m.swept)
+		m.pruner().sweepLogs(ctx, retention)
+	}()
+}
+
 // close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the
 // runs are carried on. The socket goes first: a command that finds it gone, and the database held, waits a little.
 func (m *machine) close() error {
@@ -142,6 +162,10 @@ func (m *machine) close() error {
 	}
 	if m.signals != nil {
 		signal.Stop(m.signals)
+	}
+	if m.sweeping != nil {
+		m.sweeping()
+		<-m.swept
 	}
 	var err error
 	if m.queues != nil {

@@ -32,6 +32,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.webhookRoutes(a)
 	s.taskRoutes(a)
 	s.logRoutes(a)
+	s.pruneRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())
 	if s.cfg.Routes != nil {
