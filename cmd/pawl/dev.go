@@ -19,6 +19,7 @@ const devAddress = "127.0.0.1:7295"
 
 func (a *app) devCommand() *cobra.Command {
 	var listen string
+	var allow []string
 	cmd := &cobra.Command{
 		Use: "dev [FOLDER]", Short: "Serve the HTTP API on this machine, on the embedded database",
 		Args: cobra.MaximumNArgs(1),
@@ -39,10 +40,16 @@ listens on loopback addresses only, and refuses what a web page of another site 
 					return usage("there is no folder %q", args[0])
 				}
 			}
+			var err error
+			if a.webhookAllow, err = allowedAddresses(allow); err != nil {
+				return err
+			}
 			return a.dev(cmd.Context(), listen)
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", devAddress, "loopback address and port to listen on")
+	cmd.Flags().StringSliceVar(&allow, "webhook-allow", nil,
+		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
 	return cmd
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/user"
 	"regexp"
@@ -40,6 +41,9 @@ type app struct {
 
 	flows  flowkind.Flows // that were read so far
 	folder *folder        // the flows that pawl dev starts by name; nil: this is not pawl dev
+	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
+	webhookAllow []netip.Prefix
+
 	joined bool           // start found another process that has the engine
 	told   map[string]int // by run, the number of the last event that was told
 }
@@ -119,7 +123,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
 		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
-		a.manCommand(),
+		a.webhookCommand(), a.manCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -29,12 +30,14 @@ type machine struct {
 	*engine.Engine                 // nil: it is in another process
 	carried        *engine.Carried // nil: all runs, or another process has the engine
 	svc            api.Service     // what the engine does, for the commands
+	embedded       *service.Embedded
+	journal        journal.Journal
+	webhooks       *webhook.Dispatcher // nil: nobody asks for them
 	node           *node.Node
 	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
-	signals        chan os.Signal  // from when on attempts are executed; nil: none are
-	queues         *remote.Queues  // whose tasks other processes execute; nil: no attempts are executed
-	journal        journal.Journal // nil: another process has it
+	signals        chan os.Signal // from when on attempts are executed; nil: none are
+	queues         *remote.Queues // whose tasks other processes execute; nil: no attempts are executed
 	sweeping       context.CancelFunc
 	swept          chan struct{}   // closed when nothing sweeps any more; nil: nothing does
 	serving        *serving        // for other commands; nil: this one executes nothing
@@ -104,8 +107,9 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	}
 	m := &machine{
 		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p, journal: j,
-		svc: service.NewEmbedded(n.Engine, a.readWorkflow, now),
+		embedded: service.NewEmbedded(n.Engine, a.readWorkflow, now),
 	}
+	m.svc = m.embedded
 	if work {
 		err = n.Serve(worker.PoolConfig{Executors: n.Executors(), Slots: map[string]int{"exec": a.processes()}})
 		m.queues = remote.New(remote.Config{Engine: n.Engine, Run: m.svc.Run, Now: now})
@@ -114,6 +118,9 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	}
 	if err == nil {
 		err = n.Open(ctx)
+	}
+	if err == nil && work {
+		m.webhooks, err = a.openWebhooks(ctx, m)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.close())
@@ -168,6 +175,9 @@ func (m *machine) close() error {
 	}
 	if m.serving != nil {
 		err = m.serving.stop()
+	}
+	if m.webhooks != nil {
+		m.webhooks.Close()
 	}
 	err = errors.Join(err, m.node.Close())
 	if m.queues != nil {

@@ -309,15 +309,19 @@ func (s *stage) open(doc *flow.Document) {
 	if err := s.engine.Open(ctx); err != nil {
 		s.t.Fatal(err)
 	}
-	if doc == nil {
-		return
+	if doc != nil {
+		s.start(doc)
 	}
+}
+
+// start starts a run of doc, which is the stage's from then on.
+func (s *stage) start(doc *flow.Document) {
 	start, err := doc.Start([]byte(s.input))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.began = time.Now()
-	started, err := s.engine.Start(ctx, engine.StartRequest{
+	started, err := s.engine.Start(s.t.Context(), engine.StartRequest{
 		Definition: s.defs[doc.Name], Input: start.Input, Execution: start.Execution, Run: start.Run,
 	})
 	if err != nil {

@@ -152,7 +152,8 @@ type API interface {
 	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
 	// Stats counts what the engine holds.
 	Stats() Stats
-	// Feed calls fn with all durable entries. DropFeed forgets a feed. See Engine.
+	// BeginFeed makes a feed. Feed calls fn with all durable entries. DropFeed forgets a feed. See Engine.
+	BeginFeed(ctx context.Context, name string) error
 	Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error
 	DropFeed(ctx context.Context, name string) error
 }

@@ -10,23 +10,24 @@ type CallOp uint8
 
 // The operations of a Call. The fields before the arrow are the request, those after it are the answer.
 const (
-	CallStart    CallOp = iota // Start → Started
-	CallInput                  // Run, Input: applies an operation or an event
-	CallResult                 // Run, Waiter → Outcome, or the Waiter is told later; see Absent
-	CallLeave                  // Waiter: stops waiting
-	CallEntries                // Run, Watcher (nil: only reads) → Pieces, Folded, Closed
-	CallUnwatch                // Run, Watcher: stops watching
-	CallFind                   // Name → Started.Run
-	CallList                   // Query → Rows, Masked, Aside
-	CallBody                   // Run, Inputs, Body: applies what the run's body and its tasks report
-	CallConsult                // Run: calls Bodies.Consult with all that the body must know
-	CallBegin                  // Run, Step: the step's function can be called now
-	CallFeed                   // Name, Wake → Seq: a consumer of a feed begins to read
-	CallSeen                   // Name, Seq: the consumer has seen all batches up to Seq → Err if its feed has lapsed
-	CallUnfeed                 // Name: the consumer stops reading
-	CallDropFeed               // Name: forgets the feed
-	CallLive                   // → Live
-	CallAttempt                // Run, Step, Attempt → State
+	CallStart     CallOp = iota // Start → Started
+	CallInput                   // Run, Input: applies an operation or an event
+	CallResult                  // Run, Waiter → Outcome, or the Waiter is told later; see Absent
+	CallLeave                   // Waiter: stops waiting
+	CallEntries                 // Run, Watcher (nil: only reads) → Pieces, Folded, Closed
+	CallUnwatch                 // Run, Watcher: stops watching
+	CallFind                    // Name → Started.Run
+	CallList                    // Query → Rows, Masked, Aside
+	CallBody                    // Run, Inputs, Body: applies what the run's body and its tasks report
+	CallConsult                 // Run: calls Bodies.Consult with all that the body must know
+	CallBegin                   // Run, Step: the step's function can be called now
+	CallFeed                    // Name, Wake → Seq: a consumer of a feed begins to read
+	CallBeginFeed               // Name: makes a feed that nobody reads yet
+	CallSeen                    // Name, Seq: the consumer has seen all batches up to Seq → Err if its feed has lapsed
+	CallUnfeed                  // Name: the consumer stops reading
+	CallDropFeed                // Name: forgets the feed
+	CallLive                    // → Live
+	CallAttempt                 // Run, Step, Attempt → State
 )
 
 // Call is one request to a partition, and its answer. The answer comes through Done when everything that it may be
@@ -90,7 +91,7 @@ func (c *Call) op() string {
 		return "body"
 	case CallConsult, CallBegin:
 		return "body"
-	case CallFeed, CallSeen, CallUnfeed, CallDropFeed:
+	case CallFeed, CallBeginFeed, CallSeen, CallUnfeed, CallDropFeed:
 		return "feed"
 	default:
 		return "read"
@@ -101,7 +102,8 @@ func (c *Call) op() string {
 // makes the call again. A caller that wanted to save something must learn that this failed.
 func (c *Call) canRepeat() bool {
 	switch c.Op {
-	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallDropFeed, CallLive, CallAttempt:
+	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallBeginFeed, CallDropFeed,
+		CallLive, CallAttempt:
 		return c.batchFailed
 	default:
 		return false

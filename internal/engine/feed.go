@@ -173,14 +173,19 @@ func (p *Partition) feed(c *Call) {
 	f := &p.feeds
 	one := f.byName[c.Name]
 	switch c.Op {
-	case CallFeed:
+	case CallFeed, CallBeginFeed:
 		if one == nil { // a new feed begins with what happens from now on
 			one = &feed{Feed: journal.Feed{Name: c.Name, Seq: p.pipeline.open.seq - 1}}
 			f.byName[c.Name] = one
 			f.markChanged(one, p.now)
 			f.urgent = true
 		}
-		if c.Err = one.attach(c); c.Err != nil {
+		if c.Op == CallFeed {
+			c.Err = one.attach(c)
+		} else if one.Lapsed {
+			c.Err = lapsed(c.Name)
+		}
+		if c.Err != nil {
 			break
 		}
 		if one.changed && f.urgent {
@@ -272,6 +277,25 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 	r.seen, r.reported = seq, seq
 	defer func() { e.requests.put(request{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}}) }()
 	return r.run(ctx)
+}
+
+// BeginFeed makes a feed that nobody reads yet, unless there is one. From its return on the journal keeps for it what
+// happens, until Feed reads it. Errors: CodeLapsed, CodeInvalid, CodeClosed, CodeCancelled.
+func (e *Engine) BeginFeed(ctx context.Context, name string) error {
+	if name == "" {
+		return invalid("feed", "", "a feed needs a name")
+	}
+	if e.parts != nil {
+		return e.parts.beginFeed(ctx, name)
+	}
+	c := e.call(CallBeginFeed)
+	c.Name = name
+	if err := e.do(ctx, c); err != nil {
+		return err
+	}
+	err := c.Err
+	e.free(c)
+	return err
 }
 
 // DropFeed removes a feed. The journal keeps nothing for it any more. If there is no such feed, DropFeed does

@@ -107,6 +107,37 @@ func TestFeed(t *testing.T) {
 	})
 }
 
+// TestBeginFeed: a feed that was begun misses nothing until somebody reads it, also after a kill, and is begun once.
+func TestBeginFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.New()
+		e, _ := open(t, j, -1, succeed)
+		before := mustEnd(t, e, flow("before", task()))
+		for range 2 {
+			if err := e.BeginFeed(t.Context(), "hooks"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := mustEnd(t, e, flow("first", task()))
+		after := j.Reopen() // a kill
+		_ = e.Close()
+		second, _ := open(t, after, -1, succeed)
+		defer closeEngine(t, second)
+		if err := second.BeginFeed(t.Context(), "hooks"); err != nil {
+			t.Fatal(err)
+		}
+		c := consume(t, second, "hooks")
+		defer c.stop()
+		c.wantAll(t, second, first)
+		if n := c.count(before); n != 0 {
+			t.Errorf("the consumer got %d entries from before the feed began", n)
+		}
+		if err := second.BeginFeed(t.Context(), ""); !errors.Is(err, ErrInvalid) {
+			t.Errorf("a feed without a name: %v", err)
+		}
+	})
+}
+
 // TestFeedAfterAKill: after the process was killed, a consumer misses no entry. It gets those again whose position was
 // not stored.
 func TestFeedAfterAKill(t *testing.T) {

@@ -109,7 +109,7 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.consult(c)
 	case CallBegin:
 		p.functionReady(c)
-	case CallFeed, CallSeen, CallUnfeed, CallDropFeed:
+	case CallFeed, CallBeginFeed, CallSeen, CallUnfeed, CallDropFeed:
 		p.feed(c)
 	case CallLive:
 		p.live(c)

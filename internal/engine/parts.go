@@ -148,6 +148,14 @@ func (p *parts) feed(ctx context.Context, name string, fn func(seq uint64, entri
 	return first
 }
 
+func (p *parts) beginFeed(ctx context.Context, name string) error {
+	var errs []error
+	for _, e := range p.engines {
+		errs = append(errs, e.BeginFeed(ctx, name))
+	}
+	return errors.Join(errs...)
+}
+
 func (p *parts) dropFeed(ctx context.Context, name string) error {
 	var errs []error
 	for _, e := range p.engines {

@@ -88,6 +88,7 @@ func (f flows) Read(_ context.Context, text string) (api.Definition, error) {
 // bed has an engine in memory, its service, and a server of that service with a client.
 type bed struct {
 	*testing.T
+	journal  journal.Journal
 	engine   *engine.Engine
 	embedded api.Service
 	server   *Server
@@ -120,7 +121,7 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 	}
 	pool := worker.NewPool(worker.PoolConfig{Reporter: e})
 	e.Serve("", pool)
-	b := &bed{T: t, engine: e, listener: newPipes()}
+	b := &bed{T: t, journal: j, engine: e, listener: newPipes()}
 	clock := func() core.Time { return policy.At(time.Now()) }
 	b.embedded = service.NewEmbedded(e, readFlow, clock)
 	b.queues = remote.New(remote.Config{Engine: e, Run: b.embedded.Run, Now: clock})

@@ -65,7 +65,9 @@ func docsPage(described *huma.OpenAPI) ([]byte, error) {
 	byTag := map[string][]documented{}
 	for _, path := range slices.Sorted(maps.Keys(described.Paths)) {
 		item := described.Paths[path]
-		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post} {
+		for method, op := range map[string]*huma.Operation{
+			"GET": item.Get, "POST": item.Post, "PATCH": item.Patch, "DELETE": item.Delete,
+		} {
 			if op != nil {
 				d := documented{method, path, op, fieldsOf(described, op)}
 				byTag[op.Tags[0]] = append(byTag[op.Tags[0]], d)

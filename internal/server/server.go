@@ -20,6 +20,8 @@ type Config struct {
 	Flows Flows
 	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
 	Carry func(ctx context.Context, run string) error
+	// Webhooks keeps webhooks and sends their messages. nil: there are none.
+	Webhooks api.Webhooks
 	// Tasks hands out tasks to workers in other processes. nil: none are handed out.
 	Tasks api.Tasks
 	// Logs reads what attempts print. nil: nothing is kept.

@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"history twice", testHistoryTwice},
 		{"trim", testTrim},
 		{"feeds", testFeeds},
+		{"documents", testDocuments},
 		{"due", testDue},
 		{"find", testFind},
 		{"list", testList},

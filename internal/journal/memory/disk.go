@@ -20,6 +20,7 @@ type disk struct {
 	steps       map[core.RunID]map[core.StepID]journal.StepRow
 	attempts    map[core.RunID]map[attemptKey]journal.AttemptRow
 	history     map[core.RunID][]journal.HistoryRow
+	documents   map[string][]byte
 	order       []core.RunID // the ids of runs, the newest first; nil: not sorted since runs changed
 }
 
@@ -75,6 +76,7 @@ func newDisk() *disk {
 		steps:       map[core.RunID]map[core.StepID]journal.StepRow{},
 		attempts:    map[core.RunID]map[attemptKey]journal.AttemptRow{},
 		history:     map[core.RunID][]journal.HistoryRow{},
+		documents:   map[string][]byte{},
 	}
 }
 

@@ -37,6 +37,9 @@ const (
 	OpPrune      Op = "prune"
 	OpInbox      Op = "inbox"
 	OpPartitions Op = "partitions"
+
+	OpPutDocuments  Op = "put documents"
+	OpFindDocuments Op = "find documents"
 )
 
 // Journal is a journal in memory, see [New].

@@ -29,6 +29,7 @@
 //	history      a run's entries        ┘
 //	inbox        what partitions have sent each other
 //	taken        by partition and sender: the last message that was taken
+//	documents    values beside the runs, such as webhooks
 //	outbox       what callers have written within transactions of their own, until an engine has delivered it
 //
 // Instants are microseconds since 1970 and phases are numbers. The views runs, steps and attempts show them as a person

@@ -31,7 +31,7 @@ var migrations embed.FS
 const versions = "schema_version"
 
 // newest is the version of the schema that this code makes.
-const newest = 4
+const newest = 5
 
 // state is what a schema says of itself.
 type state struct {
@@ -60,7 +60,8 @@ func (s *storage) lookOnce(ctx context.Context) (state, error) {
 		" FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"+
 		" WHERE n.nspname = $1 AND c.relname IN ('"+versions+"', 'meta', 'partitions', 'journal', 'feeds',"+
 		" 'definitions',"+
-		" 'runs_data', 'steps_data', 'attempts_data', 'history', 'inbox', 'taken', 'outbox', 'runs', 'steps',"+
+		" 'runs_data', 'steps_data', 'attempts_data', 'history', 'inbox', 'taken', 'outbox', 'documents', 'runs',"+
+		" 'steps',"+
 		" 'attempts')",
 		[]any{s.schema},
 		func(r pgx.Rows) error { return r.Scan(&st.exists, &st.tables, &names) })

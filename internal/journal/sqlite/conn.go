@@ -179,11 +179,14 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 	return false, nil
 }
 
+// laterTables were added to the format later.
+const laterTables = messageTables + feedTable + ";" + labelTable + documentTable
+
 // create makes an empty file a journal, in one transaction. A file with one partition gets the format that older
 // versions can read.
 func create(c *conn, partitions int) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
-	if err := sqlitex.ExecuteScript(c.Conn, schema+messageTables+feedTable+";"+labelTable, nil); err != nil {
+	if err := sqlitex.ExecuteScript(c.Conn, schema+laterTables, nil); err != nil {
 		return err
 	}
 	version := oneFormat
@@ -210,7 +213,7 @@ func refresh(c *conn) error {
 	if err := refreshKeyIndex(c); err != nil {
 		return err
 	}
-	return sqlitex.ExecuteScript(c.Conn, messageTables+feedTable+";"+labelTable, nil)
+	return sqlitex.ExecuteScript(c.Conn, laterTables, nil)
 }
 
 // refreshViews replaces the views for people if an older version made them differently.

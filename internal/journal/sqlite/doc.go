@@ -18,6 +18,7 @@
 //	history      a run's entries     ┘
 //	inbox        what partitions have sent each other and the receivers have not taken yet
 //	taken        by partition and sender: the last message that was taken
+//	documents    values beside the runs, such as webhooks and their deliveries
 //
 // The tables keep instants as microseconds, phases as numbers and ids as 16 bytes, because a file of a million sleeping
 // runs should be small. The views runs, steps and attempts show them as a person reads them:

@@ -108,12 +108,12 @@ func statusFailure(resp *http.Response, body []byte) *policy.Failure {
 	f.Details = worker.EncodeJSON(map[string]any{
 		"status": code, "body": worker.Shorten(worker.ValidText(body), bodyDetails),
 	})
-	f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	f.RetryAfter = RetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	return f
 }
 
-// retryAfter reads a Retry-After header: whole seconds, or a date. It returns nil if the header is missing or invalid.
-func retryAfter(value string, now time.Time) *time.Duration {
+// RetryAfter reads a Retry-After header: whole seconds, or a date. It returns nil if the header is missing or invalid.
+func RetryAfter(value string, now time.Time) *time.Duration {
 	value = strings.TrimSpace(value)
 	var after time.Duration
 	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {

@@ -174,7 +174,7 @@ func TestRetryAfter(t *testing.T) {
 		"99999999999999999": "2562047h47m16s", "99999999999999999999": "2562047h47m16s",
 	} {
 		got := "none"
-		if after := retryAfter(value, now); after != nil {
+		if after := RetryAfter(value, now); after != nil {
 			got = after.String()
 		}
 		if got != want {

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// webhookLog tells a person at a server what goes wrong with webhooks. Elsewhere nothing is sent.
+func (a *app) webhookLog() *slog.Logger {
+	if a.folder == nil {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(a.Err, nil))
+}
+
+func (a *app) webhookDeliveriesCommand() *cobra.Command {
+	var q api.DeliveryQuery
+	var state, since string
+	cmd := &cobra.Command{
+		Use: "deliveries NAME [DELIVERY]", Short: "List the deliveries of a webhook, or show one",
+		Args: cobra.RangeArgs(1, 2),
+		Long: "A delivery is one event for one webhook. Those that have ended are kept for a week.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.State = api.DeliveryState(state)
+			var err error
+			if q.Since, err = readInstant("--since", since); err != nil {
+				return err
+			}
+			return a.withWebhooks(cmd.Context(), func(hooks api.Webhooks) error {
+				if len(args) == 2 {
+					d, err := hooks.Delivery(cmd.Context(), args[0], args[1])
+					if err != nil {
+						return err
+					}
+					return a.showDelivery(&d)
+				}
+				page, err := hooks.Deliveries(cmd.Context(), args[0], q)
+				if err != nil {
+					return err
+				}
+				return a.listDeliveries(page)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&state, "state", "", "pending, delivered or failed")
+	flags.StringVar(&q.Run, "run", "", "of the events of this run: its run id")
+	flags.StringVar(&since, "since", "", "of events since: an age such as 2d, or 2026-01-02T15:04:05Z")
+	flags.IntVar(&q.Limit, "limit", 50, "how many at most")
+	flags.StringVar(&q.Cursor, "cursor", "", "go on after a page: what that page printed as next")
+	return cmd
+}
+
+func (a *app) listDeliveries(page api.DeliveryPage) error {
+	if a.structured() {
+		return a.print(page)
+	}
+	if len(page.Deliveries) == 0 {
+		a.say("There is no such delivery.")
+		return nil
+	}
+	head := []string{"EVENT AT", "TYPE", "STATE", "DELIVERY", "WHY"}
+	cells := make([][]string, len(page.Deliveries))
+	for i := range page.Deliveries {
+		d := &page.Deliveries[i]
+		cells[i] = []string{live.Local(d.At), d.Type, string(d.State), d.ID, screen.Clean(d.Why)}
+	}
+	cutLast(head, cells, a.width())
+	if err := a.table(head, cells); err != nil {
+		return err
+	}
+	if page.Next != "" {
+		a.say("There are more: --cursor %s", page.Next)
+	}
+	return nil
+}
+
+func (a *app) showDelivery(d *api.Delivery) error {
+	if a.structured() {
+		return a.print(d)
+	}
+	a.say("%s  %s", d.Type, d.State)
+	a.say("  delivery  %s", d.ID)
+	if d.Run != "" {
+		a.say("  run       %s (%s)", d.Run, screen.Clean(d.Workflow))
+	}
+	a.say("  event at  %s", live.Local(d.At))
+	a.say("  why       %s", screen.Clean(d.Why))
+	if d.NextAt != 0 {
+		a.say("  next      %s", live.Local(d.NextAt))
+	}
+	for _, one := range d.Attempts {
+		text := "delivered"
+		if one.Failure != nil {
+			text = screen.Clean(one.Failure.Error())
+		}
+		a.say("  attempt   %s, %d ms: %s", live.Local(one.At), one.DurationMs, text)
+		if one.Response != "" {
+			a.say("            it answered: %s", screen.Clean(one.Response))
+		}
+	}
+	a.say("%s", d.Payload)
+	return nil
+}
+
+func (a *app) webhookReplayCommand() *cobra.Command {
+	var r api.ReplayRequest
+	var since string
+	cmd := &cobra.Command{
+		Use: "replay NAME [DELIVERY]", Short: "Send a delivery once more, or all that failed",
+		Args:    cobra.RangeArgs(1, 2),
+		Long:    "The message has the same webhook-id as before, so that a receiver can tell that it has it.",
+		Example: "  pawl webhook replay ops --failed --since 2d",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				r.Delivery = args[1]
+			}
+			if (r.Delivery != "") == r.Failed {
+				return usage("name one delivery, or give --failed for all that failed")
+			}
+			var err error
+			if r.Since, err = readInstant("--since", since); err != nil {
+				return err
+			}
+			return a.withWebhooks(cmd.Context(), func(hooks api.Webhooks) error {
+				done, err := hooks.Replay(cmd.Context(), args[0], r)
+				if err != nil {
+					return err
+				}
+				if a.structured() {
+					return a.print(done)
+				}
+				a.say("%s sent once more", plural(done.Count, "message is", "messages are"))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&r.Failed, "failed", false, "all that failed")
+	cmd.Flags().StringVar(&since, "since", "", "with --failed: of events since: an age such as 2d, or an instant")
+	return cmd
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func (a *app) webhookTestCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "test NAME", Short: "Send a test message and tell how that went", Args: cobra.ExactArgs(1),
+		Long: "The message has the type webhook.test. It is sent once.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withWebhooks(cmd.Context(), func(hooks api.Webhooks) error {
+				d, err := hooks.TestWebhook(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if a.structured() {
+					err = a.print(d)
+				} else {
+					a.say("%s: %s", d.State, screen.Clean(d.Why))
+				}
+				if err == nil && d.State != api.DeliveryDelivered {
+					err = &statusError{status: exitFailed}
+				}
+				return err
+			})
+		},
+	}
+}

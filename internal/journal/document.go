@@ -1,0 +1,20 @@
+package journal
+
+import "context"
+
+// Document is a value that is stored under a key, beside the runs. Parts of Pawl keep in documents what belongs to no
+// run, such as webhooks and their deliveries.
+type Document struct {
+	Key   string // its parts are separated by "/"; the first one names the part of Pawl that it belongs to
+	Value []byte // in Put: nil deletes the document
+}
+
+// Documents is implemented by journals that store documents.
+type Documents interface {
+	// PutDocuments stores and deletes documents: all of them or none. It returns when that is durable. Errors: as
+	// those of Journal.Append.
+	PutDocuments(ctx context.Context, documents ...Document) error
+	// FindDocuments returns the documents with from ≤ key < before, at most limit: the first ones in the order of
+	// their keys, which are compared byte by byte, or with last the last ones, the last of all first.
+	FindDocuments(ctx context.Context, from, before string, last bool, limit int) ([]Document, error)
+}

@@ -1,0 +1,52 @@
+package journaltest
+
+import (
+	"fmt"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// testDocuments: documents are stored, replaced and deleted together, found by ranges of their keys, and survive.
+func testDocuments(f *fixture) {
+	store := func() journal.Documents {
+		f.Helper()
+		d, ok := f.j.(journal.Documents)
+		if !ok {
+			f.Fatalf("%T stores no documents", f.j)
+		}
+		return d
+	}
+	put := func(documents ...journal.Document) {
+		f.Helper()
+		if err := store().PutDocuments(f.ctx, documents...); err != nil {
+			f.Fatal(err)
+		}
+	}
+	found := func(from, before string, last bool, limit int, want ...string) {
+		f.Helper()
+		all, err := store().FindDocuments(f.ctx, from, before, last, limit)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var got []string
+		for _, d := range all {
+			got = append(got, d.Key+"="+string(d.Value))
+		}
+		f.equal(fmt.Sprintf("documents from %q before %q, last %v", from, before, last), got, want)
+	}
+	found("", "z", false, 10)
+	put(journal.Document{Key: "a/2", Value: []byte("two")}, journal.Document{Key: "a/1", Value: []byte("one")},
+		journal.Document{Key: "a-b", Value: []byte{}}, journal.Document{Key: "A/9", Value: []byte("\x00\xff")},
+		journal.Document{Key: "b/1", Value: []byte("other")})
+	found("a/", "a0", false, 10, "a/1=one", "a/2=two")
+	found("a/", "a0", true, 1, "a/2=two")
+	found("", "z", false, 2, "A/9=\x00\xff", "a-b=")
+	found("a/1", "a/2", false, 10, "a/1=one")
+	put(journal.Document{Key: "a/1", Value: []byte("once")}, journal.Document{Key: "a/1", Value: []byte("twice")},
+		journal.Document{Key: "a/2"}, journal.Document{Key: "never/there"})
+	f.j = f.Reopen()
+	found("a/", "a0", false, 10, "a/1=twice")
+	put(journal.Document{Key: "a/3", Value: []byte("three")})
+	f.j = f.Crash()
+	found("a/", "a0", true, 10, "a/3=three", "a/1=twice")
+}

@@ -1,0 +1,47 @@
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+var _ journal.Documents = (*Journal)(nil)
+
+// PutDocuments implements journal.Documents.
+func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Document) error {
+	if err := j.enter(ctx, OpPutDocuments, nil); err != nil {
+		return err
+	}
+	defer j.mu.Unlock()
+	for _, d := range documents {
+		if d.Value == nil {
+			delete(j.disk.documents, d.Key)
+			continue
+		}
+		j.disk.documents[d.Key] = slices.Clone(d.Value)
+	}
+	return nil
+}
+
+// FindDocuments implements journal.Documents.
+func (j *Journal) FindDocuments(
+	ctx context.Context, from, before string, last bool, limit int,
+) (out []journal.Document, err error) {
+	if err := j.enter(ctx, OpFindDocuments, nil); err != nil {
+		return nil, err
+	}
+	defer j.mu.Unlock()
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(j.disk.documents)), func(key string) bool {
+		return key < from || key >= before
+	})
+	if last {
+		slices.Reverse(keys)
+	}
+	for _, key := range keys[:min(limit, len(keys))] {
+		out = append(out, journal.Document{Key: key, Value: slices.Clone(j.disk.documents[key])})
+	}
+	return out, nil
+}

@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+var _ journal.Documents = (*storage)(nil)
+
+// putDocumentsText is one statement, so it happens whole or not at all. A document without a value is deleted.
+const putDocumentsText = "WITH d AS (SELECT * FROM unnest($1::text[], $2::bytea[]) AS d (key, value))," +
+	" gone AS (DELETE FROM {schema}.documents t USING d WHERE t.key = d.key AND d.value IS NULL)" +
+	" INSERT INTO {schema}.documents (key, value) SELECT key, value FROM d WHERE value IS NOT NULL" +
+	" ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+
+// PutDocuments implements journal.Documents. It may be repeated where a connection is lost, since the second time
+// changes nothing.
+func (s *storage) PutDocuments(ctx context.Context, documents ...journal.Document) error {
+	if err := s.usable(true); err != nil {
+		return err
+	}
+	last := map[string]int{} // one statement can write a row only once
+	for i, d := range documents {
+		last[d.Key] = i
+	}
+	var keys []string
+	var values [][]byte
+	for i, d := range documents {
+		if last[d.Key] == i {
+			keys, values = append(keys, d.Key), append(values, d.Value)
+		}
+	}
+	err := s.again(ctx, func(ctx context.Context) error {
+		return s.query(ctx, s.in(putDocumentsText), []any{keys, values}, func(pgx.Rows) error { return nil })
+	})
+	return s.wrap("put documents", err)
+}
+
+// FindDocuments implements journal.Documents.
+func (s *storage) FindDocuments(
+	ctx context.Context, from, before string, last bool, limit int,
+) (out []journal.Document, err error) {
+	order := ""
+	if last {
+		order = " DESC"
+	}
+	text := s.in("SELECT key, value FROM {schema}.documents WHERE key >= $1 AND key < $2 ORDER BY key" + order +
+		" LIMIT $3")
+	err = s.read(ctx, "find documents", text, []any{from, before, limit}, func() { out = nil },
+		func(r pgx.Rows) error {
+			var d journal.Document
+			if err := r.Scan(&d.Key, &d.Value); err != nil {
+				return err
+			}
+			out = append(out, d)
+			return nil
+		})
+	return out, err
+}

@@ -1,0 +1,150 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/trail"
+)
+
+// Told is what an entry of a run tells.
+type Told struct {
+	Workflow   string
+	WorkflowID string
+	Labels     map[string]string
+	Events     []api.Event
+	Words      *api.Words // of the system whose document the run was made from, after the entry; nil: there is none
+}
+
+// Teller tells the events of entries that come in the order of a feed, with the numbers that they have in the history
+// of their run. It is not safe for concurrent use.
+type Teller struct {
+	from *reads
+	runs map[core.RunID]*telling
+}
+
+// mostTold is how many runs a Teller keeps in memory. The history of another one is read again with its next entry.
+const mostTold = 4096
+
+// telling is a run of which the last entry was told.
+type telling struct {
+	trail *trail.Trail
+	words Words
+	// ahead is how many more entries equal to last were told already, see [Teller.resume].
+	ahead int
+	last  []byte
+}
+
+// Teller returns a new Teller for the engine's runs.
+func (s *Embedded) Teller() *Teller { return &Teller{from: s.reads, runs: map[core.RunID]*telling{}} }
+
+// Tell tells the next entry of a run. Errors: CodeNotFound (the run was deleted), and those of a run whose workflow
+// cannot be read.
+func (t *Teller) Tell(ctx context.Context, e core.Entry) (out Told, err error) {
+	defer func() {
+		if v := recover(); v != nil { // the code of a definition concerns its own runs only
+			delete(t.runs, e.Run)
+			err = &api.Error{
+				Code: api.CodeInternal, Message: fmt.Sprintf("run %s cannot be told: its code panicked: %v", e.Run, v),
+			}
+		}
+	}()
+	r := t.runs[e.Run]
+	var events []core.Event
+	switch {
+	case r == nil:
+		if r, events, err = t.resume(ctx, e); err != nil {
+			return Told{}, wrap(err)
+		}
+		t.keep(e.Run, r)
+	case r.ahead > 0 && bytes.Equal(r.last, core.AppendEntry(nil, &e)):
+		r.ahead--
+	default:
+		r.ahead = 0
+		events = r.trail.Fold(e)
+	}
+	run := r.trail.Run
+	out = Told{Workflow: run.Workflow, WorkflowID: run.WorkflowID, Labels: run.Labels.Map()}
+	for _, ev := range events {
+		told := trail.Event(ev)
+		if r.words != nil {
+			told.Dialect = r.words.Event(ev)
+		}
+		out.Events = append(out.Events, told)
+	}
+	if r.words != nil {
+		words := r.words.Run(r.trail, t.from.childOf(ctx))
+		out.Words = &words
+	}
+	if run.Phase.Closed() {
+		delete(t.runs, e.Run) // few have further entries
+	}
+	return out, nil
+}
+
+// keep keeps a run in memory. Where there are too many, any of them go.
+func (t *Teller) keep(id core.RunID, r *telling) {
+	for other := range t.runs {
+		if len(t.runs) < mostTold {
+			break
+		}
+		delete(t.runs, other)
+	}
+	t.runs[id] = r
+}
+
+// resume returns a run that is not in memory, and the events of its entry e. If equal entries follow e, their events
+// are among them: only the history tells which of them e is, and an event that is told twice does no harm.
+func (t *Teller) resume(ctx context.Context, e core.Entry) (*telling, []core.Event, error) {
+	entries := []core.Entry{e}
+	if !begins(e) {
+		var err error
+		if entries, err = t.from.src.Entries(ctx, e.Run, 0); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(entries) == 0 {
+		return nil, nil, noSuchRun(e.Run.String())
+	}
+	k, err := t.from.workflows.of(ctx, entries[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &telling{trail: trail.New(e.Run, k.workflow.Definition), words: k.workflow.Words}
+	encoded := core.AppendEntry(nil, &e)
+	first, last := -1, -1
+	for i := range entries {
+		if entries[i].At == e.At && bytes.Equal(encoded, core.AppendEntry(nil, &entries[i])) {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first < 0 {
+		return nil, nil, noSuchRun(e.Run.String())
+	}
+	var events []core.Event
+	for i := range entries[:last+1] {
+		if told := r.trail.Fold(entries[i]); i >= first {
+			events = append(events, told...)
+		}
+	}
+	if r.ahead = last - first; r.ahead > 0 {
+		r.last = encoded
+	}
+	return r, events, nil
+}
+
+// begins reports whether an entry is the first one of its run.
+func begins(e core.Entry) bool {
+	for _, rec := range e.Records {
+		if _, ok := rec.(core.RunCreated); ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,230 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/service"
+)
+
+// feedName is the feed that brings entries to webhooks.
+const feedName = "webhooks"
+
+// feedPause is how long the reader of the feed waits after a failure of the storage.
+const feedPause = time.Second
+
+// mostData bounds the data of an event in a message, in bytes.
+const mostData = 64 << 10
+
+// beginFeed makes the feed, so that the journal keeps what happens from now on.
+func (d *Dispatcher) beginFeed(ctx context.Context) error {
+	err := d.cfg.Feed.BeginFeed(ctx, feedName)
+	if errors.Is(err, api.Sentinel(api.CodeLapsed)) {
+		if err = d.cfg.Feed.DropFeed(ctx, feedName); err == nil {
+			err = d.cfg.Feed.BeginFeed(ctx, feedName)
+		}
+	}
+	return err
+}
+
+// readFeed begins to read the feed. It is called while adding is held, or by New.
+func (d *Dispatcher) readFeed() {
+	ctx, cancel := context.WithCancel(d.ctx)
+	fed := make(chan struct{})
+	d.feeding, d.fed = cancel, fed
+	go func() {
+		defer close(fed)
+		for d.feedOnce(ctx) {
+			pause := time.NewTimer(feedPause)
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+			}
+			pause.Stop()
+		}
+	}()
+}
+
+// stopFeed ends the reading, and returns when it has ended.
+func (d *Dispatcher) stopFeed() {
+	if d.feeding == nil {
+		return
+	}
+	d.feeding()
+	<-d.fed
+	d.feeding = nil
+}
+
+// feedOnce reads the feed until that fails. It returns false where there is nothing more to read.
+func (d *Dispatcher) feedOnce(ctx context.Context) bool {
+	teller := d.cfg.Teller()
+	err := d.cfg.Feed.Feed(ctx, feedName, func(_ uint64, entries []core.Entry) error {
+		return d.take(ctx, teller, entries)
+	})
+	switch code := api.CodeOf(err); {
+	case ctx.Err() != nil || code == api.CodeClosed || code == api.CodeFenced:
+		return false
+	case code == api.CodeLapsed:
+		if err = d.missed(ctx); err == nil {
+			return true
+		}
+	}
+	d.cfg.Log.Error("webhooks read no events at present", "error", err)
+	return true
+}
+
+// missed notes that events were lost, and begins the feed again.
+func (d *Dispatcher) missed(ctx context.Context) error {
+	d.cfg.Log.Error("webhooks have missed events: nobody had read them for so long that they were dropped")
+	d.mu.Lock()
+	all := make([]*target, 0, len(d.targets))
+	for _, t := range d.targets {
+		all = append(all, t)
+	}
+	d.mu.Unlock()
+	for _, t := range all {
+		d.mu.Lock()
+		h := *t.hook
+		d.mu.Unlock()
+		h.MissedAt = api.Time(d.cfg.Now())
+		if err := d.save(ctx, t, &h); err != nil && api.CodeOf(err) != api.CodeNotFound {
+			return err
+		}
+	}
+	return d.beginFeed(ctx)
+}
+
+// take makes deliveries of the events of a batch. When it has returned nil, they are durable.
+func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries []core.Entry) error {
+	d.change.Lock()
+	defer d.change.Unlock()
+	var made []*api.Delivery
+	for _, e := range entries {
+		told, err := teller.Tell(ctx, e)
+		switch code := api.CodeOf(err); {
+		case err == nil:
+		case ctx.Err() != nil || code == api.CodeStalled || code == api.CodeClosed || code == api.CodeUncertain:
+			return err
+		default: // its code or its definition is broken, or it was deleted: that concerns this run only
+			d.cfg.Log.Error("webhooks get nothing of an entry of a run", "run", e.Run.String(), "error", err)
+			continue
+		}
+		for i := range told.Events {
+			all, err := d.deliveriesOf(ctx, e.Run, &told, &told.Events[i])
+			if err != nil {
+				return err
+			}
+			made = append(made, all...)
+		}
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	var documents []journal.Document
+	for _, one := range made {
+		documents = append(documents, stored(one)...)
+	}
+	if err := d.put(ctx, documents...); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, one := range made {
+		d.targets[one.Webhook].add(one.ID, core.Time(one.NextAt))
+	}
+	d.stir()
+	return nil
+}
+
+// deliveriesOf returns the deliveries of an event that there are not yet: one for each webhook that asks for it.
+func (d *Dispatcher) deliveriesOf(
+	ctx context.Context, run core.RunID, told *service.Told, ev *api.Event,
+) ([]*api.Delivery, error) {
+	var made []*api.Delivery
+	var payload json.RawMessage
+	for _, h := range d.hooks() {
+		// What happened before it was disabled is kept, also if it comes only now.
+		if h.DisabledAt != 0 && ev.Time > h.DisabledAt || ev.Time < h.CreatedAt || !h.wants(told, ev) {
+			continue
+		}
+		if payload == nil {
+			payload = payloadOf(told, ev)
+		}
+		id := eventID(run, core.Time(ev.Time), ev.Seq)
+		if _, err := d.read(ctx, h.Name, id); api.CodeOf(err) != api.CodeNotFound {
+			if err != nil {
+				return nil, err
+			}
+			continue // the feed has brought it before
+		}
+		now := api.Time(d.cfg.Now())
+		made = append(made, &api.Delivery{
+			ID: id, Webhook: h.Name, Type: typeOf(ev), Run: ev.Run, Workflow: told.Workflow,
+			State: api.DeliveryPending, At: ev.Time, NextAt: now, Since: now, Why: "it has not been tried yet",
+			Payload: payload,
+		})
+	}
+	return made, nil
+}
+
+// hooks returns all webhooks as they are now.
+func (d *Dispatcher) hooks() []*hook {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]*hook, 0, len(d.targets))
+	for _, t := range d.targets {
+		all = append(all, t.hook)
+	}
+	return all
+}
+
+// wants reports whether a webhook asks for an event of a run.
+func (h *hook) wants(told *service.Told, ev *api.Event) bool {
+	if !asksFor(h.Events, ev) || len(h.Workflows) > 0 && !slices.Contains(h.Workflows, told.Workflow) {
+		return false
+	}
+	for key, value := range h.Labels {
+		if got, found := told.Labels[key]; !found || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// message is the body of a request, as Standard Webhooks has it.
+type message struct {
+	Type      string   `json:"type"`
+	Timestamp api.Time `json:"timestamp"` // of the event
+	Data      any      `json:"data"`
+}
+
+// eventData is what a message tells of an event.
+type eventData struct {
+	api.Event
+	Workflow   string            `json:"workflow"`
+	WorkflowID string            `json:"workflowId"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Words      *api.Words        `json:"words,omitempty"` // of the system whose document the run was made from
+	// DataOmitted is how long the event's data is, in bytes, where it is too long for a message. The API has it.
+	DataOmitted int `json:"dataOmitted,omitempty"`
+}
+
+// payloadOf returns the body of an event's message.
+func payloadOf(told *service.Told, ev *api.Event) json.RawMessage {
+	data := eventData{
+		Event: *ev, Workflow: told.Workflow, WorkflowID: told.WorkflowID, Labels: told.Labels, Words: told.Words,
+	}
+	if data.WorkflowID == "" {
+		data.WorkflowID = ev.Run
+	}
+	if len(ev.Data) > mostData {
+		data.DataOmitted, data.Event.Data = len(ev.Data), nil
+	}
+	return document("", message{Type: typeOf(ev), Timestamp: ev.Time, Data: data}).Value
+}

@@ -1,0 +1,147 @@
+package webhook
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// The keys of documents. A delivery that has not ended has a second one, which tells when its next attempt is due.
+// Names of webhooks have no "/", and "0" follows "/".
+const (
+	hookKeys     = "webhook/hook/"
+	deliveryKeys = "webhook/delivery/"
+	pendingKeys  = "webhook/pending/"
+)
+
+func hookKey(name string) string         { return hookKeys + name }
+func deliveryKey(name, id string) string { return deliveryKeys + name + "/" + id }
+func pendingKey(name, id string) string  { return pendingKeys + name + "/" + id }
+
+// after returns the end of the range of keys that begin with a prefix, which ends with "/".
+func after(prefix string) string { return strings.TrimSuffix(prefix, "/") + "0" }
+
+// pageSize is how many documents are read at once.
+const pageSize = 500
+
+// eventID is the id of the delivery of an event. Ids sort by the instants of their events, those of a run in their
+// order. The same event always has the same id.
+func eventID(run core.RunID, at core.Time, seq int) string {
+	return fmt.Sprintf("evt_%014x_%s_%06x", int64(at), hex.EncodeToString(run[:]), seq)
+}
+
+// testID is the id of a message that is sent as a test.
+func testID(at core.Time) string {
+	return fmt.Sprintf("evt_%014x_test_%016x", int64(at), rand.Uint64())
+}
+
+// sinceID is before the ids of all events at the instant or later.
+func sinceID(at core.Time) string { return fmt.Sprintf("evt_%014x", max(int64(at), 0)) }
+
+// runOf is the part of an id that names the run. Messages of tests have one of their own.
+func runOf(id string) string {
+	_, rest, _ := strings.Cut(strings.TrimPrefix(id, "evt_"), "_")
+	run, seq, _ := strings.Cut(rest, "_")
+	if run == "test" {
+		return run + seq
+	}
+	return run
+}
+
+// hook is a webhook as it is stored.
+type hook struct {
+	api.Webhook
+	Secrets []secret `json:"secrets"` // the newest first
+}
+
+// public is what callers see of a webhook.
+func (h *hook) public(now core.Time) api.Webhook {
+	out := h.Webhook
+	out.Secret, out.Overlap = "", 0
+	for _, s := range h.Secrets {
+		if s.Until > now {
+			out.Overlap = max(out.Overlap, api.Time(s.Until))
+		}
+	}
+	return out
+}
+
+// document returns the document of a value that can always be encoded.
+func document(key string, v any) journal.Document {
+	value, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("webhook: %s cannot be encoded: %v", key, err))
+	}
+	return journal.Document{Key: key, Value: value}
+}
+
+// stored returns the documents of a delivery as it is now.
+func stored(d *api.Delivery) []journal.Document {
+	pending := journal.Document{Key: pendingKey(d.Webhook, d.ID)}
+	if d.State == api.DeliveryPending {
+		pending.Value = []byte(strconv.FormatInt(int64(d.NextAt), 10))
+	}
+	return []journal.Document{document(deliveryKey(d.Webhook, d.ID), d), pending}
+}
+
+// put stores documents.
+func (d *Dispatcher) put(ctx context.Context, documents ...journal.Document) error {
+	return storageError(d.cfg.Documents.PutDocuments(ctx, documents...))
+}
+
+// each calls fn with the documents whose keys have the prefix, in order, beginning at from. fn returns false to stop.
+func (d *Dispatcher) each(ctx context.Context, prefix, from string, fn func(journal.Document) (bool, error)) error {
+	for from = prefix + from; ; {
+		page, err := d.cfg.Documents.FindDocuments(ctx, from, after(prefix), false, pageSize)
+		if err != nil {
+			return storageError(err)
+		}
+		for _, doc := range page {
+			if more, err := fn(doc); err != nil || !more {
+				return err
+			}
+		}
+		if len(page) < pageSize {
+			return nil
+		}
+		from = page[len(page)-1].Key + "\x00"
+	}
+}
+
+// read returns a delivery.
+func (d *Dispatcher) read(ctx context.Context, name, id string) (*api.Delivery, error) {
+	key := deliveryKey(name, id)
+	found, err := d.cfg.Documents.FindDocuments(ctx, key, key+"\x00", false, 1)
+	if err != nil {
+		return nil, storageError(err)
+	}
+	if len(found) == 0 {
+		return nil, &api.Error{
+			Code: api.CodeNotFound, Message: fmt.Sprintf("webhook %s has no delivery %q", name, id),
+			Hint: "pawl webhook deliveries " + name + " lists them",
+		}
+	}
+	return decodeDelivery(found[0])
+}
+
+func decodeDelivery(doc journal.Document) (*api.Delivery, error) {
+	out := &api.Delivery{}
+	if err := json.Unmarshal(doc.Value, out); err != nil {
+		return nil, broken(doc.Key, err)
+	}
+	return out, nil
+}
+
+func broken(key string, err error) error {
+	return &api.Error{
+		Code: api.CodeStorage, Message: fmt.Sprintf("what is stored as %s cannot be read: %v", key, err), Err: err,
+	}
+}

@@ -1,0 +1,440 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/service"
+)
+
+// Config says where webhooks are kept, and what is sent.
+type Config struct {
+	Documents journal.Documents
+	// Feed brings the entries of the engine, and Teller what they tell.
+	Feed   Feed
+	Teller func() *service.Teller
+	// Send is set where this process sends messages. Elsewhere webhooks are only managed: events wait in the journal,
+	// and deliveries in the outbox, until a process sends them.
+	Send bool
+	// Allow has the addresses that are not on the public network and that messages may be sent to all the same.
+	Allow []netip.Prefix
+	// Now is the clock. Default: the wall clock.
+	Now func() core.Time
+	// Transport sends requests, in tests without a network. Default: connections that Allow checks.
+	Transport http.RoundTripper
+	// Log gets what no caller is told. nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// Feed is the part of an engine that brings committed entries. See engine.API.
+type Feed interface {
+	BeginFeed(ctx context.Context, name string) error
+	Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error
+	DropFeed(ctx context.Context, name string) error
+}
+
+// defaultOverlap is how long messages are signed with an old secret too; longestOverlap bounds it. mostSecrets is how
+// many secrets a webhook can have at once.
+const (
+	defaultOverlap = 24 * time.Hour
+	longestOverlap = 30 * 24 * time.Hour
+	mostSecrets    = 5
+)
+
+// Dispatcher keeps webhooks and their deliveries, and sends these.
+//
+// Locks are taken in this order: adding, change, mu.
+type Dispatcher struct {
+	cfg    Config
+	guard  *guard
+	client *http.Client
+
+	adding sync.Mutex // held while a webhook is added or removed, since the first and the last one change the feed
+	change sync.Mutex // held while documents are written, and then memory accordingly
+
+	mu      sync.Mutex
+	targets map[string]*target
+	sending int           // requests at present
+	wake    chan struct{} // wakes the loop that sends
+
+	ctx     context.Context // ends with the dispatcher
+	end     context.CancelFunc
+	works   sync.WaitGroup
+	results chan *result
+	feeding context.CancelFunc // ends the reader of the feed; nil: there is none
+	fed     chan struct{}      // closed when that reader has ended
+}
+
+var _ api.Webhooks = (*Dispatcher)(nil)
+
+// New returns the dispatcher of an open engine and begins to send. Close it before the engine.
+func New(ctx context.Context, cfg Config) (*Dispatcher, error) {
+	if cfg.Now == nil {
+		cfg.Now = func() core.Time { return core.Time(api.At(time.Now())) }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Dispatcher{
+		cfg: cfg, guard: &guard{cfg.Allow}, targets: map[string]*target{}, wake: make(chan struct{}, 1),
+		results: make(chan *result, inFlight),
+	}
+	if cfg.Transport == nil {
+		cfg.Transport = d.guard.transport()
+	}
+	d.client = &http.Client{
+		Transport: cfg.Transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // the other address might be a private one, or somebody else's
+		},
+	}
+	if err := d.load(ctx); err != nil {
+		return nil, err
+	}
+	d.ctx, d.end = context.WithCancel(context.Background())
+	if !cfg.Send {
+		return d, nil
+	}
+	d.works.Go(d.send)
+	d.works.Go(d.record)
+	if len(d.targets) > 0 {
+		d.readFeed()
+	}
+	return d, nil
+}
+
+// Close stops sending. What is on its way is sent again by the next process.
+func (d *Dispatcher) Close() {
+	d.adding.Lock()
+	defer d.adding.Unlock()
+	d.end()
+	d.stopFeed()
+	d.works.Wait()
+	d.client.CloseIdleConnections()
+}
+
+// load reads what is stored.
+func (d *Dispatcher) load(ctx context.Context) error {
+	err := d.each(ctx, hookKeys, "", func(doc journal.Document) (bool, error) {
+		h := &hook{}
+		if err := json.Unmarshal(doc.Value, h); err != nil {
+			return false, broken(doc.Key, err)
+		}
+		d.targets[h.Name] = newTarget(h)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.each(ctx, pendingKeys, "", func(doc journal.Document) (bool, error) {
+		name, id, _ := strings.Cut(strings.TrimPrefix(doc.Key, pendingKeys), "/")
+		t := d.targets[name]
+		var due core.Time
+		if err := json.Unmarshal(doc.Value, &due); err != nil || t == nil {
+			return false, broken(doc.Key, errors.Join(err, errors.New("it belongs to no webhook, or has no instant")))
+		}
+		t.add(id, due)
+		return true, nil
+	})
+}
+
+// find returns a webhook as it is now.
+func (d *Dispatcher) find(name string) (*target, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.targets[name]; t != nil {
+		return t, nil
+	}
+	return nil, &api.Error{
+		Code: api.CodeNotFound, Message: fmt.Sprintf("there is no webhook %q", name),
+		Hint: "pawl webhook list shows them",
+	}
+}
+
+// AddWebhook implements api.Webhooks.
+func (d *Dispatcher) AddWebhook(ctx context.Context, r api.WebhookRequest) (api.Webhook, error) {
+	h := &hook{Webhook: api.Webhook{
+		Name: r.Name, URL: r.URL, Events: r.Events, Workflows: r.Workflows, Labels: r.Labels,
+	}}
+	if len(h.Events) == 0 {
+		h.Events = slices.Clone(defaultEvents)
+	}
+	text := r.Secret
+	if text == "" {
+		text = newSecret()
+	}
+	var err error
+	if h.Policy, err = policyOf(r.Policy); err != nil {
+		return api.Webhook{}, err
+	}
+	if _, err := keyOf(text); err != nil {
+		return api.Webhook{}, invalid("secret", "%v", err)
+	}
+	if err := errors.Join(checkName(h.Name), d.checkHook(h)); err != nil {
+		return api.Webhook{}, firstOf(err)
+	}
+	h.Secrets = []secret{{Text: text}}
+	d.adding.Lock()
+	defer d.adding.Unlock()
+	if _, err := d.find(h.Name); err == nil {
+		return api.Webhook{}, &api.Error{
+			Code: api.CodeConflict, Message: fmt.Sprintf("there is a webhook %q already", h.Name),
+			Hint: "change it, or choose another name",
+		}
+	}
+	if len(d.targets) >= mostWebhooks {
+		return api.Webhook{}, &api.Error{
+			Code: api.CodeFull, Message: fmt.Sprintf("there are %d webhooks, and can be no more", mostWebhooks),
+		}
+	}
+	h.CreatedAt = api.Time(d.cfg.Now()) // before the engine is asked: whatever happens afterwards is later
+	if err := d.beginFeed(ctx); err != nil {
+		return api.Webhook{}, err
+	}
+	if err := d.save(ctx, nil, h); err != nil {
+		return api.Webhook{}, err
+	}
+	if d.cfg.Send && d.feeding == nil {
+		d.readFeed()
+	}
+	out := h.public(d.cfg.Now())
+	out.Secret = text
+	return out, nil
+}
+
+// firstOf returns the first of joined errors, so that one thing is said at a time.
+func firstOf(err error) error {
+	var own *api.Error
+	errors.As(err, &own)
+	return own
+}
+
+// checkHook checks what callers can set, but for name, policy and secrets.
+func (d *Dispatcher) checkHook(h *hook) error {
+	return errors.Join(d.checkURL(h.URL), checkEvents(h.Events), checkFilters(h.Workflows, h.Labels))
+}
+
+// save stores a webhook that was made or changed. t is nil for a new one.
+func (d *Dispatcher) save(ctx context.Context, t *target, h *hook) error {
+	d.change.Lock()
+	defer d.change.Unlock()
+	if t != nil && !d.current(t) {
+		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("webhook %q was removed meanwhile", h.Name)}
+	}
+	if err := d.put(ctx, document(hookKey(h.Name), h)); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t == nil {
+		d.targets[h.Name] = newTarget(h)
+	} else {
+		t.hook = h
+	}
+	d.stir()
+	return nil
+}
+
+// current reports whether a webhook has not been removed.
+func (d *Dispatcher) current(t *target) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.targets[t.hook.Name] == t
+}
+
+// Webhooks implements api.Webhooks.
+func (d *Dispatcher) Webhooks(context.Context) ([]api.Webhook, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]api.Webhook, 0, len(d.targets))
+	for _, name := range slices.Sorted(maps.Keys(d.targets)) {
+		all = append(all, d.targets[name].public(d.cfg.Now()))
+	}
+	return all, nil
+}
+
+// Webhook implements api.Webhooks.
+func (d *Dispatcher) Webhook(_ context.Context, name string) (api.Webhook, error) {
+	t, err := d.find(name)
+	if err != nil {
+		return api.Webhook{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return t.public(d.cfg.Now()), nil
+}
+
+// edit changes a copy of a webhook and stores it.
+func (d *Dispatcher) edit(ctx context.Context, name string, fn func(h *hook) error) (*target, error) {
+	d.adding.Lock()
+	defer d.adding.Unlock()
+	t, err := d.find(name)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	h := *t.hook
+	d.mu.Unlock()
+	if err := fn(&h); err != nil {
+		return nil, err
+	}
+	return t, d.save(ctx, t, &h)
+}
+
+// ChangeWebhook implements api.Webhooks.
+func (d *Dispatcher) ChangeWebhook(ctx context.Context, name string, c api.WebhookChange) (api.Webhook, error) {
+	_, err := d.edit(ctx, name, func(h *hook) error {
+		if c.URL != "" {
+			h.URL = c.URL
+		}
+		if c.Events != nil {
+			h.Events = c.Events
+		}
+		if len(h.Events) == 0 {
+			h.Events = slices.Clone(defaultEvents)
+		}
+		if c.Workflows != nil {
+			h.Workflows = c.Workflows
+		}
+		if c.Labels != nil {
+			h.Labels = c.Labels
+		}
+		if c.Policy != nil {
+			var err error
+			if h.Policy, err = policyOf(c.Policy); err != nil {
+				return err
+			}
+		}
+		switch {
+		case c.Disabled == nil:
+		case !*c.Disabled:
+			h.Disabled, h.DisabledAt = "", 0
+		case h.DisabledAt == 0:
+			h.Disabled, h.DisabledAt = "an operator disabled it", api.Time(d.cfg.Now())
+		}
+		if err := d.checkHook(h); err != nil {
+			return firstOf(err)
+		}
+		return nil
+	})
+	if err != nil {
+		return api.Webhook{}, err
+	}
+	return d.Webhook(ctx, name)
+}
+
+// RotateSecret implements api.Webhooks.
+func (d *Dispatcher) RotateSecret(ctx context.Context, name string, r api.Rotation) (api.Webhook, error) {
+	text, overlap := r.Secret, defaultOverlap
+	if text == "" {
+		text = newSecret()
+	}
+	if r.Overlap != nil {
+		overlap = r.Overlap.Std()
+	}
+	if _, err := keyOf(text); err != nil {
+		return api.Webhook{}, invalid("secret", "%v", err)
+	}
+	if overlap < 0 || overlap > longestOverlap {
+		return api.Webhook{}, invalid("overlap", "%s: give 0s to %s", api.Duration(overlap),
+			api.Duration(longestOverlap))
+	}
+	_, err := d.edit(ctx, name, func(h *hook) error {
+		now := d.cfg.Now()
+		secrets := []secret{{Text: text}}
+		for _, s := range h.Secrets {
+			if s.Until == 0 {
+				s.Until = now.Add(overlap)
+			}
+			if s.Until > now && s.Text != text && len(secrets) < mostSecrets {
+				secrets = append(secrets, s)
+			}
+		}
+		h.Secrets = secrets
+		return nil
+	})
+	if err != nil {
+		return api.Webhook{}, err
+	}
+	out, err := d.Webhook(ctx, name)
+	out.Secret = text
+	return out, err
+}
+
+// RemoveWebhook implements api.Webhooks.
+func (d *Dispatcher) RemoveWebhook(ctx context.Context, name string) error {
+	d.adding.Lock()
+	defer d.adding.Unlock()
+	t, err := d.find(name)
+	if err != nil {
+		return err
+	}
+	if err := d.forget(ctx, t); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	last := len(d.targets) == 0
+	d.mu.Unlock()
+	if !last {
+		return nil
+	}
+	d.stopFeed()
+	return d.cfg.Feed.DropFeed(ctx, feedName)
+}
+
+// forget deletes a webhook. Its registration goes first: with it everything else has no meaning.
+func (d *Dispatcher) forget(ctx context.Context, t *target) error {
+	d.change.Lock()
+	defer d.change.Unlock()
+	name := t.hook.Name
+	for _, prefix := range []string{pendingKeys + name + "/", deliveryKeys + name + "/"} {
+		for {
+			page, err := d.cfg.Documents.FindDocuments(ctx, prefix, after(prefix), false, pageSize)
+			if err != nil {
+				return storageError(err)
+			}
+			for i := range page {
+				page[i].Value = nil
+			}
+			if len(page) < pageSize { // with the last ones of the deliveries the webhook itself goes
+				if strings.HasPrefix(prefix, deliveryKeys) {
+					page = append(page, journal.Document{Key: hookKey(name)})
+				}
+				if err := d.put(ctx, page...); err != nil {
+					return err
+				}
+				break
+			}
+			if err := d.put(ctx, page...); err != nil {
+				return err
+			}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.targets, name)
+	return nil
+}
+
+// storageError makes an *api.Error of an error of the database.
+func storageError(err error) error {
+	var own *api.Error
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	return &api.Error{Code: engine.CodeOf(err), Err: err}
+}
