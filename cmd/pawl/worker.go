@@ -34,8 +34,8 @@ func (a *app) workerCommand() *cobra.Command {
 		Use:   "worker --queue QUEUE (--exec COMMAND | --http URL)",
 		Short: "Execute the tasks of a queue that a server has",
 		Args:  cobra.NoArgs,
-		Long: `Takes the tasks of a queue from a server, executes each with a command or with an HTTP request, and reports how
-it ended. Without --server it works through the process that holds the database.
+		Long: `Takes the tasks of a queue from a server, executes each with a command or with an HTTP request, and
+reports how it ended. Without --server it works through the process that holds the database.
 
 --exec is a text for the shell. It gets the task's input on stdin, and PAWL_RUN_ID, PAWL_STEP, PAWL_ATTEMPT,
 PAWL_TASK_TYPE, PAWL_IDEMPOTENCY_KEY and PAWL_DEADLINE_MS. What it may print is what an exec step may print: results,
