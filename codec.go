@@ -25,9 +25,10 @@ import (
 // A codec other than [JSON] also gets what errors and panics say: their messages, the data of registered errors, the
 // stacks of panics. Their kinds, types and codes stay readable, since retry policies work with them.
 //
-// An error may pass, such as that of a key service which cannot be reached. Then nothing is lost: a step waits with its
-// result for as long as its limits allow, a body is called again, a caller gets the error. Errors of encoding/json and
-// those that are marked with [NonRetryable] do not pass: the step, or the call in the body, fails with them.
+// An error may be temporary, such as that of a key service which cannot be reached. Then nothing is lost: a step waits
+// with its result for as long as its limits allow, a body is called again, a caller gets the error. Errors of
+// encoding/json and those that are marked with [NonRetryable] are permanent: the step, or the call in the body, fails
+// with them.
 type Codec interface {
 	// Encode encodes v. It may set p.Meta.
 	Encode(ctx context.Context, p *Payload, v any) ([]byte, error)

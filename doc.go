@@ -27,7 +27,8 @@
 //   - a body that is changed while runs are open must keep the order of its steps, or branch by [Version].
 //     A change that does not fit is found: the run waits, and a [ChangedError] shows what is recorded and what
 //     the code asks for;
-//   - between steps a body must be quick ([TaskTimeout], 10s). Otherwise a [TaskTimeoutError] says where it is.
+//   - between two steps a body may compute for 10 seconds ([TaskTimeout]). If it takes longer, the run waits, and a
+//     [TaskTimeoutError] says where the body is.
 //
 // Steps are told apart by name and occurrence: the second "charge" of a body is "charge#2". A body does one thing at a
 // time; to do several use [Async], [Go] and [Map], whose parts have keys of their own.

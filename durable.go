@@ -36,15 +36,15 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 func Now(ctx Context) time.Time { return ctx.of().Now().Std() }
 
 // Random returns a source of random numbers that gives the same ones each time the body is called. It panics in a
-// step's function, where it would not.
+// step's function: an attempt that is made again would get other numbers.
 func Random(ctx Context) *rand.Rand {
 	seed := ctx.of().Draw("pawl.Random")
 	// The generator must give the same numbers each time, so it cannot be a cryptographic one.
 	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:16])))
 }
 
-// UUID returns a UUID, version 8, that is the same each time the body is called. It panics in a step's function, where
-// it would not be; there [Attempt] has a key.
+// UUID returns a UUID, version 8, that is the same each time the body is called. It panics in a step's function: an
+// attempt that is made again would get another one. Use the IdempotencyKey of [Attempt] there.
 func UUID(ctx Context) string {
 	b := ctx.of().Draw("pawl.UUID")
 	b[6], b[8] = 0x80|b[6]&0x0f, 0x80|b[8]&0x3f

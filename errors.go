@@ -307,7 +307,7 @@ type hint struct {
 
 func (h *hint) Unwrap() error { return h.error }
 
-// NonRetryable marks an error that another attempt would meet again.
+// NonRetryable marks an error after which the step is not tried again, since every attempt would end with it.
 func NonRetryable(err error) error {
 	if err == nil {
 		return nil
@@ -315,7 +315,7 @@ func NonRetryable(err error) error {
 	return &hint{error: err, final: true}
 }
 
-// RetryAfter asks for the next attempt after d instead of the policy's delay. The deadlines bound it.
+// RetryAfter asks for the next attempt after d instead of the policy's delay. No attempt begins after a deadline.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil

@@ -21,8 +21,8 @@ func Labels(labels map[string]string) StartOption {
 	}
 }
 
-// SetLabel changes a label of the run, from the body; an empty value removes it. That a body is called again changes
-// nothing: the run keeps the label as it was set last. See [Labels].
+// SetLabel changes a label of the run, from the body; an empty value removes it. The run keeps the label as it was set
+// last: a body that is called again does not set it back. See [Labels].
 func SetLabel(ctx Context, key, value string) error {
 	b := ctx.of()
 	change, err := core.MakeLabels(map[string]string{key: value})

@@ -221,6 +221,8 @@ func (b *builder) plan(def int32, s *Step) {
 	b.step, b.ordinal = s.Name, def
 	p := &b.def.plans[def]
 	p.item, p.tolerates, p.step, p.place = -1, s.ContinueOn, s, b.Source.Place(s.pos)
+	p.trigger = s.Trigger
+	b.checkTrigger(s)
 	if !s.When.IsZero() {
 		p.when = b.compiler.Condition(tree.NodeOf(s.When), b.flowVars(p))
 	}

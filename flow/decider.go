@@ -70,6 +70,9 @@ func (d *decider) Decide(r *core.Run, closed []core.StepID, now core.Time) []cor
 	}
 	d.register(r)
 	t := &turn{decider: d, run: r, now: now, next: core.StepID(len(r.Steps))}
+	if end := t.failFast(closed); end != nil {
+		return []core.Command{*end}
+	}
 	if !d.begun {
 		t.begin()
 	} else {
@@ -220,11 +223,9 @@ func (t *turn) settle(def int32, state stepState) {
 // decide begins or skips a step whose needs have all ended.
 func (t *turn) decide(def int32) {
 	p := &t.def.plans[def]
-	for _, need := range p.needs {
-		if state := t.nodes[need].state; state == stateBad || state == stateUpstream {
-			t.skip(def, fmt.Sprintf("needs %s, which %s", t.def.plans[need].spec.Name, t.ending(need)), true)
-			return
-		}
+	if begins, why, upstream := t.triggered(def); !begins {
+		t.skip(def, why, upstream)
+		return
 	}
 	if p.skipped {
 		t.skip(def, "maxAttempts is 0", false)
@@ -376,16 +377,7 @@ func (t *turn) outcome() core.Close {
 // runFailure is the step's failure, saying which step it was.
 func (t *turn) runFailure(s *core.Step) *policy.Failure {
 	def, _ := t.def.ordinal(s)
-	text := fmt.Sprintf("step %q %s", s.Key(), t.ending(def))
-	if s.Failure == nil {
-		return &policy.Failure{Kind: policy.KindError, Message: text}
-	}
-	f := *s.Failure
-	if f.Message != "" {
-		text += ": " + f.Message
-	}
-	f.Message, f.RetryAfter = text, nil
-	return &f
+	return failureAs(s, fmt.Sprintf("step %q %s", s.Key(), t.ending(def)))
 }
 
 // hooks begins the hooks of a stage of the run's end.

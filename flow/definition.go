@@ -40,6 +40,7 @@ type plan struct {
 	needs      []int32
 	dependents []int32
 	when       *expr.Program
+	trigger    string
 	tolerates  []Ending
 	skipped    bool // maxAttempts is 0
 

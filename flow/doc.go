@@ -17,7 +17,7 @@
 //	attempt   the attempt's number, from 1
 //	failure   why the last attempt failed, and code its code: in retry.when, in a step's further attempts; in a hook,
 //	          why the run failed. In retry.when, failure.output is what the attempt returned although it failed
-//	run       id, workflow, workflowId, phase, attempt (of the run retry policy), startedAt
+//	run       id, workflow, workflowId, phase, attempt (of the run retry policy), startedAt, scheduledAt
 //	now       the instant at which the step was scheduled
 //
 // A step with forEach and no action is a loop. A step that names it with each is done once for each of its items, as

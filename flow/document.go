@@ -25,7 +25,9 @@ type Document struct {
 	Secrets []string
 	// Env are the variables that steps may refer to, by ${{ env.NAME }}, of the environment of the process that
 	// executes them, with their values where they are not set; nil: they must be set.
-	Env      map[string]*string
+	Env map[string]*string
+	// FailFast ends a run with the first step, or item of one, that fails: what runs is stopped, nothing more begins.
+	FailFast bool
 	Defaults Settings
 	Queues   []*Queue
 	Services []*Service
@@ -115,6 +117,9 @@ type Step struct {
 	Description string
 	Service     string
 	Needs       []string
+	// Trigger is the rule by which the step begins when all that it needs has ended: allSucceeded, the default, where
+	// what was skipped or what continueOn allows counts too; anySucceeded, anyFailed, allFailed or always.
+	Trigger     string
 	When        tree.Value // a text: an expression that says whether the step runs
 	ContinueOn  []Ending   // how it may end without failing what needs it
 	ForEach     tree.Value // a list, or an expression that gives one
@@ -258,22 +263,21 @@ func (*Noop) kind() string  { return "noop" }
 var (
 	documentKeys = []string{
 		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "queue", "secrets", "env",
-		"defaults",
-		"queues", "services", "steps", "hooks", "output",
+		"failFast", "defaults", "queues", "services", "steps", "hooks", "output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
 	cronKeys     = []string{"schedule", "zone", "skipped", "repeated"}
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
 	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
 	stepKeys     = []string{
-		"name", "description", "service", "needs", "when", "continueOn", "forEach", "each", "more", "concurrency",
-		"timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
+		"name", "description", "service", "needs", "trigger", "when", "continueOn", "forEach", "each", "more",
+		"concurrency", "timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
 	}
 	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
 	runQueueKeys = []string{"name", "key", "priority"}
 	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
-	hookStepKeys = without(stepKeys, "needs", "continueOn", "forEach", "each", "more", "concurrency")
+	hookStepKeys = without(stepKeys, "needs", "trigger", "continueOn", "forEach", "each", "more", "concurrency")
 	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop"}
 	runLimitKeys = []string{"execution", "run", "deadline"}
 	limitKeys    = []string{"after", "retry", "onExpire", "warn"}

@@ -33,6 +33,9 @@ func Encode(doc *Document) ([]byte, error) {
 		out.put("secrets", V(doc.Secrets))
 	}
 	out.put("env", encodeEnv(doc.Env))
+	if doc.FailFast {
+		out.put("failFast", V(true))
+	}
 	out.put("defaults", encodeSettings(object{}, doc.Defaults))
 	queues := object{}
 	for _, q := range doc.Queues {
@@ -136,6 +139,7 @@ func encodeStep(s *Step) tree.Value {
 	if len(s.Needs) > 0 {
 		out.put("needs", V(s.Needs))
 	}
+	out.text("trigger", s.Trigger)
 	out.put("when", s.When)
 	if len(s.ContinueOn) > 0 {
 		endings := make([]string, len(s.ContinueOn))

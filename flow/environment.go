@@ -3,9 +3,11 @@ package flow
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -128,7 +130,21 @@ func (s *scope) runValue() *expr.Run {
 	return &expr.Run{
 		ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: id, Phase: phase.String(),
 		Attempt: max(r.Chain.Attempt, 1), StartedAt: r.StartedAt.Std(),
+		ScheduledAt: scheduledAt(r),
 	}
+}
+
+// scheduledAt returns the instant for which a run was started. The runs of a schedule have it in their workflow id.
+func scheduledAt(r *core.Run) time.Time {
+	if r.Labels.Map()[schedule.Label] != "" {
+		if at, ok := schedule.Firing(r.WorkflowID); ok {
+			return at
+		}
+	}
+	if r.StartAt != 0 {
+		return r.StartAt.Std()
+	}
+	return r.CreatedAt.Std()
 }
 
 // Step returns a step. One that is closed is decoded once.

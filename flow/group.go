@@ -184,7 +184,9 @@ func (t *turn) closeItem(def int32, s *core.Step) {
 	}
 	g.open--
 	g.done++
-	t.fill(def, g)
+	if !t.run.Steps[g.id].Phase.Closed() { // else the group's own limit has expired in the same turn
+		t.fill(def, g)
+	}
 }
 
 // results is the list of the items' outputs, null for what did not succeed, and the failure of the first item that the

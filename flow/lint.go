@@ -43,6 +43,7 @@ const (
 	lintLimitNoEffect  = "limit-no-effect" // what the step does never starts that limit's clock
 	lintNoSignOfLife   = "no-sign-of-life" // what the step does never stops that limit's clock
 	lintShellRuns      = "shell-runs-value"
+	lintTriggerUnused  = "trigger-never-fires"
 )
 
 func (f Finding) String() string {
@@ -197,6 +198,10 @@ func (l *linter) services() {
 func (l *linter) step(s *Step, p *plan) {
 	l.policy(s.Name, s.pos, &p.spec.Policy, l.runLimit())
 	l.limits(s)
+	if l.doc.FailFast && (s.Trigger == anyFailed || s.Trigger == allFailed) {
+		l.add(Warning, s.pos, lintTriggerUnused, s.Name,
+			"step %q never begins: with failFast the run ends when something fails; use hooks", s.Name)
+	}
 	switch action := s.Action.(type) {
 	case *Exec:
 		if shell := shellOf(action); shell != "" {

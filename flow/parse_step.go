@@ -68,6 +68,7 @@ func (p *parsing) step(n *tree.Node) *Step {
 		s.Service, s.service = p.text(service, "service"), service.Pos
 	}
 	s.Needs, s.needsPos = p.texts(n.Get("needs"), "needs")
+	s.Trigger = p.trigger(n)
 	if when := n.Get("when"); when != nil {
 		s.When = p.when(when)
 	}

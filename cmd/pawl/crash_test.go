@@ -206,7 +206,7 @@ func (c *crashes) command(args ...string) *exec.Cmd {
 
 // next starts the run, or goes on with it. A start that was killed before it was durable is made again.
 func (c *crashes) next() []string {
-	out, err := c.command("run", "list", "-o", "json").Output()
+	out, err := c.command("run", "list", "--children", "-o", "json").Output()
 	if err != nil || strings.TrimSpace(string(out)) == "[]" {
 		return append([]string{"run", "--id", "crash", "--json"}, c.args...)
 	}
@@ -387,7 +387,7 @@ func (c *crashes) compare() {
 
 // runs lists the runs of the database. Each child run was made once, whatever was lost on its way to another partition.
 func (c *crashes) runs() (ids []string) {
-	out, err := c.command("run", "list", "-o", "json").Output()
+	out, err := c.command("run", "list", "--children", "-o", "json").Output()
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -70,6 +70,19 @@ func TestDoctorFindsWrongRows(t *testing.T) {
 			if out := pawlFails(t, dir, exitFailed, "doctor"); !strings.Contains(out, c.want) {
 				t.Errorf("doctor does not say %q:\n%s", c.want, out)
 			}
+			if strings.Contains(c.want, "next start of an engine") || strings.Contains(c.want, "stored text") {
+				pawlFails(t, dir, exitFailed, "doctor", "--repair") // it is not in rows
+				return
+			}
+			out, err := command(t, dir, "doctor", "--repair", "--database", "sqlite:old.db").CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "and the rows of 1 run: ") ||
+				!strings.Contains(string(out), "Nothing is wrong") {
+				t.Errorf("doctor --repair: %v\n%s", err, out)
+			}
+			copies, err := filepath.Glob(filepath.Join(dir, "old.db.before-repair-*[0-9]"))
+			if err != nil || len(copies) != 1 {
+				t.Errorf("copies %v, %v", copies, err)
+			}
 		})
 	}
 }

@@ -98,6 +98,7 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 	}
 	a.say("serving %s (documents: %s/docs)", address, address)
 	a.say("database %s", m.place.name())
+	a.say("up to %d processes of steps run at once (--processes)", a.processes())
 	if a.folder.path != "" {
 		var names []string
 		for _, f := range a.folder.read(ctx) {

@@ -36,14 +36,26 @@ type diagnosis struct {
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var repair bool
+	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check the database and the machine", Args: cobra.NoArgs,
 		Long: `Checks the database: that every batch and every history decodes, and that each run's rows say what its
 history says; of a file also SQLite's integrity check. Tells who holds the file, or owns the partitions in
 PostgreSQL, and how long the disk of a file takes to make a write durable. It only reads the database. Exit status 1 if
-something is wrong. Runs that wait for the code of their Go program are listed: that is nothing wrong with the
+something is wrong.
+
+With --repair, what can be made anew from histories is: rows of runs that do not say what their histories say, and
+indexes. The file is copied first, and nobody may hold it. Histories that are damaged are never changed: restore a
+backup, or leave those runs. Runs that wait for the code of their Go program are listed: that is nothing wrong with the
 database.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if repair {
+				r, err := a.repair(cmd.Context())
+				if err != nil {
+					return err
+				}
+				a.tellRepaired(r)
+			}
 			d, err := a.diagnose(cmd.Context())
 			if err != nil {
 				return err
@@ -59,6 +71,8 @@ database.`,
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&repair, "repair", false, "make anew what can be computed from histories")
+	return cmd
 }
 
 func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {

@@ -65,7 +65,7 @@ func TestGoProgramsRuns(t *testing.T) {
 		want    string
 		args    []string
 	}{
-		{false, `(?s)page .*succeeded.*child of.*book .*b1 +waiting`, []string{"run", "list"}},
+		{false, `(?s)page .*succeeded.*child of.*book .*b1 +waiting`, []string{"run", "list", "--children"}},
 		{
 			false, `(?s)2h +run.*"Time".*write .*2 attempts.*no idea yet.*scheduleToClose until.*print .*rest +sleeps`,
 			[]string{"run", "show", "b1"},

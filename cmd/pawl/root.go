@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/bench"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 // streams are the command's input and outputs; tests give their own.
@@ -27,13 +28,15 @@ type streams struct {
 // app is one call of the command: its streams and the flags that every verb has.
 type app struct {
 	streams
-	database string
-	server   string   // whose address --server gives; empty: a database is opened
-	secrets  []string // where secrets come from: NAME=env:VARIABLE
-	output   string
-	noColor  bool
-	actor    string
-	reason   string
+	database  string
+	retention string   // how long closed runs are kept while this process has the database; empty: for ever
+	server    string   // whose address --server gives; empty: a database is opened
+	secrets   []string // where secrets come from: NAME=env:VARIABLE
+	slots     int      // how many processes of steps run at once; 0: worker.DefaultProcesses
+	output    string
+	noColor   bool
+	actor     string
+	reason    string
 
 	flows  flowkind.Flows // that were read so far
 	folder *folder        // the flows that pawl dev starts by name; nil: this is not pawl dev
@@ -104,14 +107,18 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
 	flags.StringArrayVar(&a.secrets, "secret", nil,
 		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
+	flags.IntVar(&a.slots, "processes", 0,
+		fmt.Sprintf("processes of steps that run at once, others wait (default %d)", worker.DefaultProcesses()))
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
 		"failed or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
+	flags.StringVar(&a.retention, "retention", "", "remove runs that ended longer ago, while this process carries "+
+		"runs on: 30d (default: keep them)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
-		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.devCommand(), a.workerCommand(),
+		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
@@ -27,6 +28,7 @@ type startFlags struct {
 	timeout  string
 	deadline string
 	detach   bool
+	dry      bool
 	json     bool
 	quiet    bool
 	labels   []string
@@ -78,6 +80,7 @@ A file that is called like a verb is given as ./list.`,
 	flags.StringVar(&f.timeout, "timeout", "", "run limit, instead of the flow's: 30m")
 	flags.StringVar(&f.deadline, "deadline", "", "instant the run does not live past: 2026-01-02T15:04:05Z")
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")
+	flags.BoolVar(&f.dry, "dry", false, "show what its steps would do, and start nothing")
 	flags.BoolVar(&f.json, "json", false, "one JSON object an event")
 	flags.BoolVar(&f.quiet, "quiet", false, "print the output and nothing else")
 	flags.StringArrayVar(&f.labels, "label", nil, "key=value, to find the run by with pawl run list; repeatable")
@@ -113,6 +116,9 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 			return usage("--%s is empty: leave it out, or give it a value", name)
 		}
 	}
+	if f.dry {
+		return a.dryRun(c, f.input)
+	}
 	req, err := a.startRequest(c, f)
 	if err != nil {
 		return err
@@ -140,6 +146,12 @@ func (a *app) warnOf(c *compiled) {
 	for _, w := range lint(c.doc) {
 		if w.isWarning() {
 			fmt.Fprintf(a.Err, "pawl: %s\n", screen.Clean(w.String()))
+		}
+	}
+	for _, s := range c.doc.Steps {
+		if _, exec := s.Action.(*flow.Exec); exec && s.Concurrency > a.processes() && a.server == "" {
+			fmt.Fprintf(a.Err, "pawl: step %q: %d of its items run at once here, not %d; see --processes\n", s.Name,
+				a.processes(), s.Concurrency)
 		}
 	}
 	here := flowkind.Executors(worker.ExecConfig{})

@@ -25,6 +25,7 @@ type serving struct {
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
 		Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Logs: logFolder{m.place.logDir(), m.svc},
+		Pruner:  m.pruner(),
 		Version: buildVersion(),
 	}
 	if a.folder != nil {

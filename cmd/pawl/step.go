@@ -12,10 +12,10 @@ import (
 )
 
 func (a *app) stepCommand() *cobra.Command {
-	return noun("step", "Decide about one step of a run",
+	return noun("step", "Decide about one step of a run, or try one",
 		"Operations on one step. A STEP is its name, and with forEach name[item], as pawl run show prints it. Each "+
 			"is kept in the run's history\nwith --actor and --reason.",
-		a.stepRetryCommand(), a.stepSkipCommand(), a.stepCompleteCommand(), a.stepFailCommand(),
+		a.stepRunCommand(), a.stepRetryCommand(), a.stepSkipCommand(), a.stepCompleteCommand(), a.stepFailCommand(),
 		a.stepNowCommand(), a.stepPolicyCommand())
 }
 

@@ -34,6 +34,9 @@ type machine struct {
 	place          place
 	signals        chan os.Signal  // from when on attempts are executed; nil: none are
 	queues         *remote.Queues  // whose tasks other processes execute; nil: no attempts are executed
+	journal        journal.Journal // nil: another process has it
+	sweeping       context.CancelFunc
+	swept          chan struct{}   // closed when nothing sweeps any more; nil: nothing does
 	serving        *serving        // for other commands; nil: this one executes nothing
 	remote         *httpapi.Client // of the process that has the engine; nil: this one has it
 }
@@ -69,6 +72,13 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
 	secrets, err := a.secretStore()
+	if err == nil && a.slots < 0 {
+		err = usage("--processes is at least 1, not %d", a.slots)
+	}
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	retention, err := a.retentionOf(work)
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -82,7 +92,7 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-			Carried: families, Observer: observer,
+			Carried: families, Observer: observer, Retention: retention,
 			Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
@@ -93,11 +103,11 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return nil, err
 	}
 	m := &machine{
-		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p,
+		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p, journal: j,
 		svc: service.NewEmbedded(n.Engine, a.readWorkflow, now),
 	}
 	if work {
-		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
+		err = n.Serve(worker.PoolConfig{Executors: n.Executors(), Slots: map[string]int{"exec": a.processes()}})
 		m.queues = remote.New(remote.Config{Engine: n.Engine, Run: m.svc.Run, Now: now})
 		n.Engine.Serve("", m.queues)
 		m.signals = listen()
@@ -111,7 +121,29 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if work {
 		a.serve(m)
 	}
+	if retention > 0 {
+		m.sweep(retention)
+	}
 	return m, nil
+}
+
+// processes is how many processes of steps this command runs at once.
+func (a *app) processes() int {
+	if a.slots == 0 {
+		return worker.DefaultProcesses()
+	}
+	return a.slots
+}
+
+// sweep removes logs of runs that the engine has removed, until the machine closes.
+func (m *machine) sweep(retention time.Duration) {
+	var ctx context.Context
+	ctx, m.sweeping = context.WithCancel(context.Background())
+	m.swept = make(chan struct{})
+	go func() {
+		defer close(m.swept)
+		m.pruner().sweepLogs(ctx, retention)
+	}()
 }
 
 // close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the
@@ -123,6 +155,10 @@ func (m *machine) close() error {
 	}
 	if m.signals != nil {
 		signal.Stop(m.signals)
+	}
+	if m.sweeping != nil {
+		m.sweeping()
+		<-m.swept
 	}
 	var err error
 	if m.queues != nil {

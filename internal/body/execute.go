@@ -18,7 +18,6 @@ func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, h.hook(t)) })
 	}
 	if k, fn := h.take(&t); fn != nil {
-		defer k.End()
 		return h.perform(ctx, t, alive, k, fn)
 	}
 	for ctx.Err() == nil {
@@ -38,8 +37,8 @@ func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 			k.End()
 			continue
 		}
-		defer k.End()
 		if f.answer == NotReached {
+			k.End()
 			return notReached()
 		}
 		return h.perform(ctx, t, alive, k, f.fn)
@@ -63,12 +62,16 @@ func (h *Host) take(t *core.Task) (*Search, Func) {
 	return &Search{live: l, step: t.StepName}, fn
 }
 
-// perform calls the function of an attempt that has found it.
+// perform calls the function of an attempt that has found it. The body needs to know that the attempt is over only after
+// its end: this may be what the body waits for.
 func (h *Host) perform(ctx context.Context, t core.Task, alive worker.Alive, k *Search, fn Func) worker.Result {
 	if !worker.Announce(ctx) {
+		k.End()
 		return notBegun(ctx)
 	}
-	worker.MayAbandon(ctx, h.abandon, k)
+	if !worker.MayAbandon(ctx, h.abandon, k) {
+		defer k.End()
+	}
 	return h.cfg.Attempt(ctx, t, alive, fn)
 }
 

@@ -154,6 +154,9 @@ func (p *Partition) setAsideAfterPanic(r *run, err error) error {
 // so.
 func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
 	p.pipeline.rewriteRows(r, p.now)
+	if r.rests {
+		return // its children tell it about their ends by themselves
+	}
 	children := make(map[core.StepID]core.RunID) // the last child of each step; the state forgets a child that stops
 	for _, e := range entries {
 		for _, rec := range e.Records {

@@ -194,13 +194,17 @@ func (p *Partition) body(c *Call) {
 		if over {
 			p.pipeline.keepReport(rep)
 		}
-		if _, decided := in.(core.Commands); decided && c.Err == nil {
+		_, decided := in.(core.Commands)
+		if decided && c.Err == nil {
 			c.Err = p.rejectStale(c)
 		}
 		if r != nil && (over || c.Err == nil) {
 			if err := p.advance(r, nil, in); err != nil && c.Err == nil {
 				c.Err = refused(c.op(), c.Run, err)
 			}
+		}
+		if decided && c.Err == nil {
+			p.atHand.decided = r
 		}
 		if over {
 			p.tasks.release(tok)

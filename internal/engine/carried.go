@@ -136,6 +136,9 @@ func (p *Partition) carryAdded() {
 			}
 			p.followQueue(r)
 		}
+		if r.aside == nil && r.state.WaitsForBody() {
+			p.sendAllNews(r) // it has not heard of what happened while it rested
+		}
 		p.residents.retime(r)
 	}
 	p.residents.readAgain()

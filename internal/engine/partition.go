@@ -43,6 +43,7 @@ type atHand struct {
 	todo    ring[localEffect] // effects inside the partition that must still join the open batch
 	readErr error             // why the open batch must not be saved; see noteTemporary
 	ticking bool              // no waiting attempt starts: what is due comes first
+	decided *run              // whose body has made the decisions at hand; nil: they are no decisions of a body
 }
 
 // NewPartition returns a partition. It is ready after Open.
@@ -101,6 +102,9 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.list(c)
 	case CallBody:
 		p.body(c)
+		p.settle()
+		p.atHand.decided = nil
+		return
 	case CallConsult:
 		p.consult(c)
 	case CallBegin:

@@ -172,7 +172,7 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 		p.residents.evictLater(r)
 	}
 	if r.unrecovered {
-		p.recover(r)
+		p.takeOver(r)
 	}
 	if r.aside != nil {
 		return nil, r.aside

@@ -335,7 +335,8 @@ func (t *tasks) listAll() {
 // offer starts an attempt at once if a slot is free and no other attempt waits before it. Otherwise the attempt waits.
 func (p *Partition) offer(r *run, e core.Offer) {
 	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Group})
-	ready := p.hasFunction(r, e.Step)
+	// A body knows the functions of the steps that it begins, so it need not be asked.
+	ready := r == p.atHand.decided && e.Attempt == 1 || p.hasFunction(r, e.Step)
 	bounds := p.bounds(r, e.Step)
 	if ready && bounds == nil && q.waiting.Len() == 0 && p.tasks.reserve(q) {
 		p.startAttempt(r, e.Step, e.Attempt)

@@ -128,7 +128,7 @@ func (p *Partition) loadDue(l *Loaded) {
 		p.takeOver(r)
 		p.residents.evictLater(r)
 	}
-	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil && !r.rests {
+	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil {
 		p.resumeSetAside(r, l.History.Entries)
 	}
 }

@@ -237,6 +237,12 @@ func NameOf(workflowID string) string { return strings.TrimPrefix(workflowID, Pr
 // RunID returns the workflow id of the run that a firing starts.
 func RunID(name string, due time.Time) string { return name + "@" + due.UTC().Format(time.RFC3339) }
 
+// Firing returns the firing that started the run with a workflow id; false: none did.
+func Firing(workflowID string) (due time.Time, ok bool) {
+	due, err := time.Parse(time.RFC3339, workflowID[strings.LastIndex(workflowID, "@")+1:])
+	return due.UTC(), err == nil
+}
+
 // TriggerID returns a workflow id for a run that somebody starts now.
 func TriggerID(name string, now time.Time) string {
 	return name + "@" + now.UTC().Format(time.RFC3339Nano) + "-trigger"

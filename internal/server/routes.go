@@ -31,6 +31,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.waitRoutes(a)
 	s.taskRoutes(a)
 	s.logRoutes(a)
+	s.pruneRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())
 	if s.cfg.Routes != nil {

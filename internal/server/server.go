@@ -24,6 +24,8 @@ type Config struct {
 	Tasks api.Tasks
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader
+	// Pruner removes old runs. nil: nobody may.
+	Pruner api.Pruner
 	// Version is the program's, for /version.
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.

@@ -74,7 +74,7 @@ func (ch *checker) check(n *node) {
 	whole := ch.u.steps%64 == 0
 	settled := n.p.Pending() == 0
 	ch.compare(n, settled, whole)
-	if !settled || len(n.inFlight) > 0 || n.tickedAt != ch.u.now || n.more {
+	if !settled || len(n.inFlight) > 0 || n.tickedAt != ch.u.now || n.more || n.woken > 0 {
 		return
 	}
 	now := ch.u.clock()
@@ -92,7 +92,7 @@ func (ch *checker) check(n *node) {
 			}
 			continue
 		}
-		if a.model.closed || n.late.waits() && !n.loaded(a.id) {
+		if a.model.closed || n.rests(a) || n.late.waits() && !n.loaded(a.id) {
 			continue
 		}
 		if at := a.model.nextDue(); at != 0 && at <= now {
@@ -281,7 +281,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		}
 		return
 	}
-	if open == 0 {
+	if open == 0 && m.last <= ch.u.clock() { // else it goes on when the clock, which went back, is there again
 		ch.u.violate(NoHang, a.id, "the run is open and has nothing to wait for")
 	}
 }

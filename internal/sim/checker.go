@@ -121,6 +121,7 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 	a.state.Fold(e)
 	ch.entries++
 	due := a.model.applyEntry(ch, a, e)
+	ch.checkResting(ch.appending, a, e, due)
 	ch.limited(ch.appending, a, e)
 	if a.body != nil {
 		a.body.applyEntry(a, e)
@@ -150,6 +151,7 @@ func (ch *checker) openAccount(e core.Entry) *account {
 		a.body = &bodyModel{u: ch.u, program: w.program, stopped: map[core.StepID]bool{}, talk: newTalkModel()}
 	}
 	ch.accounts[e.Run] = a
+	ch.noteStart(created, e.Run)
 	ch.order = append(ch.order, a)
 	if created.Key != "" {
 		key := workflowKey{created.Workflow, created.Key, ch.u.partitionOf(e.Run)}

@@ -65,7 +65,7 @@ func (c *clients) send(r *request) {
 	if s.formerOwner != nil && u.chance(0.4) {
 		n = s.formerOwner
 	}
-	if !n.up() {
+	if !n.up() || n.cannotStart(r.call) {
 		if u.noFaults || u.chance(0.5) {
 			u.after(u.span(100*time.Millisecond, time.Minute), "a client tries again", func() { c.send(r) })
 		}

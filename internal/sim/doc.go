@@ -7,7 +7,8 @@
 //   - workers that are slow, fail, hang, never report or report twice;
 //   - a disk that fills up, loses acknowledgements, reads slowly or not at all, and gets a second owner;
 //   - clocks that jump;
-//   - processes that die before, during or after a commit.
+//   - processes that die before, during or after a commit;
+//   - processes whose partitions share slots and limits, and some in which runs rest.
 //
 // The engine is the real one: engine.Partition over journal/memory. No code in a universe reads a clock, uses random
 // numbers of its own or depends on the order of a map. So the same seed always makes the same universe, batch by batch.

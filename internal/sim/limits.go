@@ -175,8 +175,8 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 		// The clock went back, or an earlier process had its clock ahead: a run's instants never run backwards.
 		s.at, s.told, s.moved = now, s.at, true
 	}
-	if m.shared {
-		s.told = max(s.told, ch.u.latest()) // another partition may have told the process of a later time
+	if latest := ch.u.latest(); m.shared && latest > ch.u.clock() {
+		s.told, s.moved = max(s.told, latest), true // another partition may have told the process of that time
 	}
 	m.starts = append(m.starts, s)
 	count := func(r policy.Rate, what string, counts func(serviceStart) bool) {

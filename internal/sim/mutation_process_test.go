@@ -60,3 +60,8 @@ func expectAmong(t *testing.T, opt Options, see Invariant, or ...Invariant) {
 	}
 	t.Errorf("no universe of 600 breaks the invariant %s", see)
 }
+
+// TestChecksFindMistakesOfResting lets engines carry on what rests in their process.
+func TestChecksFindMistakesOfResting(t *testing.T) {
+	expectViolation(t, Options{Rest: true, CarryAll: true}, []Invariant{Rested})
+}

@@ -39,9 +39,11 @@ type node struct {
 	storedEntries int
 	tickedAt      core.Time // the instant of the last Tick that left nothing to do
 
-	woken    int         // how often the process's matcher has called it, and it has not looked yet
-	before   map[int]int // by partition: entries that were computed when the process took it over
-	lookedAt bool        // for breakers that are open
+	// woken counts how often the node was told to look for slots, or for what it carries on, and has not done so yet.
+	woken       int
+	carriedFrom map[core.RunID]int // by the top of a family that rested: entries that were computed before
+	before      map[int]int        // by partition: entries that were computed when the process took it over
+	lookedAt    bool               // for breakers that are open
 }
 
 // newNode makes an owner of a partition, with its workers and bodies.
@@ -236,6 +238,7 @@ func (n *node) failed(err error) {
 	n.inFlight, n.stored, n.more, n.late = nil, false, false, lateWindow{}
 	n.spans, n.confirmed, n.storedEntries = nil, 0, 0
 	clear(n.before)
+	clear(n.carriedFrom)
 	n.ahead()
 	n.p.Failed(err)
 	if errors.Is(err, journal.ErrFenced) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -18,6 +19,10 @@ type process struct {
 	matcher *engine.Matcher // of a shared process
 	nodes   map[int]*node   // by partition; a process takes each partition once
 	lost    bool            // it has lost a partition to another process, and ends soon
+
+	withoutPrograms bool                // it has no bodies: their runs are elsewhere
+	tops            map[core.RunID]bool // of the families that it carries on; nil: all
+	carried         *engine.Carried     // the same, as its engine has it
 
 	services  map[string]*serviceModel // what the checker knows of services, as the process counts them
 	refused   core.Time                // no start that a refused append would have recorded is later; 0: none
@@ -49,6 +54,7 @@ func (u *universe) processOf(n *node, number int) *process {
 			p.matcher.Add("", processWorkers{u, p})
 			u.addRemote(p.matcher, processWorkers{u, p}.of, p.busy)
 		}
+		u.rest.inNewProcess(p)
 		u.processes[number] = p
 	}
 	p.nodes[n.home.number] = n
@@ -120,6 +126,9 @@ func (n *node) losePartition() {
 	}
 	n.p.Shut(errLost)
 	p.lost = true
+	for _, m := range p.services {
+		maps.DeleteFunc(m.running, func(tok core.Token, _ bool) bool { return n.u.partitionOf(tok.Run) == n.home })
+	}
 	n.u.after(n.u.span(time.Millisecond, time.Minute), "a process that has lost a partition ends", func() {
 		for _, s := range n.u.partitions {
 			if other := s.node; other.process == p && !other.dead {

@@ -216,12 +216,13 @@ func (ch *checker) places(n *node, a *account, lowest bool) (all, ofKey int) {
 	return all, ofKey
 }
 
-// waiting returns the runs that wait in the queue of a run in its partition, without the paused ones.
+// waiting returns the runs that wait in the queue of a run in its partition, without those that are paused or rest.
 func (ch *checker) waiting(a *account) (out []*account) {
 	for _, other := range ch.order {
 		m := &other.model
 		if other != a && !m.closed && m.inQueue() && m.paused == 0 && m.q.queue.Name == a.model.q.queue.Name &&
-			ch.u.partitionOf(other.id) == ch.u.partitionOf(a.id) && !ch.u.bug.panicked[other.id] {
+			ch.u.partitionOf(other.id) == ch.u.partitionOf(a.id) && !ch.u.bug.panicked[other.id] &&
+			!ch.appending.restedThen(other) {
 			out = append(out, other)
 		}
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	LoseRemote bool
 	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
 	Services map[string]policy.QueueLimits
+	Rest     bool // runs rest in some processes, in each universe; else the seed chooses
+	// CarryAll lets engines carry on what rests in their process.
+	CarryAll bool
 	// OwnMatchers gives each partition slots and limits of its own, also where its process shares them.
 	OwnMatchers bool
 	// RunQueues replace the limits of the queues of runs of these names. The checks go by the others.

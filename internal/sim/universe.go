@@ -52,6 +52,7 @@ type universe struct {
 	checker   *checker
 	bug       *plantedBug
 	poison    *poison
+	rest      *resting
 	warned    *warnedRuns
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
@@ -105,6 +106,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
 	u.failing = failingServices(u)
 	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
+	u.rest = newResting(u)
 	u.drawProfile()
 	u.remote = newRemote(u)
 	u.shares, u.processes = u.sharing(), map[int]*process{}
@@ -288,6 +290,7 @@ func (u *universe) endFaults() {
 		if s.node.process.lost && !s.node.dead {
 			s.node.crash("after its process has lost a partition")
 		}
+		u.rest.finish(s.node)
 	}
 	for _, s := range u.partitions {
 		if s.node.dead {
@@ -342,13 +345,16 @@ func (u *universe) config(n *node) engine.Config {
 	}
 	cfg := engine.Config{
 		Journal: u.store, Partition: n.home.number, Sent: u.hint, Owner: n.name,
-		MaxFamily: u.profile.family,
-		Horizon:   u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
+		MaxFamily: u.profile.family, Carried: n.process.carried,
+		Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
 		Observer: engine.Observer{Recorded: u.checker.checkObserved},
 		Kinds: map[string]engine.Kind{
 			journal.KindFlow: {Compile: compile, Resolve: resolve},
 			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},
 		},
+	}
+	if n.process.withoutPrograms && !u.opt.CarryAll {
+		cfg.Kinds[journal.KindGo] = engine.Kind{Compile: elsewhere}
 	}
 	if n.process.shared && !u.opt.OwnMatchers {
 		cfg.Matcher, cfg.Wake = n.process.matcher, n.match

@@ -139,7 +139,7 @@ func (ch *checker) finalRun(a *account) {
 	}
 	rows := ch.u.disk.Steps(a.id)
 	if len(rows) != len(a.state.Steps) {
-		ch.u.violate(Replay, a.id, "the view has %d of %d steps", len(rows), len(a.state.Steps))
+		ch.u.violate(Replay, a.id, "the view has %d of %d steps: %v", len(rows), len(a.state.Steps), rows)
 	}
 	for i := range rows {
 		ch.checkStep(a, &rows[i])

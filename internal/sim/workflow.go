@@ -157,8 +157,19 @@ func (g *flowGenerator) timed() []string {
 		return []string{"execution: " + own.amount(10*time.Minute, 3*time.Hour)}
 	case 2:
 		g.line(0, "startDelay: %s", own.amount(time.Second, time.Hour))
+	case 3, 4:
+		g.line(0, "failFast: true")
 	}
 	return nil
+}
+
+// trigger lets some steps begin by another rule than that all they need succeeded. It uses random numbers of its own,
+// so that the other workflows do not change.
+func (g *flowGenerator) trigger(i int) {
+	own := newRandom(uint64(g.n), 0x7e16+uint64(i))
+	if own.chance(0.2) {
+		g.line(2, "trigger: %s", pick(own, []string{"always", "anyFailed", "allFailed", "anySucceeded"}))
+	}
 }
 
 func (g *flowGenerator) step(i int) {
@@ -171,6 +182,7 @@ func (g *flowGenerator) step(i int) {
 	}
 	if len(needs) > 0 {
 		g.line(2, "needs: [%s]", strings.Join(needs, ", "))
+		g.trigger(i)
 	}
 	if g.chance(0.12) {
 		if len(needs) > 0 && g.chance(0.5) {

@@ -60,18 +60,20 @@ type abandoning struct {
 	over interface{ End() }
 }
 
-// MayAbandon allows the pool to abandon the attempt of that context. Before it does, it calls over.End, unless over is
-// nil. An executor that nobody's pool has called is not abandoned.
-func MayAbandon(ctx context.Context, how *Abandon, over interface{ End() }) {
+// MayAbandon allows the pool to abandon the attempt of that context. The pool calls over.End, unless over is nil: before
+// it abandons the attempt, and after it has reported an end. An executor that nobody's pool has called is not abandoned;
+// then MayAbandon returns false, and over.End is not called.
+func MayAbandon(ctx context.Context, how *Abandon, over interface{ End() }) bool {
 	a := attemptOf(ctx)
 	if a == nil {
-		return
+		return false
 	}
 	a.how = abandoning{how, over}
 	a.abandon.Store(&a.how)
 	if a.Err() != nil { // it was told to stop before
 		a.waitForWork()
 	}
+	return true
 }
 
 // stop tells the work to stop.
@@ -123,6 +125,9 @@ func (a *attempt) execute() {
 			res = Result{Failure: unfinished()}
 		}
 		a.finish(res)
+		if how := a.abandon.Load(); how != nil && how.over != nil {
+			how.over.End()
+		}
 	}()
 	if _, itself := a.executor.(Announcer); !itself && !Announce(a) {
 		return

@@ -84,9 +84,17 @@ func (c *capture) details() map[string]any {
 	return details
 }
 
+// chunks are what streams were read into, to be used again.
+var chunks sync.Pool
+
 // read reads a stream until it ends or its deadline passes.
 func (c *capture) read(r io.Reader, s *stream, results bool) {
-	chunk := make([]byte, chunkSize)
+	kept, ok := chunks.Get().(*[chunkSize]byte)
+	if !ok {
+		kept = new([chunkSize]byte)
+	}
+	defer chunks.Put(kept)
+	chunk := kept[:]
 	for {
 		n, err := r.Read(chunk)
 		if n > 0 {

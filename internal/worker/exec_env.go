@@ -133,13 +133,14 @@ func lookUp(name, dir string, env []string) (string, error) {
 			continue // its meaning would depend on the folder in which the worker runs
 		}
 		full := filepath.Join(folder, name)
-		err := executable(name, full)
-		if err == nil {
+		info, err := os.Stat(full)
+		if err != nil {
+			continue
+		}
+		if err = mayExecute(name, full, info); err == nil {
 			return full, nil
 		}
-		if _, missing := os.Stat(full); missing == nil {
-			unusable = err
-		}
+		unusable = err
 	}
 	if unusable != nil {
 		return "", unusable
@@ -150,10 +151,15 @@ func lookUp(name, dir string, env []string) (string, error) {
 
 func executable(name, full string) error {
 	info, err := os.Stat(full)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("command %q does not exist (%s); correct the path, or dir, where a relative path starts",
 			name, full)
+	}
+	return mayExecute(name, full, info)
+}
+
+func mayExecute(name, full string, info os.FileInfo) error {
+	switch {
 	case info.IsDir():
 		return fmt.Errorf("command %q is a folder (%s); name a program in it", name, full)
 	case info.Mode()&0o111 == 0:

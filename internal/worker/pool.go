@@ -103,10 +103,13 @@ func defaultSlots(name string, executor Executor) int {
 		return -1
 	}
 	if name == "exec" {
-		return max(16, 4*runtime.GOMAXPROCS(0))
+		return DefaultProcesses()
 	}
 	return 256
 }
+
+// DefaultProcesses is how many exec tasks run at once where nobody says it.
+func DefaultProcesses() int { return max(16, 4*runtime.GOMAXPROCS(0)) }
 
 // Slots returns how many tasks of the type may run at once; -1 means unbounded. It returns 0 if the pool does not serve
 // the queue or the type, or was drained or closed. It takes no lock, because an engine's loop calls it for each

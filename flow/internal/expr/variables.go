@@ -75,6 +75,9 @@ type Run struct {
 	Phase      string    `expr:"phase"`
 	Attempt    int       `expr:"attempt"` // of the run retry policy, from 1
 	StartedAt  time.Time `expr:"startedAt"`
+	// ScheduledAt is the instant for which the run was started: the firing of a schedule or of cron, however late it
+	// began.
+	ScheduledAt time.Time `expr:"scheduledAt"`
 }
 
 // Fields make the JSON of the whole value.
@@ -107,7 +110,7 @@ func (f *Failure) Fields() map[string]any {
 func (v *Run) Fields() map[string]any {
 	return map[string]any{
 		"id": v.ID, "workflow": v.Workflow, "workflowId": v.WorkflowID, "phase": v.Phase, "attempt": v.Attempt,
-		"startedAt": v.StartedAt,
+		"startedAt": v.StartedAt, "scheduledAt": v.ScheduledAt,
 	}
 }
 

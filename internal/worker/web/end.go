@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,15 +48,18 @@ func (p *HTTPPayload) conclude(
 	return worker.Result{Output: responseOutput(resp, body)}
 }
 
+// firstRead is for how many bytes of a body there is room at first. Most bodies are short.
+const firstRead = 1 << 10
+
 // readBody reads at most one byte more than the limit, which shows the caller that the body is too large.
 func readBody(r io.Reader, limit int64, alive worker.Alive) ([]byte, error) {
 	var body []byte
-	chunk := make([]byte, 32<<10)
 	for int64(len(body)) <= limit {
-		n, err := r.Read(chunk[:min(int64(len(chunk)), limit+1-int64(len(body)))])
+		body = slices.Grow(body, firstRead) // doubles what is there
+		n, err := r.Read(body[len(body):min(int64(cap(body)), limit+1)])
 		if n > 0 {
 			alive.Output()
-			body = append(body, chunk[:n]...)
+			body = body[:len(body)+n]
 		}
 		if errors.Is(err, io.EOF) {
 			break

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+func (a *app) pruneCommand() *cobra.Command {
+	var age string
+	var dry bool
+	cmd := &cobra.Command{
+		Use: "prune --older-than AGE", Short: "Remove runs that ended some time ago, with their logs",
+		Args: cobra.NoArgs,
+		Long: `Removes the runs that ended longer ago than the age says: their histories, their rows, and beside a file the
+logs of their steps. Open runs stay. The idempotency keys of removed runs, and the ids of events that they took, are
+forgotten. It works beside a process that has the database.
+
+To do that all the time, give --retention, best in the configuration file: "retention: 30d". While a command carries runs
+on, or pawl dev serves, older runs go by themselves.`,
+		Example: "  pawl prune --older-than 30d --dry-run\n  pawl prune --older-than 30d",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if age == "" {
+				return usage("say which runs: --older-than 30d")
+			}
+			older, err := duration.Parse(age)
+			if err != nil {
+				return usage("--older-than: %w", err)
+			}
+			return a.prune(cmd.Context(), api.PruneRequest{OlderThan: api.Duration(older), DryRun: dry})
+		},
+	}
+	cmd.Flags().StringVar(&age, "older-than", "", "how long ago a run ended at least: 30d")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "count the runs, and remove nothing")
+	return cmd
+}
+
+func (a *app) prune(ctx context.Context, r api.PruneRequest) error {
+	m, err := a.start(ctx, false)
+	if err != nil {
+		return err
+	}
+	p := api.Pruner(m.remote)
+	if m.remote == nil {
+		p = m.pruner()
+	}
+	out, err := p.Prune(ctx, r)
+	if err = errors.Join(err, m.close()); err != nil {
+		return err
+	}
+	if a.structured() {
+		return a.print(out)
+	}
+	verb := "removed"
+	if r.DryRun {
+		verb = "would be removed"
+	}
+	a.say("%s %s", count(out.Runs, "run"), verb)
+	if out.Logs > 0 {
+		a.say("logs of %s removed", count(out.Logs, "run"))
+	}
+	return nil
+}
+
+// pruner removes runs from the database of an open machine.
+func (m *machine) pruner() pruner {
+	p := pruner{journal: m.journal, svc: m.svc}
+	if !m.place.memory && m.place.server == "" { // else the folder holds the logs of other databases, too
+		p.logs = m.place.logDir()
+	}
+	return p
+}
+
+// retentionOf reads --retention. Zero: this process removes nothing by itself, since it does not carry runs on or is not
+// asked to.
+func (a *app) retentionOf(work bool) (time.Duration, error) {
+	if a.retention == "" || !work {
+		return 0, nil
+	}
+	d, err := duration.Parse(a.retention)
+	if err == nil && d <= 0 {
+		err = errors.New("it is longer than nothing")
+	}
+	if err != nil {
+		return 0, usage("--retention: %w", err)
+	}
+	return d, nil
+}
