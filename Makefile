@@ -95,10 +95,22 @@ bench: build ## measure this machine; `./pawl bench NAME --quick -o json` for on
 fuzz: ## fuzz every parser: FUZZTIME=30s each
 	bash .ci/fuzz $(FUZZTIME)
 
+.PHONY: man
+man: build ## write the manual pages into dist/man
+	./pawl man dist/man
+
+.PHONY: dist
+dist: ## build archives for all systems into dist, with their checksums: VERSION=1.2.3
+	bash .ci/dist $(VERSION)
+
+.PHONY: deb
+deb: ## build a Debian package into dist: VERSION=1.2.3
+	bash .ci/deb $(VERSION)
+
 .PHONY: hooks
 hooks: ## let git check what is committed
 	git config core.hooksPath .githooks
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf pawl bin
+	rm -rf pawl bin dist

@@ -24,10 +24,14 @@ func (p *parsing) cron(n *tree.Node) *Cron {
 		p.Fail(n.Pos, `add schedule: "0 12 * * *"`, "cron does not say when")
 		return nil
 	}
-	return &Cron{
+	c := &Cron{
 		Schedule: p.text(n.Get("schedule"), "schedule"), Zone: p.text(n.Get("zone"), "zone"),
 		Skipped: p.text(n.Get("skipped"), "skipped"), Repeated: p.text(n.Get("repeated"), "repeated"), n: n,
 	}
+	if d := p.duration(n.Get("catchUp"), "catchUp"); d != nil {
+		c.CatchUp = *d
+	}
+	return c
 }
 
 // at is the place of a field.
@@ -50,6 +54,9 @@ func (b *builder) cron() {
 	if b.doc.StartDelay > 0 {
 		b.Fail(c.at(""), "keep one of them",
 			"a flow has cron or startDelay, not both: with cron a run begins when that says")
+	}
+	if c.CatchUp < 0 {
+		b.Fail(c.at("catchUp"), "", "catchUp is negative")
 	}
 	var table cron.Timetable
 	var err error
@@ -80,7 +87,7 @@ func (d *definition) begins(now core.Time) core.Time {
 
 // follows returns when the next run begins by cron, the zero time if it does not fire any more.
 func (d *definition) follows(began, now core.Time) core.Time {
-	return instant(d.cron.Following(began.Std(), now.Std()))
+	return instant(d.cron.Following(began.Std(), now.Std().Add(-d.doc.Cron.CatchUp)))
 }
 
 // instant converts the time of a firing; zero stays zero.
@@ -116,5 +123,8 @@ func encodeCron(c *Cron) tree.Value {
 	out.text("zone", c.Zone)
 	out.text("skipped", c.Skipped)
 	out.text("repeated", c.Repeated)
+	if c.CatchUp > 0 {
+		out.put("catchUp", V(c.CatchUp))
+	}
 	return out.value()
 }

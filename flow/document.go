@@ -66,11 +66,15 @@ type RunSettings struct {
 // further one at the first firing after the run before began and has ended. Runs never overlap, and firings that were
 // missed are left out. The chain ends with a cancel, or before a run that would begin at or after its execution
 // deadline; a step that starts such a flow waits for that.
+//
+// With CatchUp, firings are not missed that are at most so old when the run before ends: runs for them begin at once,
+// one after the other.
 type Cron struct {
 	Schedule string // minute hour day month weekday, @daily, "@every 90m"
 	Zone     string // IANA name; "": UTC
 	Skipped  string // of local times that the clocks skip: shift to the change, the default, or skip
 	Repeated string // of those that they show twice: first, the default, or both
+	CatchUp  time.Duration
 
 	n *tree.Node
 }
@@ -266,7 +270,7 @@ var (
 		"failFast", "defaults", "queues", "services", "steps", "hooks", "output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
-	cronKeys     = []string{"schedule", "zone", "skipped", "repeated"}
+	cronKeys     = []string{"schedule", "zone", "skipped", "repeated", "catchUp"}
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
 	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
 	stepKeys     = []string{

@@ -141,10 +141,7 @@ func scheduledAt(r *core.Run) time.Time {
 			return at
 		}
 	}
-	if r.StartAt != 0 {
-		return r.StartAt.Std()
-	}
-	return r.CreatedAt.Std()
+	return r.ScheduledFor().Std()
 }
 
 // Step returns a step. One that is closed is decoded once.

@@ -119,6 +119,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
 		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
+		a.manCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

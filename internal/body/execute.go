@@ -62,8 +62,8 @@ func (h *Host) take(t *core.Task) (*Search, Func) {
 	return &Search{live: l, step: t.StepName}, fn
 }
 
-// perform calls the function of an attempt that has found it. The body needs to know that the attempt is over only after
-// its end: this may be what the body waits for.
+// perform calls the function of an attempt that has found it. The body hears that the attempt needs it no longer after
+// it has heard of the attempt's end, which may be what it waits for.
 func (h *Host) perform(ctx context.Context, t core.Task, alive worker.Alive, k *Search, fn Func) worker.Result {
 	if !worker.Announce(ctx) {
 		k.End()

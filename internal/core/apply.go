@@ -79,7 +79,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 	r.Parent, r.Chain = rec.Parent, rec.Chain
 	r.Notify, r.Labels, r.Headers = rec.Notify, rec.Labels, rec.Headers
 
-	r.CreatedAt, r.StartAt = at, rec.StartAt
+	r.CreatedAt, r.StartAt, r.Firing = at, rec.StartAt, rec.Firing
 	r.Phase = RunPending
 	if rec.Queue.Name != "" || len(rec.Within) > 0 {
 		r.Admission = &Admission{Queue: rec.Queue, Within: rec.Within, Admitted: rec.Admitted}

@@ -107,7 +107,9 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 		return next
 	}
 	if at := m.r.Follows(m.now); at != 0 {
-		return m.following(m.r.Input, at, 1, "cron")
+		next := m.following(m.r.Input, at, 1, "cron")
+		next.Firing = at
+		return next
 	}
 	return nil
 }
@@ -121,11 +123,20 @@ func (r *Run) Follows(now Time) Time {
 	if r.def == nil || r.def.Follows == nil {
 		return 0
 	}
-	at := r.def.Follows(max(r.CreatedAt, r.StartAt), now)
+	at := r.def.Follows(r.ScheduledFor(), now)
 	if r.Execution.At != 0 && at >= r.Execution.At {
 		return 0
 	}
 	return at
+}
+
+// ScheduledFor returns the instant that the run is for, however late it began: the firing that started it, or when it was
+// to start.
+func (r *Run) ScheduledFor() Time {
+	if r.Firing != 0 {
+		return r.Firing
+	}
+	return max(r.CreatedAt, r.StartAt)
 }
 
 // retried is the run that follows a failed or timed-out one under a run retry policy; nil: none.
@@ -143,7 +154,11 @@ func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	if !v.Retry {
 		return nil
 	}
-	return m.following(m.r.Input, v.At, m.r.Chain.Attempt+1, "retry policy")
+	next := m.following(m.r.Input, v.At, m.r.Chain.Attempt+1, "retry policy")
+	if m.r.def.Follows != nil {
+		next.Firing = m.r.ScheduledFor()
+	}
+	return next
 }
 
 // following returns the start of the chain's next run, which begins at once where at is zero. It has a run limit of its

@@ -349,6 +349,7 @@ func (r *RunCreated) fields(c *coder) {
 	c.texts(&r.Within)
 	c.flag(&r.Admitted)
 	c.text((*string)(&r.Headers))
+	c.time(&r.Firing)
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }

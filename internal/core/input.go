@@ -20,6 +20,7 @@ type (
 		Key        string // idempotency key
 		Input      []byte
 		At         Time // when the run starts; zero: now
+		Firing     Time // the firing of a timetable that the run is for, which may have passed; zero: when it starts
 		// Execution and Run bound the run by durations; ExecutionAt and RunAt by instants, which win. Zero: none.
 		Execution, Run     *policy.Limit
 		ExecutionAt, RunAt RunLimit

@@ -250,6 +250,9 @@ func (m *machine) start(def *Definition, in Start) error {
 	if in.At > m.now {
 		rec.StartAt = in.At
 	}
+	if in.Firing != max(m.now, rec.StartAt) {
+		rec.Firing = in.Firing
+	}
 	if in.ExecutionAt.At != 0 && (rec.Execution.At == 0 || in.ExecutionAt.At < rec.Execution.At) {
 		rec.Execution = in.ExecutionAt
 	}

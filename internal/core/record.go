@@ -51,6 +51,7 @@ type (
 		Within        []string // see Admission
 		Admitted      bool     // it took over the place of the run before it in the chain
 		Headers       Headers
+		Firing        Time // the firing of a timetable that the run is for; zero: when it starts
 	}
 
 	// RunQueued: the start of a delayed run has come, and it waits for its queue. A run without delay waits for it from

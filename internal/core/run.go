@@ -41,6 +41,7 @@ type Run struct {
 	CreatedAt  Time
 	StartAt    Time // with RunPending: when the run starts
 	StartedAt  Time // when it first began
+	Firing     Time // of a timetable: what the run is for; zero: see ScheduledFor
 	EndedAt    Time
 
 	// Execution and Deadline are the run's stored deadlines, zero where it has none.

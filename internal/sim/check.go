@@ -95,13 +95,8 @@ func (ch *checker) check(n *node) {
 		if a.model.closed || n.rests(a) || n.late.waits() && !n.loaded(a.id) {
 			continue
 		}
-		if at := a.model.nextDue(); at != 0 && at <= now {
-			ch.u.violate(DueOrder, a.id, "something was due at %s, now it is %s, and nothing has happened",
-				offset(at), offset(now))
-		}
-		if at := a.model.warningDue(); at != 0 && at <= now {
-			ch.u.violate(DueOrder, a.id, "a warning was due at %s, now it is %s, and it was not given", offset(at),
-				offset(now))
+		if !a.model.awaitsClock(now) {
+			ch.checkDue(a, now)
 		}
 		ch.checkNotHanging(n, a)
 	}
@@ -281,9 +276,27 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		}
 		return
 	}
-	if open == 0 && m.last <= ch.u.clock() { // else it goes on when the clock, which went back, is there again
+	if open == 0 && !m.awaitsClock(ch.u.clock()) {
 		ch.u.violate(NoHang, a.id, "the run is open and has nothing to wait for")
 	}
+}
+
+// checkDue checks that nothing of a run is due.
+func (ch *checker) checkDue(a *account, now core.Time) {
+	if at := a.model.nextDue(); at != 0 && at <= now {
+		ch.u.violate(DueOrder, a.id, "something was due at %s, now it is %s, and nothing has happened",
+			offset(at), offset(now))
+	}
+	if at := a.model.warningDue(); at != 0 && at <= now {
+		ch.u.violate(DueOrder, a.id, "a warning was due at %s, now it is %s, and it was not given", offset(at),
+			offset(now))
+	}
+}
+
+// awaitsClock reports whether a run is on its way to its end and goes on when the clock, which went back, shows the
+// instant of its last entry again: what was done to it while it rested.
+func (m *runModel) awaitsClock(now core.Time) bool {
+	return m.last > now && (m.cancelled || m.stopping || m.closing)
 }
 
 // bodyInTransit reports whether something is on its way to a run's body, or from it.

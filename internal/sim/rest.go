@@ -157,9 +157,13 @@ func (ch *checker) checkResting(n *node, a *account, e core.Entry, due core.Time
 				ch.u.violate(Rested, a.id, "an attempt of step %s is lost in a process where the run rests",
 					a.model.name(int(rec.Step)))
 			}
-		case core.StepBegan, core.AttemptReady, core.RunStopping:
+		case core.StepBegan, core.AttemptReady:
 			if elsewhere {
 				ch.u.violate(Rested, a.id, "%s in a process without the run's program", recordText(rec))
+			}
+		case core.RunStopping:
+			if elsewhere && rec.Until != 0 {
+				ch.u.violate(Rested, a.id, "the run's body is asked to stop in a process that does not have it")
 			}
 		default: // what a caller or another run did
 		}

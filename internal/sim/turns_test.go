@@ -9,7 +9,7 @@ import (
 // TestTurnsOfKeys runs universes in which many runs wait for the turns of their keys, and some leave the queue without
 // having begun.
 func TestTurnsOfKeys(t *testing.T) {
-	for seed := uint64(1); seed <= 60; seed++ {
+	for seed := uint64(1); seed <= 30; seed++ {
 		opt := Options{
 			Runs: 60, NoFaults: seed%2 == 0, RunQueues: map[string]policy.QueueLimits{turns: runQueueLimits[turns]},
 		}

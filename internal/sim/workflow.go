@@ -153,8 +153,13 @@ func (g *flowGenerator) timed() []string {
 	own := &flowGenerator{random: newRandom(uint64(g.n), 0xc204)}
 	switch n := own.IntN(20); n {
 	case 0, 1:
-		g.line(0, "cron: %q", []string{"@every 4m", "*/15 * * * *"}[n])
-		return []string{"execution: " + own.amount(10*time.Minute, 3*time.Hour)}
+		execution := "execution: " + own.amount(10*time.Minute, 3*time.Hour)
+		catchUp := ""
+		if own.chance(0.5) {
+			catchUp = ", catchUp: " + own.amount(time.Minute, time.Hour)
+		}
+		g.line(0, "cron: {schedule: %q%s}", []string{"@every 4m", "*/15 * * * *"}[n], catchUp)
+		return []string{execution}
 	case 2:
 		g.line(0, "startDelay: %s", own.amount(time.Second, time.Hour))
 	case 3, 4:

@@ -60,9 +60,9 @@ type abandoning struct {
 	over interface{ End() }
 }
 
-// MayAbandon allows the pool to abandon the attempt of that context. The pool calls over.End, unless over is nil: before
-// it abandons the attempt, and after it has reported an end. An executor that nobody's pool has called is not abandoned;
-// then MayAbandon returns false, and over.End is not called.
+// MayAbandon allows the pool to abandon the attempt of that context. The pool calls over.End, unless over is nil: when
+// it abandons the attempt, and when the work has returned and its end was reported. An executor that nobody's pool has
+// called is not abandoned. Then MayAbandon returns false, and over.End is not called.
 func MayAbandon(ctx context.Context, how *Abandon, over interface{ End() }) bool {
 	a := attemptOf(ctx)
 	if a == nil {

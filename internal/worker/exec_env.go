@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// attemptVariables are the variables that describe an attempt to its process. A worker may itself run as a step; it
+// AttemptVariables are the variables that describe an attempt to its process. A worker may itself run as a step; it
 // does not pass on its own ones.
-var attemptVariables = []string{
+var AttemptVariables = []string{
 	"PAWL_RUN_ID", "PAWL_STEP", "PAWL_ATTEMPT", "PAWL_IDEMPOTENCY_KEY", "PAWL_DEADLINE_MS", "PAWL_LAST_HEARTBEAT",
 	"PAWL_OUTPUT", "PAWL_OWNER", "PAWL_HEADERS",
 }
@@ -39,9 +39,9 @@ func IdempotencyKey(tok core.Token) string {
 // the step's, then the attempt's. Of two entries with one name the later one counts.
 func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results string) []string {
 	var env []string
-	hidden := attemptVariables
+	hidden := AttemptVariables
 	if e.cfg.Secrets != nil {
-		hidden = append(e.cfg.Secrets.Variables(), attemptVariables...)
+		hidden = append(e.cfg.Secrets.Variables(), AttemptVariables...)
 	}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
@@ -57,7 +57,7 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 	}
 	names := make([]string, 0, len(p.Env))
 	for name := range p.Env {
-		if !slices.Contains(attemptVariables, name) {
+		if !slices.Contains(AttemptVariables, name) {
 			names = append(names, name)
 		}
 	}
