@@ -10,6 +10,7 @@ package pawlhttp
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -41,6 +42,9 @@ func (w Worker) Run(ctx context.Context) error {
 	if w.Slots == 0 {
 		w.Slots = 16
 	}
+	if len(w.Handlers) == 0 {
+		return fmt.Errorf("pawlhttp: worker of the queue %q: %w: it has no handlers", w.Queue, pawl.ErrInvalid)
+	}
 	c, err := httpapi.New(w.Server)
 	if err != nil {
 		return err
@@ -56,6 +60,7 @@ func (w Worker) Run(ctx context.Context) error {
 		log = slog.Default()
 	}
 	return remote.NewWorker(remote.WorkerConfig{
-		Tasks: c, Queue: w.Queue, Name: w.Name, Executors: executors, Slots: w.Slots, DrainWithin: w.DrainWithin, Log: log,
+		Tasks: c, Queue: w.Queue, Name: w.Name, Executors: executors, Slots: w.Slots,
+		DrainWithin: w.DrainWithin, Log: log,
 	}).Run(ctx)
 }

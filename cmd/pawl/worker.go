@@ -34,18 +34,18 @@ func (a *app) workerCommand() *cobra.Command {
 		Use:   "worker --queue QUEUE (--exec COMMAND | --http URL)",
 		Short: "Execute the tasks of a queue that a server has",
 		Args:  cobra.NoArgs,
-		Long: `Takes the tasks of a queue from a server, executes each with a command or with an HTTP request, and reports how it
-ended. Without --server it works through the process that holds the database.
+		Long: `Takes the tasks of a queue from a server, executes each with a command or with an HTTP request, and
+reports how it ended. Without --server it works through the process that holds the database.
 
 --exec is a text for the shell. It gets the task's input on stdin, and PAWL_RUN_ID, PAWL_STEP, PAWL_ATTEMPT,
-PAWL_TASK_TYPE, PAWL_IDEMPOTENCY_KEY and PAWL_DEADLINE_MS. What it may print is what an exec step may print: results, heartbeats,
-failures. The task's output is the process's results, as an exec step has them.
+PAWL_TASK_TYPE, PAWL_IDEMPOTENCY_KEY and PAWL_DEADLINE_MS. What it may print is what an exec step may print: results,
+heartbeats, failures. The task's output is the process's results, as an exec step has them.
 
---http is a URL to which the task's input is posted as JSON. It gets the headers Pawl-Run, Pawl-Step,
-Pawl-Task-Type, Pawl-Attempt and Idempotency-Key. A status of 2xx is success, and its body the output.
+--http is a URL to which the task's input is posted as JSON. It gets the headers Pawl-Run, Pawl-Step, Pawl-Task-Type,
+Pawl-Attempt and Idempotency-Key. A status of 2xx is success, and its body the output.
 
-SIGTERM and Ctrl-C: it takes no more tasks and waits for those that run, for --drain at most; a second one stops it at once.
-What it leaves is made again by another worker.`,
+SIGTERM and Ctrl-C: it takes no more tasks and waits for those that run, for --drain at most; a second one stops it at
+once. What it leaves is made again by another worker.`,
 		Example: "  pawl worker --server http://127.0.0.1:7295 --queue mail --exec ./send-mail.sh\n" +
 			"  pawl worker --queue resize --slots 8 --http http://localhost:9000/resize",
 		RunE: func(cmd *cobra.Command, _ []string) error {

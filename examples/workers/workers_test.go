@@ -33,7 +33,8 @@ func start(t *testing.T) *server {
 	t.Helper()
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "pawl")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/pawl").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/pawl")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.CommandContext(t.Context(), bin, "dev", ".", "--listen", "127.0.0.1:0", "--database",

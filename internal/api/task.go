@@ -80,8 +80,8 @@ type TaskReport struct {
 
 // TaskAnswer answers a report.
 type TaskAnswer struct {
-	// Stop says that the attempt has ended without the worker: stop the work, then report TaskStopped. It is the kind of
-	// the failure that ended it, such as timeout or cancelled.
+	// Stop says that the attempt has ended without the worker: stop the work, then report TaskStopped. It is the kind
+	// of the failure that ended it, such as timeout or cancelled.
 	Stop   string `json:"stop,omitempty" doc:"The attempt has ended: stop the work, then report stopped."`
 	Paused bool   `json:"paused,omitempty" doc:"The run is paused. This attempt goes on."`
 	Left   *Left  `json:"left,omitempty"`

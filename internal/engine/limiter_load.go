@@ -34,8 +34,8 @@ func (l *limiter) finishLoad(asks *matcherClient) {
 	}
 }
 
-// reachRemote says that there are remote workers: what they execute since before the engine was opened has to be counted
-// before anything starts that is limited.
+// reachRemote says that there are remote workers: what they execute since before the engine was opened has to be
+// counted before anything starts that is limited.
 func (l *limiter) reachRemote() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -206,6 +206,10 @@ func (l *limiter) sortKey(p *limited, k *limitedKey) {
 // look offers turns as far as a place has room, and notes when it wants to be looked at again.
 func (l *limiter) look(p *limited) {
 	if l.loads > 0 && (p.runs || l.remote) {
+		if p.index != heap.Gone {
+			l.dues.Remove(p.index) // else tick would ask for ever
+		}
+		p.due = never
 		return // finishLoad looks again
 	}
 	for p.blocked.Len() > 0 && p.blocked.First().due <= l.now {

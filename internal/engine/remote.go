@@ -70,8 +70,8 @@ func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
 	e.cfg.Matcher.Offered(queue, takes)
 }
 
-// keepRemote takes over the attempts of a run that remote workers execute since before the engine was opened. Those that
-// have ended, and whose work was told to stop, are told again: the engine that did so may have died before.
+// keepRemote takes over the attempts of a run that remote workers execute since before the engine was opened. Those
+// that have ended, and whose work was told to stop, are told again: the engine that did so may have died before.
 func (p *Partition) keepRemote(r *run, w *namedWorkers) {
 	for _, t := range r.state.RemoteTasks() {
 		h, known := p.tasks.held[t.Token]

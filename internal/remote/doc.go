@@ -1,6 +1,6 @@
 // Package remote is about workers in other processes. [Queues] are these workers as an engine sees them: they serve
-// task queues whose tasks go to whoever asks for them. [Worker] is such a worker: it asks for tasks and executes them in
-// a pool, as workers of the engine's process do.
+// task queues whose tasks go to whoever asks for them. [Worker] is such a worker: it asks for tasks and executes them
+// in a pool, as workers of the engine's process do.
 //
 //	engine ─ Matcher ─► Queues ◄── HTTP ──► Worker ─ worker.Pool ─► executors
 //

@@ -107,7 +107,8 @@ func (o *outbox) oneByOne(ctx context.Context, batch []api.TaskReport, err error
 	return answers
 }
 
-// done drops reports that were answered. Those that the server could not take now are sent again; then it returns false.
+// done drops reports that were answered. Those that the server could not take now are sent again; then it returns
+// false.
 func (o *outbox) done(batch []api.TaskReport, answers []api.TaskAnswer) bool {
 	var again []api.TaskReport
 	for i := range batch {

@@ -32,8 +32,8 @@ type Config struct {
 	Run func(ctx context.Context, name string) (*api.Run, error)
 	// Now is the engine's clock. Required.
 	Now func() core.Time
-	// Grace is how long an attempt that has ended waits for its worker to hear of that. After it has heard, it has twice
-	// as long to stop the work. Then the work is abandoned, and the next attempt may begin. Default 5s.
+	// Grace is how long an attempt that has ended waits for its worker to hear of that. After it has heard, it has
+	// twice as long to stop the work. Then the work is abandoned, and the next attempt may begin. Default 5s.
 	Grace time.Duration
 	// StartWithin is how long a task waits for its worker's report that it starts, if the worker said that it would
 	// report that. Default 10s.

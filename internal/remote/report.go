@@ -60,7 +60,9 @@ func (q *Queues) report(ctx context.Context, r *api.TaskReport, out *api.TaskAns
 	case api.TaskHeartbeat, api.TaskOutput:
 		q.alive(ctx, a, r, out)
 	default:
-		out.Error = &api.Error{Code: api.CodeInvalid, Op: "report", Message: fmt.Sprintf("there is no report %q", r.Kind)}
+		out.Error = &api.Error{
+			Code: api.CodeInvalid, Op: "report", Message: fmt.Sprintf("there is no report %q", r.Kind),
+		}
 	}
 	return nil
 }

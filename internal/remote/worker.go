@@ -25,7 +25,8 @@ type WorkerConfig struct {
 	Queue string
 	// Name is recorded with each attempt, for people. Default: the host's name and the process's number.
 	Name string
-	// Executors are the executors by task type. Other executes the other types; without it the worker does not get them.
+	// Executors are the executors by task type. Other executes the other types; without it the worker does not get
+	// them.
 	Executors map[string]worker.Executor
 	Other     worker.Executor
 	Slots     int // tasks that run at once

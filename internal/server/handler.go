@@ -139,7 +139,8 @@ func (s *Server) readBody(w *patient, r *http.Request) *httpapi.Problem {
 	return nil
 }
 
-// readAsJSON lets a body be read as JSON that looks like it and whose type is not said, or is the one that curl -d says.
+// readAsJSON lets a body be read as JSON that looks like it and whose type is not said, or is the one that curl -d
+// says.
 func readAsJSON(r *http.Request, body []byte) {
 	said := r.Header.Get("Content-Type")
 	if (said == "" || said == "application/x-www-form-urlencoded") &&

@@ -29,9 +29,10 @@ type (
 	}
 )
 
-const taskText = `A worker polls a queue, executes what it gets, and reports each task as complete or fail. A heartbeat may
-have details, and its answer tells what is left of each clock and whether the attempt has ended (stop): then the worker
-stops the work and reports stopped. A report on an attempt that has ended answers 409 and tells what happened instead.`
+const taskText = `A worker polls a queue, executes what it gets, and reports each task as complete or fail. A
+heartbeat may have details, and its answer tells what is left of each clock and whether the attempt has ended (stop):
+then the worker stops the work and reports stopped. A report on an attempt that has ended answers 409 and tells what
+happened instead.`
 
 // taskRoutes adds what workers do.
 func (s *Server) taskRoutes(a huma.API) {
@@ -51,7 +52,7 @@ func (s *Server) taskRoutes(a huma.API) {
 		return body(taskList{tasks}, err)
 	})
 	op = under("POST", "/tasks/report", "reportTasks", "workers", "Report on many tasks at once")
-	op.Description = "Each report is answered by itself: one that is refused has an error where the others have answers."
+	op.Description = "Each report is answered by itself: one that is refused has an error, the others have answers."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		Body struct {
 			Reports []api.TaskReport `json:"reports" maxItems:"1000"`

@@ -23,9 +23,15 @@ import (
 const mailFlow = `pawl: 1
 name: order
 steps:
-  - {name: send, task: {queue: mail, type: Send, input: {to: "${{ input.to }}"}}, timeout: {TIMEOUT}, retry: "fixed(3, 1s)"}
+  - name: send
+    task: {queue: mail, type: Send, input: {to: "${{ input.to }}"}}
+    timeout: {TIMEOUT}
+    retry: "fixed(3, 1s)"
 output: "${{ steps.send.output }}"
 `
+
+// pass lets the time of a synctest bubble pass.
+func pass(d time.Duration) { <-time.After(d) }
 
 // mail starts a run with one task for the queue mail.
 func (b *bed) mail(timeout string) string {
@@ -85,22 +91,25 @@ func TestTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		run := b.mail("{startToClose: 1m, heartbeat: 10s}")
-		time.Sleep(time.Hour) // a queue without workers costs an attempt none of its time
+		pass(time.Hour) // a queue without workers costs an attempt none of its time
 		if s := b.step(run); s.Phase != api.StepScheduled || s.StartedAt != 0 {
 			t.Fatalf("nobody has asked for it, and it is %s, started at %s", s.Phase, s.StartedAt)
 		}
 		tasks := b.poll(5, 0)
-		if len(tasks) != 1 || string(tasks[0].Input) != `{"to":"ada"}` || tasks[0].Type != "Send" || tasks[0].Run != run ||
-			tasks[0].Attempt != 1 || tasks[0].Left.Deadline.Std() != time.Minute || tasks[0].Left.Limit != "startToClose" ||
-			tasks[0].Left.Heartbeat.Std() != 10*time.Second || tasks[0].Key == "" {
+		if len(tasks) != 1 || string(tasks[0].Input) != `{"to":"ada"}` || tasks[0].Type != "Send" ||
+			tasks[0].Run != run || tasks[0].Attempt != 1 || tasks[0].Key == "" {
 			t.Fatalf("%+v", tasks)
+		}
+		if l := tasks[0].Left; l.Deadline.Std() != time.Minute || l.Limit != "startToClose" ||
+			l.Heartbeat.Std() != 10*time.Second {
+			t.Errorf("%+v", l)
 		}
 		if more := b.poll(5, time.Second); len(more) != 0 {
 			t.Errorf("a second worker got %+v", more)
 		}
 		token := tasks[0].Task
 		for i := range 7 { // 49s in all
-			time.Sleep(7 * time.Second)
+			pass(7 * time.Second)
 			a := b.report(api.TaskReport{
 				Task: token, Kind: api.TaskHeartbeat, Details: json.RawMessage(fmt.Sprintf(`{"at":%d}`, i)),
 			})
@@ -111,7 +120,8 @@ func TestTask(t *testing.T) {
 		if err := b.embedded.Operate(t.Context(), run, api.Operation{Operation: api.OpPause}); err != nil {
 			t.Fatal(err)
 		}
-		if a := b.report(api.TaskReport{Task: token, Kind: api.TaskHeartbeat}); !a.Paused || a.Error != nil || a.Stop != "" {
+		beat := api.TaskReport{Task: token, Kind: api.TaskHeartbeat}
+		if a := b.report(beat); !a.Paused || a.Error != nil || a.Stop != "" {
 			t.Errorf("of a paused run: %+v", a)
 		}
 		if err := b.embedded.Operate(t.Context(), run, api.Operation{Operation: api.OpResume}); err != nil {
@@ -198,9 +208,10 @@ func TestTaskIsCancelled(t *testing.T) {
 				if err := b.embedded.Operate(t.Context(), run, api.Operation{Operation: api.OpInterrupt}); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Second)
+				pass(time.Second)
 				began := time.Now().Add(-time.Second)
-				if a := b.report(api.TaskReport{Task: task.Task, Kind: api.TaskLook}); a.Stop != "cancelled" || a.Error != nil {
+				look := api.TaskReport{Task: task.Task, Kind: api.TaskLook}
+				if a := b.report(look); a.Stop != "cancelled" || a.Error != nil {
 					t.Fatalf("%+v", a)
 				}
 				if c.kind != "" {
@@ -210,7 +221,7 @@ func TestTaskIsCancelled(t *testing.T) {
 					}
 				}
 				for !b.step(run).Phase.Closed() || b.step(run).Stopping {
-					time.Sleep(100 * time.Millisecond)
+					pass(100 * time.Millisecond)
 				}
 				if took := time.Since(began); took < c.takes || took > c.takes+2*time.Second {
 					t.Errorf("its work was gone after %s", took)
@@ -272,7 +283,8 @@ func TestTaskGoesToAnother(t *testing.T) {
 		if len(second) != 1 || second[0].Attempt != 2 || second[0].Counted != 1 {
 			t.Fatalf("%+v", second)
 		}
-		if e := b.report(api.TaskReport{Task: tasks[0].Task, Kind: api.TaskStart}).Error; e == nil || e.Code != api.CodeStale {
+		late := api.TaskReport{Task: tasks[0].Task, Kind: api.TaskStart}
+		if e := b.report(late).Error; e == nil || e.Code != api.CodeStale {
 			t.Errorf("the first worker may begin: %v", e)
 		}
 		failure := &policy.Failure{Kind: policy.KindFailed, Message: "no such box", NonRetryable: true, Code: 550}
@@ -370,7 +382,7 @@ func TestTasksOutliveTheEngine(t *testing.T) {
 		if s := b.step(run); s.Phase != api.StepRunning || s.Attempt != 1 {
 			t.Fatalf("%+v", s)
 		}
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		if a := b.report(api.TaskReport{Task: task.Task, Kind: api.TaskHeartbeat}); a.Error != nil || a.Stop != "" ||
 			a.Left.Deadline.Std() > 40*time.Second {
 			t.Fatalf("%+v", a)
@@ -391,8 +403,8 @@ func TestTasksOutliveTheEngine(t *testing.T) {
 	})
 }
 
-// A Worker executes tasks as a pool of the engine's process does: it drains, tells functions to stop, and hands back what
-// it cannot finish.
+// A Worker executes tasks as a pool of the engine's process does: it drains, tells functions to stop, and hands back
+// what it cannot finish.
 func TestWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -431,7 +443,7 @@ func TestWorker(t *testing.T) {
 		}
 
 		cancelled := b.mail("{startToClose: 20s}")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if err := b.embedded.Operate(t.Context(), cancelled, api.Operation{Operation: api.OpInterrupt}); err != nil {
 			t.Fatal(err)
 		}
@@ -440,7 +452,7 @@ func TestWorker(t *testing.T) {
 		}
 
 		left := b.mail("{startToClose: 20s}")
-		time.Sleep(500 * time.Millisecond)
+		pass(500 * time.Millisecond)
 		stop() // 2.5s of work are left, and 2s of patience
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -467,8 +479,8 @@ func TestBadPolls(t *testing.T) {
 		if status, _, text := b.plain("POST", "/api/v1/tasks/poll", `{"queue":"mail","wait":"soon"}`); status != 400 {
 			t.Errorf("%d %s", status, text)
 		}
-		if a := b.report(api.TaskReport{Task: "x", Kind: api.TaskLook}); a.Error == nil || a.Error.Code != api.CodeInvalid {
-			t.Errorf("%+v", a)
+		if e := b.report(api.TaskReport{Task: "x", Kind: api.TaskLook}).Error; e == nil || e.Code != api.CodeInvalid {
+			t.Error(e)
 		}
 	})
 }

@@ -118,8 +118,8 @@ func (w *workers) leaveRemote() {
 	}
 }
 
-// toOwner sends a remote worker's report to who owns the partition now. The worker repeats the report of an end until it
-// is in the journal.
+// toOwner sends a remote worker's report to who owns the partition now. The worker repeats the report of an end until
+// it is in the journal.
 func (wt *workerTask) toOwner(in core.Input) {
 	u, home, tok := wt.w.n.u, wt.w.n.home, wt.task.Token
 	_, beat := in.(core.Beat)
@@ -190,7 +190,8 @@ func (m *runModel) checkRemote(s *stepModel, i int, rec core.Record) {
 	case core.AttemptEnded:
 		if f := rec.Failure; remote && s.live && f != nil && f.Kind == policy.KindLost &&
 			slices.Contains([]string{"lost", core.TypeNotBegun}, f.Type) {
-			m.fail(OneAttempt, "attempt %d of step %s is lost with its engine, and its worker goes on", s.attempt, m.name(i))
+			m.fail(OneAttempt, "attempt %d of step %s is lost with its engine, and its worker goes on", s.attempt,
+				m.name(i))
 		}
 	}
 }

@@ -264,7 +264,8 @@ func (u *universe) finished() bool {
 	u.forgetRemote()
 	for _, s := range u.partitions {
 		n := s.node
-		if !n.idle() || s.formerOwner != nil || len(n.workers.tasks) > 0 || len(n.workers.stopReports) > 0 || len(s.remote) > 0 ||
+		if !n.idle() || s.formerOwner != nil || len(n.workers.tasks) > 0 || len(n.workers.stopReports) > 0 ||
+			len(s.remote) > 0 ||
 			n.host.real.Sessions() > 0 || len(n.inbox) > 0 {
 			return false
 		}
