@@ -10,7 +10,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	day := duration.Day
+	day := 24 * time.Hour
 	for text, want := range map[string]time.Duration{
 		// The examples of the grammar's source.
 		"3 secs":                   3 * time.Second,
@@ -47,7 +47,7 @@ func TestParseUnits(t *testing.T) {
 		time.Second:      {"seconds", "second", "secs", "sec", "s"},
 		time.Minute:      {"minutes", "minute", "mins", "min", "m"},
 		time.Hour:        {"hours", "hour", "hrs", "hr", "h"},
-		duration.Day:     {"days", "day", "d"},
+		24 * time.Hour:   {"days", "day", "d"},
 	} {
 		for _, name := range names {
 			for _, text := range []string{"7" + name, "7 " + name, " 7  " + name + " "} {
@@ -104,7 +104,7 @@ func TestFormat(t *testing.T) {
 		time.Millisecond + 999*time.Microsecond: "1ms",
 		250 * time.Millisecond:                  "250ms",
 		90 * time.Second:                        "1m30s",
-		duration.Day + 5*time.Hour:              "1d5h",
+		24*time.Hour + 5*time.Hour:              "1d5h",
 		60 * time.Minute:                        "1h",
 		1500 * time.Millisecond:                 "1s500ms",
 		math.MaxInt64:                           "106751d23h47m16s854ms",

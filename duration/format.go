@@ -9,7 +9,7 @@ import (
 var written = []struct {
 	size time.Duration
 	name string
-}{{Day, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
+}{{day, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
 
 // Format writes a duration in its canonical form, with the largest units first: 1d5h, 1m30s, 250ms. It drops fractions
 // of a millisecond, and writes zero as 0ms. For every d ≥ 0 of whole milliseconds, Parse(Format(d)) is d. A negative

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Day is the largest unit. It is always 24 hours, also on days when clocks change.
-const Day = 24 * time.Hour
+// day is the largest unit. It is always 24 hours, also on days when clocks change.
+const day = 24 * time.Hour
 
 var units = map[string]time.Duration{
 	"milliseconds": time.Millisecond, "millisecond": time.Millisecond, "millis": time.Millisecond,
@@ -18,7 +18,7 @@ var units = map[string]time.Duration{
 	"seconds": time.Second, "second": time.Second, "secs": time.Second, "sec": time.Second, "s": time.Second,
 	"minutes": time.Minute, "minute": time.Minute, "mins": time.Minute, "min": time.Minute, "m": time.Minute,
 	"hours": time.Hour, "hour": time.Hour, "hrs": time.Hour, "hr": time.Hour, "h": time.Hour,
-	"days": Day, "day": Day, "d": Day,
+	"days": day, "day": day, "d": day,
 }
 
 // Error tells what is wrong with a text, and where.

@@ -240,7 +240,7 @@ func (b *builder) plan(def int32, s *Step) {
 		b.stepFail(s.pos, "", "concurrency is %d; it must be at least 1", s.Concurrency)
 	}
 	if p.concurrency == 0 {
-		p.concurrency = DefaultConcurrency
+		p.concurrency = defaultConcurrency
 	}
 	if !s.ForEach.IsZero() {
 		p.list = b.compiler.Template(tree.NodeOf(s.ForEach), b.flowVars(p), false)

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Version is the version of the document format, the value of `pawl:`.
-const Version = 1
+// formatVersion is the version of the document format, the value of `pawl:`.
+const formatVersion = 1
 
 // Document is a flow. One that Parse returned is complete and is not to be changed; one may also be built in code,
 // field by field, and is checked when it is compiled.
@@ -127,7 +127,7 @@ type Step struct {
 	When        tree.Value // a text: an expression that says whether the step runs
 	ContinueOn  []Ending   // how it may end without failing what needs it
 	ForEach     tree.Value // a list, or an expression that gives one
-	Concurrency int        // items at the same time; 0: DefaultConcurrency
+	Concurrency int        // items at the same time; 0: 64
 	// Each names a loop, which is a step with ForEach and no action: the step is done once for each of its items, as
 	// soon as what it needs has ended for that item. With ForEach too, the step is a loop in that loop.
 	Each     string
@@ -148,8 +148,8 @@ type Step struct {
 	each     tree.Pos
 }
 
-// DefaultConcurrency is how many items of a forEach are open at the same time where the step does not say.
-const DefaultConcurrency = 64
+// defaultConcurrency is how many items of a forEach are open at the same time where the step does not say.
+const defaultConcurrency = 64
 
 // Hooks are steps that run when the outcome of the run is settled, before it ends: those of the outcome first, then
 // OnExit. A run that timed out and has no OnTimeout runs OnFailure.
@@ -275,7 +275,8 @@ var (
 	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
 	stepKeys     = []string{
 		"name", "description", "service", "needs", "trigger", "when", "continueOn", "forEach", "each", "more",
-		"concurrency", "timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
+		"concurrency", "timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow",
+		"fail", "noop",
 	}
 	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
 	runQueueKeys = []string{"name", "key", "priority"}

@@ -18,7 +18,7 @@ func Encode(doc *Document) ([]byte, error) {
 			doc.Name)
 	}
 	out := object{}
-	out.put("pawl", V(Version))
+	out.put("pawl", V(formatVersion))
 	out.text("name", doc.Name)
 	out.text("description", doc.Description)
 	out.put("input", doc.Input)

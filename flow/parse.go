@@ -230,9 +230,9 @@ func (p *parsing) version(n *tree.Node) bool {
 	case !ok || version < 1:
 		p.Fail(v.Pos, "write pawl: 1", "the version of the format is a whole number, not %s", tree.Describe(v))
 		return true
-	case version > Version:
+	case version > formatVersion:
 		p.Fail(v.Pos, "a newer Pawl reads it",
-			"the flow is written in version %d of the format; this Pawl knows version %d", version, Version)
+			"the flow is written in version %d of the format; this Pawl knows version %d", version, formatVersion)
 		return false
 	}
 	return true

@@ -34,21 +34,27 @@ output: {page: "${{ input.orderId }}.html"}`},
 	{"http", "httpObject", "Makes a request; see [http](http.md). A text is the URL of a GET.",
 		`- name: charge
   http: {method: POST, url: "https://pay.example/charges", json: {amount: 5}, expect: [2xx, 409]}`},
-	{"task", "taskObject", "Calls a function of a worker.", `- {name: resize, task: {type: Resize, queue: images, input: {width: 40}}}`},
+	{"task", "taskObject", "Calls a function of a worker.",
+		`- {name: resize, task: {type: Resize, queue: images, input: {width: 40}}}`},
 	{"sleep", "sleepObject", "Lets time pass, without holding anything. A text is the length of time.",
 		`- {name: night, sleep: {until: "2030-01-02T03:04:05Z"}}`},
-	{"wait", "waitObject", "Waits for an event. A text is its name.", `- {name: approval, wait: {event: approved}, timeout: 7d}`},
+	{"wait", "waitObject", "Waits for an event. A text is its name.",
+		`- {name: approval, wait: {event: approved}, timeout: 7d}`},
 	{"flow", "flowObject", "Runs another flow, and has its output. A text is its name.",
 		`- {name: ship, flow: {name: shipping, input: {order: 42}, parentClose: abandon}}`},
-	{"fail", "failObject", "Fails. A text is the message.", `- {name: stop, fail: {type: NoPaper, message: the tray is empty, nonRetryable: true}}`},
+	{"fail", "failObject", "Fails. A text is the message.",
+		`- {name: stop, fail: {type: NoPaper, message: the tray is empty, nonRetryable: true}}`},
 	{"noop", "noopObject", "Does nothing, and has an output.", `- {name: names, noop: {output: [ada, bob]}}`},
-	{"timeout of a step", "limits", "Limits by name; a length of time alone is `scheduleToClose`, of a `wait` step `wait`. " +
-		"Each is a length, or a mapping with `after`, `onExpire` and `warn`.",
+	{"timeout of a step", "limits", "Limits by name; a length of time alone is `scheduleToClose`, of a `wait` step " +
+		"`wait`. Each is a length, or a mapping with `after`, `onExpire` and `warn`.",
 		`- {name: work, exec: make, timeout: {startToClose: 1m, inactivity: 20s, deadline: {after: 10m, warn: 80%}}}`},
 	{"timeout of a run", "runLimits", "A length of time alone is `run`.", `timeout: {run: 1h, execution: 24h}`},
 	{"retry", "retryObject", "Or a text: `exponential(5, 1s, max=30s, jitter=0.25)`, `fixed(3, 10s)`, `none`.",
-		`- {name: ask, http: "https://api.example", retry: {maxAttempts: 5, initialInterval: 1s, maxInterval: 30s, when: "${{ code != 404 }}"}}`},
-	{"cron", "cronObject", "A text is the schedule.", `cron: {schedule: "0 4 * * *", zone: Europe/Berlin, skipped: skip}`},
+		`- name: ask
+  http: "https://api.example"
+  retry: {maxAttempts: 5, initialInterval: 1s, maxInterval: 30s, when: "${{ code != 404 }}"}`},
+	{"cron", "cronObject", "A text is the schedule.",
+		`cron: {schedule: "0 4 * * *", zone: Europe/Berlin, skipped: skip}`},
 	{"queue of runs", "runQueueObject", "A text is its name.", `queue: {name: imports, priority: 5}
 queues: {imports: {concurrency: 2}}`},
 	{"limits of queues and services", "queueLimits", "", `services:
@@ -76,7 +82,8 @@ type schemaDef struct {
 	Default     any
 }
 
-// TestReference: docs/reference/flow.md is what the schema says, and its examples are valid. With -rewrite it is written.
+// TestReference: docs/reference/flow.md is what the schema says, and its examples are valid. With -rewrite it is
+// written.
 func TestReference(t *testing.T) {
 	var root struct {
 		schemaDef
@@ -86,8 +93,9 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("# Flow files\n\nEvery key of a flow file. `pawl schema flow` prints the JSON Schema that this page is made of, for " +
-		"your\neditor. [Values in flows](../guide/values.md) tells of values, [expressions](expressions.md) of `${{ }}`.\n")
+	b.WriteString("# Flow files\n\nEvery key of a flow file. `pawl schema flow` prints the JSON Schema that this " +
+		"page is made of, for your\neditor. [Values in flows](../guide/values.md) tells of values, " +
+		"[expressions](expressions.md) of `${{ }}`.\n")
 	for _, p := range parts {
 		def := &root.schemaDef
 		if p.def != "" {

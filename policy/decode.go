@@ -41,7 +41,7 @@ func DecodePolicy(v any) (Policy, error) {
 	f := decode.Read(v, policyKeys...)
 	retry, err := DecodeRetry(f.Value("retry"))
 	f.Keep("retry", err)
-	limits, err := DecodeLimits(f.Value("timeout"))
+	limits, err := decodeLimits(f.Value("timeout"))
 	f.Keep("timeout", err)
 	if f.Err() != nil {
 		return p, f.Err()
@@ -138,10 +138,10 @@ func readKinds(f *decode.Fields, key string) []Kind {
 	return kinds
 }
 
-// DecodeLimits reads a step's limits: a mapping of limits by name, or a duration alone. A duration alone is a
+// decodeLimits reads a step's limits: a mapping of limits by name, or a duration alone. A duration alone is a
 // scheduleToClose, which covers all attempts: `timeout: 5m` means that the step ends after five minutes, however often
 // it was tried. For nil it returns no limits.
-func DecodeLimits(v any) (Limits, error) {
+func decodeLimits(v any) (Limits, error) {
 	var limits Limits
 	if v == nil {
 		return limits, nil

@@ -38,7 +38,9 @@ func decode(t *testing.T, what, line string) string {
 	case "retry":
 		decoded, err = policy.DecodeRetry(v)
 	case "limits":
-		decoded, err = policy.DecodeLimits(v)
+		var limits policy.Limits
+		err = json.Unmarshal([]byte(line), &limits)
+		decoded = limits
 	default:
 		var kind policy.LimitKind
 		must(t, kind.UnmarshalText([]byte(what)))

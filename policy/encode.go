@@ -116,13 +116,13 @@ func (l Limits) form() limitsJSON {
 // MarshalJSON writes the limits by name.
 func (l Limits) MarshalJSON() ([]byte, error) { return json.Marshal(l.form()) }
 
-// UnmarshalJSON reads what DecodeLimits reads.
+// UnmarshalJSON reads what decodeLimits reads.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	v, err := decodeJSON(data)
 	if err != nil {
 		return err
 	}
-	decoded, err := DecodeLimits(v)
+	decoded, err := decodeLimits(v)
 	if err == nil && v != nil {
 		*l = decoded
 	}

@@ -31,8 +31,10 @@ func variable(flag string) string {
 }
 
 // personal are the flags that make sense for one call only: they are read from the command line alone.
-var personal = []string{"help", "repair", "input", "id", "key", "file", "from", "steps", "data", "limit", "to", "by", "every",
-	"older-than"}
+var personal = []string{
+	"help", "repair", "input", "id", "key", "file", "from", "steps", "data", "limit", "to", "by", "every",
+	"older-than",
+}
 
 // configure gives the flags that were not on the command line their values: environment, then configuration file.
 func configure(cmd *cobra.Command) error {

@@ -17,12 +17,12 @@ func (a *app) pruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prune --older-than AGE", Short: "Remove runs that ended some time ago, with their logs",
 		Args: cobra.NoArgs,
-		Long: `Removes the runs that ended longer ago than the age says: their histories, their rows, and beside a file the
-logs of their steps. Open runs stay. The idempotency keys of removed runs, and the ids of events that they took, are
-forgotten. It works beside a process that has the database.
+		Long: `Removes the runs that ended longer ago than the age says: their histories, their rows, and beside a file
+the logs of their steps. Open runs stay. The idempotency keys of removed runs, and the ids of events that they took,
+are forgotten. It works beside a process that has the database.
 
-To do that all the time, give --retention, best in the configuration file: "retention: 30d". While a command carries runs
-on, or pawl dev serves, older runs go by themselves.`,
+To do that all the time, give --retention, best in the configuration file: "retention: 30d". While a command carries
+runs on, or pawl dev serves, older runs go by themselves.`,
 		Example: "  pawl prune --older-than 30d --dry-run\n  pawl prune --older-than 30d",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if age == "" {
@@ -76,8 +76,8 @@ func (m *machine) pruner() pruner {
 	return p
 }
 
-// retentionOf reads --retention. Zero: this process removes nothing by itself, since it does not carry runs on or is not
-// asked to.
+// retentionOf reads --retention. Zero: this process removes nothing by itself, since it does not carry runs on or is
+// not asked to.
 func (a *app) retentionOf(work bool) (time.Duration, error) {
 	if a.retention == "" || !work {
 		return 0, nil

@@ -36,7 +36,8 @@ func (a *app) repair(ctx context.Context) (*repaired, error) {
 		return nil, fmt.Errorf("there is no database at %s", p.path)
 	}
 	if h, held := sqlite.Held(p.path); held {
-		return nil, fmt.Errorf("%s is held by pid %d (%s): stop it, then repair", p.path, h.PID, screen.Clean(h.Command))
+		return nil, fmt.Errorf("%s is held by pid %d (%s): stop it, then repair", p.path, h.PID,
+			screen.Clean(h.Command))
 	}
 	out := &repaired{Runs: []string{}}
 	if out.Copy, err = copyDatabase(p.path); err != nil {

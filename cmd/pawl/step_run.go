@@ -27,9 +27,9 @@ func (a *app) stepRunCommand() *cobra.Command {
 	var f tryFlags
 	cmd := &cobra.Command{
 		Use: "run FILE STEP", Short: "Run one step of a flow by itself, to try it", Args: cobra.ExactArgs(2),
-		Long: `Runs one step of a flow file with its own limits and retries, and nothing else: no other step, no hook, no
-run of the database. What it needs of other steps comes from an earlier run (--from RUN), whose input it gets too, or is
-given (--given STEP=JSON). The steps inside a loop cannot be run by themselves.`,
+		Long: `Runs one step of a flow file with its own limits and retries, and nothing else: no other step, no hook,
+no run of the database. What it needs of other steps comes from an earlier run (--from RUN), whose input it gets
+too, or is given (--given STEP=JSON). The steps inside a loop cannot be run by themselves.`,
 		Example: "  pawl step run order.yaml render --from @last\n" +
 			"  pawl step run order.yaml render --input orderId=42 --given 'charge={\"json\":{\"id\":7}}'",
 		Annotations: map[string]string{following: "yes"},

@@ -130,8 +130,8 @@ func (r *Run) Follows(now Time) Time {
 	return at
 }
 
-// ScheduledFor returns the instant that the run is for, however late it began: the firing that started it, or when it was
-// to start.
+// ScheduledFor returns the instant that the run is for, however late it began: the firing that started it, or when it
+// was to start.
 func (r *Run) ScheduledFor() Time {
 	if r.Firing != 0 {
 		return r.Firing

@@ -11,8 +11,8 @@ func (j *Journal) Reindex(ctx context.Context) error {
 	return j.repair(ctx, "reindex", func() error { return execute(j.w.conn, "REINDEX") })
 }
 
-// Rewrite replaces all rows of runs by those of a view, which has to be computed from their histories. Histories stay as
-// they are.
+// Rewrite replaces all rows of runs by those of a view, which has to be computed from their histories. Histories stay
+// as they are.
 func (j *Journal) Rewrite(ctx context.Context, v *journal.View) error {
 	return j.repair(ctx, "rewrite", func() error {
 		for _, table := range []string{

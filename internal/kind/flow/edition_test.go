@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// TestEdition: a flow that was stored before there were editions is read by the rules of that time, and so are the child
-// flows that it starts today. The same text is refused for new runs.
+// TestEdition: a flow that was stored before there were editions is read by the rules of that time, and so are the
+// child flows that it starts today. The same text is refused for new runs.
 func TestEdition(t *testing.T) {
 	older := flowkind.Bundle{
 		Flow:     flowkind.Source{File: "a.yaml", Text: text("a", "flow: b")},
