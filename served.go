@@ -13,8 +13,8 @@ func init() { served.Register(withoutEngine) }
 func withoutEngine(ctx context.Context, given any, queue string, slots int, handlers any) (
 	map[string]worker.Executor, func(), error,
 ) {
-	cfg := given.(Config)          //nolint:errcheck // it is one
-	all := handlers.([]AnyHandler) //nolint:errcheck // they are such
+	cfg := given.(Config)
+	all := handlers.([]AnyHandler)
 	if err := cfg.check(); err != nil {
 		return nil, nil, invalid(err, "serve %q", queue)
 	}

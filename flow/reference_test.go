@@ -21,40 +21,62 @@ var parts = []part{
 input: {type: object, required: [orderId], properties: {orderId: {type: string}}}
 timeout: 30m
 output: {page: "${{ input.orderId }}.html"}`},
-	{"Steps", "step", "A step has one action: `exec`, `http`, `task`, `sleep`, `wait`, `flow`, `fail` or `noop`.",
+	{
+		"Steps", "step", "A step has one action: `exec`, `http`, `task`, `sleep`, `wait`, `flow`, `fail` or `noop`.",
 		`- name: render
   forEach: [a, b]
   concurrency: 2
   exec: {command: [echo, "${{ item }}"]}
   retry: "exponential(4, 1s, max=30s)"
   timeout: {startToClose: 10s, scheduleToClose: 5m}
-  continueOn: [error]`},
-	{"exec", "execObject", "Runs a process; see [exec](exec.md). A text is the line of a shell.",
-		`- {name: build, exec: {command: [make, all], dir: /tmp, env: {CGO_ENABLED: "0"}, grace: 10s}}`},
-	{"http", "httpObject", "Makes a request; see [http](http.md). A text is the URL of a GET.",
+  continueOn: [error]`,
+	},
+	{
+		"exec", "execObject", "Runs a process; see [exec](exec.md). A text is the line of a shell.",
+		`- {name: build, exec: {command: [make, all], dir: /tmp, env: {CGO_ENABLED: "0"}, grace: 10s}}`,
+	},
+	{
+		"http", "httpObject", "Makes a request; see [http](http.md). A text is the URL of a GET.",
 		`- name: charge
-  http: {method: POST, url: "https://pay.example/charges", json: {amount: 5}, expect: [2xx, 409]}`},
-	{"task", "taskObject", "Calls a function of a worker.",
-		`- {name: resize, task: {type: Resize, queue: images, input: {width: 40}}}`},
-	{"sleep", "sleepObject", "Lets time pass, without holding anything. A text is the length of time.",
-		`- {name: night, sleep: {until: "2030-01-02T03:04:05Z"}}`},
-	{"wait", "waitObject", "Waits for an event. A text is its name.",
-		`- {name: approval, wait: {event: approved}, timeout: 7d}`},
-	{"flow", "flowObject", "Runs another flow, and has its output. A text is its name.",
-		`- {name: ship, flow: {name: shipping, input: {order: 42}, parentClose: abandon}}`},
-	{"fail", "failObject", "Fails. A text is the message.",
-		`- {name: stop, fail: {type: NoPaper, message: the tray is empty, nonRetryable: true}}`},
+  http: {method: POST, url: "https://pay.example/charges", json: {amount: 5}, expect: [2xx, 409]}`,
+	},
+	{
+		"task", "taskObject", "Calls a function of a worker.",
+		`- {name: resize, task: {type: Resize, queue: images, input: {width: 40}}}`,
+	},
+	{
+		"sleep", "sleepObject", "Lets time pass, without holding anything. A text is the length of time.",
+		`- {name: night, sleep: {until: "2030-01-02T03:04:05Z"}}`,
+	},
+	{
+		"wait", "waitObject", "Waits for an event. A text is its name.",
+		`- {name: approval, wait: {event: approved}, timeout: 7d}`,
+	},
+	{
+		"flow", "flowObject", "Runs another flow, and has its output. A text is its name.",
+		`- {name: ship, flow: {name: shipping, input: {order: 42}, parentClose: abandon}}`,
+	},
+	{
+		"fail", "failObject", "Fails. A text is the message.",
+		`- {name: stop, fail: {type: NoPaper, message: the tray is empty, nonRetryable: true}}`,
+	},
 	{"noop", "noopObject", "Does nothing, and has an output.", `- {name: names, noop: {output: [ada, bob]}}`},
-	{"timeout of a step", "limits", "Limits by name; a length of time alone is `scheduleToClose`, of a `wait` step " +
-		"`wait`. Each is a length, or a mapping with `after`, `onExpire` and `warn`.",
-		`- {name: work, exec: make, timeout: {startToClose: 1m, inactivity: 20s, deadline: {after: 10m, warn: 80%}}}`},
+	{
+		"timeout of a step", "limits", "Limits by name; a length of time alone is `scheduleToClose`, of a `wait` step " +
+			"`wait`. Each is a length, or a mapping with `after`, `onExpire` and `warn`.",
+		`- {name: work, exec: make, timeout: {startToClose: 1m, inactivity: 20s, deadline: {after: 10m, warn: 80%}}}`,
+	},
 	{"timeout of a run", "runLimits", "A length of time alone is `run`.", `timeout: {run: 1h, execution: 24h}`},
-	{"retry", "retryObject", "Or a text: `exponential(5, 1s, max=30s, jitter=0.25)`, `fixed(3, 10s)`, `none`.",
+	{
+		"retry", "retryObject", "Or a text: `exponential(5, 1s, max=30s, jitter=0.25)`, `fixed(3, 10s)`, `none`.",
 		`- name: ask
   http: "https://api.example"
-  retry: {maxAttempts: 5, initialInterval: 1s, maxInterval: 30s, when: "${{ code != 404 }}"}`},
-	{"cron", "cronObject", "A text is the schedule.",
-		`cron: {schedule: "0 4 * * *", zone: Europe/Berlin, skipped: skip}`},
+  retry: {maxAttempts: 5, initialInterval: 1s, maxInterval: 30s, when: "${{ code != 404 }}"}`,
+	},
+	{
+		"cron", "cronObject", "A text is the schedule.",
+		`cron: {schedule: "0 4 * * *", zone: Europe/Berlin, skipped: skip}`,
+	},
 	{"queue of runs", "runQueueObject", "A text is its name.", `queue: {name: imports, priority: 5}
 queues: {imports: {concurrency: 2}}`},
 	{"limits of queues and services", "queueLimits", "", `services:
@@ -63,10 +85,12 @@ queues: {imports: {concurrency: 2}}`},
   store: {limits: {breaker: {failures: 5, pause: 30s}}}`},
 	{"services and defaults", "service", "Settings that several steps share.", `services:
   store: {retry: "fixed(3, 1s)", timeout: {startToClose: 4s}}`},
-	{"hooks", "hooks", "Steps that run when the outcome is settled. They have no `needs`.",
+	{
+		"hooks", "hooks", "Steps that run when the outcome is settled. They have no `needs`.",
 		`hooks:
   onFailure: {exec: ./tell.sh}
-  onExit: {exec: rm -rf scratch}`},
+  onExit: {exec: rm -rf scratch}`,
+	},
 }
 
 type schemaDef struct {

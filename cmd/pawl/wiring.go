@@ -31,6 +31,7 @@ type machine struct {
 	carried        *engine.Carried // nil: all runs, or another process has the engine
 	svc            api.Service     // what the engine does, for the commands
 	embedded       *service.Embedded
+	retention      time.Duration // of closed runs; 0: for ever
 	journal        journal.Journal
 	webhooks       *webhook.Dispatcher // nil: nobody asks for them
 	node           *node.Node
@@ -74,6 +75,18 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if c != nil {
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
+	m, err := a.assemble(p, j, work, carried)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.open(ctx, m, work); err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+// assemble makes a node on an open database, which does nothing yet. If it fails, it closes the database.
+func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.RunID) (*machine, error) {
 	secrets, err := a.secretStore()
 	if err == nil && a.slots < 0 {
 		err = usage("--processes is at least 1, not %d", a.slots)
@@ -106,32 +119,39 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return nil, err
 	}
 	m := &machine{
-		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p, journal: j,
+		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p, journal: j, retention: retention,
 		embedded: service.NewEmbedded(n.Engine, a.readWorkflow, now),
 	}
 	m.svc = m.embedded
+	return m, nil
+}
+
+// open starts what a machine does. If it fails, the machine has to be closed.
+func (a *app) open(ctx context.Context, m *machine, work bool) error {
+	var err error
 	if work {
-		err = n.Serve(worker.PoolConfig{Executors: n.Executors(), Slots: map[string]int{"exec": a.processes()}})
-		m.queues = remote.New(remote.Config{Engine: n.Engine, Run: m.svc.Run, Now: now})
-		n.Engine.Serve("", m.queues)
+		slots := map[string]int{"exec": a.processes()}
+		err = m.node.Serve(worker.PoolConfig{Executors: m.node.Executors(), Slots: slots})
+		m.queues = remote.New(remote.Config{Engine: m.Engine, Run: m.svc.Run, Now: now})
+		m.Serve("", m.queues)
 		m.signals = listen()
 	}
 	if err == nil {
-		err = n.Open(ctx)
+		err = m.node.Open(ctx)
 	}
 	if err == nil && work {
 		m.webhooks, err = a.openWebhooks(ctx, m)
 	}
 	if err != nil {
-		return nil, errors.Join(err, m.close())
+		return err
 	}
 	if work {
 		a.serve(m)
 	}
-	if retention > 0 {
-		m.sweep(retention)
+	if m.retention > 0 {
+		m.sweep(m.retention)
 	}
-	return m, nil
+	return nil
 }
 
 // processes is how many processes of steps this command runs at once.

@@ -45,8 +45,12 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 		of    *prometheus.Desc
 		value float64
 	}{
-		{runsLoaded, float64(s.Loaded)}, {runsSetAside, float64(s.SetAside)}, {runsBehind, float64(s.Behind)},
-		{attemptsQueued, float64(s.Queued)}, {attemptsLive, float64(s.Live)}, {stalled, float64(stands)},
+		{runsLoaded, float64(s.Loaded)},
+		{runsSetAside, float64(s.SetAside)},
+		{runsBehind, float64(s.Behind)},
+		{attemptsQueued, float64(s.Queued)},
+		{attemptsLive, float64(s.Live)},
+		{stalled, float64(stands)},
 		{latest, s.Late.Seconds()},
 	} {
 		to <- prometheus.MustNewConstMetric(v.of, prometheus.GaugeValue, v.value)

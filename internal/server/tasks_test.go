@@ -469,7 +469,9 @@ func TestBadPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		for _, r := range []api.PollRequest{
-			{Queue: "mail", Max: 1001}, {Queue: "mail", Max: -1}, {Queue: "", Types: []string{"exec"}},
+			{Queue: "mail", Max: 1001},
+			{Queue: "mail", Max: -1},
+			{Queue: "", Types: []string{"exec"}},
 			{Queue: "mail", Types: slices.Repeat([]string{"T"}, 1001)},
 		} {
 			if _, err := b.client.Poll(t.Context(), r); api.CodeOf(err) != api.CodeInvalid {

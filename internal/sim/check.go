@@ -203,6 +203,22 @@ func same(a, b reflect.Value) bool {
 	}
 }
 
+// checkFunction checks that an attempt whose function a body has comes to its end.
+func (ch *checker) checkFunction(n *node, a *account, tok core.Token) {
+	wt := n.workers.tasks[tok]
+	if wt == nil || ch.bodyInTransit(n, a) {
+		return
+	}
+	if wt.waitsForFunction() {
+		ch.u.violate(NoHang, a.id, "attempt %s holds a slot for its function, and its body is not running",
+			tokenText(tok))
+	}
+	if wt.taken {
+		ch.u.violate(NoHang, a.id, "the body has taken the end of attempt %s, and the engine never gets it",
+			tokenText(tok))
+	}
+}
+
 // checkNotHanging checks that an open run waits for something that can still happen.
 func (ch *checker) checkNotHanging(n *node, a *account) {
 	m := &a.model
@@ -220,14 +236,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		if s.kind == core.KindTask && (s.live || s.stopping) && !held {
 			ch.u.violate(NoHang, a.id, "attempt %s is live, and no worker has it", tokenText(tok))
 		}
-		if wt := n.workers.tasks[tok]; wt != nil && wt.waitsForFunction() && !ch.bodyInTransit(n, a) {
-			ch.u.violate(NoHang, a.id, "attempt %s holds a slot for its function, and its body is not running",
-				tokenText(tok))
-		}
-		if wt := n.workers.tasks[tok]; wt != nil && wt.taken && !ch.bodyInTransit(n, a) {
-			ch.u.violate(NoHang, a.id, "the body has taken the end of attempt %s, and the engine never gets it",
-				tokenText(tok))
-		}
+		ch.checkFunction(n, a, tok)
 		if s.kind == core.KindChild && s.stopping && ch.openEnd(s.last) == nil && !ch.messageBetween(a.id, s.last) {
 			ch.u.violate(NoHang, a.id, "step %s waits for its child run to stop, and the child run has ended",
 				m.name(i))

@@ -193,5 +193,6 @@ func (m *runModel) checkRemote(s *stepModel, i int, rec core.Record) {
 			m.fail(OneAttempt, "attempt %d of step %s is lost with its engine, and its worker goes on", s.attempt,
 				m.name(i))
 		}
+	default:
 	}
 }

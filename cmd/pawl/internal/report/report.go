@@ -116,8 +116,14 @@ func countSteps(r *api.Run) int {
 
 func facts(r *api.Run) []fact {
 	all := []fact{
-		{"run", r.Run}, {"workflow id", r.WorkflowID}, {"key", r.Key}, {"created", instant(r.CreatedAt)},
-		{"ended", instant(r.EndedAt)}, {"parent", r.Parent}, {"follows", r.Previous}, {"next", r.Next},
+		{"run", r.Run},
+		{"workflow id", r.WorkflowID},
+		{"key", r.Key},
+		{"created", instant(r.CreatedAt)},
+		{"ended", instant(r.EndedAt)},
+		{"parent", r.Parent},
+		{"follows", r.Previous},
+		{"next", r.Next},
 	}
 	if r.WorkflowID == r.Run {
 		all[1].Value = ""
