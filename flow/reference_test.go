@@ -62,8 +62,8 @@ output: {page: "${{ input.orderId }}.html"}`},
 	},
 	{"noop", "noopObject", "Does nothing, and has an output.", `- {name: names, noop: {output: [ada, bob]}}`},
 	{
-		"timeout of a step", "limits", "Limits by name; a length of time alone is `scheduleToClose`, of a `wait` step " +
-			"`wait`. Each is a length, or a mapping with `after`, `onExpire` and `warn`.",
+		"timeout of a step", "limits", "Limits by name; a length of time alone is `scheduleToClose`, of a `wait` " +
+			"step `wait`. Each is a length, or a mapping with `after`, `onExpire` and `warn`.",
 		`- {name: work, exec: make, timeout: {startToClose: 1m, inactivity: 20s, deadline: {after: 10m, warn: 80%}}}`,
 	},
 	{"timeout of a run", "runLimits", "A length of time alone is `run`.", `timeout: {run: 1h, execution: 24h}`},

@@ -59,7 +59,7 @@ func (a *app) rewriteRows(ctx context.Context, j *sqlite.Journal, out *repaired)
 	wrong := map[core.RunID]journal.View{}
 	err := j.EachRun(ctx, func(r journal.Stored) error {
 		if r.Broken != nil || r.Row.Wake == journal.WakeSetAside {
-			return nil //nolint:nilerr // nothing says what its rows should be; or the next start of an engine tries again
+			return nil //nolint:nilerr // nothing says what its rows should be, or the next engine tries again
 		}
 		def, err := j.Definition(ctx, r.Row.Definition)
 		if err != nil {
