@@ -37,6 +37,18 @@ func TestElsewhere(t *testing.T) {
 	}
 
 	r = run()
+	limit := r.Deadline.At
+	take(r, Operation{Op: OpCancel, Step: NoStep}, limit.Add(time.Minute))
+	r.Attach(stoppable)
+	if at := r.Wake(); at != limit {
+		t.Errorf("a run that was cancelled after its limit wakes at %s, the limit was due at %s", at, limit)
+	}
+	take(r, Tick{}, limit.Add(time.Second)) // the clock went back
+	if r.Stop == nil || r.Stop.Phase != RunTimedOut {
+		t.Errorf("its limit does not fire: %s, %+v", r.Phase, r.Stop)
+	}
+
+	r = run()
 	take(r, SignalReceived{Name: "go"}, r.Deadline.At.Add(time.Second))
 	if s := r.Steps[0]; s.Phase.Closed() || len(r.Signals) != 1 {
 		t.Errorf("an event after the limit of the run: %s, %v", s.Phase, r.Signals)

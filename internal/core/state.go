@@ -128,16 +128,16 @@ func (r *Run) Wake() Time {
 	if r.Phase.Closed() {
 		return 0
 	}
+	wake := r.limitWake()
 	if r.unsettled() {
-		return r.last
+		wake = policy.Earliest(wake, r.last) // a limit may have been due before that
 	}
 	if r.InQueue() {
-		return r.limitWake()
+		return wake
 	}
 	if r.waitsForStart() {
-		return policy.Earliest(r.StartAt, r.limitWake())
+		return policy.Earliest(r.StartAt, wake)
 	}
-	wake := r.limitWake()
 	if t, ok := r.wakes.first(); ok {
 		wake = policy.Earliest(wake, t.at)
 	}

@@ -95,9 +95,7 @@ func (ch *checker) check(n *node) {
 		if a.model.closed || n.rests(a) || n.late.waits() && !n.loaded(a.id) {
 			continue
 		}
-		if !a.model.awaitsClock(now) {
-			ch.checkDue(a, now)
-		}
+		ch.checkDue(a, now)
 		ch.checkNotHanging(n, a)
 	}
 }

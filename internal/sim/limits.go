@@ -116,6 +116,12 @@ func (n *node) ahead() {
 	}
 }
 
+// countsRefused reports whether a process may still count starts in a rate's window that a refused append would have
+// recorded.
+func (p *process) countsRefused(window time.Duration, now core.Time) bool {
+	return p.refused != 0 && p.refused.Add(window) > now
+}
+
 // findOpen notes the services whose breakers a process finds open.
 func (ch *checker) findOpen(n *node) {
 	if n.lookedAt {
@@ -311,8 +317,8 @@ func (ch *checker) freed(n *node, s *stepModel) bool {
 		return true
 	}
 	longest := max(m.limits.Rate.Per, m.limits.KeyRate.Per, m.limits.Retries.Per)
-	if refused := n.process.refused; refused != 0 && refused.Add(longest) > now {
-		return true // what a refused append said had started counts until its windows have passed
+	if n.process.countsRefused(longest, now) {
+		return true
 	}
 	for _, start := range m.starts {
 		if max(start.at, start.told).Add(longest) > now {

@@ -353,6 +353,7 @@ func (n *node) report(run core.RunID, in core.Input) {
 		n.u.tracef("%s gets a report of %s: %s", n.name, short(run), inputText(in))
 		n.workers.forget(run, in)
 		n.p.Report(run, in, n.u.clock())
+		n.workers.forget(run, in) // the engine may have asked for it only when it read the run for this report
 		n.turn()
 	}
 }

@@ -177,8 +177,14 @@ func (n *node) quiet() bool {
 		return false
 	}
 	for _, other := range n.process.nodes {
-		if other != n && !other.dead && (!other.idle() || other.more || other.woken > 0 || other.late.waits()) {
+		if other == n || other.dead {
+			continue
+		}
+		if !other.idle() || other.more || other.woken > 0 || other.late.waits() {
 			return false
+		}
+		if other == other.home.formerOwner {
+			return false // it has lost its partition, and counts what it knew of it until it notices
 		}
 	}
 	return true

@@ -257,12 +257,16 @@ func (ch *checker) checkHeldRun(n *node, a *account) {
 		a.state.HeldNow().Until > now {
 		return
 	}
+	longest := max(limits.Rate.Per, limits.KeyRate.Per)
+	if n.process.countsRefused(longest, now) {
+		return
+	}
 	for _, start := range ch.runQueueOf(n, q.queue.Name).starts {
 		at := start.at
 		if n.process.shared {
 			at = max(at, start.told)
 		}
-		if at.Add(max(limits.Rate.Per, limits.KeyRate.Per)) > now {
+		if at.Add(longest) > now {
 			return
 		}
 	}
