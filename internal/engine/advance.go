@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -19,12 +20,17 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 	if r.aside != nil {
 		return r.aside
 	}
+	var rows []journal.StepRow
+	if r.state.Phase.Closed() { // the state cannot make them any more if this input panics
+		rows = r.rows.appendSteps(nil, r.state)
+	}
 	t := transition{run: r}
 	next, err := p.compute(&t, def, in)
 	if err == nil {
 		err = p.pipeline.add(&t, next, p.now)
 	}
 	if isPanic(err) {
+		r.rows.made = rows
 		return p.setAsideAfterPanic(r, err)
 	}
 	if err != nil {

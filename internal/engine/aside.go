@@ -130,7 +130,9 @@ func (p *Partition) logAside(what string, id core.RunID, err error) {
 // used any more.
 //
 // The next batch also writes the run's row, which says that the run is set aside: the next owner then takes the run up
-// again with the first window (see resumeSetAside). Until then messages for it are kept (see keepMessage).
+// again with the first window (see resumeSetAside). Until then messages for it are kept (see keepMessage). A closed run
+// is taken up by nobody. Its row stays that of a closed run, and advance has made the rows of steps that the view does
+// not have.
 func (p *Partition) setAsideAfterPanic(r *run, err error) error {
 	if !r.recorded { // its start panicked, so there is no run
 		p.logAside("a run cannot begin", r.id(), err)
@@ -181,7 +183,7 @@ func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
 	}
 }
 
-// rewriteRows puts all rows of a run into the next batch. If the run is set aside, only its own row is written,
+// rewriteRows puts all rows of a run into the next batch. If the run is set aside, its steps are not written again,
 // because its state cannot be trusted.
 func (l *pipeline) rewriteRows(r *run, now core.Time) {
 	if r.aside != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -359,6 +360,40 @@ func TestPanicOfARunThatHasEnded(t *testing.T) {
 	}
 	r.wantPhase(id, core.RunSucceeded)
 	r.wantRowsOfHistory()
+}
+
+// TestPanicRightAfterTheEnd: a closed run panics when somebody retries it before the view has its steps. They are
+// written nevertheless, because no later owner takes a closed run up again.
+func TestPanicRightAfterTheEnd(t *testing.T) {
+	r := newRig(t, -1)
+	at := &plantedPanic{"decide", 1_000}
+	r.trap = at.trap
+	r.restart()
+	r.workers.act = failTask
+	id := r.start(flow("bad", task().tries(2, 0)))
+	r.settle()
+	r.wantPhase(id, core.RunFailed)
+	if n := len(r.journal.Steps(id)); n != 0 {
+		t.Fatalf("the view has %d steps of the run already", n)
+	}
+	at.from = 1
+	c := r.call(&Call{Op: CallInput, Run: id, Input: operation(core.OpRetryRun)})
+	if c.Err == nil || r.p.SetAside(id) == nil {
+		t.Fatalf("a retry that panics set no run aside: %v", c.Err)
+	}
+	r.pass(time.Minute)
+	r.trap = nil
+	r.restart()
+	r.pass(time.Minute)
+	r.wantRowsOfHistory()
+	h, err := r.journal.History(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Rows(id, 0, r.definition(h.Entries), h)
+	if got := r.journal.Steps(id); err != nil || !slices.Equal(got, want.Steps) {
+		t.Errorf("the view has the steps %+v, the history has %+v, %v", got, want.Steps, err)
+	}
 }
 
 // TestEndOfAStoppingAttempt: the worker of an attempt that was stopped also reports its end, once more or because both

@@ -10,9 +10,10 @@ import (
 // rows collects which rows of the view a run's entries change. Rows of steps are made from the state later. Rows of
 // attempts are collected here, because the state has only the last attempt of each step.
 type rows struct {
-	steps    []core.StepID // that changed; a step may be listed twice
-	nextStep core.StepID   // the id of the next step that is recorded
-	attempts []attempt     // that are open, or changed since the view was written
+	steps    []core.StepID     // that changed; a step may be listed twice
+	made     []journal.StepRow // of a closed run that was set aside, made before its code panicked
+	nextStep core.StepID       // the id of the next step that is recorded
+	attempts []attempt         // that are open, or changed since the view was written
 	index    map[core.StepID]int
 }
 
@@ -188,11 +189,9 @@ func (w *rows) find(step core.StepID) *attempt {
 
 // moveTo moves the changed rows to the view. Attempts that are still open are kept.
 func (w *rows) moveTo(s *core.Run, v *journal.View) {
-	slices.Sort(w.steps)
-	for _, id := range slices.Compact(w.steps) {
-		v.Steps = append(v.Steps, stepRow(s, &s.Steps[id]))
-	}
-	w.steps = w.steps[:0]
+	v.Steps = append(v.Steps, w.made...)
+	v.Steps = w.appendSteps(v.Steps, s)
+	w.steps, w.made = w.steps[:0], nil
 	kept := w.attempts[:0]
 	for i := range w.attempts {
 		a := w.attempts[i]
@@ -208,6 +207,16 @@ func (w *rows) moveTo(s *core.Run, v *journal.View) {
 	if len(kept) > manyAttempts {
 		w.buildIndex()
 	}
+}
+
+// appendSteps appends the rows of the steps that have changed.
+func (w *rows) appendSteps(out []journal.StepRow, s *core.Run) []journal.StepRow {
+	slices.Sort(w.steps)
+	w.steps = slices.Compact(w.steps)
+	for _, id := range w.steps {
+		out = append(out, stepRow(s, &s.Steps[id]))
+	}
+	return out
 }
 
 // forget drops the rows that the view has already. It is called after the history that the view has was folded.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -115,6 +116,17 @@ func (w *workers) leaveRemote() {
 		wt.revoked, wt.taken = false, false // the next owner tells it again, and its body has not heard of it
 		w.n.home.remote[tok] = wt
 		delete(w.tasks, tok)
+		if w.n.u.noFaults {
+			wt.endHanging()
+		}
+	}
+}
+
+// endHangingRemote makes work of remote workers end that hangs and that no owner has asked for. Owners do not ask for
+// what is still stopping after the end of its run: its worker hears that with its next report.
+func (s *simPartition) endHangingRemote() {
+	for _, tok := range slices.SortedFunc(maps.Keys(s.remote), compareTokens) {
+		s.remote[tok].endHanging()
 	}
 }
 

@@ -297,6 +297,7 @@ func (u *universe) endFaults() {
 			s.startNode(u)
 		}
 		s.node.workers.endHanging()
+		s.endHangingRemote()
 	}
 	u.clients.unblock()
 }

@@ -340,18 +340,22 @@ func (w *workers) kill() {
 
 // endHanging makes work end that hangs.
 func (w *workers) endHanging() {
-	u := w.n.u
 	for _, tok := range w.tokens() {
-		wt := w.tasks[tok]
-		if !wt.silent || wt.revoked {
-			continue
-		}
-		wt.silent = false
-		u.after(u.between(0, time.Minute), "work that hung ends", func() {
-			wt.over = false
-			wt.finish()
-		})
+		w.tasks[tok].endHanging()
 	}
+}
+
+// endHanging makes the work end if it hangs and nobody has told it to stop.
+func (wt *workerTask) endHanging() {
+	if !wt.silent || wt.revoked {
+		return
+	}
+	wt.silent = false
+	u := wt.w.n.u
+	u.after(u.between(0, time.Minute), "work that hung ends", func() {
+		wt.over = false
+		wt.finish()
+	})
 }
 
 // tokens lists the attempts that the workers have, always in the same order.
