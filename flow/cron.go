@@ -85,9 +85,13 @@ func (d *definition) begins(now core.Time) core.Time {
 	return now.Add(d.doc.StartDelay)
 }
 
-// follows returns when the next run begins by cron, the zero time if it does not fire any more.
-func (d *definition) follows(began, now core.Time) core.Time {
-	return instant(d.cron.Following(began.Std(), now.Std().Add(-d.doc.Cron.CatchUp)))
+// follows returns when the next run begins by cron, the zero time if it does not fire any more. It counts from the
+// begin of a run, also of one that repeats an earlier run; where missed firings are caught up, from the firing.
+func (d *definition) follows(firing, began, now core.Time) core.Time {
+	if late := d.doc.Cron.CatchUp; late > 0 {
+		return instant(d.cron.Following(firing.Std(), now.Std().Add(-late)))
+	}
+	return instant(d.cron.Following(began.Std(), now.Std()))
 }
 
 // instant converts the time of a firing; zero stays zero.

@@ -80,7 +80,7 @@ func (d *decider) begins(now core.Time) core.Time {
 	return now
 }
 
-func (d *decider) follows(began, now core.Time) core.Time {
+func (d *decider) follows(_, began, now core.Time) core.Time {
 	if w := d.workflow(); w != nil && w.Cron != nil {
 		return instantOf(w.Cron.Following(began.Std(), now.Std()))
 	}

@@ -123,7 +123,7 @@ func (r *Run) Follows(now Time) Time {
 	if r.def == nil || r.def.Follows == nil {
 		return 0
 	}
-	at := r.def.Follows(r.ScheduledFor(), now)
+	at := r.def.Follows(r.ScheduledFor(), max(r.CreatedAt, r.StartAt), now)
 	if r.Execution.At != 0 && at >= r.Execution.At {
 		return 0
 	}

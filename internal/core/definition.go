@@ -46,9 +46,9 @@ type Definition struct {
 	// once. It is not asked for a later run of a chain: that begins when the retry policy, or Follows, says.
 	Begins func(now Time) Time
 
-	// Follows returns when the next run of the chain begins, after one that began at an instant and ends now, however
-	// it ends, unless it is cancelled. Nil or zero: none follows.
-	Follows func(began, now Time) Time
+	// Follows returns when the next run of the chain begins, after one that is for a firing, began at an instant and
+	// ends now, however it ends, unless it is cancelled. Nil or zero: none follows.
+	Follows func(firing, began, now Time) Time
 
 	// Timetable says for people when runs begin, such as "0 12 * * * UTC"; empty: when they are started.
 	Timetable string

@@ -180,7 +180,7 @@ func (f *fixture) definition() *Definition {
 	}
 	if f.every != 0 {
 		def.Begins = func(now Time) Time { return f.firing(now + 1) }
-		def.Follows = func(began, now Time) Time { return f.firing(max(began+1, now)) }
+		def.Follows = func(_, began, now Time) Time { return f.firing(max(began+1, now)) }
 	}
 	return def
 }

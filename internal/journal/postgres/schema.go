@@ -109,7 +109,7 @@ func (s *storage) lookOnce(ctx context.Context) (state, error) {
 // the others fail with it and look again.
 func (s *storage) prepare(ctx context.Context, partitions int) error {
 	var failed error
-	for range 5 {
+	for range 4 * newest { // for each migration that another process makes, this one fails once or more
 		st, err := s.look(ctx)
 		if err != nil {
 			return err
