@@ -113,6 +113,9 @@ func (w *workers) leaveRemote() {
 		if wt.task.Secret == 0 || wt.over && wt.silent {
 			continue
 		}
+		if wt.revoked && !wt.silent { // it may have come to its end while it was to stop, and has not said so
+			w.n.u.after(w.n.u.between(0, time.Minute), "work ends", wt.finish)
+		}
 		wt.revoked, wt.taken = false, false // the next owner tells it again, and its body has not heard of it
 		w.n.home.remote[tok] = wt
 		delete(w.tasks, tok)
