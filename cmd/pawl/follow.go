@@ -46,10 +46,12 @@ type follower struct {
 	watched map[string]bool
 	// expected are children that another partition of the database has not begun yet
 	expected map[string]bool
-	over     map[string]bool
-	updates  chan update
-	stalled  string
-	others   int
+	// lastAsked are the runs that were asked for after those at the top had ended: what is not there then never begins
+	lastAsked map[string]bool
+	over      map[string]bool
+	updates   chan update
+	stalled   string
+	others    int
 	// toldBefore has, by run, the last event that was told before the process ended that carried the runs then
 	toldBefore map[string]int
 
@@ -84,8 +86,8 @@ func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 	return &follower{
 		app: a, svc: svc, m: m, telling: how, printed: p, runs: map[string]*api.Run{}, changed: map[string]bool{},
 		looking: map[string]bool{}, watched: map[string]bool{}, over: map[string]bool{},
-		expected: map[string]bool{},
-		updates:  make(chan update, 256), cancelled: make(chan error, 1),
+		expected: map[string]bool{}, lastAsked: map[string]bool{},
+		updates: make(chan update, 256), cancelled: make(chan error, 1),
 		toldBefore: maps.Clone(a.told),
 	}
 }
@@ -196,7 +198,7 @@ func (f *follower) watch(ctx context.Context, id string) {
 	if f.watched[id] {
 		return
 	}
-	f.watched[id] = true
+	f.watched[id], f.lastAsked[id] = true, f.rootsOver()
 	go func() {
 		defer f.terminal.RestoreOnPanic()
 		known := false

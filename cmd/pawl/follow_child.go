@@ -28,14 +28,14 @@ func (f *follower) rootsOver() bool {
 }
 
 // notBegun reports whether an update says that a child does not exist. Its parent names it when the attempt starts; in
-// another partition the child begins a moment later, so it is watched again. Once the parents have ended, a child that
-// still does not exist was refused, and is not expected any more.
+// another partition the child begins a moment later, so it is watched again. A child that does not exist when it is
+// asked for after the parents have ended was refused, and is not expected any more.
 func (f *follower) notBegun(u update) bool {
 	if !errors.Is(u.err, api.Sentinel(api.CodeNotFound)) || f.runs[u.run] != nil || slices.Contains(f.roots, u.run) {
 		return false
 	}
 	delete(f.watched, u.run)
-	if !f.rootsOver() {
+	if !f.lastAsked[u.run] {
 		f.expected[u.run] = true
 	}
 	return true
