@@ -169,7 +169,7 @@ func (u *universe) forgetRemote() {
 		}
 		for _, tok := range s.node.workers.tokens() { // the report for which it was adopted came too late
 			if wt := s.node.workers.tasks[tok]; wt.adopted && !u.checker.hasAttempt(tok) {
-				s.node.workers.forget(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt})
+				s.node.workers.forget(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt})
 				wt.end()
 			}
 		}
