@@ -148,6 +148,8 @@ func (wt *workerTask) toOwner(in core.Input) {
 		u.after(u.span(time.Second, 5*time.Second), "a worker hears that its report was taken, or repeats it", func() {
 			if u.checker.hasAttempt(tok) {
 				wt.toOwner(in)
+			} else if _, stopped := in.(core.TaskStopped); stopped { // it hears that the attempt is over
+				delete(home.node.workers.stopReports, tok)
 			}
 		})
 	}
