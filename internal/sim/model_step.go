@@ -315,7 +315,7 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 	if !m.begins { // a run that was opened again, and that its queue lets begin
 		m.checkOperation(core.OpResume, "step "+m.name(i)+" is reset", core.OpRetryRun, core.OpRetryStep, core.OpNow)
 	}
-	if m.op == core.OpNow && (rec.ScheduleToClose != s.toClose || rec.Deadline != s.deadline) {
+	if m.operated && m.op == core.OpNow && (rec.ScheduleToClose != s.toClose || rec.Deadline != s.deadline) {
 		m.fail(FixedDeadline, "the early end of a backoff moves the deadlines of step %s", m.name(i))
 	}
 	s.toClose, s.deadline = rec.ScheduleToClose, rec.Deadline
