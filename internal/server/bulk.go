@@ -34,12 +34,17 @@ type BulkQuery struct {
 	Stuck         bool              `json:"stuck,omitempty"`
 	Parent        string            `json:"parent,omitempty" doc:"Child runs that the steps of this run started."`
 	Top           bool              `json:"top,omitempty" doc:"No child runs."`
+	Within        api.Duration      `json:"deadlineWithin,omitzero" doc:"Runs whose deadline comes within this time."`
+	Retrying      bool              `json:"retrying,omitempty" doc:"Runs of which a step is retried."`
+	WillMiss      bool              `json:"willMiss,omitempty" doc:"Runs that will miss their deadlines."`
+	Input         map[string]string `json:"input,omitempty" doc:"Runs with these values in their input, by path."`
 }
 
 func (q *BulkQuery) query() api.Query {
 	return api.Query{
 		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Phases: q.Phases, Labels: q.Labels, CreatedFrom: q.CreatedFrom,
-		CreatedBefore: q.CreatedBefore, Stuck: q.Stuck, Parent: q.Parent, Top: q.Top,
+		CreatedBefore: q.CreatedBefore, Stuck: q.Stuck, Parent: q.Parent, Top: q.Top, DeadlineWithin: q.Within,
+		Retrying: q.Retrying, WillMiss: q.WillMiss, Input: q.Input,
 	}
 }
 
