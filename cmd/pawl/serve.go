@@ -25,7 +25,7 @@ type serving struct {
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
 		Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Logs: logFolder{m.place.logDir(), m.svc},
-		Webhooks: m.webhooks, Pruner: m.pruner(), Version: buildVersion(),
+		Webhooks: m.webhooks, Changes: m.changes, Pruner: m.pruner(), Version: buildVersion(),
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder

@@ -117,7 +117,7 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key,
 		Definition: s.Definition, Parent: s.Parent.Run,
 		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.viewWake(),
-		Applied: applied, Labels: s.Labels, Retrying: r.retrying(),
+		Applied: applied, Labels: s.Labels, Retrying: r.aside == nil && s.Retrying() && !s.Phase.Closed(),
 	}
 	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {
 		row.Deadline = d
@@ -131,20 +131,6 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 		r.asideRow(&row)
 	}
 	return row
-}
-
-// retrying reports whether a step of the run backs off or is tried again.
-func (r *run) retrying() bool {
-	if r.aside != nil || r.state.Phase.Closed() {
-		return false
-	}
-	for i := range r.state.Steps {
-		s := &r.state.Steps[i]
-		if row := (journal.StepRow{Phase: s.Phase, EndedAt: s.EndedAt, Attempt: s.Attempt}); row.Retrying() {
-			return true
-		}
-	}
-	return false
 }
 
 // outcome returns how the run ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -129,7 +130,8 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 	if err := e.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Service: b.embedded, Tasks: b.queues, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
+	changes := b.embedded.(*service.Embedded).Changes(e, slog.New(slog.DiscardHandler))
+	cfg := Config{Service: b.embedded, Changes: changes, Tasks: b.queues, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
 	for _, change := range with {
 		change(&cfg)
 	}
@@ -143,6 +145,7 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 		b.client.Close()
 		b.queues.Drain(ctx)
 		defer b.queues.Close()
+		changes.Close()
 		if err := errors.Join(b.server.Close(), <-served, pool.Close(ctx), e.Close()); err != nil {
 			t.Error(err)
 		}

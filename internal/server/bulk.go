@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -102,11 +103,11 @@ func (s *Server) operateMany(h huma.Context, r bulk.Request) {
 	}
 	h.SetHeader("Content-Type", httpapi.StreamType)
 	out := &stream{w: w, control: http.NewResponseController(w)}
-	s.relay(h.Context(), out, func(ctx context.Context, send func(id int, data any) error) error {
+	s.relay(h.Context(), out, func(ctx context.Context, send func(id string, data any) error) error {
 		n := 0
 		return bulk.Apply(ctx, s.cfg.Service, r, func(result bulk.Result) error {
 			n++
-			return send(n, result)
+			return send(strconv.Itoa(n), result)
 		})
 	})
 }

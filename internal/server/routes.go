@@ -29,6 +29,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.changeRoutes(a)
 	s.bulkRoutes(a)
 	s.waitRoutes(a)
+	s.changesRoute(a)
 	s.webhookRoutes(a)
 	s.taskRoutes(a)
 	s.logRoutes(a)

@@ -16,8 +16,8 @@ import (
 // instant is a parameter that holds an instant.
 type instant struct{ api.Time }
 
-// listQuery are the parameters of a list of runs.
-type listQuery struct {
+// RunQuery are the parameters that choose runs. It is exported because the library skips embedded types that are not.
+type RunQuery struct {
 	Workflow      string   `query:"workflow" doc:"Runs of this workflow."`
 	WorkflowID    string   `query:"workflowId" doc:"Runs with this workflow id."`
 	Phases        []string `query:"phase,explode" doc:"Runs in this phase; repeat it for several."`
@@ -31,16 +31,21 @@ type listQuery struct {
 	Retrying      bool     `query:"retrying" doc:"Open runs of which a step backs off or is tried again."`
 	WillMiss      bool     `query:"willMiss" doc:"Open runs that will miss their deadlines at their workflow's pace."`
 	Inputs        []string `query:"input,explode" doc:"Runs with this in their input: customer.id=42. Read run by run."`
-	Limit         int      `query:"limit" minimum:"1" maximum:"1000" doc:"How many at most; default 50."`
-	Cursor        string   `query:"cursor" doc:"Next of the page before."`
+}
+
+// listQuery are the parameters of a list of runs.
+type listQuery struct {
+	RunQuery
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" doc:"How many at most; default 50."`
+	Cursor string `query:"cursor" doc:"Next of the page before."`
 }
 
 // query returns the query that the parameters mean.
-func (l *listQuery) query() (api.Query, error) {
+func (l *RunQuery) query() (api.Query, error) {
 	q := api.Query{
 		Workflow: l.Workflow, WorkflowID: l.WorkflowID, CreatedFrom: l.CreatedFrom.Time,
-		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top, Limit: l.Limit,
-		Cursor: l.Cursor, DeadlineWithin: l.Within.Duration, Retrying: l.Retrying, WillMiss: l.WillMiss,
+		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top,
+		DeadlineWithin: l.Within.Duration, Retrying: l.Retrying, WillMiss: l.WillMiss,
 	}
 	for _, p := range l.Phases {
 		q.Phases = append(q.Phases, api.RunPhase(p))
@@ -82,11 +87,17 @@ func (s *Server) runRoutes(a huma.API) {
 			if err != nil {
 				return nil, err
 			}
+			q.Limit, q.Cursor = in.Limit, in.Cursor
 			return body(s.cfg.Service.Runs(ctx, q))
 		})
 	huma.Register(a, under("GET", "/runs/{run}", "getRun", "runs", "Get a run with everything that explains it"),
-		func(ctx context.Context, in *OfRun) (*answered[*api.Run], error) {
-			return body(s.cfg.Service.Run(ctx, in.Run))
+		func(ctx context.Context, in *struct {
+			OfRun
+			Wait  length `query:"wait" doc:"Answer as soon as something happens after after, or this time is over: 30s."`
+			After int    `query:"after" minimum:"0" doc:"The number of an event; a run has that of its last one."`
+		},
+		) (*answered[*api.Run], error) {
+			return body(s.run(ctx, in.Run, in.After, in.Wait.Std()))
 		})
 	op := under("GET", "/runs/{run}/history", "getHistory", "runs", "Get a run's history for a replay")
 	op.Description = "All that is recorded of the run, as pawl run history prints it: keep the answer in a file, and " +

@@ -24,6 +24,8 @@ type Config struct {
 	Webhooks api.Webhooks
 	// Tasks hands out tasks to workers in other processes. nil: none are handed out.
 	Tasks api.Tasks
+	// Changes tells what happens in all runs. nil: nobody hears of it.
+	Changes api.Changes
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader
 	// Pruner removes old runs. nil: nobody may.
