@@ -131,7 +131,7 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 		t.Fatal(err)
 	}
 	changes := b.embedded.(*service.Embedded).Changes(e, slog.New(slog.DiscardHandler))
-	cfg := Config{Service: b.embedded, Changes: changes, Tasks: b.queues, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
+	cfg := Config{Service: b.embedded, Changes: changes, Answers: answersOf(j), Tasks: b.queues, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
 	for _, change := range with {
 		change(&cfg)
 	}
