@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/cases"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -131,7 +132,10 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 		t.Fatal(err)
 	}
 	changes := b.embedded.(*service.Embedded).Changes(e, slog.New(slog.DiscardHandler))
-	cfg := Config{Service: b.embedded, Changes: changes, Answers: answersOf(j), Tasks: b.queues, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
+	cfg := Config{
+		Service: b.embedded, Changes: changes, Answers: answersOf(j), Tasks: b.queues, Flows: flows{"order": orderFlow},
+		Version: "1.2.3", Policies: cases.Lab{Step: b.embedded.(*service.Embedded).Step},
+	}
 	for _, change := range with {
 		change(&cfg)
 	}

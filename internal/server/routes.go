@@ -34,6 +34,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.bulkRoutes(a)
 	s.waitRoutes(a)
 	s.changesRoute(a)
+	s.policyRoutes(a)
 	s.webhookRoutes(a)
 	s.taskRoutes(a)
 	s.logRoutes(a)

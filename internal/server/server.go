@@ -27,6 +27,8 @@ type Config struct {
 	Tasks api.Tasks
 	// Changes tells what happens in all runs. nil: nobody hears of it.
 	Changes api.Changes
+	// Policies tells what policies do. nil: nothing is told.
+	Policies api.Policies
 	// Answers keeps what requests with an idempotency key were answered. nil: only starts take a key.
 	Answers Answers
 	// Logs reads what attempts print. nil: nothing is kept.
