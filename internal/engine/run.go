@@ -20,6 +20,7 @@ type run struct {
 	aside         *aside // set if the run is set aside: its state must not be used then
 	rests         bool   // nothing happens to it but what callers and other runs do
 	unrecovered   bool   // an earlier owner left it with attempts, and recover has not run yet
+	keptRemote    bool   // what remote workers execute of it is known; see keepRemote
 
 	// What the view does not have.
 	pending       Piece     // entries for which no batch has taken the rows
