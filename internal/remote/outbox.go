@@ -239,7 +239,8 @@ func instead(r *api.TaskReport, e *api.Error) *api.TaskReport {
 		f.Message = "the server has refused the report: " + e.Reason()
 		if old := r.Failure; e.Code == api.CodeTooLarge && old != nil {
 			f = &policy.Failure{
-				Kind: old.Kind, Type: old.Type, Code: old.Code, NonRetryable: old.NonRetryable, RetryAfter: old.RetryAfter,
+				Kind: old.Kind, Type: old.Type, Code: old.Code,
+				NonRetryable: old.NonRetryable, RetryAfter: old.RetryAfter,
 				Message: strings.ToValidUTF8(old.Message[:min(len(old.Message), longestText)], ""),
 			}
 		}

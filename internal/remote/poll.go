@@ -198,10 +198,11 @@ func (q *Queues) Slots(queue, taskType string) int {
 	return n
 }
 
-// free returns the poll that has waited longest with room for a task of the type; nil: there is none.
-func (q *Queues) free(queue, taskType string) *poll {
+// free returns the poll that has waited longest with room for a task of the type; nil: there is none. confirms: it is
+// recorded of the task that its worker confirms it.
+func (q *Queues) free(queue, taskType string, confirms bool) *poll {
 	for _, p := range q.polls[queue] {
-		if !p.full && p.room > 0 && q.takes(p, taskType) {
+		if !p.full && p.room > 0 && q.takes(p, taskType) && (p.Confirm || !confirms) {
 			return p
 		}
 	}
@@ -214,14 +215,14 @@ func (q *Queues) Reserve(queue, taskType string) engine.Seat {
 	secret := q.secret()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := q.free(queue, taskType)
+	p := q.free(queue, taskType, false)
 	q.seats[secret] = p
 	if p == nil {
 		return engine.Seat{Worker: "remote", Secret: secret}
 	}
 	p.room--
 	p.seats++
-	return engine.Seat{Worker: cmp.Or(p.Worker, "remote"), Secret: secret}
+	return engine.Seat{Worker: cmp.Or(p.Worker, "remote"), Secret: secret, Confirms: p.Confirm}
 }
 
 // Return implements engine.RemoteWorkers.
@@ -273,7 +274,7 @@ func (q *Queues) seatFor(p *poll, t *core.Task) *poll {
 	if p != nil && !p.left {
 		return p
 	}
-	if p = q.free(t.Queue, t.Type); p != nil {
+	if p = q.free(t.Queue, t.Type, t.Confirms); p != nil {
 		p.room--
 		p.seats++
 	}

@@ -100,14 +100,27 @@ func (q *Queues) secret() uint64 {
 	}
 }
 
+// hearWithin is how long an attempt that was kept waits for a report of a worker that promised one every minute.
+// Perhaps the task was lost on its way to that worker when the engine died, and perhaps the worker has died with it.
+const hearWithin = time.Minute + 30*time.Second
+
 // Keep implements engine.RemoteWorkers.
 func (q *Queues) Keep(t core.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.attempts[t.Token] == nil && !q.closed {
-		a := &attempt{task: t}
-		a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
-		q.attempts[t.Token] = a
+	if q.attempts[t.Token] != nil || q.closed {
+		return
+	}
+	a := &attempt{task: t}
+	a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
+	q.attempts[t.Token] = a
+	if t.Confirms {
+		a.unconfirmed = time.AfterFunc(hearWithin, func() {
+			q.giveBack(t.Token, &policy.Failure{
+				Kind: policy.KindLost, Type: "worker_silent",
+				Message: "its worker has reported nothing since the engine was started again",
+			})
+		})
 	}
 }
 

@@ -282,3 +282,64 @@ func TestOwnTypes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// When the engine was started again, an attempt whose worker promised to report something, and does not, is lost. Of
+// other workers nothing is expected.
+func TestKeptAttemptOfSilentWorker(t *testing.T) {
+	for name, c := range map[string]struct {
+		confirms, looks bool
+		lost            int
+	}{
+		"silent":     {true, false, 1},
+		"it looks":   {true, true, 0},
+		"no promise": {false, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeEngine{}
+				q := newQueues(f)
+				defer q.Close()
+				task := mailTask
+				task.Confirms = c.confirms
+				q.Keep(task)
+				<-time.After(time.Minute)
+				if c.looks {
+					ask(t, q, api.TaskLook)
+				}
+				<-time.After(time.Hour)
+				if len(f.reports) != c.lost || len(q.attempts) != 1-c.lost {
+					t.Fatalf("%v, %d are known", f.reports, len(q.attempts))
+				}
+				if c.lost > 0 {
+					if end := f.reports[0].(core.TaskEnded); end.Failure.Kind != policy.KindLost {
+						t.Errorf("%+v", end.Failure)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A task of which it is recorded that its worker confirms it goes to no worker that does not.
+func TestConfirmedTaskGoesToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeEngine{}
+		q := newQueues(f)
+		defer q.Close()
+		first := begin(t, q, true)
+		seat := q.Reserve("mail", "Send")
+		if !seat.Confirms {
+			t.Error("the seat does not say what its worker has promised")
+		}
+		first.leave()
+		<-first.tasks
+		other := begin(t, q, false)
+		task := mailTask
+		task.Secret, task.Confirms = seat.Secret, seat.Confirms
+		q.Dispatch(task)
+		other.leave()
+		if got := <-other.tasks; len(got) != 0 || f.notBegun() != 1 {
+			t.Errorf("the other worker got %d tasks, %d have not begun", len(got), f.notBegun())
+		}
+	})
+}

@@ -159,6 +159,27 @@ func TestTaskWithTooMuchToSay(t *testing.T) {
 	}
 }
 
+// The server is started again after the start of an attempt is durable, and before its worker gets the task or says
+// that it begins. Somebody executes it.
+func TestTaskIsLostWithTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.New()
+		b := newBedOn(t, j)
+		run := b.mail("{startToClose: 1000h}")
+		tasks, err := b.client.Poll(t.Context(), api.PollRequest{Queue: "mail", Confirm: true})
+		if err != nil || len(tasks) != 1 {
+			t.Fatal(tasks, err)
+		}
+		b.close()
+		b = newBedOn(t, j)
+		works(t, b.client, time.Second)
+		pass(time.Hour)
+		if s := b.step(run); s.Phase != api.StepSucceeded || len(s.Attempts) != 2 {
+			t.Errorf("%s after %d attempts", s.Phase, len(s.Attempts))
+		}
+	})
+}
+
 // A worker goes on with what it does while the server is started again, and while it stops.
 func TestWorkerOutlivesTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
