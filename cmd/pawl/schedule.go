@@ -33,7 +33,7 @@ func (a *app) scheduleVerbCommand(verb, short string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			c := schedules.Change{Actor: a.who(), Reason: a.reason}
+			c := schedules.ScheduleChange{Actor: a.who(), Reason: a.reason}
 			if c.From, err = readInstant("--from", from); err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func (a *app) scheduleVerbCommand(verb, short string) *cobra.Command {
 	return cmd
 }
 
-func (a *app) changeSchedule(ctx context.Context, name, verb string, c schedules.Change) error {
+func (a *app) changeSchedule(ctx context.Context, name, verb string, c schedules.ScheduleChange) error {
 	m, err := a.start(ctx, false)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (a *app) scheduleShowCommand() *cobra.Command {
 	}
 }
 
-func (a *app) showSchedule(s *schedules.Shown) {
+func (a *app) showSchedule(s *schedules.Schedule) {
 	fact := func(label, text string) {
 		if text != "" {
 			a.say("  %s%s", screen.Pad(label, 10), text)
@@ -162,7 +162,7 @@ func missedReason(reason string) string {
 	}
 }
 
-func nextFiring(s *schedules.Shown, now api.Time) string {
+func nextFiring(s *schedules.Schedule, now api.Time) string {
 	switch {
 	case s.Paused != 0:
 		return "paused since " + live.Local(s.Paused)
@@ -176,7 +176,7 @@ func nextFiring(s *schedules.Shown, now api.Time) string {
 }
 
 // whenOf is an instant in the schedule's zone.
-func whenOf(s *schedules.Shown, at api.Time) string {
+func whenOf(s *schedules.Schedule, at api.Time) string {
 	if at == 0 {
 		return "-"
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
-// Shown is a schedule as it stands.
-type Shown struct {
+// Schedule is a schedule as it stands.
+type Schedule struct {
 	Name     string            `json:"name"`
 	Run      string            `json:"run"`
 	Workflow string            `json:"workflow"`
@@ -28,16 +28,16 @@ type Shown struct {
 	Recent   []schedule.Missed `json:"recentMissed,omitempty"`
 }
 
-// Change is what somebody does to a schedule.
-type Change struct {
+// ScheduleChange is what somebody does to a schedule.
+type ScheduleChange struct {
 	From   api.Time `json:"from,omitzero" doc:"backfill: the first firing that is made up for."`
 	Before api.Time `json:"before,omitzero" doc:"backfill: where that ends."`
 	Actor  string   `json:"actor,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 }
 
-// Changed answers a change.
-type Changed struct {
+// ScheduleChanged answers a change.
+type ScheduleChanged struct {
 	// WorkflowID is that of the run that a trigger or a backfill starts, once the schedule's program runs.
 	WorkflowID string `json:"workflowId,omitempty"`
 }
@@ -53,8 +53,8 @@ const coming = 5
 var open = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting, api.RunPaused}
 
 // List returns all schedules, the newest first.
-func List(ctx context.Context, s api.Reader, now time.Time) ([]Shown, error) {
-	all := []Shown{}
+func List(ctx context.Context, s api.Reader, now time.Time) ([]Schedule, error) {
+	all := []Schedule{}
 	for q := (api.Query{Workflow: schedule.Workflow, Phases: open, Limit: 100}); ; {
 		page, err := s.Runs(ctx, q)
 		if err != nil {
@@ -77,7 +77,7 @@ func List(ctx context.Context, s api.Reader, now time.Time) ([]Shown, error) {
 }
 
 // Get returns one schedule. Errors: CodeNotFound.
-func Get(ctx context.Context, s api.Reader, name string, now time.Time) (Shown, error) {
+func Get(ctx context.Context, s api.Reader, name string, now time.Time) (Schedule, error) {
 	return read(ctx, s, schedule.Prefix+name, name, now)
 }
 
@@ -88,7 +88,7 @@ func notFound(name string) error {
 }
 
 // read reads a schedule from its run.
-func read(ctx context.Context, s api.Reader, run, name string, now time.Time) (out Shown, err error) {
+func read(ctx context.Context, s api.Reader, run, name string, now time.Time) (out Schedule, err error) {
 	r, err := s.Run(ctx, run)
 	if err != nil {
 		if api.CodeOf(err) == api.CodeNotFound {
@@ -113,7 +113,7 @@ func read(ctx context.Context, s api.Reader, run, name string, now time.Time) (o
 	if state.Due.IsZero() {
 		state.Due = r.CreatedAt.Std()
 	}
-	out = Shown{
+	out = Schedule{
 		Name: state.Name, Run: r.Run, Workflow: state.Workflow, Spec: state.Spec, Labels: state.Labels,
 		LastRun: state.Previous, Deadline: r.Deadline, Missed: state.Missed, Recent: state.Recent,
 		Next: at(state.Next(now)), Last: at(state.Last), Paused: at(state.Paused),
@@ -137,7 +137,7 @@ func at(t time.Time) api.Time {
 
 // Do changes a schedule. It is durable then, and takes effect as soon as the schedule's program runs. Errors:
 // CodeNotFound, CodeInvalid.
-func Do(ctx context.Context, s api.Service, name, verb string, c Change, now time.Time) (out Changed, err error) {
+func Do(ctx context.Context, s api.Service, name, verb string, c ScheduleChange, now time.Time) (out ScheduleChanged, err error) {
 	change := schedule.Change{Op: verb, Actor: c.Actor, Reason: c.Reason}
 	switch verb {
 	case schedule.Pause, schedule.Resume:
@@ -158,12 +158,12 @@ func Do(ctx context.Context, s api.Service, name, verb string, c Change, now tim
 		return out, &api.Error{Code: api.CodeInvalid, Message: "from and before are for a backfill"}
 	}
 	if _, err := Get(ctx, s, name, now); err != nil {
-		return Changed{}, err
+		return ScheduleChanged{}, err
 	}
 	change.Run = out.WorkflowID
 	payload, err := json.Marshal(change)
 	if err != nil {
-		return Changed{}, err
+		return ScheduleChanged{}, err
 	}
 	err = s.Send(ctx, schedule.Prefix+name, api.Signal{
 		Name: schedule.Event, Payload: payload, Actor: c.Actor, Reason: c.Reason,
@@ -172,8 +172,8 @@ func Do(ctx context.Context, s api.Service, name, verb string, c Change, now tim
 	case "":
 		return out, nil
 	case api.CodeNotFound, api.CodeRunClosed:
-		return Changed{}, notFound(name)
+		return ScheduleChanged{}, notFound(name)
 	default:
-		return Changed{}, err
+		return ScheduleChanged{}, err
 	}
 }

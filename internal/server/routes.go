@@ -36,6 +36,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.changesRoute(a)
 	s.policyRoutes(a)
 	s.scheduleRoutes(a)
+	s.clockRoutes(a)
 	s.webhookRoutes(a)
 	s.taskRoutes(a)
 	s.logRoutes(a)

@@ -16,7 +16,7 @@ type OfSchedule struct {
 }
 
 type scheduleList struct {
-	Schedules []schedules.Shown `json:"schedules"`
+	Schedules []schedules.Schedule `json:"schedules"`
 }
 
 // scheduleRoutes adds the schedules of Go programs.
@@ -28,7 +28,7 @@ func (s *Server) scheduleRoutes(a huma.API) {
 		return body(scheduleList{all}, err)
 	})
 	huma.Register(a, under("GET", "/schedules/{schedule}", "getSchedule", "schedules", "Get a schedule"),
-		func(ctx context.Context, in *OfSchedule) (*answered[schedules.Shown], error) {
+		func(ctx context.Context, in *OfSchedule) (*answered[schedules.Schedule], error) {
 			return body(schedules.Get(ctx, s.cfg.Service, in.Schedule, s.now()))
 		})
 	for verb, summary := range map[string]string{
@@ -41,10 +41,10 @@ func (s *Server) scheduleRoutes(a huma.API) {
 		op.Description = "It is durable when it is answered, and takes effect as soon as the schedule's program runs."
 		huma.Register(a, op, func(ctx context.Context, in *struct {
 			OfSchedule
-			Body *schedules.Change
+			Body *schedules.ScheduleChange
 		},
-		) (*answered[schedules.Changed], error) {
-			var c schedules.Change
+		) (*answered[schedules.ScheduleChanged], error) {
+			var c schedules.ScheduleChange
 			if in.Body != nil {
 				c = *in.Body
 			}

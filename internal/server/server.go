@@ -35,6 +35,8 @@ type Config struct {
 	Logs api.LogReader
 	// Pruner removes old runs. nil: nobody may.
 	Pruner api.Pruner
+	// Clock moves a clock that stands. nil: the clock goes by itself.
+	Clock api.Clock
 	// Now is the clock of the runs. Default: the wall clock.
 	Now func() time.Time
 	// Version is the program's, for /version.
