@@ -48,7 +48,7 @@ func By(actor, reason string) StartOption {
 }
 
 // Start makes a run. It returns when the start is durable. The id, chosen by the caller, is unique among open runs;
-// empty: the run's own.
+// empty: the run's own. Errors: those of [Client.StartRun], and what is wrong with the definition.
 func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in In,
 	opts ...StartOption,
 ) (Run[Out], error) {

@@ -81,6 +81,15 @@ type Operation struct {
 	Reason    string          `json:"reason,omitempty"`
 }
 
+// ForecastRequest says what a forecast assumes: each attempt fails, at once unless the request says otherwise, and
+// nobody acts on the run.
+type ForecastRequest struct {
+	Operation  *Operation `json:"operation,omitempty"` // comes first; nothing of it is kept
+	FailsAfter Duration   `json:"failsAfter,omitzero"` // how long each attempt runs before it fails
+	Hang       bool       `json:"hang,omitempty"`      // attempts hang until a limit ends them
+	Attempts   int        `json:"attempts,omitempty"`  // how many of each step to forecast; default 20, at most 100
+}
+
 // Query selects runs. Its zero value selects all of them. The newest come first; if it asks for deadlines, the runs with
 // the soonest ones do.
 type Query struct {

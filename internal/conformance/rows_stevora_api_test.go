@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/memnet"
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/policy"
@@ -51,34 +51,6 @@ func (r *stevoraRun) step(name string) stevoraStep {
 	return stevoraStep{}
 }
 
-// pipes is a network within this process, so that virtual time passes while nobody says anything.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { close(p.closed); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
-
 // stevoraServer answers Stevora's requests about the runs of a stage, through HTTP.
 func (s *stage) stevoraServer() (ask func(method, path string) stevoraAnswer) {
 	read := func(d journal.Definition) (*service.Workflow, error) {
@@ -95,9 +67,9 @@ func (s *stage) stevoraServer() (ask func(method, path string) stevoraAnswer) {
 		return api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, nil
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	listener := memnet.Listen()
 	go func() { _ = server.Serve(listener) }() // until it is closed
-	client := &http.Client{Transport: &http.Transport{DialContext: listener.dial}}
+	client := &http.Client{Transport: &http.Transport{DialContext: listener.Dial}}
 	s.t.Cleanup(func() {
 		client.CloseIdleConnections()
 		if err := server.Close(); err != nil {

@@ -288,14 +288,7 @@ func (e *Engine) BeginFeed(ctx context.Context, name string) error {
 	if e.parts != nil {
 		return e.parts.beginFeed(ctx, name)
 	}
-	c := e.call(CallBeginFeed)
-	c.Name = name
-	if err := e.do(ctx, c); err != nil {
-		return err
-	}
-	err := c.Err
-	e.free(c)
-	return err
+	return e.askFeed(ctx, CallBeginFeed, name)
 }
 
 // DropFeed removes a feed. The journal keeps nothing for it any more. If there is no such feed, DropFeed does
@@ -304,7 +297,12 @@ func (e *Engine) DropFeed(ctx context.Context, name string) error {
 	if e.parts != nil {
 		return e.parts.dropFeed(ctx, name)
 	}
-	c := e.call(CallDropFeed)
+	return e.askFeed(ctx, CallDropFeed, name)
+}
+
+// askFeed makes a call about a feed whose answer is whether it succeeded.
+func (e *Engine) askFeed(ctx context.Context, op CallOp, name string) error {
+	c := e.call(op)
 	c.Name = name
 	if err := e.do(ctx, c); err != nil {
 		return err

@@ -177,7 +177,7 @@ func TestSlowCallers(t *testing.T) {
 				"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: b\rSet-Cookie: c\r\n\r\n", "HTTP/1.1 400 ",
 			},
 		} {
-			conn, err := b.listener.dial(t.Context())
+			conn, err := b.dial(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestSlowReaderOfAStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := b.listener.dial(t.Context())
+		conn, err := b.dial(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/memnet"
 	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -95,7 +96,7 @@ type bed struct {
 	embedded api.Service
 	server   *Server
 	client   *httpapi.Client
-	listener *pipes
+	listener *memnet.Listener
 	queues   *remote.Queues
 	close    func() // the end of the test does it, too
 }
@@ -123,7 +124,7 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 	}
 	pool := worker.NewPool(worker.PoolConfig{Reporter: e})
 	e.Serve("", pool)
-	b := &bed{T: t, journal: j, engine: e, listener: newPipes()}
+	b := &bed{T: t, journal: j, engine: e, listener: memnet.Listen()}
 	clock := func() core.Time { return policy.At(time.Now()) }
 	b.embedded = service.NewEmbedded(e, readFlow, clock)
 	b.queues = remote.New(remote.Config{Engine: e, Run: b.embedded.Run, Now: clock})
@@ -142,7 +143,7 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 	b.server = New(cfg)
 	served := make(chan error, 1)
 	go func() { served <- b.server.Serve(b.listener) }()
-	b.client = httpapi.Over("the server", b.listener.dial)
+	b.client = httpapi.Over("the server", b.dial)
 	b.close = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -177,7 +178,7 @@ func (b *bed) plain(method, path, body string, header ...string) (int, http.Head
 func (b *bed) ask(req *http.Request) (int, http.Header, string) {
 	b.Helper()
 	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return b.listener.dial(ctx) },
+		DialContext: b.listener.Dial,
 	}
 	defer transport.CloseIdleConnections()
 	res, err := transport.RoundTrip(req)
@@ -192,56 +193,5 @@ func (b *bed) ask(req *http.Request) (int, http.Header, string) {
 	return res.StatusCode, res.Header, string(text)
 }
 
-// pipes is a listener whose connections are in memory, so that their time is the test's.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-
-	mu   sync.Mutex
-	open []net.Conn // the servers' ends
-}
-
-// cut breaks all connections.
-func (p *pipes) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.open {
-		c.Close()
-	}
-	p.open = nil
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
-func (p *pipes) Addr() net.Addr { return pipeAddr{} }
-
-type pipeAddr struct{}
-
-func (pipeAddr) Network() string { return "pipe" }
-func (pipeAddr) String() string  { return "pipe" }
-
-func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.open = append(p.open, there)
-		return here, nil
-	case <-p.closed:
-		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errors.New("connection refused")}
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
+// dial connects to the server.
+func (b *bed) dial(ctx context.Context) (net.Conn, error) { return b.listener.Dial(ctx, "", "") }

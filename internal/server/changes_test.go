@@ -35,7 +35,7 @@ func TestChanges(t *testing.T) {
 			}
 			runs = append(runs, st.Run)
 			<-time.After(15 * time.Second)
-			b.listener.cut()
+			b.listener.Cut()
 		}
 		<-time.After(time.Hour)
 		synctest.Wait()

@@ -68,6 +68,8 @@ func (p *tape) start(what string, want api.Code, r api.StartRequest) string {
 
 func (p *tape) operate(what string, want api.Code, run string, op api.Operation) {
 	p.Helper()
+	foreseen, err := p.s.Forecast(p.Context(), run, api.ForecastRequest{Operation: &op})
+	p.put("foreseen: "+what, want, foreseen, err)
 	p.put(what, want, nil, p.s.Operate(p.Context(), run, op))
 }
 

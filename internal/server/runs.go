@@ -99,6 +99,22 @@ func (s *Server) runRoutes(a huma.API) {
 		) (*answered[*api.Run], error) {
 			return body(s.run(ctx, in.Run, in.After, in.Wait.Std()))
 		})
+	foresee := under("POST", "/runs/{run}/forecast", "forecastRun", "runs",
+		"See what a run will come to if nobody acts")
+	foresee.Description = "The answer is the run as it would be when its open steps have ended, if each attempt " +
+		"fails as the request assumes: with the attempts, the very delays and the deadlines that will be. With an " +
+		"operation in the request, it is what would follow from that. Nothing happens to the run."
+	huma.Register(a, foresee, func(ctx context.Context, in *struct {
+		OfRun
+		Body *api.ForecastRequest
+	},
+	) (*answered[*api.Run], error) {
+		var q api.ForecastRequest
+		if in.Body != nil {
+			q = *in.Body
+		}
+		return body(s.cfg.Service.Forecast(ctx, in.Run, q))
+	})
 	op := under("GET", "/runs/{run}/history", "getHistory", "runs", "Get a run's history for a replay")
 	op.Description = "All that is recorded of the run, as pawl run history prints it: keep the answer in a file, and " +
 		"replay it with pawltest.Replay."

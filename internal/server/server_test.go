@@ -136,7 +136,7 @@ func TestWatchSurvivesACut(t *testing.T) {
 				t.Errorf("event %d came as number %d", ev.Seq, seen)
 			}
 			if seen == 3 || seen == 7 {
-				b.listener.cut()
+				b.listener.Cut()
 			}
 			return nil
 		})

@@ -32,26 +32,8 @@ func (t *Template) Partial(s Scope, known Vars) (any, error) {
 			return tree.TextOf(v)
 		}
 		return v, nil
-	case t.object:
-		object := make(map[string]any, len(t.fields))
-		for _, f := range t.fields {
-			v, err := f.t.Partial(s, known)
-			if err != nil {
-				return nil, err
-			}
-			object[f.name] = v
-		}
-		return object, nil
 	default:
-		list := make([]any, len(t.items))
-		for i, item := range t.items {
-			v, err := item.Partial(s, known)
-			if err != nil {
-				return nil, err
-			}
-			list[i] = v
-		}
-		return list, nil
+		return t.collect(func(t *Template) (any, error) { return t.Partial(s, known) })
 	}
 }
 

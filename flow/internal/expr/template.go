@@ -147,27 +147,33 @@ func (t *Template) Eval(s Scope) (any, error) {
 			return nil, t.fail(err)
 		}
 		return v, nil
-	case t.object:
+	default:
+		return t.collect(func(t *Template) (any, error) { return t.Eval(s) })
+	}
+}
+
+// collect makes the object or the list of a template, with what value returns for each of its parts.
+func (t *Template) collect(value func(*Template) (any, error)) (any, error) {
+	if t.object {
 		object := make(map[string]any, len(t.fields))
 		for _, f := range t.fields {
-			v, err := f.t.Eval(s)
+			v, err := value(f.t)
 			if err != nil {
 				return nil, err
 			}
 			object[f.name] = v
 		}
 		return object, nil
-	default:
-		list := make([]any, len(t.items))
-		for i, item := range t.items {
-			v, err := item.Eval(s)
-			if err != nil {
-				return nil, err
-			}
-			list[i] = v
-		}
-		return list, nil
 	}
+	list := make([]any, len(t.items))
+	for i, item := range t.items {
+		v, err := value(item)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = v
+	}
+	return list, nil
 }
 
 // Text evaluates the template to a text.

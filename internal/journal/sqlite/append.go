@@ -160,6 +160,28 @@ func (j *Journal) failed(op string, err error) error {
 	return j.wrap(op, err)
 }
 
+// change changes the file in one transaction, beside the batches. fn returns about how many bytes it has written.
+func (j *Journal) change(ctx context.Context, op string, fn func() (int, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.writable(); err != nil {
+		return err
+	}
+	size := 0
+	err := j.w.transaction(func() (err error) {
+		size, err = fn()
+		return err
+	})
+	if err != nil {
+		return j.failed(op, err)
+	}
+	j.check.wrote(size)
+	return j.inPlace()
+}
+
 // inPlace returns an error if the file was removed or replaced. It is called after each write: SQLite does not notice,
 // and would go on writing to a file that nobody can open any more.
 func (j *Journal) inPlace() error {

@@ -19,29 +19,15 @@ CREATE TABLE IF NOT EXISTS documents (
 
 // PutDocuments implements journal.Documents.
 func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Document) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.writable(); err != nil {
-		return err
-	}
-	size := 0
-	err := j.w.transaction(func() error {
+	return j.change(ctx, "put documents", func() (size int, err error) {
 		for _, d := range documents {
-			size += len(d.Key) + len(d.Value)
+			size += len(d.Key) + len(d.Value) + rowCost
 			if err := j.w.putDocument(d); err != nil {
-				return err
+				return 0, err
 			}
 		}
-		return nil
+		return size, nil
 	})
-	if err != nil {
-		return j.failed("put documents", err)
-	}
-	j.check.wrote(size + len(documents)*rowCost)
-	return j.inPlace()
 }
 
 func (w *writer) putDocument(d journal.Document) error {

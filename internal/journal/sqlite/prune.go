@@ -25,19 +25,11 @@ func (j *Journal) Prune(ctx context.Context, partition int, before core.Time, li
 }
 
 func (j *Journal) prune(ctx context.Context, partition int, before core.Time, most int) (n int, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.writable(); err != nil {
-		return 0, err
-	}
-	ids, err := ended(j.w.conn, partition, before, most)
-	if err != nil || len(ids) == 0 {
-		return 0, j.wrap("prune", err)
-	}
-	err = j.w.transaction(func() error {
+	err = j.change(ctx, "prune", func() (int, error) {
+		ids, err := ended(j.w.conn, partition, before, most)
+		if err != nil {
+			return 0, err
+		}
 		for _, table := range []string{
 			"DELETE FROM history WHERE run = ?", "DELETE FROM attempts_data WHERE run = ?",
 			"DELETE FROM steps_data WHERE run = ?",
@@ -45,22 +37,22 @@ func (j *Journal) prune(ctx context.Context, partition int, before core.Time, mo
 		} {
 			s, err := j.w.conn.stmt(table)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			for i := range ids {
 				s.BindBytes(1, ids[i][:])
 				if err := do(s); err != nil {
-					return err
+					return 0, err
 				}
 			}
 		}
-		return nil
+		n = len(ids)
+		return n * 8 * rowCost, nil
 	})
 	if err != nil {
-		return 0, j.failed("prune", err)
+		return 0, err
 	}
-	j.check.wrote(len(ids) * 8 * rowCost)
-	return len(ids), nil
+	return n, nil
 }
 
 // ended returns closed runs that ended before the instant, the earliest first.

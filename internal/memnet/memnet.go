@@ -1,0 +1,65 @@
+// Package memnet is a network within the process of a test. Connections over it are in memory, so that virtual time
+// passes while nobody says anything.
+package memnet
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+)
+
+// Listener is a net.Listener that only its own Dial reaches.
+type Listener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+
+	mu   sync.Mutex
+	open []net.Conn // the servers' ends
+}
+
+// Listen returns a new listener.
+func Listen() *Listener { return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+// Accept implements net.Listener.
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *Listener) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
+
+// Addr implements net.Listener.
+func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "pipe"} }
+
+// Dial connects to the listener. Its form is that of http.Transport's DialContext, and the address does not matter.
+func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case l.conns <- there:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open = append(l.open, there)
+		return here, nil
+	case <-l.closed:
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errors.New("connection refused")}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Cut breaks all connections.
+func (l *Listener) Cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.open {
+		_ = c.Close()
+	}
+	l.open = nil
+}
