@@ -12,7 +12,7 @@ import (
 
 // largeTable stores large entries, each once. Batches and pieces of history only refer to them. It is a table with a
 // rowid: SQLite reads whole rows to find a place among the large rows of a table without one.
-const largeTable = `;
+const largeTable = `
 CREATE TABLE IF NOT EXISTS large_entries (
 	id    INTEGER PRIMARY KEY, -- the batch's id << 9 | number among the batch's large entries
 	run   BLOB NOT NULL,
