@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -132,8 +135,12 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 	var err error
 	if work {
 		slots := map[string]int{"exec": a.processes()}
-		err = m.node.Serve(worker.PoolConfig{Executors: m.node.Executors(), Slots: slots})
-		m.queues = remote.New(remote.Config{Engine: m.Engine, Run: m.svc.Run, Now: now})
+		executors := m.node.Executors()
+		err = m.node.Serve(worker.PoolConfig{Executors: executors, Slots: slots})
+		m.queues = remote.New(remote.Config{
+			Engine: m.Engine, Run: m.svc.Run, Now: now,
+			Own: slices.AppendSeq(body.OwnTypes(), maps.Keys(executors)),
+		})
 		m.Serve("", m.queues)
 		m.signals = listen()
 	}
