@@ -12,7 +12,10 @@ import (
 func FuzzTemplates(f *testing.F) {
 	for _, seed := range []struct{ file, value string }{
 		{"pawl: 1\ntemplates: {t: {parameters: {v: }, noop: {output: \"${{ with.v }}\"}}}\n", "1"},
-		{"pawl: 1\ntemplates:\n  t:\n    parameters: {v: {default: x}}\n    exec: 'echo ${{ q(with.v) }}'\n", "\"a b\""},
+		{
+			"pawl: 1\ntemplates:\n  t:\n    parameters: {v: {default: x}}\n    exec: 'echo ${{ q(with.v) }}'\n",
+			"\"a b\"",
+		},
 		{"pawl: 1\ntemplates: {t: {parameters: {v: , w: {default: [\"${{ input.a }}\"]}}, " +
 			"forEach: \"${{ with.w }}\", noop: {output: \"$${{ ${{ with.v }}$\"}}}\n", "\"n is ${{ input.n }}$\""},
 		{"pawl: 1\ntemplates: {t: {parameters: {v: }, sleep: \"${{ with.v }}\", retry: none}}\n", "1s"},
@@ -61,7 +64,8 @@ func FuzzExpressions(f *testing.F) {
 	const input = `{"a": 1, "s": "x", "l": [3, 1, 2], "m": {"b": 2, "a": 1}, "n": null, "f": 1.5}`
 	f.Fuzz(func(t *testing.T, expression string) {
 		texts := []string{
-			"pawl: 1\nname: x\nsteps: [{name: a, noop: {output: " + strconv.QuoteToASCII("${{ "+expression+" }}") + "}}]\n",
+			"pawl: 1\nname: x\nsteps: [{name: a, noop: {output: " + strconv.QuoteToASCII("${{ "+expression+" }}") +
+				"}}]\n",
 			"pawl: 1\nname: x\ntemplates: {t: {parameters: {v: }, noop: {output: \"${{ with.v }}\"}}}\n" +
 				"steps: [{name: a, template: t, with: {v: " + strconv.QuoteToASCII("${{ "+expression+" }}") + "}}]\n",
 		}

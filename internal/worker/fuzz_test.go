@@ -11,7 +11,8 @@ import (
 // FuzzResults: every file $PAWL_OUTPUT is read or refused, and what was read can be written and read again.
 func FuzzResults(f *testing.F) {
 	for _, seed := range []string{
-		"a=1\nb=x=y\r\n\n", "text<<END\none\ntwo\nEND\n", "a<<\n\n", "=x\n", "a<<b=c\nb=c\n", "a=\xff\xfe\n", "no result\n",
+		"a=1\nb=x=y\r\n\n", "text<<END\none\ntwo\nEND\n", "a<<\n\n", "=x\n", "a<<b=c\nb=c\n", "a=\xff\xfe\n",
+		"no result\n",
 		"a<<E\nE\na=2",
 	} {
 		f.Add([]byte(seed))
@@ -54,7 +55,8 @@ func (silent) Heartbeat(_ []byte) {}
 // cuts what it writes.
 func FuzzLines(f *testing.F) {
 	for _, seed := range []string{
-		"{\"a\": 1}\n", "x\n[1]\n{\"pawl\": {\"heartbeat\": 1}}\n", "{\"pawl\": {\"type\": \"X\", \"message\": \"m\"}}\n5\n",
+		"{\"a\": 1}\n", "x\n[1]\n{\"pawl\": {\"heartbeat\": 1}}\n",
+		"{\"pawl\": {\"type\": \"X\", \"message\": \"m\"}}\n5\n",
 		"{\"pawl\": 5}\n{\"pawl\": {}}", "\"text\"\r\n\n  true  \nnot json {\n", "{\"a\":\n1}\n",
 	} {
 		f.Add([]byte(seed), uint16(3))
@@ -70,8 +72,8 @@ func FuzzLines(f *testing.F) {
 		}
 		cut.finish(silent{})
 		if !bytes.Equal(whole.json, cut.json) || !reflect.DeepEqual(whole.ownFailure, cut.ownFailure) {
-			t.Errorf("at once: %s, %+v; in parts of %d: %s, %+v", whole.json, whole.ownFailure, int(size)%97+1, cut.json,
-				cut.ownFailure)
+			t.Errorf("at once: %s, %+v; in parts of %d: %s, %+v", whole.json, whole.ownFailure, int(size)%97+1,
+				cut.json, cut.ownFailure)
 		}
 		if whole.json != nil && !json.Valid(whole.json) {
 			t.Errorf("the result is %q", whole.json)
