@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/virtual"
+	"github.com/pawl-dev/pawl/web"
 )
 
 // serving is the server of a machine, for other commands and other programs.
@@ -41,9 +42,13 @@ func (a *app) serve(m *machine) {
 	if m.clock != nil {
 		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
+	cfg.Routes = web.Routes
 	if a.folder != nil {
 		cfg.Flows = a.folder
-		cfg.Routes = func(mux *http.ServeMux) { stevoraapi.Routes(mux, m.svc, a.folder.Find) }
+		cfg.Routes = func(mux *http.ServeMux) {
+			web.Routes(mux)
+			stevoraapi.Routes(mux, m.svc, a.folder.Find)
+		}
 	}
 	if m.metrics != nil {
 		cfg.Metrics = m.metrics
