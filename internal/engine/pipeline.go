@@ -126,6 +126,9 @@ func (l *pipeline) add(t, next *transition, now core.Time) error {
 	if err == nil && next != nil {
 		_, err = l.encode(next)
 	}
+	if err == nil {
+		err = l.note(t, next)
+	}
 	if err != nil {
 		l.open.blob, l.open.observed = l.open.blob[:start], l.open.observed[:observed]
 		return err
@@ -142,12 +145,23 @@ func (l *pipeline) encode(t *transition) (end int, err error) {
 	defer catchPanic("its entry was encoded", nil, &err)
 	if e := &t.out.Entry; len(e.Records) > 0 {
 		l.open.blob = core.AppendEntry(l.open.blob, e)
-		t.run.rows.note(t.run.state, e, l.observing(t.run, e))
 		if l.encoded != nil {
 			l.encoded(e.Run)
 		}
 	}
 	return len(l.open.blob), nil
+}
+
+// note notes which rows the entries of a transition and of the chain's next run change. It comes after both were
+// encoded: rows of what is not saved would stay in the view.
+func (l *pipeline) note(t, next *transition) (err error) {
+	defer catchPanic("its rows were noted", nil, &err)
+	for _, one := range []*transition{t, next} {
+		if one != nil && len(one.out.Entry.Records) > 0 {
+			one.run.rows.note(one.run.state, &one.out.Entry, l.observing(one.run, &one.out.Entry))
+		}
+	}
+	return nil
 }
 
 // observing returns what keeps the records of an entry for an observer; nil: there is none.

@@ -20,6 +20,7 @@ type run struct {
 	aside         *aside // set if the run is set aside: its state must not be used then
 	rests         bool   // nothing happens to it but what callers and other runs do
 	unrecovered   bool   // an earlier owner left it with attempts, and recover has not run yet
+	keptRemote    bool   // what remote workers execute of it is known; see keepRemote
 
 	// What the view does not have.
 	pending       Piece     // entries for which no batch has taken the rows
@@ -116,19 +117,21 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	row := journal.RunRow{
 		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key,
 		Definition: s.Definition, Parent: s.Parent.Run,
-		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.viewWake(),
+		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At,
 		Applied: applied, Labels: s.Labels,
 	}
 	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {
 		row.Deadline = d
 	}
+	if r.aside != nil {
+		r.asideRow(&row) // what follows goes through the state
+		return row
+	}
+	row.Wake, row.Retrying = r.viewWake(), s.Retrying() && !s.Phase.Closed()
 	if s.Failure != nil {
 		row.Message = s.Failure.Message
 	} else if held := s.HeldNow(); held.Reason != core.HeldNone {
 		row.Message = held.Sentence()
-	}
-	if r.aside != nil {
-		r.asideRow(&row)
 	}
 	return row
 }

@@ -304,7 +304,7 @@ func (q *Queues) giveBack(tok core.Token, why string) {
 	case a == nil || a.ending:
 	case a.revoked:
 		q.end(a)
-		q.stopped(tok, false)
+		q.stopped(tok, false, false)
 	default:
 		q.end(a)
 		q.notBegun(tok, why)

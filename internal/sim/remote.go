@@ -88,7 +88,11 @@ func (r *remoteWorkers) Revoke(tok core.Token, why policy.Kind) { r.of(tok.Run).
 // way to its worker: then its limits end it, or the end of all faults.
 func (r *remoteWorkers) Keep(t core.Task) {
 	w := r.of(t.Token.Run)
-	if w.tasks[t.Token] != nil || w.dead {
+	if w.dead {
+		return
+	}
+	w.n.u.checker.goesOn(w.n, t.Token)
+	if w.tasks[t.Token] != nil {
 		return
 	}
 	home, u := w.n.home, w.n.u
