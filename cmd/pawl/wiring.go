@@ -36,6 +36,7 @@ type machine struct {
 	embedded       *service.Embedded
 	retention      time.Duration // of closed runs; 0: for ever
 	journal        journal.Journal
+	changes        *service.Changes    // nil: no attempts are executed, or another process has the engine
 	webhooks       *webhook.Dispatcher // nil: nobody asks for them
 	node           *node.Node
 	metrics        *metrics.Metrics // nil: nobody reads any
@@ -153,6 +154,7 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 		return err
 	}
 	if work {
+		m.changes = m.embedded.Changes(m.Engine, a.webhookLog())
 		a.serve(m)
 	}
 	if m.retention > 0 {
@@ -202,6 +204,9 @@ func (m *machine) close() error {
 	}
 	if m.serving != nil {
 		err = m.serving.stop()
+	}
+	if m.changes != nil {
+		m.changes.Close()
 	}
 	if m.webhooks != nil {
 		m.webhooks.Close()

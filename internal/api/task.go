@@ -78,6 +78,7 @@ type TaskReport struct {
 	Failure *policy.Failure `json:"failure,omitempty" doc:"fail: why."`
 	// Abandoned: the work was killed and did not stop.
 	Abandoned bool `json:"abandoned,omitempty" doc:"stopped: the work could not be stopped."`
+	Killed    bool `json:"killed,omitempty" doc:"stopped: the work had to be killed."`
 }
 
 // TaskAnswer answers a report.

@@ -165,7 +165,7 @@ func (m *machine) taskStopped(in TaskStopped) error {
 		return m.refuse(CodeStale, "stop of an attempt", "step %q has no attempt %d that is stopping", s.Key(),
 			in.Attempt)
 	}
-	m.emit(AttemptStopped{Step: in.Step, Abandoned: in.Abandoned})
+	m.emit(AttemptStopped{Step: in.Step, Abandoned: in.Abandoned, Killed: in.Killed})
 	m.readyAgain(in.Step)
 	return nil
 }

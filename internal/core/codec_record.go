@@ -465,6 +465,7 @@ func (r *AttemptEnded) fields(c *coder) {
 func (r *AttemptStopped) fields(c *coder) {
 	c.step(&r.Step)
 	c.flag(&r.Abandoned)
+	c.flag(&r.Killed)
 }
 
 func (r *StepEnded) fields(c *coder) {

@@ -87,6 +87,7 @@ type (
 		Step      StepID
 		Attempt   int
 		Abandoned bool
+		Killed    bool // it was not gone when its grace was over
 	}
 
 	// Beat is a sign of life of an attempt: a heartbeat, or output. At is when it was given, not later than now.

@@ -190,6 +190,7 @@ type (
 	AttemptStopped struct {
 		Step      StepID
 		Abandoned bool
+		Killed    bool // it was not gone when its grace was over
 	}
 
 	// StepEnded writes a step's terminal phase.

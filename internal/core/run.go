@@ -81,6 +81,7 @@ type Run struct {
 	wakes    wakes             // open steps by the instant each wants something
 	byKey    map[string]StepID // steps by key; built when first asked for
 	open     int               // steps that are not closed, hooks included
+	retried  int               // open steps that back off or are tried again
 	live     int               // steps with a running attempt, or one that is still stopping
 	queued   int               // steps whose attempt waits for a worker
 	changed  []StepID          // closed since the decider was last asked

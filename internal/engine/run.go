@@ -117,7 +117,7 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key,
 		Definition: s.Definition, Parent: s.Parent.Run,
 		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.viewWake(),
-		Applied: applied, Labels: s.Labels,
+		Applied: applied, Labels: s.Labels, Retrying: r.aside == nil && s.Retrying() && !s.Phase.Closed(),
 	}
 	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {
 		row.Deadline = d

@@ -330,7 +330,7 @@ func (q *Queues) give(a *attempt, why *policy.Failure) {
 	tok := a.task.Token
 	q.end(a)
 	if a.revoked {
-		q.stopped(tok, false)
+		q.stopped(tok, false, false)
 		return
 	}
 	q.cfg.Engine.Report(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Failure: why})

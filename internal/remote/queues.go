@@ -131,7 +131,7 @@ func (q *Queues) Revoke(tok core.Token, why policy.Kind) {
 	a := q.attempts[tok]
 	switch {
 	case a == nil || a.ending:
-		q.stopped(tok, false)
+		q.stopped(tok, false, false)
 	case !a.revoked:
 		a.revoked, a.why = true, why
 		a.pulse.Mute()
@@ -145,14 +145,16 @@ func (q *Queues) giveUp(a *attempt) {
 	defer q.mu.Unlock()
 	if q.attempts[a.task.Token] == a && !q.closed {
 		q.end(a)
-		q.stopped(a.task.Token, true)
+		q.stopped(a.task.Token, true, false)
 	}
 }
 
 // stopped reports that the work of an attempt that has ended is gone. It is called with the lock held: Report of an
 // engine does not block, and calls nothing.
-func (q *Queues) stopped(tok core.Token, abandoned bool) {
-	q.cfg.Engine.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
+func (q *Queues) stopped(tok core.Token, abandoned, killed bool) {
+	q.cfg.Engine.Report(tok.Run, core.TaskStopped{
+		Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned, Killed: killed,
+	})
 }
 
 // end forgets an attempt.

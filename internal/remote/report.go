@@ -196,7 +196,7 @@ func (q *Queues) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *
 	revoked, before := a.revoked, a.ending
 	if revoked {
 		q.end(a)
-		q.stopped(tok, false)
+		q.stopped(tok, false, false)
 	}
 	a.ending, a.confirmed = true, true
 	if a.unconfirmed != nil {
@@ -238,7 +238,7 @@ func (q *Queues) workStopped(ctx context.Context, a *attempt, r *api.TaskReport,
 	revoked := a.revoked
 	if revoked {
 		q.end(a)
-		q.stopped(tok, r.Abandoned)
+		q.stopped(tok, r.Abandoned, r.Killed)
 	}
 	q.mu.Unlock()
 	if revoked {

@@ -275,7 +275,7 @@ func (w *Worker) Report(run core.RunID, in core.Input) {
 		}
 	case core.TaskStopped:
 		tok.Step, tok.Attempt = in.Step, in.Attempt
-		r = api.TaskReport{Kind: api.TaskStopped, Abandoned: in.Abandoned}
+		r = api.TaskReport{Kind: api.TaskStopped, Abandoned: in.Abandoned, Killed: in.Killed}
 	case core.Beat:
 		tok.Step, tok.Attempt, over = in.Step, in.Attempt, false
 		r = api.TaskReport{Kind: api.TaskHeartbeat, Details: json.RawMessage(in.Details)}

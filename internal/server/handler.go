@@ -45,7 +45,7 @@ func (s *Server) handler() http.Handler {
 			answer(out, p)
 			return
 		}
-		mux.ServeHTTP(out, r)
+		s.once(out, r, pattern, mux)
 	})
 }
 

@@ -51,6 +51,8 @@ type Options struct {
 	OwnMatchers bool
 	// RunQueues replace the limits of the queues of runs of these names. The checks go by the others.
 	RunQueues map[string]policy.QueueLimits
+	// RewriteFlow changes the text of each flow as the engine reads it. The checks go by the flow as it was.
+	RewriteFlow func(text string) string
 }
 
 // Decision is what a body decided, before the engine gets it.

@@ -336,7 +336,11 @@ func (u *universe) config(n *node) engine.Config {
 		if err != nil {
 			return nil, err
 		}
-		return u.bug.addTo(w.compiled), nil
+		def, err := u.rewritten(w)
+		if err != nil {
+			return nil, err
+		}
+		return u.bug.addTo(def), nil
 	}
 	resolve := func(_ core.DefinitionID, name string) (journal.Definition, error) {
 		w, err := workflowNamed(name)

@@ -278,10 +278,10 @@ func (w *workers) Revoke(tok core.Token, _ policy.Kind) {
 		grace = u.between(0, 10*time.Second)
 		abandoned = !wt.over && u.chance(0.3)
 	}
-	u.after(grace, "work has stopped", func() { wt.stopped(abandoned) })
+	u.after(grace, "work has stopped", func() { wt.stopped(grace, abandoned) })
 }
 
-func (wt *workerTask) stopped(abandoned bool) {
+func (wt *workerTask) stopped(grace time.Duration, abandoned bool) {
 	if wt.w.dead {
 		return // the next owner tells a remote worker again
 	}
@@ -296,6 +296,7 @@ func (wt *workerTask) stopped(abandoned bool) {
 		wt.report(core.TaskEnded{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt, Output: []byte(`"late"`)})
 	}
 	in := core.TaskStopped{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt, Abandoned: abandoned}
+	in.Killed = grace > time.Second
 	wt.report(in)
 	if u.chance(u.profile.repeats) {
 		u.after(u.span(time.Millisecond, time.Minute), "a repeated report", func() { wt.report(in) })
