@@ -89,7 +89,11 @@ func (r *remoteWorkers) Revoke(tok core.Token, why policy.Kind) { r.of(tok.Run).
 // Keep implements engine.RemoteWorkers. Work of the node before goes on.
 func (r *remoteWorkers) Keep(t core.Task) {
 	w := r.of(t.Token.Run)
-	if w.tasks[t.Token] != nil || w.dead {
+	if w.dead {
+		return
+	}
+	w.n.u.checker.goesOn(w.n, t.Token)
+	if w.tasks[t.Token] != nil {
 		return
 	}
 	home, u := w.n.home, w.n.u
