@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/service"
 )
 
 // devAddress is where pawl dev listens. 7295 is PAWL on the keys of a telephone.
@@ -120,10 +123,26 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 				continue
 			}
 			names = append(names, f.Name)
+			a.warnOfFlow(ctx, f)
 		}
 		a.say("flows %s", strings.Join(names, ", "))
 	}
 	a.say("Ctrl-C stops it; what is open goes on when it is started again")
+}
+
+// warnOfFlow prints which steps of a flow of the folder wait for workers in other processes.
+func (a *app) warnOfFlow(ctx context.Context, f server.Flow) {
+	d, err := a.folder.Find(ctx, f.Name)
+	if err != nil {
+		return // it was told, or the file has just changed
+	}
+	stored, err := service.Definition(d)
+	if err != nil {
+		return
+	}
+	if c, err := a.stored(stored); err == nil {
+		a.warnOfTasks(c, nil)
+	}
 }
 
 // stopWithin is how long requests may take to be answered when the server stops. Streams are cut then.

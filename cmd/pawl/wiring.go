@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -142,12 +145,16 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 	var err error
 	if work {
 		slots := map[string]int{"exec": a.processes()}
-		pool := worker.PoolConfig{Executors: m.node.Executors(), Slots: slots}
+		executors := m.node.Executors()
+		pool := worker.PoolConfig{Executors: executors, Slots: slots}
 		if m.clock != nil {
 			pool.Now = m.clock.Now
 		}
 		err = m.node.Serve(pool)
-		m.queues = remote.New(remote.Config{Engine: m.Engine, Run: m.svc.Run, Now: m.now})
+		m.queues = remote.New(remote.Config{
+			Engine: m.Engine, Run: m.svc.Run, Now: m.now,
+			Own: slices.AppendSeq(body.OwnTypes(), maps.Keys(executors)),
+		})
 		m.Serve("", m.queues)
 		m.signals = listen()
 	}
