@@ -34,7 +34,8 @@ With a FOLDER, its flow files can be started by name. They are read again at eac
 
 It asks for no token: whoever can open a connection on this machine can start flows, and so run commands as you. It
 listens on loopback addresses only, and refuses what a web page of another site asks for.`,
-		Example: "  pawl dev --virtual-time --database memory: flows\n  pawl dev flows\n  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
+		Example: "  pawl dev --virtual-time --database memory: flows\n  pawl dev flows\n" +
+			"  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.folder = &folder{app: a}
 			if len(args) > 0 {

@@ -122,7 +122,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(), a.flowCommand(),
+		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(),
+		a.flowCommand(),
 		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
 		a.webhookCommand(), a.manCommand(),
 		bench.Command(asUsage), a.versionCommand(),

@@ -32,7 +32,7 @@ const answersKept = 24 * time.Hour
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
 		Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Logs: logFolder{m.place.logDir(), m.svc},
-		Webhooks: m.webhooks, Changes: m.changes, Policies: cases.Lab{Step: m.embedded.Step}, Pruner: m.pruner(), Version: buildVersion(),
+		Webhooks: m.webhooks, Changes: m.changes, Policies: cases.Lab{}, Pruner: m.pruner(), Version: buildVersion(),
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
