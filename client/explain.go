@@ -63,7 +63,7 @@ type StepExplanation struct {
 	Output      []byte // JSON, as in Explanation
 	ScheduledAt time.Time
 	ReadyAt     time.Time // when its last attempt began to wait for a worker
-	StartedAt   time.Time // of the last attempt
+	StartedAt   time.Time // of the attempt that runs now
 	EndedAt     time.Time
 	NextAt      time.Time             // of the next attempt, or when a sleep or a wait ends
 	Backoff     time.Duration         // the delay before the last or the next attempt
@@ -90,11 +90,13 @@ type AttemptExplanation struct {
 	Outcome   string           // succeeded, or the kind of its failure; empty: it has not ended
 	Limit     policy.LimitKind // the limit that ended it
 	Worker    string
-	Child     string // id of the run it started
-	Why       string // its failure in a sentence
-	Note      string // what was wrong with the retry condition
-	Abandoned bool   // its function did not return in time
-	Held      string // which limit of a queue or service held it last before it started, in a sentence
+	Child     string    // id of the run it started
+	Why       string    // its failure in a sentence
+	Note      string    // what was wrong with the retry condition
+	StoppedAt time.Time // it ended before its work had; this is when the work was gone, or was abandoned
+	Killed    bool      // its process did not stop when it was asked, and was killed
+	Abandoned bool      // its function did not return in time
+	Held      string    // which limit of a queue or service held it last before it started, in a sentence
 	Failure   *policy.Failure
 }
 
@@ -158,7 +160,8 @@ func explainedAttempt(a api.Attempt) AttemptExplanation {
 	return AttemptExplanation{
 		Number: a.Attempt, ReadyAt: a.ReadyAt.Std(), StartedAt: a.StartedAt.Std(), EndedAt: a.EndedAt.Std(),
 		NextAt: a.NextAt.Std(), Outcome: a.Outcome, Limit: limitNamed(a.Limit), Worker: a.Worker, Child: a.Child,
-		Why: a.Why, Note: a.Note, Abandoned: a.Abandoned, Held: held, Failure: a.Failure,
+		Why: a.Why, Note: a.Note, Held: held, Failure: a.Failure,
+		StoppedAt: a.StoppedAt.Std(), Killed: a.Killed, Abandoned: a.Abandoned,
 	}
 }
 

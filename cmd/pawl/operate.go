@@ -19,10 +19,16 @@ type operation struct {
 	op     api.Operation
 	done   string // what to say when it is done: "paused"
 	follow bool
+
+	forecast bool // only show what would follow
 }
 
 // operate applies an operation to the database directly. With follow it carries the run on afterwards.
 func (a *app) operate(ctx context.Context, w operation) error {
+	w.op.Actor, w.op.Reason = a.who(), a.reason
+	if w.forecast {
+		return a.forecast(ctx, w.run, api.ForecastRequest{Operation: &w.op})
+	}
 	t, err := a.find(ctx, w)
 	if err != nil {
 		return err
@@ -31,7 +37,6 @@ func (a *app) operate(ctx context.Context, w operation) error {
 	if err != nil {
 		return err
 	}
-	w.op.Actor, w.op.Reason = a.who(), a.reason
 	if err := m.svc.Operate(ctx, t.id, w.op); err != nil {
 		return errors.Join(err, m.close())
 	}

@@ -91,7 +91,8 @@ A file that is called like a verb is given as ./list.`,
 	flags.StringArrayVar(&f.headers, "header", nil, "name=value that goes along to its steps and children; repeatable")
 	f.sources.flags(flags)
 	cmd.AddCommand(
-		a.runListCommand(), a.runShowCommand(), a.runLogsCommand(), a.runWatchCommand(), a.runEventsCommand(),
+		a.runListCommand(), a.runShowCommand(), a.runForecastCommand(),
+		a.runLogsCommand(), a.runWatchCommand(), a.runEventsCommand(),
 		a.runHistoryCommand(), a.runDiffCommand(), a.runReportCommand(),
 		a.runCancelCommand(), a.runTerminateCommand(),
 		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),

@@ -108,6 +108,7 @@ instant, --to none takes it away. Without --limit, it is the one deadline there 
 		}
 		return run(cmd, args)
 	}
+	forecastFlag(cmd, w)
 	flags := cmd.Flags()
 	flags.StringVar(&by, "by", "", "by how much: 10m, -30s")
 	flags.StringVar(&to, "to", "", "until when: an RFC 3339 instant, or none")

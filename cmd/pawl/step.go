@@ -112,6 +112,7 @@ where their clocks started.`, w)
 		w.op.Policy = &p
 		return run(cmd, args)
 	}
+	forecastFlag(cmd, w)
 	given.add(cmd)
 	cmd.Flags().StringVarP(&file, "file", "f", "", "a file with retry: and timeout:")
 	return cmd

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -33,6 +36,7 @@ type machine struct {
 	embedded       *service.Embedded
 	retention      time.Duration // of closed runs; 0: for ever
 	journal        journal.Journal
+	changes        *service.Changes    // nil: no attempts are executed, or another process has the engine
 	webhooks       *webhook.Dispatcher // nil: nobody asks for them
 	node           *node.Node
 	metrics        *metrics.Metrics // nil: nobody reads any
@@ -131,8 +135,12 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 	var err error
 	if work {
 		slots := map[string]int{"exec": a.processes()}
-		err = m.node.Serve(worker.PoolConfig{Executors: m.node.Executors(), Slots: slots})
-		m.queues = remote.New(remote.Config{Engine: m.Engine, Run: m.svc.Run, Now: now})
+		executors := m.node.Executors()
+		err = m.node.Serve(worker.PoolConfig{Executors: executors, Slots: slots})
+		m.queues = remote.New(remote.Config{
+			Engine: m.Engine, Run: m.svc.Run, Now: now,
+			Own: slices.AppendSeq(body.OwnTypes(), maps.Keys(executors)),
+		})
 		m.Serve("", m.queues)
 		m.signals = listen()
 	}
@@ -146,6 +154,7 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 		return err
 	}
 	if work {
+		m.changes = m.embedded.Changes(m.Engine, a.webhookLog())
 		a.serve(m)
 	}
 	if m.retention > 0 {
@@ -195,6 +204,9 @@ func (m *machine) close() error {
 	}
 	if m.serving != nil {
 		err = m.serving.stop()
+	}
+	if m.changes != nil {
+		m.changes.Close()
 	}
 	if m.webhooks != nil {
 		m.webhooks.Close()

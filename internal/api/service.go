@@ -45,6 +45,10 @@ type Reader interface {
 	// History returns all that is recorded of a run as the file that a replay reads; see package history. The bytes
 	// are the same until something more happens to the run. Errors: CodeNotFound.
 	History(ctx context.Context, name string) ([]byte, error)
+	// Forecast returns a run as it would be later if its attempts did as the request assumes: with the attempts, the
+	// very delays and the deadlines that will be, until its open steps have ended. Nothing happens to the run. Errors:
+	// CodeNotFound, CodeInvalid, and those of Operate for an operation that would be refused.
+	Forecast(ctx context.Context, name string, q ForecastRequest) (*Run, error)
 	// Definition returns a stored definition by its id. Errors: CodeNotFound.
 	Definition(ctx context.Context, id string) (Definition, error)
 }

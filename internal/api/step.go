@@ -61,7 +61,7 @@ type Step struct {
 
 	ScheduledAt Time     `json:"scheduledAt,omitzero"`
 	ReadyAt     Time     `json:"readyAt,omitzero"`   // its last attempt waits, or waited, for a worker from here on
-	StartedAt   Time     `json:"startedAt,omitzero"` // of the last attempt
+	StartedAt   Time     `json:"startedAt,omitzero"` // of the attempt that runs now
 	EndedAt     Time     `json:"endedAt,omitzero"`
 	NextAt      Time     `json:"nextAt,omitzero"`  // the next attempt, a sleep's end, a wait's deadline
 	Backoff     Duration `json:"backoff,omitzero"` // the delay before the last or the next attempt
@@ -100,6 +100,8 @@ type Attempt struct {
 	NextAt    Time            `json:"nextAt,omitzero"`     // the attempt after it
 	Why       string          `json:"why,omitempty"`       // its failure in a sentence
 	Note      string          `json:"note,omitempty"`      // what was wrong with the retry condition
+	StoppedAt Time            `json:"stoppedAt,omitzero"`  // when its work was gone, if it ended before that
+	Killed    bool            `json:"killed,omitempty"`    // its work did not stop when it was asked, and was killed
 	Abandoned bool            `json:"abandoned,omitempty"` // its work did not stop
 	Held      *Held           `json:"held,omitempty"`      // what held it last before it started
 	Failure   *policy.Failure `json:"failure,omitempty"`

@@ -45,8 +45,11 @@ type try struct {
 	typ    string
 	code   int
 	msg    string
-	hang   bool // it never ends by itself
+	hang   bool          // it never ends by itself
+	stops  time.Duration // how long it takes to stop when it is told to
 	output string
+
+	retryAfter *time.Duration // the delay that it asks for
 }
 
 var (
@@ -135,6 +138,7 @@ func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Res
 			s.mu.Lock()
 			s.stops++
 			s.mu.Unlock()
+			<-time.After(do.stops)
 			return false
 		}
 	}
@@ -159,7 +163,7 @@ func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Res
 	}
 	if do.kind != 0 {
 		return worker.Result{Output: []byte(do.output), Failure: &policy.Failure{
-			Kind: do.kind, Type: do.typ, Code: do.code, Message: do.msg,
+			Kind: do.kind, Type: do.typ, Code: do.code, Message: do.msg, RetryAfter: do.retryAfter,
 		}}
 	}
 	return worker.Result{Output: []byte(do.output)}

@@ -187,6 +187,7 @@ func (a *TaskStopped) fields(c *coder) {
 	c.step(&a.Step)
 	optional(c, &a.Attempt)
 	c.flag(&a.Abandoned)
+	c.flag(&a.Killed)
 }
 
 func (a *SignalReceived) fields(c *coder) {

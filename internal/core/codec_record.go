@@ -441,6 +441,7 @@ func (r *AttemptStarted) fields(c *coder) {
 	c.time(&r.Deadline)
 	c.id((*[16]byte)(&r.Child))
 	c.secret(&r.Secret)
+	c.flag(&r.Confirms)
 }
 
 func (r *AttemptBeat) fields(c *coder) {
@@ -464,6 +465,7 @@ func (r *AttemptEnded) fields(c *coder) {
 func (r *AttemptStopped) fields(c *coder) {
 	c.step(&r.Step)
 	c.flag(&r.Abandoned)
+	c.flag(&r.Killed)
 }
 
 func (r *StepEnded) fields(c *coder) {

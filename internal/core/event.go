@@ -36,6 +36,7 @@ const (
 	EventAttemptHeartbeat = "attempt.heartbeat"
 	EventAttemptEnded     = "attempt.ended"
 	EventAttemptLost      = "attempt.lost"
+	EventAttemptKilled    = "attempt.killed"    // its work was told to stop, did not in its grace, and is gone now
 	EventAttemptAbandoned = "attempt.abandoned" // its work was told to stop and did not
 
 	EventSignalReceived = "signal.received"
@@ -150,7 +151,10 @@ func (e Event) Text() string {
 	if e.Type == EventAttemptEnded && e.Failure == nil {
 		add("succeeded")
 	}
-	if e.Type == EventAttemptAbandoned {
+	switch e.Type {
+	case EventAttemptKilled:
+		add("its work did not stop when it was asked")
+	case EventAttemptAbandoned:
 		add("its work did not stop")
 	}
 	if e.Failure != nil {

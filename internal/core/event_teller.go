@@ -242,10 +242,13 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 	case AttemptEnded:
 		return t.tellEnded(out, at, rec)
 	case AttemptStopped:
-		if !rec.Abandoned {
-			return out
+		switch {
+		case rec.Abandoned:
+			return append(out, t.attempt(at, EventAttemptAbandoned, rec.Step))
+		case rec.Killed:
+			return append(out, t.attempt(at, EventAttemptKilled, rec.Step))
 		}
-		return append(out, t.attempt(at, EventAttemptAbandoned, rec.Step))
+		return out
 	case StepEnded:
 		s := &t.run.Steps[rec.Step]
 		if rec.Phase == StepSucceeded && (s.Spec.Kind == KindSleep || s.Spec.Kind == KindWait) {

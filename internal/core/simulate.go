@@ -1,7 +1,6 @@
 package core
 
 import (
-	"sort"
 	"time"
 
 	"github.com/pawl-dev/pawl/policy"
@@ -12,6 +11,7 @@ type Act struct {
 	Queue        time.Duration // wait for a worker
 	Run          time.Duration // how long it runs
 	End          string        // ok, error, failed, hang, lost
+	Message      string        // of its failure; empty: as scripted
 	Type         string
 	NonRetryable bool
 	RetryAfter   *time.Duration
@@ -24,6 +24,8 @@ type Scenario struct {
 	Policy      policy.Policy
 	Script      []Act
 	Random      *float64 // what every jitter draw yields; nil: the draws of a real run
+	RunID       RunID    // with Key: the step whose draws count
+	Key         string
 	RunDeadline time.Duration
 	MaxAttempts int // stop after that many attempts; 0: 1000
 	// Match evaluates the policy's When; nil: a policy with When is broken.
@@ -49,9 +51,8 @@ type SimulatedAttempt struct {
 
 // simulation drives the run machine itself through a scenario in virtual time.
 type simulation struct {
+	player
 	sc    Scenario
-	run   *Run
-	def   *Definition
 	spec  StepSpec
 	epoch Time
 	out   Simulated
@@ -67,12 +68,16 @@ func Simulate(sc Scenario) (Simulated, error) {
 	}
 	s := &simulation{sc: sc, epoch: 1_000_000}
 	s.spec = StepSpec{Name: "step", Kind: KindTask, Type: "scripted", Policy: sc.Policy}
-	s.run, s.def = NewRun(RunID{15: 1}), s.definition()
+	id := RunID{15: 1}
+	if sc.Key != "" {
+		id, s.spec.Name = sc.RunID, sc.Key
+	}
+	s.player = player{run: NewRun(id), def: s.definition(), act: s.act, told: s.note}
 	start := Start{Workflow: "simulation"}
 	if sc.RunDeadline > 0 {
 		start.Run = &policy.Limit{After: sc.RunDeadline}
 	}
-	if err := s.do(start, s.epoch); err != nil {
+	if err := s.put(start, s.epoch); err != nil {
 		return Simulated{}, err
 	}
 	for !s.over() {
@@ -119,7 +124,9 @@ func (s *simulation) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return 
 
 func (s *simulation) step() *Step { return &s.run.Steps[0] }
 
-func (s *simulation) act(attempt int) Act { return s.sc.Script[min(attempt, len(s.sc.Script))-1] }
+func (s *simulation) act(st *Step) *Act {
+	return &s.sc.Script[min(st.Attempt, len(s.sc.Script))-1]
+}
 
 func (s *simulation) over() bool {
 	st := s.step()
@@ -130,100 +137,14 @@ func (s *simulation) over() bool {
 // the instant in which the attempt before it ended.
 func (s *simulation) beyond() bool { return s.step().Attempt > s.sc.MaxAttempts }
 
-// next does what happens next: a report of the attempt, then an expiry, then a start, in this order at one
-// instant.
-func (s *simulation) next() (bool, error) {
-	st := s.step()
-	reports := s.reports(st)
-	wake := s.run.Wake()
-	var start Time
-	if st.Phase == StepScheduled {
-		start = st.ReadyAt.Add(s.act(st.Attempt).Queue)
-	}
-	at := policy.Earliest(wake, start)
-	if len(reports) > 0 {
-		at = policy.Earliest(at, reports[0].at)
-	}
-	switch {
-	case at == 0:
-		return false, nil // an attempt hangs and nothing will stop it
-	case len(reports) > 0 && reports[0].at == at:
-		return true, s.do(reports[0].in, at)
-	case wake == at:
-		return true, s.do(Tick{}, at)
-	default:
-		return true, s.do(TaskStarted{Step: 0, Attempt: st.Attempt, Worker: "script"}, at)
-	}
-}
-
-type simulatedReport struct {
-	at Time
-	in Input
-}
-
-// reports lists what the running attempt still reports, in order; at one instant its signs of life come before its
-// end.
-func (s *simulation) reports(st *Step) []simulatedReport {
-	if st.Phase != StepRunning {
-		return nil
-	}
-	act, n := s.act(st.Attempt), st.Attempt
-	var out []simulatedReport
-	sign := func(offsets []time.Duration, last Time, output bool) {
-		for _, o := range offsets {
-			at := st.Started.Add(o)
-			if at > last && (act.End == "hang" || o <= act.Run) {
-				out = append(out, simulatedReport{at, Beat{Step: 0, Attempt: n, Output: output}})
-			}
-		}
-	}
-	sign(act.Output, st.ByteAt, true)
-	sign(act.Heartbeat, st.BeatAt, false)
-	sort.SliceStable(out, func(i, j int) bool { return out[i].at < out[j].at })
-	if act.End != "hang" {
-		ended := TaskEnded{Step: 0, Attempt: n, Failure: act.failure()}
-		out = append(out, simulatedReport{st.Started.Add(act.Run), ended})
-	}
-	return out
-}
-
-func (a Act) failure() *policy.Failure {
-	f := &policy.Failure{Type: a.Type, NonRetryable: a.NonRetryable, RetryAfter: a.RetryAfter, Message: "as scripted"}
-	switch a.End {
-	case "ok":
-		return nil
-	case "failed":
-		f.Kind = policy.KindFailed
-	case "lost":
-		f.Kind = policy.KindLost
-	default:
-		f.Kind = policy.KindError
-	}
-	return f
-}
-
-// do applies an input, and answers a revoked attempt's stop at once.
-func (s *simulation) do(in Input, now Time) error {
-	out, err := Advance(s.run, s.def, in, now)
-	if err != nil {
-		return err
-	}
-	for _, rec := range out.Entry.Records {
-		s.note(rec, now)
-	}
-	for _, e := range out.Effects {
-		if r, ok := e.(Revoke); ok {
-			if err := s.do(TaskStopped{Step: r.Step, Attempt: r.Attempt}, now); err != nil && !s.run.Phase.Closed() {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // note keeps the attempts as the records tell them.
-func (s *simulation) note(rec Record, now Time) {
-	at := now.Sub(s.epoch)
+func (s *simulation) note(e Entry) {
+	for _, rec := range e.Records {
+		s.noteRecord(rec, e.At.Sub(s.epoch))
+	}
+}
+
+func (s *simulation) noteRecord(rec Record, at time.Duration) {
 	last := len(s.out.Attempts) - 1
 	switch rec := rec.(type) {
 	case StepBegan, AttemptReady:

@@ -200,7 +200,7 @@ func (p *Partition) body(c *Call) {
 		}
 		if r != nil && (over || c.Err == nil) {
 			if err := p.advance(r, nil, in); err != nil && c.Err == nil {
-				c.Err = refused(c.op(), c.Run, err)
+				c.Err = Refused(c.op(), c.Run, err)
 			}
 		}
 		if decided && c.Err == nil {

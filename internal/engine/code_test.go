@@ -19,7 +19,7 @@ import (
 func TestEveryRefusalHasACode(t *testing.T) {
 	for c := core.CodeInvalid; !strings.HasPrefix(c.String(), "unknown"); c++ {
 		refusal := &core.Error{Code: c, Op: "pause", Msg: "the run is closing"}
-		err := refused("pause", core.RunID{1}, fmt.Errorf("machine: %w", refusal))
+		err := Refused("pause", core.RunID{1}, fmt.Errorf("machine: %w", refusal))
 		if code := CodeOf(err); code == api.CodeInternal || code == "" {
 			t.Errorf("code %s of the machine is %q to a caller", c, code)
 		}

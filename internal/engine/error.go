@@ -106,8 +106,8 @@ func CodeOf(err error) Code {
 	return api.CodeOf(err)
 }
 
-// refused returns the error for a caller whose input the machine refused.
-func refused(op string, id core.RunID, err error) error {
+// Refused returns the error for a caller whose input the machine refused.
+func Refused(op string, id core.RunID, err error) error {
 	var c *core.Error
 	if !errors.As(err, &c) {
 		return failure(op, id.String(), err)

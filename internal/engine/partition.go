@@ -167,7 +167,7 @@ func (p *Partition) inputTo(r *run, c *Call) {
 	}
 	closed := r.state.Phase.Closed()
 	if err := p.advance(r, nil, c.Input); err != nil {
-		c.Err = refused(c.op(), c.Run, err)
+		c.Err = Refused(c.op(), c.Run, err)
 		return
 	}
 	p.residents.addNames(r)

@@ -36,6 +36,9 @@ func Rows(id core.RunID, partition int, def *core.Definition, h journal.History)
 	return v, nil
 }
 
+// RowOf returns the row of a run in a state, without its partition and its batch.
+func RowOf(s *core.Run) journal.RunRow { return (&run{state: s}).row(0, 0) }
+
 // manyAttempts is how many attempts there must be before an index is faster than a search.
 const manyAttempts = 16
 

@@ -127,7 +127,7 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 		r.asideRow(&row) // what follows goes through the state
 		return row
 	}
-	row.Wake = r.viewWake()
+	row.Wake, row.Retrying = r.viewWake(), s.Retrying() && !s.Phase.Closed()
 	if s.Failure != nil {
 		row.Message = s.Failure.Message
 	} else if held := s.HeldNow(); held.Reason != core.HeldNone {

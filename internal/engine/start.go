@@ -46,7 +46,7 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 	})
 	if err != nil {
 		delete(p.residents.runs, id)
-		return Started{}, refused("start", id, err)
+		return Started{}, Refused("start", id, err)
 	}
 	p.residents.addNames(r)
 	return Started{Run: id}, nil

@@ -332,7 +332,7 @@ func TestTasksShareSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		flow := "pawl: 1\nname: order\nsteps:\n"
-		for i := range 10 {
+		for i := range 13 { // of each type one more than the first worker can take
 			flow += fmt.Sprintf("  - {name: s%d, task: {queue: mail, type: T%d}}\n", i, i%3)
 		}
 		st, err := b.embedded.Start(t.Context(), api.StartRequest{Definition: definition(flow)})
@@ -342,10 +342,12 @@ func TestTasksShareSeats(t *testing.T) {
 		if tasks := b.poll(3, time.Minute); len(tasks) != 3 {
 			t.Errorf("%d tasks for 3 seats", len(tasks))
 		}
-		tasks, err := b.client.Poll(t.Context(), api.PollRequest{Queue: "mail", Types: []string{"T2"}, Max: 100})
+		tasks, err := b.client.Poll(t.Context(), api.PollRequest{
+			Queue: "mail", Types: []string{"T0"}, Max: 100, Wait: api.Duration(time.Minute), // of four one is left
+		})
 		for _, task := range tasks {
-			if task.Type != "T2" {
-				t.Errorf("a worker of T2 got %s", task.Type)
+			if task.Type != "T0" {
+				t.Errorf("a worker of T0 got %s", task.Type)
 			}
 		}
 		r, runErr := b.embedded.Run(t.Context(), st.Run)

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -52,6 +53,8 @@ type account struct {
 	state   *core.Run // the state that follows from the entries
 	model   runModel
 	body    *bodyModel // nil: a flow decides
+
+	document *flow.Document // nil: a body decides
 
 	children map[core.StepID]core.RunID // the child run of each step's last attempt
 
@@ -146,7 +149,7 @@ func (ch *checker) openAccount(e core.Entry) *account {
 		ch.u.violate(Recorded, e.Run, "%v", err)
 		return nil
 	}
-	a := &account{id: e.Run, state: core.Restore(e.Run, w.compiled, nil)}
+	a := &account{id: e.Run, state: core.Restore(e.Run, w.compiled, nil), document: w.document}
 	if w.program != nil {
 		a.body = &bodyModel{u: ch.u, program: w.program, stopped: map[core.StepID]bool{}, talk: newTalkModel()}
 	}

@@ -61,6 +61,10 @@ type stepModel struct {
 	phase       core.StepPhase
 	dropped     bool
 
+	failure      policy.Kind // with which it ended
+	failureType  string
+	afterFailure bool // it was skipped because something that it needs failed
+
 	attempt, counted     int
 	began                bool // the attempt has started
 	ready, live          bool
@@ -108,6 +112,7 @@ func (m *runModel) applyEntry(b *checker, a *account, e core.Entry) core.Time {
 	}
 	m.checkInherited()
 	m.checkLabels()
+	m.checkFailFast()
 	m.checkState()
 	if m.notByTimer || m.operated || !m.byTimer {
 		return 0

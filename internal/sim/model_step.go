@@ -14,7 +14,7 @@ func (m *runModel) applyStep(rec core.Record) {
 		m.begin(rec)
 	case core.StepOmitted:
 		m.setLabels(rec)
-		m.steps = append(m.steps, stepModel{spec: rec.Spec, closed: true, phase: rec.Phase, group: rec.Group})
+		m.omit(rec)
 	case core.AttemptReady:
 		m.ready(&m.steps[rec.Step], int(rec.Step))
 	case core.AttemptHeld:
@@ -95,6 +95,17 @@ func (m *runModel) checkMayBegin(what string, spec *core.StepSpec) {
 	}
 }
 
+// omit takes in a step that does not run.
+func (m *runModel) omit(rec core.StepOmitted) {
+	spec := m.a.state.Steps[len(m.steps)].Spec
+	if rec.Group == core.NoStep {
+		m.checkRule(spec, false, rec.Upstream)
+	}
+	m.steps = append(m.steps, stepModel{
+		spec: spec, closed: true, phase: rec.Phase, group: rec.Group, afterFailure: rec.Upstream,
+	})
+}
+
 func (m *runModel) begin(rec core.StepBegan) {
 	spec := m.a.state.Steps[len(m.steps)].Spec // in flows the records have only the number of the spec, not the spec
 	s := stepModel{
@@ -105,6 +116,9 @@ func (m *runModel) begin(rec core.StepBegan) {
 		s.policy, s.itemPolicy = m.steps[rec.Group].policy, true
 	}
 	m.checkMayBegin("a step begins", spec)
+	if rec.Group == core.NoStep {
+		m.checkRule(spec, true, false)
+	}
 	instant := core.Time(0)
 	if d := s.policy.Deadline; d != nil {
 		instant = d.At
@@ -306,6 +320,10 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 		m.checkStopped(s, i)
 	}
 	s.closed, s.phase, s.backingOff = true, rec.Phase, false
+	s.failure, s.failureType = 0, ""
+	if f != nil {
+		s.failure, s.failureType = f.Kind, f.Type
+	}
 	if s.kind != core.KindSleep {
 		s.next = 0
 	}

@@ -38,6 +38,10 @@ type Options struct {
 	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
 	// LoseRemote makes engines that are opened later not know that remote workers can reach them.
 	LoseRemote bool
+	// LosePromise makes engines not know that remote workers have promised to report.
+	LosePromise bool
+	// KeepNotBegun makes nobody say that an attempt of a remote worker has not begun.
+	KeepNotBegun bool
 	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
 	Services map[string]policy.QueueLimits
 	Rest     bool // runs rest in some processes, in each universe; else the seed chooses
@@ -47,6 +51,8 @@ type Options struct {
 	OwnMatchers bool
 	// RunQueues replace the limits of the queues of runs of these names. The checks go by the others.
 	RunQueues map[string]policy.QueueLimits
+	// RewriteFlow changes the text of each flow as the engine reads it. The checks go by the flow as it was.
+	RewriteFlow func(text string) string
 }
 
 // Decision is what a body decided, before the engine gets it.

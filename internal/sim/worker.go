@@ -29,6 +29,7 @@ type workerTask struct {
 	revoked   bool
 	adopted   bool         // of a remote worker: a node has it because of a report, and did not ask for it
 	silent    bool         // it does not report its end by itself
+	missing   bool         // of a remote worker: a node keeps it that has not found it at any worker
 	abandoned bool         // the worker does not wait for its end any more; it may execute for a while
 	search    *body.Search // for its function; nil: it needs none
 	group     int          // of a suspect: how many of its group could run at once; 0: its step was none
@@ -75,9 +76,12 @@ func (w *workers) Dispatch(t core.Task) {
 	}
 	w.tasks[t.Token], u.executing[at] = wt, wt
 	u.checker.together(w.n, t.Token)
-	if t.Type == body.TypeLocal {
+	switch {
+	case t.Type == body.TypeLocal:
 		w.n.host.findFunction(wt)
-	} else {
+	case t.Secret != 0:
+		u.way.send(wt)
+	default:
 		wt.begin()
 	}
 }
@@ -274,10 +278,10 @@ func (w *workers) Revoke(tok core.Token, _ policy.Kind) {
 		grace = u.between(0, 10*time.Second)
 		abandoned = !wt.over && u.chance(0.3)
 	}
-	u.after(grace, "work has stopped", func() { wt.stopped(abandoned) })
+	u.after(grace, "work has stopped", func() { wt.stopped(grace, abandoned) })
 }
 
-func (wt *workerTask) stopped(abandoned bool) {
+func (wt *workerTask) stopped(grace time.Duration, abandoned bool) {
 	if wt.w.dead {
 		return // the next owner tells a remote worker again
 	}
@@ -292,6 +296,7 @@ func (wt *workerTask) stopped(abandoned bool) {
 		wt.report(core.TaskEnded{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt, Output: []byte(`"late"`)})
 	}
 	in := core.TaskStopped{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt, Abandoned: abandoned}
+	in.Killed = grace > time.Second
 	wt.report(in)
 	if u.chance(u.profile.repeats) {
 		u.after(u.span(time.Millisecond, time.Minute), "a repeated report", func() { wt.report(in) })

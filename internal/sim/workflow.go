@@ -22,7 +22,8 @@ const workflows = 4096
 // workflow is a generated flow file and its compiled form, or a program.
 type workflow struct {
 	source   journal.Definition
-	program  *program // nil: a flow
+	program  *program       // nil: a flow
+	document *flow.Document // nil: a program
 	compiled *core.Definition
 	err      error
 }
@@ -46,6 +47,18 @@ func (w *workflow) spreads() bool {
 	return slices.ContainsFunc(w.compiled.Specs, func(s *core.StepSpec) bool { return s.Spread })
 }
 
+// rewritten returns the compiled form of the workflow, as the universe's options change it.
+func (u *universe) rewritten(w *workflow) (*core.Definition, error) {
+	if u.opt.RewriteFlow == nil || w.program != nil {
+		return w.compiled, nil
+	}
+	doc, err := flow.Parse(w.source.Name+".yaml", []byte(u.opt.RewriteFlow(w.text())))
+	if err != nil {
+		return nil, err
+	}
+	return flow.Compile(doc)
+}
+
 var library [workflows]struct {
 	once sync.Once
 	workflow
@@ -60,7 +73,7 @@ func workflowAt(n int) *workflow {
 		if err == nil {
 			slot.compiled, err = flow.Compile(doc)
 		}
-		slot.err = err
+		slot.document, slot.err = doc, err
 	})
 	return &slot.workflow
 }

@@ -83,7 +83,9 @@ func (t *Trail) note(at api.Time, rec core.Record) {
 	case core.AttemptEnded:
 		t.change(rec.Step, func(a *api.Attempt) { endAttempt(a, at, rec) })
 	case core.AttemptStopped:
-		t.change(rec.Step, func(a *api.Attempt) { a.Abandoned = rec.Abandoned })
+		t.change(rec.Step, func(a *api.Attempt) {
+			a.StoppedAt, a.Killed, a.Abandoned = at, rec.Killed, rec.Abandoned
+		})
 	case core.Operated:
 		op := api.Audit{At: at, Operation: rec.Op.String(), Actor: rec.Actor, Reason: rec.Reason}
 		if rec.Step != core.NoStep {

@@ -177,7 +177,8 @@ func eventTypes() []string {
 		core.EventRunPaused, core.EventRunResumed, core.EventRunWarning, core.EventRunCompensating,
 		core.EventStepScheduled, core.EventStepSuspended, core.EventStepResumed, core.EventStepRetryScheduled,
 		core.EventStepRetried, core.EventStepWarning, core.EventAttemptHeld, core.EventAttemptStarted,
-		core.EventAttemptHeartbeat, core.EventAttemptEnded, core.EventAttemptLost, core.EventAttemptAbandoned,
+		core.EventAttemptHeartbeat, core.EventAttemptEnded, core.EventAttemptLost, core.EventAttemptKilled,
+		core.EventAttemptAbandoned,
 		core.EventSignalReceived, core.EventStatePublished, core.EventUpdateAccepted, core.EventUpdateAnswered,
 	}
 	for p := core.RunPhase(0); !strings.HasPrefix(p.String(), "unknown"); p++ {

@@ -163,7 +163,7 @@ func (a *attempt) finish(res Result) {
 	}
 	switch {
 	case revoked:
-		p.stopped(a.task.Token, res.Abandoned)
+		p.stopped(a.task.Token, res)
 	case closing && told && (res.Failure != nil || res.Abandoned):
 		p.ended(a.task.Token, Result{Failure: lostByClosing(res.Failure)}, details)
 	default:
@@ -184,6 +184,8 @@ func notBegun() *policy.Failure {
 	}
 }
 
-func (p *Pool) stopped(tok core.Token, abandoned bool) {
-	p.cfg.Reporter.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
+func (p *Pool) stopped(tok core.Token, res Result) {
+	p.cfg.Reporter.Report(tok.Run, core.TaskStopped{
+		Step: tok.Step, Attempt: tok.Attempt, Abandoned: res.Abandoned, Killed: res.Killed,
+	})
 }

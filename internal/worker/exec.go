@@ -198,7 +198,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	e.guard.end(proc.id)
 	streams.end()
 	if proc.stopped {
-		return Result{Failure: Stopped(ctx), Abandoned: !gone}
+		return Result{Failure: Stopped(ctx), Abandoned: !gone, Killed: proc.killed}
 	}
 	res := conclude(proc, out, results)
 	res.Abandoned = !gone
@@ -212,7 +212,9 @@ func (e *Exec) await(ctx context.Context, proc *process, s *streams, grace time.
 	case <-ctx.Done():
 		if !proc.hasExited() {
 			proc.stopped = true
-			return stopWork(processGroup{proc, m}, grace)
+			killed, gone := stopWork(processGroup{proc, m}, grace)
+			proc.killed = killed
+			return gone
 		}
 	}
 

@@ -188,7 +188,7 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 	}
 	part.mu.Unlock()
 	if a == nil {
-		p.stopped(tok, false)
+		p.stopped(tok, Result{})
 		return
 	}
 	a.pulse.Mute()

@@ -13,6 +13,7 @@ type process struct {
 	exited  chan struct{}    // closed when the process has ended
 	state   *os.ProcessState // set before exited is closed
 	stopped bool             // the worker stopped it; it did not end by itself
+	killed  bool             // and had to kill it, because it was not gone when its grace was over
 }
 
 // startProcess starts a command. The goroutine that starts it also waits for it, on the same locked thread. Linux sends
@@ -93,14 +94,15 @@ type work interface {
 	gone() bool              // reports whether all of it has ended
 }
 
-// stopWork stops work in steps: ask, wait, kill, wait, and give up. It reports whether the work is gone.
-func stopWork(w work, grace time.Duration) bool {
+// stopWork stops work in steps: ask, wait, kill, wait, and give up. It reports whether the work had to be killed, and
+// whether it is gone.
+func stopWork(w work, grace time.Duration) (killed, gone bool) {
 	w.ask()
 	if awaitGone(w, grace, nil) {
-		return true
+		return false, true
 	}
 	w.kill()
-	return awaitGone(w, max(grace, minKillWait), w.kill)
+	return true, awaitGone(w, max(grace, minKillWait), w.kill)
 }
 
 // killRest kills what is left of work whose leading process has ended. It reports whether the work is gone.

@@ -68,8 +68,9 @@ func TestStopWork(t *testing.T) {
 				w := c.work
 				w.leader = make(chan struct{})
 				start := time.Now()
-				if gone := stopWork(&w, c.grace); gone != c.gone {
-					t.Errorf("gone is %v", gone)
+				killed, gone := stopWork(&w, c.grace)
+				if gone != c.gone || killed != (w.killed > 0) {
+					t.Errorf("killed is %v, gone is %v", killed, gone)
 				}
 				if took := time.Since(start); took < c.took || took > c.took+100*time.Millisecond {
 					t.Errorf("it took %v, want %v", took, c.took)

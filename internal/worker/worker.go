@@ -45,6 +45,7 @@ type Result struct {
 	Output    []byte          // JSON; empty: null
 	Failure   *policy.Failure // nil: success
 	Abandoned bool            // the work was told to stop and did not
+	Killed    bool            // the work was not gone when its grace was over
 }
 
 // Reporter takes a worker's reports; the engine implements it. Report does not block for long and never fails: a report

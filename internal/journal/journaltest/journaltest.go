@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"find", testFind},
 		{"list", testList},
 		{"labels", testLabels},
+		{"search", testSearch},
 		{"prune", testPrune},
 		{"reopen", testReopen},
 		{"crash", testCrash},

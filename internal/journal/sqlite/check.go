@@ -326,7 +326,7 @@ func (j *Journal) EachRun(ctx context.Context, fn func(journal.Stored) error) er
 			if err != nil {
 				return err
 			}
-			err = query(c, "SELECT "+columns+" FROM "+runTables+at+" ORDER BY r.id LIMIT ?",
+			err = query(c, "SELECT "+columns+" FROM "+"runs_data r"+runNames+at+" ORDER BY r.id LIMIT ?",
 				func(s *sqlite.Stmt) { s.BindBytes(1, after[:]); s.BindInt64(2, eachRun) },
 				func(s *sqlite.Stmt) (bool, error) {
 					runs = append(runs, journal.Stored{Row: scanRun(s)})

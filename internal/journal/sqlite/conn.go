@@ -180,7 +180,7 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 }
 
 // laterTables were added to the format later.
-const laterTables = messageTables + feedTable + ";" + labelTable + documentTable
+var laterTables = messageTables + feedTable + ";" + labelTable + documentTable + ";" + listIndexes
 
 // create makes an empty file a journal, in one transaction. A file with one partition gets the format that older
 // versions can read.

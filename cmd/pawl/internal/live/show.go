@@ -298,8 +298,13 @@ func (d *drawing) attempt(a *api.Attempt, depth int) {
 		}
 		line = line.Add(screen.Plain, "  "+screen.Pad(took, 6)).Add(screen.Bad, "  "+a.Outcome+": "+screen.Clean(a.Why))
 	}
-	if a.Abandoned {
-		line = line.Add(screen.Warn, "  abandoned: it did not stop")
+	switch took := screen.For(a.StoppedAt.Sub(a.EndedAt)); {
+	case a.Abandoned:
+		line = line.Add(screen.Warn, "  abandoned: it did not stop for "+took)
+	case a.Killed:
+		line = line.Add(screen.Warn, "  killed: it was asked to stop, and was gone after "+took)
+	case a.StoppedAt > a.EndedAt:
+		line = line.Add(screen.Dim, "  stopped in "+took)
 	}
 	if a.Note != "" {
 		line = line.Add(screen.Warn, "  "+screen.Clean(a.Note))

@@ -1,0 +1,89 @@
+package conformance
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+// stoppingIsALadder: work that must stop is asked, killed after its grace, and abandoned after another one. The record
+// says which and when, and the next attempt waits for it.
+func stoppingIsALadder(t *testing.T) {
+	for stops, next := range map[time.Duration]time.Duration{0: 3 * time.Second, 4 * time.Second: 6 * time.Second} {
+		script := []try{{hang: true, stops: stops}, ok}
+		const text = "pawl: 1\nname: row\n" +
+			"steps: [{name: work, exec: x, retry: \"fixed(2, 1s)\", timeout: {startToClose: 2s}}]\n"
+		playNative(t, text, map[string][]try{"work": script}, func(n *native) {
+			n.pass(2*time.Second + time.Millisecond)
+			if s := n.now().Steps[0]; s.Stopping != (stops > 0) || s.Attempts[0].Outcome != "timeout" {
+				t.Errorf("stops after %s: once it was asked it shows %+v", stops, s)
+			}
+			s := n.end().Steps[0]
+			if s.Phase != api.StepSucceeded || n.since(s.Attempts[1].StartedAt) != next || s.Attempts[0].Abandoned ||
+				n.since(s.Attempts[0].StoppedAt) != 2*time.Second+stops {
+				t.Errorf("stops after %s: %v, stopped at %s", stops, n.told(s), n.since(s.Attempts[0].StoppedAt))
+			}
+		})
+	}
+	stubborn(t)
+	stubbornProcess(t)
+}
+
+// stubborn: a function that does not return when it is told to stop is abandoned after its grace.
+func stubborn(t *testing.T) {
+	w := pawl.Define("stubborn", func(ctx pawl.Context, _ nothing) (int, error) {
+		return pawl.Step(ctx, "work", func(ctx context.Context) (int, error) {
+			if n := pawl.AttemptNumber(ctx); n > 1 {
+				return n, nil
+			}
+			<-time.After(time.Hour)
+			return 0, nil
+		}, pawl.Retry("fixed(2, 1s)"), pawl.AttemptTimeout("2s"))
+	})
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		r := begin[nothing, int](t, e, w, nothing{})
+		if out, err := result(t, e, r); err != nil || out != 2 {
+			t.Fatal(out, err)
+		}
+		e.WantStarts("run", "work", 0, 2*time.Second+5*time.Second)
+		if a := e.Attempts("run", "work")[0]; !a.Abandoned || a.StoppedAt.Sub(a.EndedAt) != 5*time.Second {
+			t.Errorf("%+v", a)
+		}
+		e.Skip(time.Hour) // the function returns
+	}, w)
+}
+
+// stubbornProcess: a process that does not end when it is asked is killed after its grace.
+func stubbornProcess(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("processes cannot be asked to end here")
+	}
+	const text = "pawl: 1\nname: row\nsteps:\n  - name: work\n    timeout: {startToClose: 300ms}\n" +
+		"    retry: fixed(2, 1ms)\n    exec: {grace: 200ms, shell: \"trap 'echo asked' TERM; " +
+		"if [ $PAWL_ATTEMPT = 1 ]; then while :; do sleep 0.05; done; fi\"}\n"
+	doc, err := flow.Parse("row.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	performReal(t, &dialect.Conversion{Flow: doc}, "", nil, func(s *stage, _ *core.Run) {
+		n := newNative(s)
+		r := n.end()
+		a := r.Steps[0].Attempts
+		if r.Phase != api.RunSucceeded || len(a) != 2 {
+			t.Fatalf("%s %+v", r.Phase, r.Steps[0])
+		}
+		if took := a[0].StoppedAt.Sub(a[0].EndedAt); !a[0].Killed || a[0].Abandoned || took < 200*time.Millisecond ||
+			a[1].StartedAt < a[0].StoppedAt {
+			t.Errorf("killed %t after %s; the next attempt began %s after it was gone", a[0].Killed, took,
+				a[1].StartedAt.Sub(a[0].StoppedAt))
+		}
+	})
+}
