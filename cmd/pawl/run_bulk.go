@@ -79,7 +79,8 @@ func (f *bulkFlags) request(verb string) (r bulk.Request, err error) {
 	}
 	q := f.q
 	if chosen := q.Workflow != "" || q.WorkflowID != "" || len(q.Phases) > 0 || len(q.Labels) > 0 ||
-		q.CreatedFrom != 0 || q.CreatedBefore != 0 || q.Stuck || q.Parent != ""; chosen == f.every {
+		q.CreatedFrom != 0 || q.CreatedBefore != 0 || q.Stuck || q.Parent != "" || q.ByDeadline() || q.Retrying ||
+		len(q.Input) > 0; chosen == f.every {
 		return r, usage("say which runs, such as --workflow order --open, or --every for any")
 	}
 	switch {

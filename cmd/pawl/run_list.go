@@ -20,16 +20,18 @@ func (a *app) runListCommand() *cobra.Command {
 	var q api.Query
 	var f listFlags
 	cmd := &cobra.Command{
-		Use: "list", Short: "List runs, the newest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List runs, the newest or the most urgent first", Args: cobra.NoArgs,
 		Long: "Lists the runs that somebody or a schedule started, the newest first. Runs that steps of others " +
-			"started are listed with --parent RUN, --workflow NAME or --children.",
+			"started are listed with --parent RUN, --workflow NAME or --children.\n\n" +
+			"With --deadline-within and --will-miss the runs with the soonest deadlines come first. A run will miss its " +
+			"deadline if it does nothing by itself before it, or if runs of its workflow usually take longer.",
 		Example: "  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
-			"  pawl run list --label customer=42 --since 2d",
+			"  pawl run list --label customer=42 --since 2d\n  pawl run list --deadline-within 10m --retrying",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.complete(&q); err != nil {
 				return err
 			}
-			q.Top = !f.children && q.Parent == "" && q.Workflow == "" && q.WorkflowID == "" && !q.Stuck
+			q.Top = !f.children && q.Parent == "" && q.Workflow == "" && q.WorkflowID == "" && !q.Stuck && !q.ByDeadline() && !q.Retrying
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 				return a.list(ctx, svc, q, f.all)
 			})
@@ -48,6 +50,8 @@ type listFlags struct {
 	open, all      bool
 	children       bool
 	since, until   string
+	within         string
+	inputs         []string
 }
 
 // flags adds the flags that choose runs.
@@ -62,6 +66,11 @@ func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
 	flags.StringVar(&f.until, "until", "", "runs created before: an age such as 2h, or an instant")
 	flags.BoolVar(&q.Stuck, "stuck", false, "runs that are set aside: their code panicked, or they cannot be read; "+
 		"why the body of a Go program cannot go on is not stored: its program tells it, see also pawl doctor")
+	flags.StringVar(&f.within, "deadline-within", "", "open runs whose deadline comes within this time: 10m")
+	flags.BoolVar(&q.Retrying, "retrying", false, "open runs of which a step backs off or is tried again")
+	flags.BoolVar(&q.WillMiss, "will-miss", false, "open runs that will miss their deadlines")
+	flags.StringArrayVar(&f.inputs, "with-input", nil,
+		"runs with this value in their input: customer.id=42; repeatable; slow, unlike labels")
 	flags.IntVar(&q.Limit, "limit", most, "how many at most")
 }
 
@@ -86,6 +95,19 @@ func (f *listFlags) complete(q *api.Query) (err error) {
 	}
 	if q.CreatedFrom, err = readInstant("--since", f.since); err != nil {
 		return err
+	}
+	if q.DeadlineWithin, err = lengthOf("--deadline-within", f.within); err != nil {
+		return err
+	}
+	for _, text := range f.inputs {
+		path, value, ok := strings.Cut(text, "=")
+		if !ok || path == "" {
+			return usage("--with-input %q: write it as path=value, such as customer.id=42", text)
+		}
+		if q.Input == nil {
+			q.Input = map[string]string{}
+		}
+		q.Input[path] = value
 	}
 	q.CreatedBefore, err = readInstant("--until", f.until)
 	return err
@@ -146,16 +168,17 @@ func readInstant(flag, text string) (api.Time, error) {
 
 func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) error {
 	rows := []api.RunSummary{}
-	if all {
-		q.Limit = max(q.Limit, 1000)
-	}
+	wanted := q.Limit
 	for {
+		if q.Limit = wanted - len(rows); all {
+			q.Limit = max(wanted, 1000)
+		}
 		page, err := svc.Runs(ctx, q)
 		if err != nil {
 			return err
 		}
 		rows, q.Cursor = append(rows, page.Runs...), page.Next
-		if !all || page.Next == "" {
+		if page.Next == "" || !all && len(rows) >= wanted {
 			break
 		}
 	}

@@ -9,8 +9,12 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/cases"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
+	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/virtual"
 )
 
 // serving is the server of a machine, for other commands and other programs.
@@ -20,12 +24,22 @@ type serving struct {
 	count int        // of listeners
 }
 
+// answersKept is how long an idempotency key holds.
+const answersKept = 24 * time.Hour
+
 // serve lets other commands on this machine work with the database through this process. A socket that cannot be made
 // keeps nobody from working: others are told who holds the database.
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
 		Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Logs: logFolder{m.place.logDir(), m.svc},
-		Webhooks: m.webhooks, Pruner: m.pruner(), Version: buildVersion(),
+		Webhooks: m.webhooks, Changes: m.changes, Policies: cases.Lab{Step: m.embedded.Step}, Pruner: m.pruner(), Version: buildVersion(),
+	}
+	if documents, ok := m.journal.(journal.Documents); ok {
+		cfg.Answers = service.NewAnswers(documents, answersKept, now)
+	}
+	cfg.Now = func() time.Time { return m.now().Std() }
+	if m.clock != nil {
+		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder

@@ -90,7 +90,8 @@ type ForecastRequest struct {
 	Attempts   int        `json:"attempts,omitempty"`  // how many of each step to forecast; default 20, at most 100
 }
 
-// Query selects runs. Its zero value selects all of them.
+// Query selects runs. Its zero value selects all of them. The newest come first; if it asks for deadlines, the runs with
+// the soonest ones do.
 type Query struct {
 	Workflow   string     `json:"workflow,omitempty"`
 	WorkflowID string     `json:"workflowId,omitempty"`
@@ -106,8 +107,20 @@ type Query struct {
 	Parent string `json:"parent,omitempty"` // the child runs that this run's steps started
 	Top    bool   `json:"top,omitempty"`    // no child runs
 
+	DeadlineWithin Duration `json:"deadlineWithin,omitzero"` // open runs whose deadline comes within this time, or has
+	Retrying       bool     `json:"retrying,omitempty"`      // open runs of which a step backs off or is tried again
+	// WillMiss selects open runs that will miss their deadlines: nothing happens before by itself, or runs of their
+	// workflow usually take longer than that.
+	WillMiss bool `json:"willMiss,omitempty"`
+	// Input selects runs by values in their input: by the path of a value, customer.id, what it is. It is read run by
+	// run, unlike labels: a page looks at a few runs only, so it may have less than Limit and still have a next one.
+	Input map[string]string `json:"input,omitempty"`
+
 	Limit int `json:"limit,omitempty"` // how many at most; default 50
 }
+
+// ByDeadline reports whether the runs with the soonest deadlines come first.
+func (q *Query) ByDeadline() bool { return q.DeadlineWithin > 0 || q.WillMiss }
 
 // Page is one page of a list.
 type Page struct {

@@ -74,6 +74,11 @@ type RunSummary struct {
 	Definition string   `json:"definition,omitempty"`
 
 	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by
+
+	Retrying bool `json:"retrying,omitempty"` // in a list: a step backs off, or is tried again
+	// ExpectedEnd is set in a list of runs that will miss their deadlines: when it would end at the pace of its
+	// workflow, or when it next does something by itself, whichever is later.
+	ExpectedEnd Time `json:"expectedEnd,omitzero"`
 }
 
 // Run is a run at one moment, with everything that explains it.

@@ -81,6 +81,7 @@ type Run struct {
 	wakes    wakes             // open steps by the instant each wants something
 	byKey    map[string]StepID // steps by key; built when first asked for
 	open     int               // steps that are not closed, hooks included
+	retried  int               // open steps that back off or are tried again
 	live     int               // steps with a running attempt, or one that is still stopping
 	queued   int               // steps whose attempt waits for a worker
 	changed  []StepID          // closed since the decider was last asked
@@ -191,6 +192,7 @@ type Step struct {
 	Stopping bool   // the work of an ended attempt has not stopped yet
 	Child    RunID  // of a child step: the run its attempt started
 	Secret   uint64 // of the last attempt: see TaskStarted
+	Confirms bool   // of the last attempt: see TaskStarted
 	Upstream bool   // skipped because what it needs did not succeed
 	Kept     bool   // its result was taken over from an earlier run
 	items    int32  // of a group: its items that are open

@@ -98,6 +98,9 @@ func (r *Run) change(id StepID, f func(*Step)) {
 func (r *Run) tally(s *Step, by int) {
 	if !s.Phase.Closed() {
 		r.open += by
+		if s.Phase == StepBackingOff || s.Attempt > 1 {
+			r.retried += by
+		}
 		if s.Group != NoStep {
 			r.Steps[s.Group].items += int32(by)
 		}
@@ -184,6 +187,9 @@ func (r *Run) Queued() int { return r.queued }
 
 // Open returns how many steps are not closed.
 func (r *Run) Open() int { return r.open }
+
+// Retrying reports whether an open step backs off or is tried again.
+func (r *Run) Retrying() bool { return r.retried > 0 }
 
 // LastAt returns the instant of the last entry.
 func (r *Run) LastAt() Time { return r.last }

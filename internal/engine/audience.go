@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"slices"
 	"sync/atomic"
 
@@ -228,14 +227,12 @@ func (p *Partition) list(c *Call) {
 			c.Rows = append(c.Rows, *a.missingRow)
 		}
 	}
-	slices.SortFunc(c.Rows, newestFirst)
+	slices.SortFunc(c.Rows, q.Order)
 	c.Rows = c.Rows[:min(len(c.Rows), q.Limit+1)]
 	p.reply(c)
 }
 
 // selects reports whether a query asks for a row on the page after q.After.
 func selects(q *journal.Query, row *journal.RunRow) bool {
-	return q.Selects(row) && (q.After == core.RunID{} || bytes.Compare(row.ID[:], q.After[:]) < 0)
+	return q.Selects(row) && q.Follows(row)
 }
-
-func newestFirst(a, b journal.RunRow) int { return bytes.Compare(b.ID[:], a.ID[:]) }

@@ -223,7 +223,7 @@ func (e *Engine) masked(ctx context.Context, id core.RunID) bool {
 	return known
 }
 
-// List lists runs, the newest first. It includes those that are not in the view yet. Errors: CodeClosed,
+// List lists runs in the order of the query. It includes those that are not in the view yet. Errors: CodeClosed,
 // CodeUncertain.
 func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error) {
 	if q.Limit <= 0 {
@@ -250,17 +250,17 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 		}
 		rows = known.overlay(rows, page.Runs)
 		if !page.More || len(page.Runs) == 0 {
-			slices.SortFunc(rows, newestFirst)
+			slices.SortFunc(rows, q.Order)
 			return cutPage(rows, q.Limit, false), nil
 		}
 		// A run in memory may be older than the last row of the view's page. It belongs on a later page, unless too few
 		// rows come before it to fill this page.
 		last := page.Runs[len(page.Runs)-1]
-		slices.SortFunc(rows, newestFirst)
-		if n, _ := slices.BinarySearchFunc(rows, last, newestFirst); n >= q.Limit-1 {
+		slices.SortFunc(rows, q.Order)
+		if n, _ := slices.BinarySearchFunc(rows, last, q.Order); n >= q.Limit-1 {
 			return cutPage(rows, q.Limit, true), nil
 		}
-		q.After = last.ID
+		q.GoOn(&last)
 	}
 }
 

@@ -8,6 +8,8 @@
 package journal
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +77,7 @@ type Journal interface {
 	// Find returns the run that is open under a workflow id, or the run that was started with an idempotency key. The
 	// runs of a chain share a key; Find returns the newest. An empty name finds nothing. Errors: ErrNotFound.
 	Find(ctx context.Context, by Lookup) (core.RunID, error)
-	// List returns rows of the view, newest first.
+	// List returns rows of the view, in the order of the query.
 	List(ctx context.Context, q Query) (Page, error)
 	// Definition returns the stored source of a workflow definition.
 	Definition(ctx context.Context, id core.DefinitionID) (Definition, error)
@@ -149,6 +151,7 @@ type Batch struct {
 	Seq         uint64 // the last number plus one, without gaps
 	Entries     []core.Entry
 	Encoded     []byte       // the encoded entries, one after the other (core.AppendEntry); if set, Entries is nil
+	Large       []Large      // where Encoded has large entries, in order
 	Definitions []Definition // first used by this batch; a definition that is stored already does not change
 	View        *View        // nil: none
 	// Out has messages to other partitions, and to the partition itself. From here on they are in those inboxes. From
@@ -200,6 +203,8 @@ type RunRow struct {
 	Message    string // the failure in a sentence; for an open run: why it is set aside
 	Applied    uint64 // the batch up to which the row and the history are written
 	Labels     core.Labels
+	// Retrying: a step of the open run backs off, or is tried again. Journals find it in the rows of steps.
+	Retrying bool
 }
 
 // StepRow is the current state of a step.
@@ -216,6 +221,11 @@ type StepRow struct {
 	NextAt      core.Time
 	Deadline    core.Time
 	Message     string
+}
+
+// Retrying reports whether an open step backs off or is tried again.
+func (s *StepRow) Retrying() bool {
+	return s.EndedAt == 0 && (s.Phase == core.StepBackingOff || s.Attempt > 1)
 }
 
 // AttemptRow is one attempt.
@@ -237,6 +247,18 @@ type HistoryRow struct {
 	Run     core.RunID
 	Seq     uint64 // of the first entry's batch; the pieces of a run are sorted by it
 	Entries []byte
+	Large   []Large // where Entries has large entries, in order
+}
+
+// LargeEntry is from how many bytes on an encoded entry is large.
+const LargeEntry = 32 << 10
+
+// Large is a large entry's place among encoded entries: a journal may store it once, for the batch and for the history.
+// The entry has been encoded by core.AppendEntry in both.
+type Large struct {
+	Run      core.RunID
+	Seq      uint64 // the entry's batch
+	From, To int
 }
 
 // History is a run's entries in the view.
@@ -281,7 +303,7 @@ type Definition struct {
 // DefaultLimit is the length of a page if a query sets none.
 const DefaultLimit = 50
 
-// Query selects runs.
+// Query selects runs. The newest come first, or with ByDeadline those with the soonest deadline.
 type Query struct {
 	Workflow   string
 	WorkflowID string
@@ -295,8 +317,30 @@ type Query struct {
 	Bodies map[core.RunID]bool
 	Parent core.RunID // of this run the children that its steps started; zero: any
 	Top    bool       // no child runs
-	After  core.RunID // the last run of the previous page; zero: begin with the newest
-	Limit  int        // default DefaultLimit
+	// Retrying selects open runs of which a step backs off or is tried again.
+	Retrying bool
+	// ByDeadline selects open runs that have a deadline, the soonest first. DeadlineBefore bounds it; zero: no bound.
+	ByDeadline     bool
+	DeadlineBefore core.Time
+	After          core.RunID // the last run of the previous page; zero: begin with the first page
+	AfterDeadline  core.Time  // its deadline, with ByDeadline
+	Limit          int        // default DefaultLimit
+}
+
+// GoOn lets a query go on after a row.
+func (q *Query) GoOn(last *RunRow) { q.After, q.AfterDeadline = last.ID, last.Deadline }
+
+// Order compares two rows by their places in the list.
+func (q *Query) Order(a, b RunRow) int {
+	if q.ByDeadline {
+		return cmp.Or(cmp.Compare(a.Deadline, b.Deadline), bytes.Compare(a.ID[:], b.ID[:]))
+	}
+	return bytes.Compare(b.ID[:], a.ID[:])
+}
+
+// Follows reports whether a row has its place after the previous page.
+func (q *Query) Follows(row *RunRow) bool {
+	return q.After == core.RunID{} || q.Order(*row, RunRow{ID: q.After, Deadline: q.AfterDeadline}) > 0
 }
 
 // Selects reports whether a query asks for a row, on whatever page.
@@ -310,6 +354,9 @@ func (q *Query) Selects(row *RunRow) bool {
 		(q.CreatedBefore == 0 || row.CreatedAt < q.CreatedBefore) &&
 		(q.Parent == core.RunID{} || q.Parent == row.Parent) &&
 		(!q.Top || row.Parent == core.RunID{}) &&
+		(!q.Retrying || row.Retrying) &&
+		(!q.ByDeadline || row.EndedAt == 0 && row.Deadline > 0) &&
+		(q.DeadlineBefore == 0 || row.Deadline < q.DeadlineBefore) &&
 		(!q.Stuck || stuck)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/cases"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -125,12 +127,16 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 	b := &bed{T: t, journal: j, engine: e, listener: memnet.Listen()}
 	clock := func() core.Time { return policy.At(time.Now()) }
 	b.embedded = service.NewEmbedded(e, readFlow, clock)
-	b.queues = remote.New(remote.Config{Engine: e, Run: b.embedded.Run, Now: clock})
+	b.queues = remote.New(remote.Config{Engine: e, Run: b.embedded.Run, Now: clock, Own: []string{"exec"}})
 	e.Serve("", b.queues)
 	if err := e.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Service: b.embedded, Tasks: b.queues, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
+	changes := b.embedded.(*service.Embedded).Changes(e, slog.New(slog.DiscardHandler))
+	cfg := Config{
+		Service: b.embedded, Changes: changes, Answers: answersOf(j), Tasks: b.queues, Flows: flows{"order": orderFlow},
+		Version: "1.2.3", Policies: cases.Lab{Step: b.embedded.(*service.Embedded).Step},
+	}
 	for _, change := range with {
 		change(&cfg)
 	}
@@ -144,6 +150,7 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 		b.client.Close()
 		b.queues.Drain(ctx)
 		defer b.queues.Close()
+		changes.Close()
 		if err := errors.Join(b.server.Close(), <-served, pool.Close(ctx), e.Close()); err != nil {
 			t.Error(err)
 		}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -34,12 +35,17 @@ type BulkQuery struct {
 	Stuck         bool              `json:"stuck,omitempty"`
 	Parent        string            `json:"parent,omitempty" doc:"Child runs that the steps of this run started."`
 	Top           bool              `json:"top,omitempty" doc:"No child runs."`
+	Within        api.Duration      `json:"deadlineWithin,omitzero" doc:"Runs whose deadline comes within this time."`
+	Retrying      bool              `json:"retrying,omitempty" doc:"Runs of which a step is retried."`
+	WillMiss      bool              `json:"willMiss,omitempty" doc:"Runs that will miss their deadlines."`
+	Input         map[string]string `json:"input,omitempty" doc:"Runs with these values in their input, by path."`
 }
 
 func (q *BulkQuery) query() api.Query {
 	return api.Query{
 		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Phases: q.Phases, Labels: q.Labels, CreatedFrom: q.CreatedFrom,
-		CreatedBefore: q.CreatedBefore, Stuck: q.Stuck, Parent: q.Parent, Top: q.Top,
+		CreatedBefore: q.CreatedBefore, Stuck: q.Stuck, Parent: q.Parent, Top: q.Top, DeadlineWithin: q.Within,
+		Retrying: q.Retrying, WillMiss: q.WillMiss, Input: q.Input,
 	}
 }
 
@@ -97,11 +103,11 @@ func (s *Server) operateMany(h huma.Context, r bulk.Request) {
 	}
 	h.SetHeader("Content-Type", httpapi.StreamType)
 	out := &stream{w: w, control: http.NewResponseController(w)}
-	s.relay(h.Context(), out, func(ctx context.Context, send func(id int, data any) error) error {
+	s.relay(h.Context(), out, func(ctx context.Context, send func(id string, data any) error) error {
 		n := 0
 		return bulk.Apply(ctx, s.cfg.Service, r, func(result bulk.Result) error {
 			n++
-			return send(n, result)
+			return send(strconv.Itoa(n), result)
 		})
 	})
 }

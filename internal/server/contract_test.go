@@ -386,6 +386,11 @@ func TestListsAreTheSame(t *testing.T) {
 			CreatedBefore: api.At(time.Now().Add(-2 * time.Minute)),
 		})
 		list("stuck", "", api.Query{Stuck: true})
+		list("deadline within", "", api.Query{DeadlineWithin: api.Duration(118 * time.Minute)})
+		list("retrying", "", api.Query{Retrying: true})
+		list("will miss", "", api.Query{WillMiss: true})
+		list("input", "", api.Query{Input: map[string]string{"n": "7", "a.b": "x=y"}})
+		list("no path", api.CodeInvalid, api.Query{Input: map[string]string{"a..b": "7"}})
 		list("a large page", "", api.Query{Limit: 5000})
 		list("a forged cursor", api.CodeInvalid, api.Query{Cursor: "forged"})
 		list("an unknown phase", api.CodeInvalid, api.Query{Phases: []api.RunPhase{"asleep"}})

@@ -15,7 +15,11 @@ const description = `Start runs of durable workflows, look at them, wait for the
 
 A run is named by its run id, by its workflow id (the newest run that has it), by the unique beginning of its run id
 (six characters or more), or by @last, the newest run that is not a child. Instants are RFC 3339; lengths of time are
-written as in flow files, 1m30s. Every error is a problem (RFC 9457) with a code for programs and a hint for people.`
+written as in flow files, 1m30s. Every error is a problem (RFC 9457) with a code for programs and a hint for people.
+
+A POST, PATCH or DELETE can have an Idempotency-Key: sent again within a day, it changes nothing and gets the same
+answer, also from a server that was started again. The same key with another request is a conflict. That of a start
+belongs to its workflow and holds as long as the run is kept. Operations on many runs and reports of tasks take none.`
 
 // routes adds everything that the server answers.
 func (s *Server) routes(mux *http.ServeMux) {
@@ -29,6 +33,10 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.changeRoutes(a)
 	s.bulkRoutes(a)
 	s.waitRoutes(a)
+	s.changesRoute(a)
+	s.policyRoutes(a)
+	s.scheduleRoutes(a)
+	s.clockRoutes(a)
 	s.webhookRoutes(a)
 	s.taskRoutes(a)
 	s.logRoutes(a)

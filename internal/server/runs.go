@@ -16,8 +16,8 @@ import (
 // instant is a parameter that holds an instant.
 type instant struct{ api.Time }
 
-// listQuery are the parameters of a list of runs.
-type listQuery struct {
+// RunQuery are the parameters that choose runs. It is exported because the library skips embedded types that are not.
+type RunQuery struct {
 	Workflow      string   `query:"workflow" doc:"Runs of this workflow."`
 	WorkflowID    string   `query:"workflowId" doc:"Runs with this workflow id."`
 	Phases        []string `query:"phase,explode" doc:"Runs in this phase; repeat it for several."`
@@ -27,48 +27,77 @@ type listQuery struct {
 	Stuck         bool     `query:"stuck" doc:"Open runs that cannot go on: code panicked, or they cannot be read."`
 	Parent        string   `query:"parent" doc:"Child runs that the steps of this run started."`
 	Top           bool     `query:"top" doc:"No child runs."`
-	Limit         int      `query:"limit" minimum:"1" maximum:"1000" doc:"How many at most; default 50."`
-	Cursor        string   `query:"cursor" doc:"Next of the page before."`
+	Within        length   `query:"deadlineWithin" doc:"Open runs whose deadline comes within this time: 10m."`
+	Retrying      bool     `query:"retrying" doc:"Open runs of which a step backs off or is tried again."`
+	WillMiss      bool     `query:"willMiss" doc:"Open runs that will miss their deadlines at their workflow's pace."`
+	Inputs        []string `query:"input,explode" doc:"Runs with this in their input: customer.id=42. Read run by run."`
+}
+
+// listQuery are the parameters of a list of runs.
+type listQuery struct {
+	RunQuery
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" doc:"How many at most; default 50."`
+	Cursor string `query:"cursor" doc:"Next of the page before."`
 }
 
 // query returns the query that the parameters mean.
-func (l *listQuery) query() (api.Query, error) {
+func (l *RunQuery) query() (api.Query, error) {
 	q := api.Query{
 		Workflow: l.Workflow, WorkflowID: l.WorkflowID, CreatedFrom: l.CreatedFrom.Time,
-		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top, Limit: l.Limit,
-		Cursor: l.Cursor,
+		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top,
+		DeadlineWithin: l.Within.Duration, Retrying: l.Retrying, WillMiss: l.WillMiss,
 	}
 	for _, p := range l.Phases {
 		q.Phases = append(q.Phases, api.RunPhase(p))
 	}
-	for _, text := range l.Labels {
+	var err error
+	if q.Labels, err = pairs("label", l.Labels); err != nil {
+		return q, err
+	}
+	q.Input, err = pairs("input", l.Inputs)
+	return q, err
+}
+
+// pairs reads the values of a parameter that are written as key=value.
+func pairs(parameter string, texts []string) (map[string]string, error) {
+	var out map[string]string
+	for _, text := range texts {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return q, httpapi.Invalid(http.StatusBadRequest, "the request is not valid", httpapi.Fault{
-				Parameter: "label", Detail: fmt.Sprintf("%q: write it as key=value", text),
+			return nil, httpapi.Invalid(http.StatusBadRequest, "the request is not valid", httpapi.Fault{
+				Parameter: parameter, Detail: fmt.Sprintf("%q: write it as key=value", text),
 			})
 		}
-		if q.Labels == nil {
-			q.Labels = map[string]string{}
+		if out == nil {
+			out = map[string]string{}
 		}
-		q.Labels[key] = value
+		out[key] = value
 	}
-	return q, nil
+	return out, nil
 }
 
 // runRoutes adds what reads runs.
 func (s *Server) runRoutes(a huma.API) {
-	huma.Register(a, under("GET", "/runs", "listRuns", "runs", "List runs, the newest first"),
+	list := under("GET", "/runs", "listRuns", "runs", "List runs")
+	list.Description = "The newest come first; with deadlineWithin or willMiss those with the soonest deadlines. A page " +
+		"may have less than limit, or nothing, and still have a next one: what no index knows is looked for in parts."
+	huma.Register(a, list,
 		func(ctx context.Context, in *listQuery) (*answered[api.Page], error) {
 			q, err := in.query()
 			if err != nil {
 				return nil, err
 			}
+			q.Limit, q.Cursor = in.Limit, in.Cursor
 			return body(s.cfg.Service.Runs(ctx, q))
 		})
 	huma.Register(a, under("GET", "/runs/{run}", "getRun", "runs", "Get a run with everything that explains it"),
-		func(ctx context.Context, in *OfRun) (*answered[*api.Run], error) {
-			return body(s.cfg.Service.Run(ctx, in.Run))
+		func(ctx context.Context, in *struct {
+			OfRun
+			Wait  length `query:"wait" doc:"Answer as soon as something happens after after, or this time is over: 30s."`
+			After int    `query:"after" minimum:"0" doc:"The number of an event; a run has that of its last one."`
+		},
+		) (*answered[*api.Run], error) {
+			return body(s.run(ctx, in.Run, in.After, in.Wait.Std()))
 		})
 	foresee := under("POST", "/runs/{run}/forecast", "forecastRun", "runs",
 		"See what a run will come to if nobody acts")

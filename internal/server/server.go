@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,10 +25,20 @@ type Config struct {
 	Webhooks api.Webhooks
 	// Tasks hands out tasks to workers in other processes. nil: none are handed out.
 	Tasks api.Tasks
+	// Changes tells what happens in all runs. nil: nobody hears of it.
+	Changes api.Changes
+	// Policies tells what policies do. nil: nothing is told.
+	Policies api.Policies
+	// Answers keeps what requests with an idempotency key were answered. nil: only starts take a key.
+	Answers Answers
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader
 	// Pruner removes old runs. nil: nobody may.
 	Pruner api.Pruner
+	// Clock moves a clock that stands. nil: the clock goes by itself.
+	Clock api.Clock
+	// Now is the clock of the runs. Default: the wall clock.
+	Now func() time.Time
 	// Version is the program's, for /version.
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.
@@ -80,6 +91,7 @@ type Server struct {
 	cfg     Config
 	http    *http.Server
 	streams atomic.Int64
+	atWork  sync.Map        // the hashes of idempotency keys of requests that are being carried out
 	over    context.Context // ends when the streams have to end
 	end     context.CancelFunc
 }

@@ -15,7 +15,7 @@ import (
 // relay sends what produce has for the caller, until produce returns, the caller has gone, or the server closes. While
 // there is nothing to send it shows that the stream is alive.
 func (s *Server) relay(
-	ctx context.Context, out *stream, produce func(ctx context.Context, send func(id int, data any) error) error,
+	ctx context.Context, out *stream, produce func(ctx context.Context, send func(id string, data any) error) error,
 ) {
 	s.streams.Add(1)
 	defer s.streams.Add(-1)
@@ -23,12 +23,12 @@ func (s *Server) relay(
 	defer cancel()
 	defer context.AfterFunc(s.over, cancel)()
 	type item struct {
-		id   int
+		id   string
 		data any
 	}
 	items, ended := make(chan item), make(chan error, 1)
 	go func() {
-		ended <- produce(ctx, func(id int, data any) error {
+		ended <- produce(ctx, func(id string, data any) error {
 			select {
 			case items <- item{id, data}:
 				return nil
@@ -50,9 +50,9 @@ func (s *Server) relay(
 			err = out.keepAlive()
 		case produced := <-ended:
 			if produced == nil {
-				_ = out.send(0, httpapi.StreamEnd, struct{}{}) // the caller has gone if this fails
+				_ = out.send("", httpapi.StreamEnd, struct{}{}) // the caller has gone if this fails
 			} else if ctx.Err() == nil {
-				_ = out.send(0, httpapi.StreamProblem, httpapi.ProblemOf(produced)) // likewise
+				_ = out.send("", httpapi.StreamProblem, httpapi.ProblemOf(produced)) // likewise
 			}
 			return
 		}
@@ -68,11 +68,11 @@ type stream struct {
 	text    bytes.Buffer
 }
 
-// send writes one message. id is left out if it is 0, and name if it is empty.
-func (s *stream) send(id int, name string, data any) error {
+// send writes one message. id and name are left out if they are empty.
+func (s *stream) send(id, name string, data any) error {
 	s.text.Reset()
-	if id > 0 {
-		fmt.Fprintf(&s.text, "id: %d\n", id)
+	if id != "" {
+		fmt.Fprintf(&s.text, "id: %s\n", id)
 	}
 	if name != "" {
 		fmt.Fprintf(&s.text, "event: %s\n", name)

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -123,7 +124,7 @@ func (s *Server) events(ctx context.Context, run string, after int) (*huma.Strea
 
 // follow sends a run's events until it has ended, the caller has gone, or the server closes.
 func (s *Server) follow(ctx context.Context, run string, after int, out *stream) {
-	s.relay(ctx, out, func(ctx context.Context, send func(id int, data any) error) error {
-		return s.cfg.Service.Watch(ctx, run, after, func(ev api.Event) error { return send(ev.Seq, ev) })
+	s.relay(ctx, out, func(ctx context.Context, send func(id string, data any) error) error {
+		return s.cfg.Service.Watch(ctx, run, after, func(ev api.Event) error { return send(strconv.Itoa(ev.Seq), ev) })
 	})
 }

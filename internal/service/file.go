@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -177,5 +176,3 @@ func (r *reader) Lookup(ctx context.Context, name string) (core.RunID, error) {
 func (r *reader) Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error) {
 	return r.j.Definition(ctx, id)
 }
-
-func newestFirst(a, b journal.RunRow) int { return slices.Compare(b.ID[:], a.ID[:]) }

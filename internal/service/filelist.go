@@ -41,17 +41,21 @@ func (r *reader) List(ctx context.Context, q journal.Query) (journal.Page, error
 	if q.Stuck {
 		return page, nil // only the process that set a run aside could tell, and it has written that into the view
 	}
-	newer, err := r.newer(ctx, &page, tail, q)
+	var last *journal.RunRow // runs after the page's last row belong on a later page
+	if n := len(page.Runs); page.More && n > 0 {
+		last = new(page.Runs[n-1])
+	}
+	newer, err := r.newer(ctx, &page, last, tail, q)
 	if err != nil || len(newer) == 0 {
 		return page, err
 	}
 	page.Runs = slices.DeleteFunc(page.Runs, func(row journal.RunRow) bool { _, again := newer[row.ID]; return again })
 	for _, row := range newer {
-		if q.Selects(&row) {
+		if q.Selects(&row) && q.Follows(&row) && (last == nil || q.Order(row, *last) < 0) {
 			page.Runs = append(page.Runs, row)
 		}
 	}
-	slices.SortFunc(page.Runs, newestFirst)
+	slices.SortFunc(page.Runs, q.Order)
 	if len(page.Runs) > q.Limit {
 		page.Runs, page.More = page.Runs[:q.Limit], true
 	}
@@ -87,12 +91,8 @@ func (r *reader) tail(ctx context.Context) (map[core.RunID]*tailed, error) {
 // newer returns the rows of the runs about which the tail knows more than the page's rows. The view will have the
 // same rows later.
 func (r *reader) newer(
-	ctx context.Context, page *journal.Page, tail map[core.RunID]*tailed, q journal.Query,
+	ctx context.Context, page *journal.Page, last *journal.RunRow, tail map[core.RunID]*tailed, q journal.Query,
 ) (map[core.RunID]journal.RunRow, error) {
-	var oldest core.RunID // runs that are older than the page's last row belong on a later page
-	if n := len(page.Runs); page.More && n > 0 {
-		oldest = page.Runs[n-1].ID
-	}
 	applied := make(map[core.RunID]uint64, len(page.Runs))
 	for _, row := range page.Runs {
 		applied[row.ID] = row.Applied
@@ -101,8 +101,9 @@ func (r *reader) newer(
 	newer := map[core.RunID]journal.RunRow{}
 	for id, t := range tail {
 		through, listed := applied[id]
+		at := journal.RunRow{ID: id} // which says all about its place, unless that is its deadline's
 		switch {
-		case slices.Compare(id[:], oldest[:]) < 0, q.After != (core.RunID{}) && slices.Compare(id[:], q.After[:]) >= 0:
+		case !q.ByDeadline && (!q.Follows(&at) || last != nil && q.Order(at, *last) > 0):
 			continue // it belongs on another page
 		case listed && len(t.since(through)) == 0, !listed && open && t.ended:
 			continue

@@ -24,6 +24,7 @@ type reads struct {
 	now       func() core.Time
 	workflows *workflows
 	follows   follows
+	paces     paces
 	// lazy is set if reading a history again is expensive. Then a trail that a watcher keeps counts as up to date.
 	lazy bool
 }
@@ -60,53 +61,11 @@ func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	return out
 }
 
-// Runs implements api.Service.
-func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
-	query := journal.Query{
-		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit, Stuck: q.Stuck,
-		CreatedFrom: core.Time(q.CreatedFrom), CreatedBefore: core.Time(q.CreatedBefore),
-	}
-	var err error
-	if query.Labels, err = core.MakeLabels(q.Labels); err != nil {
-		return api.Page{}, invalid(err, "list: %v", err)
-	}
-	if query.Limit <= 0 {
-		query.Limit = journal.DefaultLimit
-	}
-	for _, p := range q.Phases {
-		var phase core.RunPhase
-		if err := phase.UnmarshalText([]byte(p)); err != nil {
-			return api.Page{}, &api.Error{Code: api.CodeInvalid, Message: "list: " + err.Error(), Err: err}
-		}
-		query.Phases = append(query.Phases, phase)
-	}
-	if query.Top = q.Top; q.Parent != "" {
-		if query.Parent, err = r.find(ctx, q.Parent); err != nil {
-			return api.Page{}, err
-		}
-	}
-	if query.After, err = readCursor(q.Cursor); err != nil {
-		return api.Page{}, err
-	}
-	page, err := r.src.List(ctx, query)
-	if err != nil {
-		return api.Page{}, wrap(err)
-	}
-	out := api.Page{Runs: make([]api.RunSummary, len(page.Runs))}
-	for i := range page.Runs {
-		out.Runs[i] = summaryOf(&page.Runs[i])
-	}
-	if n := len(page.Runs); page.More && n > 0 {
-		out.Next = cursor(page.Runs[n-1].ID)
-	}
-	return out, nil
-}
-
 func summaryOf(row *journal.RunRow) api.RunSummary {
 	s := api.RunSummary{
 		Run: row.ID.String(), Workflow: row.Workflow, WorkflowID: row.WorkflowID, Key: row.Key,
 		Phase: api.RunPhase(row.Phase.String()), CreatedAt: api.Time(row.CreatedAt), EndedAt: api.Time(row.EndedAt),
-		Deadline: api.Time(row.Deadline), Message: row.Message, Labels: row.Labels.Map(),
+		Deadline: api.Time(row.Deadline), Message: row.Message, Labels: row.Labels.Map(), Retrying: row.Retrying,
 	}
 	if row.Wake > 1 { // 1: at once
 		s.Wake = api.Time(row.Wake)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
@@ -16,7 +18,9 @@ type Told struct {
 	WorkflowID string
 	Labels     map[string]string
 	Events     []api.Event
-	Words      *api.Words // of the system whose document the run was made from, after the entry; nil: there is none
+	// Before and After are the run's rows before the entry and after it. Where the entry begins the run, Before is zero.
+	Before, After journal.RunRow
+	Words         *api.Words // of the system whose document the run was made from, after the entry; nil: there is none
 }
 
 // Teller tells the events of entries that come in the order of a feed, with the numbers that they have in the history
@@ -33,6 +37,7 @@ const mostTold = 4096
 type telling struct {
 	trail *trail.Trail
 	words Words
+	row   journal.RunRow // after the last entry
 	// ahead is how many more entries equal to last were told already, see [Teller.resume].
 	ahead int
 	last  []byte
@@ -67,7 +72,9 @@ func (t *Teller) Tell(ctx context.Context, e core.Entry) (out Told, err error) {
 		events = r.trail.Fold(e)
 	}
 	run := r.trail.Run
-	out = Told{Workflow: run.Workflow, WorkflowID: run.WorkflowID, Labels: run.Labels.Map()}
+	out = Told{Workflow: run.Workflow, WorkflowID: run.WorkflowID, Labels: run.Labels.Map(), Before: r.row}
+	r.row = engine.RowOf(run)
+	out.After = r.row
 	for _, ev := range events {
 		told := trail.Event(ev)
 		if r.words != nil {
@@ -129,6 +136,9 @@ func (t *Teller) resume(ctx context.Context, e core.Entry) (*telling, []core.Eve
 	}
 	var events []core.Event
 	for i := range entries[:last+1] {
+		if i == first && i > 0 {
+			r.row = engine.RowOf(r.trail.Run)
+		}
 		if told := r.trail.Fold(entries[i]); i >= first {
 			events = append(events, told...)
 		}

@@ -126,10 +126,11 @@ func (c *Client) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	wanted := q.Limit
 	q.Limit = min(wanted, MaxPage)
 	all, err := c.page(ctx, q)
-	for err == nil && all.Next != "" && len(all.Runs) < wanted {
+	for full := len(all.Runs) == q.Limit; err == nil && full && all.Next != "" && len(all.Runs) < wanted; {
 		q.Cursor, q.Limit = all.Next, min(wanted-len(all.Runs), MaxPage)
 		var more api.Page
 		if more, err = c.page(ctx, q); err == nil {
+			full = len(more.Runs) == q.Limit
 			all.Runs, all.Next = append(all.Runs, more.Runs...), more.Next
 		}
 	}
@@ -172,6 +173,18 @@ func values(q api.Query) url.Values {
 	set("parent", q.Parent)
 	if q.Top {
 		set("top", "true")
+	}
+	if q.DeadlineWithin > 0 {
+		set("deadlineWithin", q.DeadlineWithin.String())
+	}
+	if q.Retrying {
+		set("retrying", "true")
+	}
+	if q.WillMiss {
+		set("willMiss", "true")
+	}
+	for path, value := range q.Input {
+		v.Add("input", path+"="+value)
 	}
 	if q.Limit > 0 {
 		set("limit", strconv.Itoa(q.Limit))

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,32 +37,41 @@ func (c *Client) Watch(ctx context.Context, name string, after int, fn func(api.
 		return err
 	}
 	for {
-		w := &watching{client: c, path: path, after: &after, fn: fn}
-		over, err := w.stream(ctx)
+		s := &streaming{client: c, take: func(data []byte) error {
+			var ev api.Event
+			if err := json.Unmarshal(data, &ev); err != nil {
+				return &unreadableError{err}
+			}
+			if err := fn(ev); err != nil {
+				return err
+			}
+			after = ev.Seq
+			return nil
+		}}
+		s.path = path + "?after=" + strconv.Itoa(after)
+		over, err := s.read(ctx)
 		if over || err != nil {
 			return err
 		}
-		if w.lines == 0 { // a stream that brings nothing before it breaks could break for ever
+		if s.lines == 0 { // a stream that brings nothing before it breaks could break for ever
 			return c.broken(ctx, http.MethodGet, true, io.ErrUnexpectedEOF)
 		}
 	}
 }
 
-// watching is one call of Watch.
-type watching struct {
+// streaming is one stream of messages.
+type streaming struct {
 	client *Client
 	path   string
-	after  *int // number of the last event that fn has got
-	fn     func(api.Event) error
-	lines  int // that the stream has brought
+	take   func(data []byte) error // gets each message; what it returns ends the stream
+	lines  int                     // that the stream has brought
 }
 
-// stream reads one stream. over is set if it ended because the run has ended; else, without an error, it broke.
-func (w *watching) stream(ctx context.Context) (over bool, err error) {
+// read reads the stream. over is set if it ended because there is no more to come; else, without an error, it broke.
+func (s *streaming) read(ctx context.Context) (over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	path := w.path + "?after=" + strconv.Itoa(*w.after)
-	res, err := w.client.send(ctx, http.MethodGet, path, StreamType+", application/json", nil)
+	res, err := s.client.send(ctx, http.MethodGet, s.path, StreamType+", application/json", nil)
 	if err != nil {
 		return false, err
 	}
@@ -69,16 +79,16 @@ func (w *watching) stream(ctx context.Context) (over bool, err error) {
 	if res.StatusCode != http.StatusOK {
 		body, err := io.ReadAll(res.Body)
 		if err != nil {
-			return false, w.client.broken(ctx, http.MethodGet, true, err)
+			return false, s.client.broken(ctx, http.MethodGet, true, err)
 		}
-		return false, readProblem(w.client.name, res, body)
+		return false, readProblem(s.client.name, res, body)
 	}
-	in := &messages{in: bufio.NewReader(res.Body), alive: time.AfterFunc(silence, cancel), lines: &w.lines}
+	in := &messages{in: bufio.NewReader(res.Body), alive: time.AfterFunc(silence, cancel), lines: &s.lines}
 	defer in.alive.Stop()
 	for {
 		m, err := in.next()
 		if err != nil {
-			return false, nil // the stream broke: Watch opens it again
+			return false, nil // the stream broke: it is opened again
 		}
 		switch m.name {
 		case StreamEnd:
@@ -86,22 +96,25 @@ func (w *watching) stream(ctx context.Context) (over bool, err error) {
 		case StreamProblem:
 			var p Problem
 			if err := json.Unmarshal(m.data, &p); err != nil {
-				return false, unreadable(w.client.name, err)
+				return false, unreadable(s.client.name, err)
 			}
 			return false, p.asError()
 		case "":
-			var ev api.Event
-			if err := json.Unmarshal(m.data, &ev); err != nil {
-				return false, unreadable(w.client.name, err)
+			err := s.take(m.data)
+			var broken *unreadableError
+			if errors.As(err, &broken) {
+				return false, unreadable(s.client.name, broken.error)
 			}
-			if err := w.fn(ev); err != nil {
+			if err != nil {
 				return true, err
 			}
-			*w.after = ev.Seq
 		default: // of a newer server
 		}
 	}
 }
+
+// unreadableError is why a message cannot be read.
+type unreadableError struct{ error }
 
 func unreadable(name string, err error) error {
 	return &api.Error{

@@ -41,17 +41,37 @@ func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, erro
 	var page journal.Page
 	for _, id := range j.disk.newest() {
 		r := j.disk.runs[id]
-		switch {
-		case q.After != core.RunID{} && bytes.Compare(id[:], q.After[:]) >= 0, !q.Selects(&r):
+		if q.Retrying { // else nobody asks, and it would cost time in each list
+			r.Retrying = j.disk.retrying(&r)
+		}
+		if !q.Follows(&r) || !q.Selects(&r) {
 			continue
 		}
-		if len(page.Runs) == limit {
+		if len(page.Runs) == limit && !q.ByDeadline {
 			page.More = true
 			break
 		}
 		page.Runs = append(page.Runs, r)
 	}
+	if q.ByDeadline {
+		slices.SortFunc(page.Runs, q.Order)
+		page.More = len(page.Runs) > limit
+		page.Runs = page.Runs[:min(len(page.Runs), limit)]
+	}
+	for i := range page.Runs {
+		page.Runs[i].Retrying = j.disk.retrying(&page.Runs[i])
+	}
 	return page, nil
+}
+
+// retrying reports whether a step of an open run backs off or is tried again.
+func (d *disk) retrying(r *journal.RunRow) bool {
+	for _, s := range d.steps[r.ID] {
+		if s.Retrying() && r.EndedAt == 0 && r.Wake != journal.WakeSetAside {
+			return true
+		}
+	}
+	return false
 }
 
 // Prune implements journal.Journal.

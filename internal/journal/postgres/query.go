@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -34,7 +32,11 @@ func (s *storage) Due(
 // runColumns are a run's columns in the order in which scanRun reads them.
 const runColumns = "id, partition, workflow, workflow_id, key, definition, phase, created_at, ended_at, deadline," +
 	" wake, parent," +
-	" message, applied, labels"
+	" message, applied, labels, ended_at = 0 AND wake <> 2 AND EXISTS (" + retriedText + " AND s.run = runs_data.id)"
+
+// retriedText finds the runs with a step that backs off or is tried again; see journal.StepRow.Retrying. The constants
+// are those of an index, which is used only for the same condition.
+const retriedText = "SELECT s.run FROM {schema}.steps_data s WHERE s.ended_at = 0 AND (s.attempt > 1 OR s.phase = 3)"
 
 func scanRun(rows pgx.Rows) (r journal.RunRow, err error) {
 	var workflowID, key, message, labels pgtype.Text
@@ -42,86 +44,12 @@ func scanRun(rows pgx.Rows) (r journal.RunRow, err error) {
 	var phase int16
 	err = rows.Scan((*[16]byte)(&r.ID), &r.Partition, &r.Workflow, &workflowID, &key, &definition, &phase,
 		(*int64)(&r.CreatedAt), (*int64)(&r.EndedAt), (*int64)(&r.Deadline), (*int64)(&r.Wake), &parent, &message,
-		&r.Applied, &labels)
+		&r.Applied, &labels, &r.Retrying)
 	r.Labels = core.Labels(original(labels.String))
 	r.Workflow, r.WorkflowID, r.Key = original(r.Workflow), original(workflowID.String), original(key.String)
 	r.Message = original(message.String)
 	r.Definition, r.Parent, r.Phase = definition.Bytes, parent.Bytes, core.RunPhase(phase)
 	return r, err
-}
-
-// List implements journal.Journal.
-func (s *storage) List(ctx context.Context, q journal.Query) (page journal.Page, err error) {
-	if q.Limit <= 0 {
-		q.Limit = journal.DefaultLimit
-	}
-	where, args := listQuery(q)
-	args = append(args, q.Limit+1)
-	text := "SELECT " + runColumns + " FROM {schema}.runs_data" + where + " ORDER BY id DESC LIMIT" +
-		" $" + strconv.Itoa(len(args))
-	err = s.read(ctx, "list", s.in(text), args,
-		func() { page = journal.Page{} },
-		func(rows pgx.Rows) error {
-			if len(page.Runs) == q.Limit {
-				page.More = true
-				return nil
-			}
-			r, err := scanRun(rows)
-			page.Runs = append(page.Runs, r)
-			return err
-		})
-	return page, err
-}
-
-func listQuery(q journal.Query) (where string, args []any) {
-	var all []string
-	add := func(condition string, arg any) {
-		args = append(args, arg)
-		all = append(all, strings.ReplaceAll(condition, "$", "$"+strconv.Itoa(len(args))))
-	}
-	if q.After != (core.RunID{}) {
-		add("id < $", [16]byte(q.After))
-	}
-	if q.Workflow != "" {
-		add("workflow = $", stored(q.Workflow))
-	}
-	if q.WorkflowID != "" {
-		add("left(workflow_id, 200) = left($, 200) AND workflow_id = $", stored(q.WorkflowID))
-	}
-	if len(q.Phases) > 0 {
-		phases := make([]int16, len(q.Phases))
-		for i, p := range q.Phases {
-			phases[i] = int16(p)
-		}
-		add("phase = ANY ($)", phases)
-	}
-	if q.Labels != "" {
-		add("string_to_array(labels, chr(10)) @> $::text[]", strings.Split(stored(string(q.Labels)), "\n"))
-	}
-	if q.CreatedFrom != 0 {
-		add("created_at >= $", int64(q.CreatedFrom))
-	}
-	if q.CreatedBefore != 0 {
-		add("created_at < $", int64(q.CreatedBefore))
-	}
-	if q.Parent != (core.RunID{}) {
-		add("parent = $", [16]byte(q.Parent))
-	}
-	if q.Top {
-		all = append(all, "parent IS NULL")
-	}
-	if q.Stuck {
-		bodies := newUUIDs(len(q.Bodies))
-		for id := range q.Bodies {
-			bodies = append(bodies, id)
-		}
-		aside := "wake > 0 AND wake = " + strconv.Itoa(int(journal.WakeSetAside))
-		add("ended_at = 0 AND ("+aside+" OR id = ANY ($))", bodies)
-	}
-	if len(all) > 0 {
-		where = " WHERE " + strings.Join(all, " AND ")
-	}
-	return where, args
 }
 
 const stepsText = "SELECT run, step, name, kind, phase, reason, attempt, scheduled_at, ended_at, next_at, deadline," +

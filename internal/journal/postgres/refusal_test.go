@@ -154,7 +154,7 @@ func TestSchemas(t *testing.T) {
 		" version_id >= 2; ALTER TABLE {schema}.runs_data DROP COLUMN labels;" +
 		" DROP TABLE {schema}.outbox; DROP TABLE {schema}.documents; DELETE FROM {schema}.meta WHERE key = 'database'")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 5")
+	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 6")
 	if err := l.append("b"); err != nil { // whoever has it open goes on
 		t.Error(err)
 	}
@@ -173,7 +173,7 @@ func TestSchemas(t *testing.T) {
 	refuses(t, "a newer version", err, journal.ErrNewer, "has version 9 of the schema, which needs code that knows"+
 		" version 9")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 5")
+	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 6")
 	run("UPDATE {schema}.meta SET value = 'what' WHERE key = 'oldest'")
 	_, err = Open(t.Context(), dsn)
 	refuses(t, "a damaged table", err, journal.ErrNoJournal, "or is damaged")

@@ -58,7 +58,7 @@ func (w *writer) labels(rows []journal.RunRow) error {
 // listLabels adds the conditions for labels to a query of runs.
 func listLabels(b *strings.Builder, labels core.Labels, args []any) []any {
 	for key, value := range labels.Map() {
-		b.WriteString(" AND r.id IN (SELECT run FROM labels WHERE key = ? AND value = ?)")
+		b.WriteString(" AND EXISTS (SELECT 1 FROM labels WHERE run = r.id AND key = ? AND value = ?)")
 		args = append(args, key, value)
 	}
 	return args

@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"strings"
+	"fmt"
 
 	"zombiezen.com/go/sqlite"
 
@@ -40,8 +40,18 @@ const runColumns = "r.id, r.partition, n.name, r.workflow_id, r.key, d.id, r.pha
 	"r.deadline," +
 	" r.wake, r.parent, r.message, r.applied, "
 
-// columns are runColumns and a run's labels.
+// columns are runColumns, whether a step is retried, and a run's labels.
 func (j *Journal) columns(c *conn) (string, error) {
+	indexed, err := j.hasListIndexes(c)
+	if err != nil {
+		return "", err
+	}
+	steps := "steps_data s"
+	if indexed { // else the steps of a run would be read one by one
+		steps += " INDEXED BY steps_retrying"
+	}
+	runColumns := fmt.Sprintf("%s CASE WHEN r.ended_at = 0 AND r.wake <> %d THEN EXISTS (SELECT 1 FROM %s"+
+		" WHERE s.run = r.id AND %s) END, ", runColumns, journal.WakeSetAside, steps, retrying)
 	if !j.labelled.Load() {
 		found, err := hasLabels(c)
 		if err != nil || !found {
@@ -52,7 +62,8 @@ func (j *Journal) columns(c *conn) (string, error) {
 	return runColumns + labelsOf, nil
 }
 
-const runTables = "runs_data r LEFT JOIN names n ON n.id = r.workflow LEFT JOIN definitions d ON d.num = r.definition"
+// runNames joins the names that a run's row refers to.
+const runNames = " LEFT JOIN names n ON n.id = r.workflow LEFT JOIN definitions d ON d.num = r.definition"
 
 func scanRun(s *sqlite.Stmt) (r journal.RunRow) {
 	s.ColumnBytes(0, r.ID[:])
@@ -69,142 +80,9 @@ func scanRun(s *sqlite.Stmt) (r journal.RunRow) {
 	s.ColumnBytes(11, r.Parent[:])
 	r.Message = s.ColumnText(12)
 	r.Applied = uint64(s.ColumnInt64(13))
-	r.Labels = core.Labels(s.ColumnText(14))
+	r.Retrying = s.ColumnBool(14)
+	r.Labels = core.Labels(s.ColumnText(15))
 	return r
-}
-
-// scanRows bounds how many rows List reads in one snapshot.
-const scanRows = 50_000
-
-// List implements journal.Journal. With a filter that few runs match it has to read many others. It reads them in
-// parts, because a long snapshot would keep the write-ahead log from being copied into the file.
-func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, error) {
-	if q.Limit <= 0 {
-		q.Limit = journal.DefaultLimit
-	}
-	var page journal.Page
-	if q.WorkflowID != "" || q.Labels != "" || q.Stuck { // found by an index
-		_, err := j.listPart(ctx, q, -1, &page)
-		return page, err
-	}
-	for {
-		next, err := j.listPart(ctx, q, scanRows, &page)
-		if err != nil || page.More || next == (core.RunID{}) {
-			return page, err
-		}
-		q.After = next
-	}
-}
-
-// listPart adds the matching runs among the next rows to the page. It returns the last id of those rows, or zero if
-// there are no more.
-func (j *Journal) listPart(
-	ctx context.Context, q journal.Query, rows int, page *journal.Page,
-) (next core.RunID, err error) {
-	err = j.read(ctx, func(c *conn) error {
-		c.SetInterrupt(ctx.Done())
-		defer c.SetInterrupt(nil)
-		columns, err := j.columns(c)
-		if err != nil {
-			return j.wrap("list", err)
-		}
-		if q.Labels != "" && !j.labelled.Load() {
-			return nil // of a file without labels
-		}
-		text, args := listQuery(q, columns)
-		if rows > 0 {
-			end, err := partEnd(c, q.After, rows)
-			if err != nil {
-				return j.wrap("list", err)
-			}
-			if next = end; next != (core.RunID{}) {
-				text += " AND r.id >= ?"
-				args = append(args, next[:])
-			}
-		}
-		return j.wrap("list", query(c, text+" ORDER BY r.id DESC LIMIT ?",
-			func(s *sqlite.Stmt) {
-				for i, a := range args {
-					switch a := a.(type) {
-					case []byte:
-						s.BindBytes(i+1, a)
-					case string:
-						s.BindText(i+1, a)
-					case core.RunPhase:
-						s.BindInt64(i+1, int64(a))
-					case core.Time:
-						s.BindInt64(i+1, int64(a))
-					}
-				}
-				s.BindInt64(len(args)+1, int64(q.Limit-len(page.Runs)+1))
-			},
-			func(s *sqlite.Stmt) (bool, error) {
-				if len(page.Runs) == q.Limit {
-					page.More = true
-					return true, nil
-				}
-				page.Runs = append(page.Runs, scanRun(s))
-				return false, nil
-			}))
-	})
-	return next, err
-}
-
-// partEnd returns the id that is so many rows after another one, in the list's order. It returns zero if there are
-// fewer.
-func partEnd(c *conn, after core.RunID, rows int) (end core.RunID, err error) {
-	if after == (core.RunID{}) {
-		for i := range after {
-			after[i] = 0xff
-		}
-	}
-	err = query(c, "SELECT id FROM runs_data WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
-		func(s *sqlite.Stmt) { s.BindBytes(1, after[:]); s.BindInt64(2, int64(rows-1)) },
-		func(s *sqlite.Stmt) (bool, error) { s.ColumnBytes(0, end[:]); return true, nil })
-	return end, err
-}
-
-func listQuery(q journal.Query, columns string) (text string, args []any) {
-	var b strings.Builder
-	b.WriteString("SELECT " + columns + " FROM " + runTables + " WHERE 1")
-	if q.After != (core.RunID{}) {
-		b.WriteString(" AND r.id < ?")
-		args = append(args, q.After[:])
-	}
-	if q.Workflow != "" {
-		b.WriteString(" AND r.workflow = (SELECT id FROM names WHERE name = ?)")
-		args = append(args, q.Workflow)
-	}
-	if q.WorkflowID != "" {
-		b.WriteString(" AND r.workflow_id = ?")
-		args = append(args, q.WorkflowID)
-	}
-	if len(q.Phases) > 0 {
-		b.WriteString(" AND r.phase IN (?" + strings.Repeat(", ?", len(q.Phases)-1) + ")")
-		for _, p := range q.Phases {
-			args = append(args, p)
-		}
-	}
-	if q.CreatedFrom != 0 {
-		b.WriteString(" AND r.created_at >= ?")
-		args = append(args, q.CreatedFrom)
-	}
-	if q.CreatedBefore != 0 {
-		b.WriteString(" AND r.created_at < ?")
-		args = append(args, q.CreatedBefore)
-	}
-	if q.Parent != (core.RunID{}) {
-		b.WriteString(" AND r.parent = ?")
-		args = append(args, q.Parent[:])
-	}
-	if q.Top {
-		b.WriteString(" AND r.parent IS NULL")
-	}
-	args = listLabels(&b, q.Labels, args)
-	if q.Stuck {
-		args = listStuck(&b, q.Bodies, args)
-	}
-	return b.String(), args
 }
 
 // Steps returns a run's steps in the view, in order.

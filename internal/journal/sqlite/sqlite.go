@@ -43,6 +43,7 @@ type Journal struct {
 	lost       error              // why nothing is written any more
 	group      group
 
+	indexed  atomic.Bool // the file is known to have the indexes of lists
 	labelled atomic.Bool // the file is known to have the table of labels
 
 	// Connections for reads. In the place of nil, whoever takes it opens a connection. Urgent reads have their own, so

@@ -1,0 +1,30 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+var _ api.Policies = (*Client)(nil)
+
+// ExplainPolicy implements api.Policies.
+func (c *Client) ExplainPolicy(ctx context.Context, r api.PolicyRequest) (out api.Explained, err error) {
+	_, err = c.do(ctx, http.MethodPost, join("policies", "explain"), r, &out)
+	return out, err
+}
+
+// SimulatePolicy implements api.Policies.
+func (c *Client) SimulatePolicy(ctx context.Context, r api.PolicyRequest) (out api.Simulated, err error) {
+	_, err = c.do(ctx, http.MethodPost, join("policies", "simulate"), r, &out)
+	return out, err
+}
+
+// LintPolicy implements api.Policies.
+func (c *Client) LintPolicy(ctx context.Context, r api.PolicyRequest) ([]policy.Finding, error) {
+	var out struct{ Findings []policy.Finding }
+	_, err := c.do(ctx, http.MethodPost, join("policies", "lint"), r, &out)
+	return out.Findings, err
+}

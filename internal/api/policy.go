@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Policies tells what policies do, without running anything. It is beside Service because it needs no engine. Errors of
+// all methods: CodeInvalid; where a run is named, CodeNotFound.
+type Policies interface {
+	// Explain tells which attempts a policy makes if each goes wrong in the same way.
+	ExplainPolicy(ctx context.Context, r PolicyRequest) (Explained, error)
+	// SimulatePolicy tells what becomes of a step whose attempts do what a script says.
+	SimulatePolicy(ctx context.Context, r PolicyRequest) (Simulated, error)
+	// LintPolicy finds what is legal in a policy and can never have an effect.
+	LintPolicy(ctx context.Context, r PolicyRequest) ([]policy.Finding, error)
+}
+
+// PolicyRequest is a policy, and what its attempts do.
+type PolicyRequest struct {
+	System string          `json:"system,omitempty"` // in whose form it is written: native (default), temporal, …
+	Policy json.RawMessage `json:"policy,omitempty"` // {retry: …, timeout: …}, or a text with it in YAML
+	// Run and Step name a step: its own policy counts where none is given, and its past attempts come first. Delays are
+	// those that will happen.
+	Run      string   `json:"run,omitempty"`
+	Step     string   `json:"step,omitempty"`
+	RunLimit Duration `json:"runLimit,omitzero"` // of the step's run; of a named one what it has
+	// Script says what the attempts do; the last one repeats. Of a named step it begins after the past ones. Default: they
+	// hang if a limit ends an attempt, else they fail at once.
+	Script []Act `json:"script,omitempty"`
+	// Random is the number in [0,1) that every jitter draws. Default: of a named step the real ones, else the greatest.
+	Random   *float64 `json:"random,omitempty"`
+	Attempts int      `json:"attempts,omitempty"` // how many at most; default 20
+}
+
+// Act is what one attempt does.
+type Act struct {
+	Queue        Duration   `json:"queue,omitzero"` // waits so long for a worker
+	Run          Duration   `json:"run,omitzero"`   // works so long
+	End          string     `json:"end"`            // ok, error, failed, hang, lost
+	Type         string     `json:"type,omitempty"` // of the failure
+	NonRetryable bool       `json:"nonRetryable,omitempty"`
+	RetryAfter   *Duration  `json:"retryAfter,omitempty"`
+	Output       []Duration `json:"output,omitempty"`    // when it prints, from its start on
+	Heartbeat    []Duration `json:"heartbeat,omitempty"` // when it shows that it is alive
+}
+
+// Simulated is what becomes of a step. Its times are lengths from Origin on.
+type Simulated struct {
+	Policy   policy.Policy      `json:"policy"`            // in the native form
+	Origin   Time               `json:"origin,omitzero"`   // of a named step: when it was scheduled
+	Attempts []SimulatedAttempt `json:"attempts"`          // those that begin, then those that never can
+	Phase    string             `json:"phase"`             // at the end; backing_off: it goes on like this
+	Reason   string             `json:"reason,omitempty"`  // why it is not tried again
+	At       Duration           `json:"at"`                // the end
+	Past     int                `json:"past,omitempty"`    // of a named step: so many of the attempts have begun already
+	Marks    []Mark             `json:"marks,omitempty"`   // the deadlines that span attempts
+	Assumes  string             `json:"assumes,omitempty"` // what the attempts are assumed to do, in words
+}
+
+// SimulatedAttempt is one attempt.
+type SimulatedAttempt struct {
+	Attempt int       `json:"attempt"`
+	At      Duration  `json:"at"` // it is ready for a worker
+	Started *Duration `json:"started,omitempty"`
+	Ended   *Duration `json:"ended,omitempty"`
+	End     string    `json:"end,omitempty"`   // as in the script, or timeout
+	Limit   string    `json:"limit,omitempty"` // which limit ended it
+	Never   bool      `json:"never,omitempty"` // it would follow, but a deadline comes first
+}
+
+// Mark is a deadline.
+type Mark struct {
+	Limit string   `json:"limit"`
+	At    Duration `json:"at"`
+}
+
+// Explained is what a policy does if all goes wrong, and what can never have an effect in it.
+type Explained struct {
+	Simulated
+	Findings []policy.Finding `json:"findings"`
+}

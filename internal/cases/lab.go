@@ -1,0 +1,247 @@
+package cases
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Lab tells what policies do.
+type Lab struct {
+	// Step returns what is known of a step of a run. nil: no step can be named.
+	Step func(ctx context.Context, run, step string) (service.KnownStep, error)
+}
+
+var _ api.Policies = Lab{}
+
+const (
+	shownAttempts = 20
+	mostAttempts  = 1000
+	mostScript    = 1000
+)
+
+// subject is a checked request.
+type subject struct {
+	core.Scenario
+	known   service.KnownStep
+	assumes string
+}
+
+// subjectOf checks a request.
+func (l Lab) subjectOf(ctx context.Context, r api.PolicyRequest) (s subject, err error) {
+	switch named := r.Run != "" || r.Step != ""; {
+	case named && (r.Run == "" || r.Step == ""):
+		return s, invalid("run and step name a step together")
+	case named && l.Step == nil:
+		return s, invalid("no run can be named here")
+	case named:
+		if s.known, err = l.Step(ctx, r.Run, r.Step); err != nil {
+			return s, err
+		}
+		s.RunID, s.Key = s.known.Run, s.known.Key
+	case len(r.Policy) == 0:
+		return s, invalid("give a policy, or name a step with run and step")
+	}
+	if s.Policy = s.known.Policy; len(r.Policy) > 0 {
+		if s.Policy, err = policyOf(r.System, r.Policy); err != nil {
+			return s, err
+		}
+	}
+	if r.RunLimit < 0 || r.Attempts < 0 || r.Attempts > mostAttempts || len(r.Script) > mostScript {
+		return s, invalid("runLimit is not negative, attempts are at most %d, a script has at most %d", mostAttempts, mostScript)
+	}
+	if s.RunDeadline = r.RunLimit.Std(); r.RunLimit == 0 {
+		s.RunDeadline = s.known.RunLimit
+	}
+	if s.MaxAttempts = r.Attempts; r.Attempts == 0 {
+		s.MaxAttempts = shownAttempts
+	}
+	s.MaxAttempts += len(s.known.Past)
+	switch s.Random = r.Random; {
+	case r.Random != nil && !(*r.Random >= 0 && *r.Random < 1):
+		return s, invalid("random is a number in [0,1), not %v", *r.Random)
+	case r.Random == nil && s.Key == "":
+		greatest := math.Nextafter(1, 0)
+		s.Random = &greatest
+	}
+	s.Match = func(string, *policy.Failure, int) policy.Match { return policy.Match{Matched: true} }
+	return s, s.script(r.Script)
+}
+
+// script sets what the attempts do: first what they did.
+func (s *subject) script(given []api.Act) error {
+	s.Script = slices.Clone(s.known.Past)
+	for i, a := range given {
+		act, err := actOf(a)
+		if err != nil {
+			return invalid("script, attempt %d: %v", i+1, err)
+		}
+		s.Script = append(s.Script, act)
+	}
+	if len(given) > 0 {
+		s.assumes = "as the script says"
+		return nil
+	}
+	act := core.Act{End: "error"}
+	s.assumes = "if each attempt fails at once"
+	if s.Policy.StartToClose != nil || s.Policy.Heartbeat != nil || s.Policy.Inactivity != nil {
+		act.End, s.assumes = "hang", "if each attempt hangs until a limit ends it"
+	}
+	s.Script = append(s.Script, act)
+	return nil
+}
+
+func actOf(a api.Act) (core.Act, error) {
+	act := core.Act{
+		Queue: a.Queue.Std(), Run: a.Run.Std(), End: a.End, Type: a.Type, NonRetryable: a.NonRetryable,
+	}
+	if a.RetryAfter != nil {
+		d := a.RetryAfter.Std()
+		act.RetryAfter = &d
+	}
+	for _, o := range a.Output {
+		act.Output = append(act.Output, o.Std())
+	}
+	for _, o := range a.Heartbeat {
+		act.Heartbeat = append(act.Heartbeat, o.Std())
+	}
+	if !slices.Contains([]string{"ok", "error", "failed", "hang", "lost"}, a.End) {
+		return act, fmt.Errorf("unknown end %q; use ok, error, failed, hang or lost", a.End)
+	}
+	return act, nil
+}
+
+// policyOf reads a policy in the form of a system: JSON, or a text with YAML.
+func policyOf(system string, raw json.RawMessage) (policy.Policy, error) {
+	var v any
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw) // JSON is YAML
+	}
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		return policy.Policy{}, invalid("the policy cannot be read: %s", yaml.FormatError(err, false, true))
+	}
+	if system == "" {
+		system = "native"
+	}
+	p, err := translate(system, v)
+	if err != nil {
+		return p, invalid("%v", err)
+	}
+	return p, nil
+}
+
+func invalid(format string, args ...any) error {
+	return &api.Error{Code: api.CodeInvalid, Message: "policy: " + fmt.Sprintf(format, args...)}
+}
+
+// LintPolicy implements api.Policies.
+func (l Lab) LintPolicy(ctx context.Context, r api.PolicyRequest) ([]policy.Finding, error) {
+	s, err := l.subjectOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return append([]policy.Finding{}, policy.Lint(&s.Policy, s.RunDeadline)...), nil
+}
+
+// SimulatePolicy implements api.Policies.
+func (l Lab) SimulatePolicy(ctx context.Context, r api.PolicyRequest) (api.Simulated, error) {
+	s, err := l.subjectOf(ctx, r)
+	if err != nil {
+		return api.Simulated{}, err
+	}
+	out, _, err := s.simulate()
+	return out, err
+}
+
+// ExplainPolicy implements api.Policies. It simulates the policy, and then without the deadlines that span attempts, to
+// see what can never start.
+func (l Lab) ExplainPolicy(ctx context.Context, r api.PolicyRequest) (out api.Explained, err error) {
+	s, err := l.subjectOf(ctx, r)
+	if err != nil {
+		return out, err
+	}
+	var reason policy.Reason
+	if out.Simulated, reason, err = s.simulate(); err != nil {
+		return out, err
+	}
+	out.Findings = append([]policy.Finding{}, policy.Lint(&s.Policy, s.RunDeadline)...)
+	ended := reason == policy.ReasonNoTimeLeft || reason == policy.ReasonTimeoutNotRetryable
+	last := s.Script[len(s.Script)-1]
+	limited := s.Policy.StartToClose != nil || s.Policy.Heartbeat != nil || s.Policy.Inactivity != nil
+	if !ended || last.End == "hang" && !limited {
+		return out, nil
+	}
+	free := s.Scenario
+	free.Policy.ScheduleToClose, free.Policy.Deadline, free.RunDeadline = nil, nil, 0
+	ideal, err := core.Simulate(free)
+	if err != nil {
+		return out, nil //nolint:nilerr // what would follow cannot be told
+	}
+	for i, at := range ideal.Attempts {
+		if i >= len(out.Attempts) {
+			one := attemptOf(i+1, at)
+			one.Ended, one.End, one.Limit, one.Never = nil, "", "", true
+			out.Attempts = append(out.Attempts, one)
+		}
+	}
+	return out, nil
+}
+
+// simulate drives the machine of real runs.
+func (s *subject) simulate() (out api.Simulated, reason policy.Reason, err error) {
+	sim, err := core.Simulate(s.Scenario)
+	if err != nil {
+		return out, 0, invalid("%v", errors.Unwrap(err))
+	}
+	out = api.Simulated{
+		Policy: s.Policy, Origin: s.known.Origin, Attempts: []api.SimulatedAttempt{}, Phase: sim.Phase.String(),
+		At: duration.Duration(sim.At), Past: len(s.known.Past), Assumes: s.assumes,
+	}
+	if s.known.Open {
+		out.Past++
+	}
+	if sim.Reason != policy.ReasonNone {
+		out.Reason = sim.Reason.String()
+	}
+	for i, at := range sim.Attempts {
+		out.Attempts = append(out.Attempts, attemptOf(i+1, at))
+	}
+	if s.RunDeadline > 0 {
+		out.Marks = append(out.Marks, api.Mark{Limit: policy.LimitRun.String(), At: duration.Duration(s.RunDeadline)})
+	}
+	for _, kind := range []policy.LimitKind{policy.LimitScheduleToClose, policy.LimitDeadline} {
+		if l := s.Policy.Get(kind); l != nil && l.At == 0 {
+			out.Marks = append(out.Marks, api.Mark{Limit: kind.String(), At: duration.Duration(l.After)})
+		}
+	}
+	return out, sim.Reason, nil
+}
+
+func attemptOf(number int, at core.SimulatedAttempt) api.SimulatedAttempt {
+	offset := func(d *time.Duration) *api.Duration {
+		if d == nil {
+			return nil
+		}
+		return new(api.Duration(*d))
+	}
+	out := api.SimulatedAttempt{
+		Attempt: number, At: api.Duration(at.At), Started: offset(at.Started), Ended: offset(at.Ended), End: at.End,
+	}
+	if at.Limit != policy.LimitNone {
+		out.Limit = at.Limit.String()
+	}
+	return out
+}

@@ -1,0 +1,321 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// retrying is the condition for a step that backs off or is tried again; see journal.StepRow.Retrying.
+var retrying = fmt.Sprintf("s.ended_at = 0 AND (s.attempt > 1 OR s.phase = %d)", core.StepBackingOff)
+
+// listIndexes were added to the format later, like feedTable; a Pawl that does not know them keeps them up to date all
+// the same. Nearly all runs succeed, so those that did are left out where it can be.
+var listIndexes = fmt.Sprintf(`
+CREATE INDEX IF NOT EXISTS runs_workflow ON runs_data (workflow);
+CREATE INDEX IF NOT EXISTS runs_created ON runs_data (created_at);
+CREATE INDEX IF NOT EXISTS runs_phase ON runs_data (phase) WHERE phase <> %[1]d;
+CREATE INDEX IF NOT EXISTS runs_workflow_phase ON runs_data (workflow, phase) WHERE phase <> %[1]d;
+CREATE INDEX IF NOT EXISTS runs_parent ON runs_data (parent) WHERE parent IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_deadline ON runs_data (deadline) WHERE ended_at = 0 AND deadline > 0;
+CREATE INDEX IF NOT EXISTS steps_retrying ON steps_data (run) WHERE %[2]s;
+`, core.RunSucceeded, strings.ReplaceAll(retrying, "s.", ""))
+
+// hasListIndexes reports whether the file has listIndexes. One that an older version wrote last has none until somebody
+// opens it for writing.
+func (j *Journal) hasListIndexes(c *conn) (bool, error) {
+	if j.indexed.Load() {
+		return true, nil
+	}
+	n, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'steps_retrying'")
+	if n > 0 {
+		j.indexed.Store(true)
+	}
+	return n > 0, err
+}
+
+const (
+	// firstRows and scanRows bound how many rows List reads in one snapshot: at first few, since most pages are found
+	// among them.
+	firstRows = 2_000
+	scanRows  = 50_000
+	// fewCreated is how many runs a span of time may have so that they are all read and sorted.
+	fewCreated = 500
+)
+
+// way is how the rows of a list are found: in the order of the list, so that reading can stop with the page.
+type way struct {
+	from  string // the tables, of which r has the runs
+	where string // what the index needs
+	order string
+	args  []any
+	parts bool // many rows may have to be read that do not match
+}
+
+// List implements journal.Journal. If it has to read many rows, it reads them in parts, because a long snapshot would
+// keep the write-ahead log from being copied into the file.
+func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, error) {
+	if q.Limit <= 0 {
+		q.Limit = journal.DefaultLimit
+	}
+	// A run is created when its id is made, or later. The hour is for clocks that were set back between the two.
+	if begin := core.NewRunID(q.CreatedBefore.Add(time.Hour), 0, 0, 0); q.CreatedBefore != 0 && !q.ByDeadline &&
+		(q.After == core.RunID{} || slices.Compare(begin[:], q.After[:]) < 0) {
+		q.After = begin
+	}
+	var page journal.Page
+	for rows := firstRows; ; rows = scanRows {
+		next, err := j.listPart(ctx, q, rows, &page)
+		if err != nil || page.More || next == (core.RunID{}) {
+			return page, err
+		}
+		q.After = next
+	}
+}
+
+// listPart adds matching runs to the page. If there may be more than it has looked at, it returns the last one that it
+// has.
+func (j *Journal) listPart(
+	ctx context.Context, q journal.Query, rows int, page *journal.Page,
+) (next core.RunID, err error) {
+	err = j.read(ctx, func(c *conn) error {
+		c.SetInterrupt(ctx.Done())
+		defer c.SetInterrupt(nil)
+		columns, err := j.columns(c)
+		if err != nil || q.Labels != "" && !j.labelled.Load() { // a file without labels
+			return j.wrap("list", err)
+		}
+		ways, err := j.ways(c, &q)
+		if err != nil {
+			return j.wrap("list", err)
+		}
+		if ways[0].parts {
+			if next, err = partEnd(c, q.After, rows); err != nil {
+				return j.wrap("list", err)
+			}
+		}
+		for i := range ways {
+			if err := listRows(c, &q, &ways[i], columns, next, page); err != nil {
+				return j.wrap("list", err)
+			}
+		}
+		if len(ways) > 1 { // each gave its first rows
+			slices.SortFunc(page.Runs, q.Order)
+		}
+		if page.More = len(page.Runs) > q.Limit; page.More {
+			page.Runs = page.Runs[:q.Limit]
+		}
+		return nil
+	})
+	return next, err
+}
+
+// ways chooses how to find the rows: by the index that leaves out most of those that do not match. Where there are
+// several ways, each finds other rows.
+func (j *Journal) ways(c *conn, q *journal.Query) ([]way, error) {
+	byID := "r.id DESC"
+	indexed, err := j.hasListIndexes(c)
+	switch {
+	case err != nil:
+		return nil, err
+	case q.ByDeadline:
+		from := "runs_data r"
+		if indexed {
+			from += " INDEXED BY runs_deadline"
+		}
+		return []way{{from: from, where: "r.ended_at = 0 AND r.deadline > 0", order: "r.deadline, r.id"}}, nil
+	case q.WorkflowID != "" || q.Stuck: // the planner finds these indexes itself
+		return []way{{from: "runs_data r", order: byID}}, nil
+	case q.Labels != "":
+		return []way{labelWay(q.Labels)}, nil
+	case !indexed:
+		return []way{{from: "runs_data r", order: byID, parts: true}}, nil
+	case q.Retrying:
+		return []way{{
+			from: "steps_data s INDEXED BY steps_retrying CROSS JOIN runs_data r ON r.id = s.run", where: retrying,
+			order: "s.run DESC",
+		}}, nil
+	case q.Parent != (core.RunID{}):
+		return []way{{from: "runs_data r INDEXED BY runs_parent", where: "r.parent IS NOT NULL", order: byID}}, nil
+	}
+	if few, err := fewIn(c, q.CreatedFrom, q.CreatedBefore); err != nil || few {
+		return []way{{from: "runs_data r INDEXED BY runs_created", order: byID}}, err
+	}
+	if len(q.Phases) > 0 && !slices.Contains(q.Phases, core.RunSucceeded) {
+		return phaseWays(q), nil
+	}
+	if q.Workflow != "" {
+		return []way{{from: "runs_data r INDEXED BY runs_workflow", order: byID}}, nil
+	}
+	return []way{{from: "runs_data r", order: byID, parts: true}}, nil
+}
+
+// phaseWays finds the rows of each phase by itself, because only these are sorted.
+func phaseWays(q *journal.Query) []way {
+	index := "runs_phase"
+	if q.Workflow != "" {
+		index = "runs_workflow_phase"
+	}
+	phases := slices.Clone(q.Phases)
+	slices.Sort(phases)
+	var all []way
+	for _, p := range slices.Compact(phases) {
+		all = append(all, way{
+			from:  "runs_data r INDEXED BY " + index,
+			where: fmt.Sprintf("r.phase = ? AND r.phase <> %d", core.RunSucceeded), args: []any{p}, order: "r.id DESC",
+		})
+	}
+	return all
+}
+
+// labelWay finds the rows by the first of some labels.
+func labelWay(labels core.Labels) way {
+	line, _, _ := strings.Cut(string(labels), "\n")
+	key, value, _ := strings.Cut(line, "=")
+	return way{
+		from:  "labels l INDEXED BY labels_value CROSS JOIN runs_data r ON r.id = l.run",
+		where: "l.key = ? AND l.value = ?", args: []any{key, value}, order: "l.run DESC",
+	}
+}
+
+// fewIn reports whether so few runs were created in a span that they can be sorted.
+func fewIn(c *conn, from, before core.Time) (few bool, err error) {
+	if from == 0 && before == 0 {
+		return false, nil
+	}
+	n := 0
+	err = query(c, "SELECT 1 FROM runs_data INDEXED BY runs_created WHERE created_at >= ? AND (? = 0 OR created_at < ?)"+
+		" LIMIT ?",
+		func(s *sqlite.Stmt) {
+			s.BindInt64(1, int64(from))
+			s.BindInt64(2, int64(before))
+			s.BindInt64(3, int64(before))
+			s.BindInt64(4, fewCreated+1)
+		},
+		func(*sqlite.Stmt) (bool, error) { n++; return false, nil })
+	return n <= fewCreated, err
+}
+
+// listRows adds the rows that one way finds, up to one more than the page holds. end is the last run to look at; zero:
+// there is no bound.
+func listRows(c *conn, q *journal.Query, w *way, columns string, end core.RunID, page *journal.Page) error {
+	var b strings.Builder
+	b.WriteString("SELECT " + columns + " FROM " + w.from + runNames + " WHERE 1")
+	if w.where != "" {
+		b.WriteString(" AND " + w.where)
+	}
+	args := slices.Clone(w.args)
+	if end != (core.RunID{}) {
+		b.WriteString(" AND r.id >= ?")
+		args = append(args, end[:])
+	}
+	args = listWhere(&b, q, w, args)
+	b.WriteString(" ORDER BY " + w.order)
+	room := q.Limit + 1
+	if w.parts { // of several ways each may fill the page
+		room -= len(page.Runs)
+	}
+	var last core.RunID
+	return query(c, b.String(),
+		func(s *sqlite.Stmt) { bindAll(s, args) },
+		func(s *sqlite.Stmt) (bool, error) {
+			var id core.RunID
+			if s.ColumnBytes(0, id[:]); id == last {
+				return false, nil // a run with several steps that are retried
+			}
+			last = id
+			page.Runs = append(page.Runs, scanRun(s))
+			room--
+			return room <= 0, nil
+		})
+}
+
+func bindAll(s *sqlite.Stmt, args []any) {
+	for i, a := range args {
+		switch a := a.(type) {
+		case []byte:
+			s.BindBytes(i+1, a)
+		case string:
+			s.BindText(i+1, a)
+		case core.RunPhase:
+			s.BindInt64(i+1, int64(a))
+		case core.Time:
+			s.BindInt64(i+1, int64(a))
+		}
+	}
+}
+
+// partEnd returns the id that is so many rows after another one, in the list's order. It returns zero if there are
+// fewer.
+func partEnd(c *conn, after core.RunID, rows int) (end core.RunID, err error) {
+	if after == (core.RunID{}) {
+		for i := range after {
+			after[i] = 0xff
+		}
+	}
+	err = query(c, "SELECT id FROM runs_data WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+		func(s *sqlite.Stmt) { s.BindBytes(1, after[:]); s.BindInt64(2, int64(rows-1)) },
+		func(s *sqlite.Stmt) (bool, error) { s.ColumnBytes(0, end[:]); return true, nil })
+	return end, err
+}
+
+// listWhere adds what the query asks for.
+func listWhere(b *strings.Builder, q *journal.Query, w *way, args []any) []any {
+	add := func(condition string, more ...any) {
+		b.WriteString(" AND " + condition)
+		args = append(args, more...)
+	}
+	id := strings.TrimSuffix(w.order, " DESC") // of the table that is read in order
+	switch {
+	case q.After == core.RunID{}:
+	case q.ByDeadline:
+		add("(r.deadline, r.id) > (?, ?)", q.AfterDeadline, q.After[:])
+	default:
+		add(id+" < ?", q.After[:])
+	}
+	if q.Workflow != "" {
+		add("r.workflow = (SELECT id FROM names WHERE name = ?)", q.Workflow)
+	}
+	if q.WorkflowID != "" {
+		add("r.workflow_id = ?", q.WorkflowID)
+	}
+	if len(q.Phases) > 0 {
+		b.WriteString(" AND r.phase IN (?" + strings.Repeat(", ?", len(q.Phases)-1) + ")")
+		for _, p := range q.Phases {
+			args = append(args, p)
+		}
+	}
+	if q.CreatedFrom != 0 {
+		add("r.created_at >= ?", q.CreatedFrom)
+	}
+	if q.CreatedBefore != 0 {
+		add("r.created_at < ?", q.CreatedBefore)
+	}
+	if q.DeadlineBefore != 0 {
+		add("r.deadline < ?", q.DeadlineBefore)
+	}
+	if q.Parent != (core.RunID{}) {
+		add("r.parent = ?", q.Parent[:])
+	}
+	if q.Top {
+		add("r.parent IS NULL")
+	}
+	if q.Retrying {
+		add(fmt.Sprintf("r.ended_at = 0 AND r.wake <> %d", journal.WakeSetAside))
+		if id != "s.run" {
+			add("EXISTS (SELECT 1 FROM steps_data s WHERE s.run = r.id AND " + retrying + ")")
+		}
+	}
+	args = listLabels(b, q.Labels, args)
+	if q.Stuck {
+		args = listStuck(b, q.Bodies, args)
+	}
+	return args
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+)
+
+// changesRoute adds what follows all runs.
+func (s *Server) changesRoute(a huma.API) {
+	op := under("GET", "/events", "followChanges", "events", "Follow what happens in all runs, or in those of a query")
+	op.Description = "A stream of server-sent events. Each message is a Change: an event, and its run after that as a " +
+		"list shows it; `left` says that the query does not select the run any more. The first message has neither: it " +
+		"says where the stream begins. So follow first, then list. A client that comes back gives the last id as " +
+		"Last-Event-ID. If what happened since is not kept any more, the first message has `missed`: list again. " +
+		"`problem` says why the stream ends, such as `lapsed` for a client that is too slow. stuck, willMiss and input " +
+		"are not for streams."
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "The data of each message without a name is a Change.",
+		Content: map[string]*huma.MediaType{httpapi.StreamType: {
+			Schema: a.OpenAPI().Components.Schemas.Schema(typeOf[api.Change](), true, "Change"),
+		}},
+	}}
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		RunQuery
+		After string `query:"after" doc:"The id of the last change that you have seen; default: begin now."`
+		Last  string `header:"Last-Event-ID" doc:"As after; it goes before it."`
+	},
+	) (*huma.StreamResponse, error) {
+		q, err := in.query()
+		if err != nil {
+			return nil, err
+		}
+		if in.Last != "" {
+			in.After = in.Last
+		}
+		return s.changes(ctx, q, in.After)
+	})
+}
+
+// errBegun ends a stream of changes that was opened to see whether it can be.
+var errBegun = errors.New("it begins")
+
+// changes answers with the stream of changes. One that cannot be opened is told before it begins.
+func (s *Server) changes(ctx context.Context, q api.Query, after string) (*huma.StreamResponse, error) {
+	if s.cfg.Changes == nil {
+		return nil, httpapi.ProblemOf(&api.Error{
+			Code: api.CodeReadOnly, Message: "this server does not hear of what happens in runs",
+		})
+	}
+	err := s.cfg.Changes.Changes(ctx, q, after, func(api.Change) error { return errBegun })
+	if !errors.Is(err, errBegun) {
+		return nil, httpapi.ProblemOf(err)
+	}
+	return &huma.StreamResponse{Body: func(h huma.Context) {
+		h.SetHeader("Content-Type", httpapi.StreamType)
+		w, ok := h.BodyWriter().(http.ResponseWriter)
+		if !ok {
+			return
+		}
+		out := &stream{w: w, control: http.NewResponseController(w)}
+		s.relay(h.Context(), out, func(ctx context.Context, send func(id string, data any) error) error {
+			return s.cfg.Changes.Changes(ctx, q, after, func(c api.Change) error { return send(c.ID, c) })
+		})
+	}}, nil
+}
+
+// run returns a run, at once or when something has happened in it after an event.
+func (s *Server) run(ctx context.Context, name string, after int, wait time.Duration) (*api.Run, error) {
+	r, err := s.cfg.Service.Run(ctx, name)
+	if err != nil || wait <= 0 || r.Events > after || r.Phase.Closed() {
+		return r, err
+	}
+	within, cancel := context.WithTimeout(ctx, min(wait, waitAtMost))
+	defer cancel()
+	defer context.AfterFunc(s.over, cancel)()
+	s.streams.Add(1)
+	defer s.streams.Add(-1)
+	err = s.cfg.Service.Watch(within, r.Run, after, func(api.Event) error { return errBegun })
+	if err != nil && !errors.Is(err, errBegun) && within.Err() == nil {
+		return nil, err
+	}
+	return s.cfg.Service.Run(ctx, r.Run)
+}

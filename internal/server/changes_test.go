@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// TestChanges: a stream of all runs goes on after it was cut, without a gap and without a repetition.
+func TestChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var got []api.Change
+		ended := make(chan error, 1)
+		go func() {
+			ended <- b.client.Changes(ctx, api.Query{Workflow: "order"}, "", func(c api.Change) error {
+				got = append(got, c)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		var runs []string
+		for range 4 {
+			st, err := b.client.Start(t.Context(), api.StartRequest{Definition: definition(orderFlow)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = append(runs, st.Run)
+			<-time.After(15 * time.Second)
+			b.listener.Cut()
+		}
+		<-time.After(time.Hour)
+		synctest.Wait()
+		cancel()
+		if err := <-ended; api.CodeOf(err) != api.CodeCancelled {
+			t.Error(err)
+		}
+		events := map[string][]int{}
+		for i, c := range got {
+			switch {
+			case c.Missed:
+				t.Errorf("change %d is missed", i)
+			case c.Event == nil && i > 0:
+				t.Errorf("change %d is a second beginning", i)
+			case c.Event != nil:
+				events[c.Event.Run] = append(events[c.Event.Run], c.Event.Seq)
+			}
+		}
+		for _, run := range runs {
+			r, err := b.embedded.Run(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []int
+			for n := range r.Events {
+				want = append(want, n+1)
+			}
+			if !slices.Equal(events[run], want) {
+				t.Errorf("of run %s came the events %v of %d", run, events[run], r.Events)
+			}
+		}
+		err := b.client.Changes(t.Context(), api.Query{WillMiss: true}, "", nil)
+		if api.CodeOf(err) != api.CodeInvalid {
+			t.Errorf("a query that is not for streams: %v", err)
+		}
+		stop := errors.New("stop")
+		if err := b.client.Changes(t.Context(), api.Query{}, "", func(api.Change) error { return stop }); err != stop {
+			t.Errorf("what the caller returned comes back as %v", err)
+		}
+	})
+}
+
+// TestWaitForNews: a run that is asked for with a wait is answered when something happens in it.
+func TestWaitForNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		st, err := b.client.Start(t.Context(), api.StartRequest{Definition: definition(orderFlow)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Second)
+		r, err := b.client.Run(t.Context(), st.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func(wait string, after int) (events int, took time.Duration) {
+			from := time.Now()
+			var out api.Run
+			_, _, text := b.plain("GET", fmt.Sprintf("/api/v1/runs/%s?wait=%s&after=%d", st.Run, wait, after), "")
+			if err := json.Unmarshal([]byte(text), &out); err != nil {
+				t.Fatal(err, text)
+			}
+			return out.Events, time.Since(from)
+		}
+		if n, took := ask("5m", r.Events-1); n != r.Events || took != 0 {
+			t.Errorf("what has happened is told after %s, up to event %d", took, n)
+		}
+		if n, took := ask("3s", r.Events); n != r.Events || took != 3*time.Second {
+			t.Errorf("nothing has happened: that is told after %s, up to event %d", took, n)
+		}
+		if n, took := ask("5m", r.Events); n <= r.Events || took != 6*time.Second {
+			t.Errorf("the next attempt is told after %s, up to event %d", took, n)
+		}
+	})
+}

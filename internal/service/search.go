@@ -1,0 +1,242 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// What no index answers is looked at run by run. These bound how many runs one page looks at, so that it comes soon;
+// the next page goes on there.
+const (
+	mostEstimated = 2000 // whose end is estimated
+	mostOpened    = 200  // whose history is read
+)
+
+// search is one call of Runs.
+type search struct {
+	*reads
+	api.Query
+	journal journal.Query
+	looked  int // runs that were looked at one by one
+}
+
+// newSearch checks a query.
+func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err error) {
+	s = &search{reads: r, Query: q, journal: journal.Query{
+		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit, Stuck: q.Stuck, Top: q.Top,
+		CreatedFrom: core.Time(q.CreatedFrom), CreatedBefore: core.Time(q.CreatedBefore), Retrying: q.Retrying,
+		ByDeadline: q.ByDeadline(),
+	}}
+	to := &s.journal
+	if to.Labels, err = core.MakeLabels(q.Labels); err != nil {
+		return nil, invalid(err, "list: %v", err)
+	}
+	if to.Limit <= 0 {
+		to.Limit = journal.DefaultLimit
+	}
+	for _, p := range q.Phases {
+		var phase core.RunPhase
+		if err := phase.UnmarshalText([]byte(p)); err != nil {
+			return nil, &api.Error{Code: api.CodeInvalid, Message: "list: " + err.Error(), Err: err}
+		}
+		to.Phases = append(to.Phases, phase)
+	}
+	for path := range q.Input {
+		if path == "" || slices.Contains(strings.Split(path, "."), "") {
+			return nil, invalid(nil, "list: %q is not the path of a value in an input; write it as customer.id", path)
+		}
+	}
+	if q.DeadlineWithin > 0 {
+		to.DeadlineBefore = r.now().Add(q.DeadlineWithin.Std()) + 1
+	}
+	if q.Parent != "" {
+		if to.Parent, err = r.find(ctx, q.Parent); err != nil {
+			return nil, err
+		}
+	}
+	to.After, to.AfterDeadline, err = readCursor(&q)
+	return s, err
+}
+
+// Runs implements api.Service.
+func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
+	s, err := r.newSearch(ctx, q)
+	if err != nil {
+		return api.Page{}, err
+	}
+	out := api.Page{Runs: []api.RunSummary{}}
+	limit := s.journal.Limit
+	for {
+		page, err := r.src.List(ctx, s.journal)
+		if err != nil {
+			return api.Page{}, wrap(err)
+		}
+		for i := range page.Runs {
+			row := &page.Runs[i]
+			summary := summaryOf(row)
+			keep, err := s.keeps(ctx, row, &summary)
+			if err != nil {
+				return api.Page{}, err
+			}
+			if keep {
+				out.Runs = append(out.Runs, summary)
+			}
+			s.journal.GoOn(row)
+			if more := page.More || i < len(page.Runs)-1; more && (len(out.Runs) == limit || s.enough()) {
+				out.Next = cursor(&q, row)
+				return out, nil
+			}
+		}
+		if !page.More || len(page.Runs) == 0 {
+			return out, nil
+		}
+	}
+}
+
+// enough reports whether so many runs were looked at that the page has to do with what was found.
+func (s *search) enough() bool {
+	return len(s.Input) > 0 && s.looked >= mostOpened || s.looked >= mostEstimated
+}
+
+// keeps reports whether a run that the journal has found is one that the query asks for.
+func (s *search) keeps(ctx context.Context, row *journal.RunRow, to *api.RunSummary) (bool, error) {
+	if !s.WillMiss && len(s.Input) == 0 {
+		return true, nil
+	}
+	s.looked++
+	if s.WillMiss {
+		expected, err := s.expectedEnd(ctx, row)
+		if err != nil || expected < row.Deadline {
+			return false, err
+		}
+		to.ExpectedEnd = api.Time(expected)
+	}
+	if len(s.Input) == 0 {
+		return true, nil
+	}
+	return s.hasInput(ctx, row.ID)
+}
+
+// expectedEnd returns when a run will end at the pace of its workflow; the run may end later. 0: nothing is known.
+// Until its wake time a run that sleeps or waits does nothing by itself. If that is its deadline, it will miss it.
+func (s *search) expectedEnd(ctx context.Context, row *journal.RunRow) (core.Time, error) {
+	var expected core.Time
+	if row.Wake > journal.WakeSetAside {
+		expected = row.Wake
+	}
+	usual, err := s.paces.of(ctx, s.src, row.Workflow, s.now())
+	if usual > 0 {
+		expected = max(expected, row.CreatedAt.Add(usual))
+	}
+	return expected, err
+}
+
+// hasInput reports whether a run's input has the values that the query asks for.
+func (s *search) hasInput(ctx context.Context, id core.RunID) (bool, error) {
+	entries, err := s.src.Entries(ctx, id, 0)
+	if absent(err) {
+		return false, nil // it was removed meanwhile
+	}
+	if err != nil {
+		return false, wrap(err)
+	}
+	var created core.RunCreated
+	for _, rec := range entries[0].Records {
+		if c, ok := rec.(core.RunCreated); ok {
+			created = c
+		}
+	}
+	dec := json.NewDecoder(bytes.NewReader(created.Input))
+	dec.UseNumber()
+	var input any
+	if dec.Decode(&input) != nil {
+		return false, nil // a codec has encoded it
+	}
+	for path, want := range s.Input {
+		if !hasValue(input, strings.Split(path, "."), want) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// hasValue reports whether a value has another one at a path: a text as it is, a number, true, false or null as JSON
+// writes it.
+func hasValue(v any, path []string, want string) bool {
+	for _, key := range path {
+		object, _ := v.(map[string]any)
+		var ok bool
+		if v, ok = object[key]; !ok {
+			return false
+		}
+	}
+	switch v := v.(type) {
+	case string:
+		return v == want
+	case map[string]any, []any:
+		return false
+	default:
+		text, err := json.Marshal(v)
+		return err == nil && string(text) == want
+	}
+}
+
+// pace is how long the runs of a workflow take.
+type pace struct {
+	usual time.Duration // half of those that succeeded last took less; 0: none did
+	until core.Time     // when it is computed again
+}
+
+// paces knows how long the runs of workflows take.
+type paces struct {
+	mu    sync.Mutex
+	known map[string]pace
+}
+
+const (
+	paceRuns   = 100 // so many runs tell the pace of a workflow
+	paceAge    = time.Minute
+	mostPaces  = 10_000
+	leastPaces = 5 // fewer runs tell nothing
+)
+
+// of returns how long the runs of a workflow usually take; 0: it is not known.
+func (p *paces) of(ctx context.Context, src source, workflow string, now core.Time) (time.Duration, error) {
+	p.mu.Lock()
+	known, ok := p.known[workflow]
+	p.mu.Unlock()
+	if ok && now < known.until {
+		return known.usual, nil
+	}
+	page, err := src.List(ctx, journal.Query{
+		Workflow: workflow, Phases: []core.RunPhase{core.RunSucceeded}, Limit: paceRuns,
+	})
+	if err != nil {
+		return 0, wrap(err)
+	}
+	took := make([]time.Duration, len(page.Runs))
+	for i := range page.Runs {
+		took[i] = page.Runs[i].EndedAt.Sub(page.Runs[i].CreatedAt)
+	}
+	slices.Sort(took)
+	known = pace{until: now.Add(paceAge)}
+	if len(took) >= leastPaces {
+		known.usual = took[len(took)/2]
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil || len(p.known) >= mostPaces {
+		p.known = map[string]pace{}
+	}
+	p.known[workflow] = known
+	return known.usual, nil
+}
