@@ -12,11 +12,11 @@ import (
 
 // Go collects garbage when the heap has doubled. A small program that allocates fast, which is what pawl is while it
 // carries many short runs, then collects all the time: at 10 MiB of live memory it spends a quarter of its processor
-// time on it. So the heap may always grow by a floor before garbage is collected. Where more than that is alive, Go's
-// own rule holds.
+// time on it. So the heap may always grow to a floor before garbage is collected. Beyond the floor Go's own rule
+// holds.
 const (
 	heapFloor    = 128 << 20
-	memoryShares = 8 // it is at most this part of the memory limit
+	memoryShares = 8 // the floor is at most this part of the memory limit
 	usualPercent = 100
 	maxPercent   = 1000
 )
@@ -39,10 +39,10 @@ func growBeforeCollecting() {
 // collectAt returns by how many percent the live heap may grow until the next collection. Steps of ten percent keep it
 // from being set again after every collection, since setting it stops the program for a moment.
 func collectAt(live, floor uint64) int {
-	if live >= floor {
+	if live >= floor/2 {
 		return usualPercent
 	}
-	grow := floor * 100 / max(live, 1)
+	grow := (floor - live) * 100 / max(live, 1)
 	return int(min(grow, maxPercent) / 10 * 10)
 }
 

@@ -12,18 +12,17 @@ func TestCollectAt(t *testing.T) {
 	}{
 		{live: 0, want: maxPercent},
 		{live: 1 << 20, want: maxPercent},
-		{live: 16 << 20, want: 800},
-		{live: 20 << 20, want: 640},
-		{live: 80 << 20, want: 160}, // 4096 bodies at work
-		{live: 128 << 20, want: usualPercent},
+		{live: 16 << 20, want: 700},
+		{live: 20 << 20, want: 540},
+		{live: 64 << 20, want: usualPercent},
 		{live: 1 << 30, want: usualPercent},
 	} {
 		if got := collectAt(c.live, heapFloor); got != c.want {
 			t.Errorf("collectAt(%d MiB) = %d, want %d", c.live>>20, got, c.want)
 		}
 	}
-	if got := collectAt(16<<20, 16<<20); got != usualPercent {
-		t.Errorf("with a floor of 16 MiB, 16 MiB may grow by %d percent, want %d", got, usualPercent)
+	if got := collectAt(8<<20, 16<<20); got != usualPercent {
+		t.Errorf("under a floor of 16 MiB, 8 MiB may grow by %d percent, want %d", got, usualPercent)
 	}
 }
 
