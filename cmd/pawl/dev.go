@@ -34,7 +34,7 @@ With a FOLDER, its flow files can be started by name. They are read again at eac
 
 It asks for no token: whoever can open a connection on this machine can start flows, and so run commands as you. It
 listens on loopback addresses only, and refuses what a web page of another site asks for.`,
-		Example: "  pawl dev flows\n  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
+		Example: "  pawl dev --virtual-time --database memory: flows\n  pawl dev flows\n  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.folder = &folder{app: a}
 			if len(args) > 0 {
@@ -51,6 +51,8 @@ listens on loopback addresses only, and refuses what a web page of another site 
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", devAddress, "loopback address and port to listen on")
+	cmd.Flags().BoolVar(&a.virtual, "virtual-time", false,
+		"the clock of the runs stands until pawl time moves it; for a new database, which stays so")
 	cmd.Flags().StringSliceVar(&allow, "webhook-allow", nil,
 		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
 	return cmd
@@ -108,6 +110,9 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 	}
 	a.say("serving %s (documents: %s/docs)", address, address)
 	a.say("database %s", m.place.name())
+	if m.clock != nil {
+		a.say("time stands at %s; pawl time moves it", m.clock.Now())
+	}
 	a.say("up to %d processes of steps run at once (--processes)", a.processes())
 	if a.folder.path != "" {
 		var names []string

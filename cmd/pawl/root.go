@@ -39,8 +39,9 @@ type app struct {
 	actor     string
 	reason    string
 
-	flows  flowkind.Flows // that were read so far
-	folder *folder        // the flows that pawl dev starts by name; nil: this is not pawl dev
+	flows   flowkind.Flows // that were read so far
+	folder  *folder        // the flows that pawl dev starts by name; nil: this is not pawl dev
+	virtual bool           // the clock of the runs stands until somebody moves it
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
 	webhookAllow []netip.Prefix
 
@@ -121,7 +122,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
+		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(), a.flowCommand(),
 		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
 		a.webhookCommand(), a.manCommand(),
 		bench.Command(asUsage), a.versionCommand(),

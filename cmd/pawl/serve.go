@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/virtual"
 )
 
 // serving is the server of a machine, for other commands and other programs.
@@ -35,6 +36,10 @@ func (a *app) serve(m *machine) {
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
+	}
+	cfg.Now = func() time.Time { return m.now().Std() }
+	if m.clock != nil {
+		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder

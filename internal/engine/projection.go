@@ -236,7 +236,9 @@ func (v *projection) write(b *batch, partition int, r *run) int {
 	}
 	size := len(r.pending.bytes)
 	if size > 0 {
-		to.History = append(to.History, journal.HistoryRow{Run: r.id(), Seq: r.firstPending, Entries: r.pending.bytes})
+		p := &r.pending
+		row := journal.HistoryRow{Run: r.id(), Seq: r.firstPending, Entries: p.bytes, Large: p.large}
+		to.History = append(to.History, row)
 	}
 	r.writing = append(r.writing, r.pending)
 	r.pending = Piece{}

@@ -30,6 +30,8 @@ type RemoteWorkers interface {
 type Seat struct {
 	Worker string // the name that is recorded with the attempt
 	Secret uint64 // what the worker shows with its reports; not 0
+	// Confirms: see core.TaskStarted.
+	Confirms bool
 }
 
 // remote returns the remote workers; nil: there are none.

@@ -69,6 +69,9 @@ func (r *run) addPending(seq uint64, encoded []byte) {
 	if len(p.marks) == 1 {
 		p.marks = slices.Grow(p.marks, min(cap(r.state.Steps), manyAttempts))
 	}
+	if n := len(p.bytes); len(encoded) >= journal.LargeEntry {
+		p.large = append(p.large, journal.Large{Run: r.id(), Seq: seq, From: n, To: n + len(encoded)})
+	}
 	p.bytes = append(p.bytes, encoded...)
 	if n := len(p.marks); n > 0 && p.marks[n-1].seq == seq {
 		p.marks[n-1].end = len(p.bytes)
@@ -94,7 +97,7 @@ func (r *run) viewed() bool { return r.firstPending == 0 && len(r.writing) == 0 
 func (r *run) pieces() []Piece {
 	out := slices.Clone(r.writing)
 	if len(r.pending.marks) > 0 {
-		out = append(out, Piece{r.pending.bytes, slices.Clone(r.pending.marks)})
+		out = append(out, Piece{bytes: r.pending.bytes, marks: slices.Clone(r.pending.marks)})
 	}
 	return out
 }
