@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -35,6 +36,7 @@ type machine struct {
 	journal        journal.Journal
 	changes        *service.Changes    // nil: no attempts are executed, or another process has the engine
 	webhooks       *webhook.Dispatcher // nil: nobody asks for them
+	access         *access.Keeper      // tokens and the audit log; nil: this one serves nothing, or keeps none
 	node           *node.Node
 	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
@@ -197,6 +199,9 @@ func (m *machine) close() error {
 	}
 	if m.serving != nil {
 		err = m.serving.stop()
+	}
+	if m.access != nil { // nobody asks for anything any more, and the journal is open
+		err = errors.Join(err, m.access.Close())
 	}
 	if m.changes != nil {
 		m.changes.Close()
