@@ -114,7 +114,8 @@ func callerOf(ctx context.Context) *caller {
 	return c
 }
 
-// admit finds out who makes a request, and refuses it if that one may not. It returns the request that knows its caller.
+// admit finds out who makes a request, and refuses it if that one may not. It returns the request that knows its
+// caller.
 func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi.Problem) {
 	if !s.cfg.Guarded {
 		return r, nil
@@ -155,8 +156,8 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 	return r, nil
 }
 
-// audited reports whether requests of a route are in the audit log: all that change something, but what workers do. That
-// is in the histories of runs, and there is much of it.
+// audited reports whether requests of a route are in the audit log: all that change something, but what workers do.
+// That is in the histories of runs, and there is much of it.
 func audited(r *http.Request, pattern string) bool {
 	role := roles[pattern]
 	return r.Method != http.MethodGet && (role == api.RoleOperate || role == api.RoleAdmin)
