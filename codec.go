@@ -182,6 +182,12 @@ func readInto(ctx context.Context, c Codec, at place, b []byte, v any) error {
 		return nil
 	}
 	if _, plain := c.(JSON); plain {
+		if to, ok := v.(*string); ok {
+			if text, ok := plainText(b); ok {
+				*to = text
+				return nil
+			}
+		}
 		return json.Unmarshal(b, v)
 	}
 	p := at.payload()

@@ -5,3 +5,6 @@ func (e *Engine) Sessions() int { return e.host.bodies.Sessions() }
 
 // ScheduleWorkflow is the workflow that schedules are runs of, to replay it.
 func ScheduleWorkflow() Definition { return scheduleWorkflow(nil) }
+
+// PlainText reads a JSON string without escapes.
+func PlainText(b []byte) (string, bool) { return plainText(b) }

@@ -16,7 +16,8 @@ import (
 // call the engine. A panic of theirs is logged and changes nothing. What is told of runs and attempts is durable, and
 // happened in this process. It is told once, or not at all where the process dies in that moment.
 type Observer struct {
-	// RunStarted tells that a run begins; a delayed one when its start has come. RunEnded tells that it has ended.
+	// RunStarted tells that a run begins: one that waits for its start or for its queue does so later than it is
+	// created. RunEnded tells that it has ended.
 	RunStarted, RunEnded func(client.RunObservation)
 	// AttemptStarted tells that a worker has taken an attempt of a step, or that a child run was started. AttemptHeld
 	// tells that an attempt waits because of the limits of a queue or service, or no longer does. AttemptEnded tells
@@ -72,15 +73,10 @@ func (h *host) bodyStopped(run core.RunID, err error) {
 
 // recorded tells of a record.
 func (o *Observer) recorded(e *engine.Observation) {
+	if o.RunStarted != nil && e.BeginsRun() {
+		o.RunStarted(client.RunObservation{RunInfo: runInfo(e.ID, &e.Run)})
+	}
 	switch rec := e.Record.(type) {
-	case core.RunCreated:
-		if rec.StartAt == 0 && o.RunStarted != nil {
-			o.RunStarted(client.RunObservation{RunInfo: runInfo(e.ID, &e.Run)})
-		}
-	case core.RunStarted:
-		if o.RunStarted != nil {
-			o.RunStarted(client.RunObservation{RunInfo: runInfo(e.ID, &e.Run)})
-		}
 	case core.RunEnded:
 		if o.RunEnded != nil {
 			o.RunEnded(client.RunObservation{

@@ -189,3 +189,53 @@ func TestObserverOfTimersAndCommits(t *testing.T) {
 		}
 	})
 }
+
+// TestObserverOfRunsInAQueue: a run that waits for its queue begins once, when the queue admits it. One that is retried
+// waits again, and has begun before.
+func TestObserverOfRunsInAQueue(t *testing.T) {
+	var r recorder
+	tries := 0
+	w := pawl.Define("bill", func(ctx pawl.Context, _ none) (int, error) {
+		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
+			tries++
+			if tries == 2 {
+				return 0, pawl.NonRetryable(errors.New("no"))
+			}
+			return 1, wait(ctx, time.Second)
+		})
+	}, pawl.RunQueue("bills", 0))
+	cfg := queueConfig(policy.QueueLimits{Concurrency: 1}, w)
+	o := r.observer()
+	cfg.Observer = pawl.Observer{RunStarted: o.RunStarted, RunEnded: o.RunEnded}
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		r.began = time.Now()
+		first, err := w.Start(t.Context(), e, "first", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := w.Start(t.Context(), e, "second", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := first.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := second.Result(t.Context()); err == nil {
+			t.Error("the second run succeeded")
+		}
+		e.Skip(time.Second)
+		if err := e.Operate(t.Context(), second.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := second.Result(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.check(t,
+			"bill started 0s, tenant ",
+			"bill succeeded 0s to 1s, none",
+			"bill started 1s, tenant ",
+			"bill failed 1s to 1s, error",
+			"bill succeeded 1s to 3s, none",
+		)
+	})
+}

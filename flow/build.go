@@ -231,7 +231,9 @@ func (b *builder) plan(def int32, s *Step) {
 	p.skipped = spec.Policy.Retry != nil && spec.Policy.Retry.MaxAttempts == 0
 	if s.ForEach.IsZero() && p.loop < 0 {
 		p.spec = spec
-		b.action(p, s, varsTask)
+		if b.parameters(s, varsTask) {
+			b.action(p, s, varsTask)
+		}
 		return
 	}
 	p.spec = &core.StepSpec{Name: s.Name, Def: def, Kind: core.KindGroup}
@@ -250,10 +252,20 @@ func (b *builder) plan(def int32, s *Step) {
 	item := plan{spec: spec, step: s, place: p.place, tolerates: s.ContinueOn, item: -1, group: def, loop: -1}
 	if p.isLoop {
 		b.more(def, s)
-	} else {
+	} else if b.parameters(s, varsTask|varsItem) {
 		b.action(&item, s, varsTask|varsItem)
 	}
 	b.def.plans = append(b.def.plans, item)
+}
+
+// parameters checks the values that a step gives the parameters of its template, where they stand: within the template
+// their mistakes would be reported at its places.
+func (b *builder) parameters(s *Step, vars expr.Vars) (ok bool) {
+	before := len(b.Errors)
+	for _, value := range s.with {
+		b.compiler.Template(value, vars, false)
+	}
+	return len(b.Errors) == before
 }
 
 // flowVars is what an expression may use that belongs to no attempt of the step.
@@ -427,7 +439,9 @@ func (b *builder) hook(stage hookStage, s *Step) {
 	if !s.When.IsZero() {
 		p.when = b.compiler.Condition(tree.NodeOf(s.When), varsHook)
 	}
-	b.action(&p, s, varsHook)
+	if b.parameters(s, varsHook) {
+		b.action(&p, s, varsHook)
+	}
 	b.def.byName[s.Name] = p.spec.Def
 	b.def.stages[stage] = append(b.def.stages[stage], p.spec.Def)
 	b.def.plans = append(b.def.plans, p)

@@ -50,6 +50,9 @@ type Document struct {
 	src   *tree.Source
 	whens map[*policy.Retry]*tree.Node // where the conditions of retry policies stand
 	built *definition
+
+	templates map[string]*template // as Parse read them: its steps have what they say already
+	files     map[string]string    // see Files
 }
 
 // RunSettings bound the runs of a flow and say when another one follows.
@@ -146,6 +149,7 @@ type Step struct {
 	service  tree.Pos
 	action   tree.Pos
 	each     tree.Pos
+	with     []*tree.Node // what its template's parameters are
 }
 
 // defaultConcurrency is how many items of a forEach are open at the same time where the step does not say.
@@ -267,7 +271,7 @@ func (*Noop) kind() string  { return "noop" }
 var (
 	documentKeys = []string{
 		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "queue", "secrets", "env",
-		"failFast", "defaults", "queues", "services", "steps", "hooks", "output",
+		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
 	cronKeys     = []string{"schedule", "zone", "skipped", "repeated", "catchUp"}
@@ -276,7 +280,7 @@ var (
 	stepKeys     = []string{
 		"name", "description", "service", "needs", "trigger", "when", "continueOn", "forEach", "each", "more",
 		"concurrency", "timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow",
-		"fail", "noop",
+		"fail", "noop", "template", "with",
 	}
 	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
 	runQueueKeys = []string{"name", "key", "priority"}

@@ -64,6 +64,9 @@ func TestEvaluation(t *testing.T) {
 		{"${{ toPairs(input.m) }}", `[["a",1],["b",2]]`},
 		{"${{ map(sort(input.l), # * 2) }}", `[2,4,6]`},
 		{"${{ filter(input.l, # > 1) }}", `[3,2]`},
+		{"${{ string(input.m) }}", `"{\"a\":1,\"b\":2}"`},
+		{"${{ string(input.f) + string(input.n) + string([1]) }}", `"1.5[1]"`},
+		{"${{ string(date('2026-01-02T15:04:05Z')) }}", `"2026-01-02T15:04:05Z"`},
 		{"${{ {a: {b: 1}} }}", `{"a":{"b":1}}`},
 		{"${{ '}}' + input.s }}", `"}}x"`},
 		{"${{ input.s + 'y' }}", `"xy"`},
@@ -105,6 +108,16 @@ func TestRefusal(t *testing.T) {
 		`${{ concat(input.l, len(input.l) < 3 ? [] : fail("there are " + string(len(input.l)))) }}`, input)
 	if f == nil || f.Message != "there are 3" || f.Type != "expression" || !f.NonRetryable {
 		t.Errorf("it fails with %+v", f)
+	}
+	// What Go prints of a time zone is an address, which is another one each time.
+	for _, expression := range []string{
+		"string(timezone('Europe/Berlin'))", "'in ' + string([timezone('UTC')])", "toJSON(timezone('UTC'))",
+		"timezone('UTC')", "join([timezone('UTC')])", "toJSON({'a': timezone('UTC')})",
+	} {
+		if got, f := evaluate(t, "${{ "+expression+" }}", input); f == nil || f.Type != "expression" ||
+			strings.Contains(f.Message, "0x") {
+			t.Errorf("%s: got %s %+v", expression, got, f)
+		}
 	}
 	_, f = evaluate(t, "${{ input.l[7] + "+strings.Repeat("1 + ", 100)+"1 }}", input)
 	if f == nil || !strings.Contains(f.Message, "in input.l[7] + 1") || !strings.HasSuffix(f.Message,

@@ -37,7 +37,8 @@ type Form struct {
 // Note says that a field of a form has no counterpart.
 type Note struct {
 	Path []string // down to the field, from the form's mapping
-	Pos  tree.Pos // set by Parse
+	File string   // in which it stands; set by Parse, as Pos is
+	Pos  tree.Pos
 	Msg  string
 }
 
@@ -141,8 +142,9 @@ func (p *parsing) translate(form *Form, n, fields *tree.Node, above *formed, kin
 // note keeps what has no counterpart, once: what defaults say every step says.
 func (p *parsing) note(form *Form, fields *tree.Node, notes []Note) {
 	for _, n := range notes {
-		n.Pos, n.Msg = fields.At(n.Path).Pos, form.Key+": "+n.Msg
-		key := fmt.Sprint(n.Pos, n.Msg)
+		n.Msg = form.Key + ": " + n.Msg
+		n.File, n.Pos = p.Source.Locate(fields.At(n.Path).Pos)
+		key := fmt.Sprint(n.File, n.Pos, n.Msg)
 		if !p.noted[key] {
 			p.noted[key] = true
 			p.notes = append(p.notes, n)

@@ -3,7 +3,9 @@ package flow
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +39,7 @@ type Finding struct {
 // The codes of what is found in flows only.
 const (
 	lintUnusedService  = "unused-service"
+	lintUnusedTemplate = "unused-template" // or a parameter of one
 	lintEndlessWait    = "endless-wait"
 	lintSleepsTooLong  = "sleeps-too-long"
 	lintDeadlinePassed = "deadline-passed"
@@ -67,6 +70,7 @@ func Lint(doc *Document, now core.Time) []Finding {
 	}
 	l.run()
 	l.services()
+	l.templates()
 	for i, s := range doc.Steps {
 		p := &def.plans[i]
 		if p.item >= 0 {
@@ -94,6 +98,9 @@ func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, 
 	f := Finding{
 		File: l.doc.File, Pos: at, Severity: severity, Code: code, Step: step,
 		Msg: fmt.Sprintf(format, args...),
+	}
+	if l.doc.src != nil {
+		f.File, f.Pos = l.doc.src.Locate(at)
 	}
 	if f.File == "" {
 		f.File = l.doc.Name
@@ -191,6 +198,21 @@ func (l *linter) services() {
 	for _, s := range l.doc.Services {
 		if !used[s.Name] {
 			l.add(Warning, s.pos, lintUnusedService, s.Name, "no step uses the service %q", s.Name)
+		}
+	}
+}
+
+func (l *linter) templates() {
+	for _, name := range slices.Sorted(maps.Keys(l.doc.templates)) {
+		t := l.doc.templates[name]
+		if !t.used {
+			l.add(Warning, t.pos, lintUnusedTemplate, name, "no step uses the template %q", name)
+		}
+		for _, parameter := range t.order {
+			if !t.uses[parameter] {
+				l.add(Warning, t.pos, lintUnusedTemplate, name, "the template %q does not use its parameter %q", name,
+					parameter)
+			}
 		}
 	}
 }

@@ -15,19 +15,25 @@ import (
 // systems that it understands. Every error is an [Errors] value, sorted by place, with the first of them if there are
 // very many.
 func Parse(name string, src []byte, forms ...Form) (*Document, error) {
-	return parse(name, src, false, forms)
+	return parse(name, src, reading{}, forms)
 }
 
 // ParseOlder reads a flow that an earlier version of Pawl has stored with its runs, as that version did: what was
 // allowed then and is an error in [Parse] today stays allowed and means the same.
 func ParseOlder(name string, src []byte, forms ...Form) (*Document, error) {
-	return parse(name, src, true, forms)
+	return parse(name, src, reading{older: true}, forms)
 }
 
-func parse(name string, src []byte, older bool, forms []Form) (*Document, error) {
+// reading is how a document is read.
+type reading struct {
+	older bool                              // see ParseOlder
+	read  func(path string) ([]byte, error) // see ParseFiles; nil: there are no other files
+}
+
+func parse(name string, src []byte, how reading, forms []Form) (*Document, error) {
 	text := string(src)
 	p := &parsing{
-		Reports: &tree.Reports{Source: tree.NewSource(name, text)}, older: older, forms: forms,
+		Reports: &tree.Reports{Source: tree.NewSource(name, text)}, reading: how, forms: forms,
 		noted: map[string]bool{},
 	}
 	root := tree.Parse(p.Reports, text)
@@ -41,7 +47,7 @@ func parse(name string, src []byte, older bool, forms []Form) (*Document, error)
 	if doc == nil {
 		return nil, p.Err()
 	}
-	doc.whens, doc.Notes, doc.Form = p.whens, p.notes, p.ownForm()
+	doc.whens, doc.Notes, doc.Form, doc.files = p.whens, p.notes, p.ownForm(), p.files
 	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col) })
 	doc.built = build(doc, p.Reports)
 	if err := p.Err(); err != nil {
@@ -53,7 +59,7 @@ func parse(name string, src []byte, older bool, forms []Form) (*Document, error)
 // parsing decodes the tree of a document into its model.
 type parsing struct {
 	*tree.Reports
-	older bool // see ParseOlder
+	reading
 	doc   *Document
 	whens map[*policy.Retry]*tree.Node // where retry conditions stand
 
@@ -64,6 +70,10 @@ type parsing struct {
 	noted    map[string]bool
 	run      *Form   // the form of what stands at the top
 	found    []*Form // each form that is used, once
+
+	templates map[string]*template  // nil for one that is wrong, which was reported
+	roots     map[string]*tree.Node // of the files of templates; nil for one that is wrong
+	files     map[string]string     // their texts
 }
 
 // service is a service as its steps inherit it.
@@ -212,8 +222,10 @@ func (p *parsing) document(n *tree.Node) *Document {
 	}
 	doc.Queues = p.readQueues(n.Get("queues"))
 	doc.Services = p.readServices(n.Get("services"))
+	p.readTemplates(n.Get("templates"))
 	doc.Steps = p.steps(n)
 	doc.Hooks = p.hooks(n.Get("hooks"))
+	doc.templates = p.templates
 	doc.Output = tree.ValueOf(n.Get("output"))
 	return doc
 }

@@ -43,7 +43,14 @@ func (p *parsing) steps(doc *tree.Node) []*Step {
 		if !p.object(item, "a step", p.withForms(stepKeys)) {
 			continue
 		}
-		s := p.step(item)
+		whole, with := p.expand(item)
+		if whole == nil {
+			whole = &tree.Node{Kind: tree.Mapping, Pos: item.Pos} // so that what needs it is not wrong, too
+			whole.Add("name", item.Key("name"), nodeOr(item.Get("name"), item.Pos))
+			whole.Add("noop", item.Pos, &tree.Node{Pos: item.Pos})
+		}
+		s := p.step(whole)
+		s.with = with
 		if s.Name == "" {
 			if n := item.Get("name"); n == nil || n.Kind == tree.Text || n.Kind == tree.Null {
 				p.missing(item, p.withForms(stepKeys), "", "the step has no name")
@@ -52,6 +59,14 @@ func (p *parsing) steps(doc *tree.Node) []*Step {
 		steps = append(steps, s)
 	}
 	return steps
+}
+
+// nodeOr returns the node, or nothing at a place where there is none.
+func nodeOr(n *tree.Node, at tree.Pos) *tree.Node {
+	if n == nil {
+		return &tree.Node{Pos: at}
+	}
+	return n
 }
 
 func (p *parsing) step(n *tree.Node) *Step {
@@ -405,7 +420,12 @@ func (p *parsing) hook(n *tree.Node, name string) []*Step {
 		if !p.object(item, "a hook's step", p.withForms(hookStepKeys)) {
 			continue
 		}
-		s := p.step(item)
+		whole, with := p.expand(item)
+		if whole == nil || whole != item && !p.object(whole, "a hook's step", p.withForms(hookStepKeys)) {
+			continue
+		}
+		s := p.step(whole)
+		s.with = with
 		if s.Name == "" && i == 0 {
 			s.Name = name
 		} else if s.Name == "" {

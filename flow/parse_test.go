@@ -22,7 +22,9 @@ func TestErrors(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			name := "order.yaml"
 			d.MaybeScanArgs(t, "name", &name)
-			doc, err := Parse(name, []byte(d.Input))
+			doc, err := ParseFiles(name, []byte(d.Input), func(path string) ([]byte, error) {
+				return os.ReadFile(filepath.Join("testdata", path))
+			})
 			if err != nil {
 				return err.Error() + "\n"
 			}

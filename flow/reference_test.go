@@ -86,6 +86,20 @@ queues: {imports: {concurrency: 2}}`},
 	{"services and defaults", "service", "Settings that several steps share.", `services:
   store: {retry: "fixed(3, 1s)", timeout: {startToClose: 4s}}`},
 	{
+		"templates", "template",
+		"What steps do, with parameters; see [templates](../guide/values.md#templates). A step that names one has " +
+			"its keys, except those that it gives itself.",
+		`templates:
+  greet:
+    parameters: {name: {description: who is greeted}, times: {default: 1}}
+    forEach: "${{ 1..with.times }}"
+    exec: {command: [echo, "Hello ${{ with.name }}"]}`,
+	},
+	{"parameters of templates", "parameter", "", `templates:
+  build:
+    parameters: {target: {description: what is built, default: all}}
+    exec: {command: [make, "${{ with.target }}"]}`},
+	{
 		"hooks", "hooks", "Steps that run when the outcome is settled. They have no `needs`.",
 		`hooks:
   onFailure: {exec: ./tell.sh}

@@ -31,13 +31,13 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	b, doc, err := a.bundleOf(name, src)
+	b, doc, err := a.bundleOf(name, src, a.beside(name))
 	if err != nil {
 		return nil, asUsage(err)
 	}
 	all := notes(doc)
 	for _, c := range b.Children {
-		if child, err := parseFlow(c.File, []byte(c.Text)); err == nil {
+		if child, err := a.parseFlow(c.File, []byte(c.Text)); err == nil {
 			all = append(all, notes(child)...)
 		}
 	}
@@ -45,15 +45,17 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 	return compile(b)
 }
 
-// bundleOf makes a bundle of the text of a flow file, and of the flows its steps start from beside it.
-func (a *app) bundleOf(name string, src []byte) (b bundle, doc *flow.Document, err error) {
+// bundleOf makes a bundle of the text of a flow file, and of the flows its steps start from beside it. read returns the
+// files that its templates come from.
+func (a *app) bundleOf(name string, src []byte, read reader) (b bundle, doc *flow.Document, err error) {
 	b = bundle{Flow: source{File: name, Text: string(src)}, Edition: flowkind.Edition}
 	if b.Dir, err = os.Getwd(); err != nil {
 		return b, nil, err
 	}
-	if doc, err = parseFlow(name, src); err != nil {
+	if doc, err = flowkind.Parse(name, string(src), read); err != nil {
 		return b, nil, err
 	}
+	b.Flow.Files = doc.Files()
 	b, err = a.withChildren(b, doc)
 	return b, doc, err
 }
@@ -78,7 +80,11 @@ func (a *app) withChildren(b bundle, doc *flow.Document) (bundle, error) {
 				continue
 			}
 			if _, src, err := a.readFile(path); err == nil { // else it is not a file, or not ours to read
-				b.Children = append(b.Children, source{File: path, Text: string(src)})
+				child := source{File: path, Text: string(src)}
+				if doc, err := a.parseFlow(path, src); err == nil {
+					child.Files = doc.Files()
+				}
+				b.Children = append(b.Children, child)
 			}
 		}
 	}

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/service"
 )
 
 // devAddress is where pawl dev listens. 7295 is PAWL on the keys of a telephone.
@@ -32,7 +35,7 @@ With a FOLDER, its flow files can be started by name. They are read again at eac
 
 It asks for no token: whoever can open a connection on this machine can start flows, and so run commands as you. It
 listens on loopback addresses only, and refuses what a web page of another site asks for.`,
-		Example: "  pawl dev flows\n  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
+		Example: "  pawl dev --virtual-time --database memory: flows\n  pawl dev flows\n  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.folder = &folder{app: a}
 			if len(args) > 0 {
@@ -49,6 +52,8 @@ listens on loopback addresses only, and refuses what a web page of another site 
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", devAddress, "loopback address and port to listen on")
+	cmd.Flags().BoolVar(&a.virtual, "virtual-time", false,
+		"the clock of the runs stands until pawl time moves it; for a new database, which stays so")
 	cmd.Flags().StringSliceVar(&allow, "webhook-allow", nil,
 		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
 	return cmd
@@ -106,6 +111,9 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 	}
 	a.say("serving %s (documents: %s/docs)", address, address)
 	a.say("database %s", m.place.name())
+	if m.clock != nil {
+		a.say("time stands at %s; pawl time moves it", m.clock.Now())
+	}
 	a.say("up to %d processes of steps run at once (--processes)", a.processes())
 	if a.folder.path != "" {
 		var names []string
@@ -115,10 +123,26 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 				continue
 			}
 			names = append(names, f.Name)
+			a.warnOfFlow(ctx, f)
 		}
 		a.say("flows %s", strings.Join(names, ", "))
 	}
 	a.say("Ctrl-C stops it; what is open goes on when it is started again")
+}
+
+// warnOfFlow prints which steps of a flow of the folder wait for workers in other processes.
+func (a *app) warnOfFlow(ctx context.Context, f server.Flow) {
+	d, err := a.folder.Find(ctx, f.Name)
+	if err != nil {
+		return // it was told, or the file has just changed
+	}
+	stored, err := service.Definition(d)
+	if err != nil {
+		return
+	}
+	if c, err := a.stored(stored); err == nil {
+		a.warnOfTasks(c, nil)
+	}
 }
 
 // stopWithin is how long requests may take to be answered when the server stops. Streams are cut then.

@@ -103,7 +103,7 @@ func (a *app) validate(file string, s *sources) (checked, error) {
 	if err != nil {
 		return out, asUsage(err)
 	}
-	doc, err := parseFlow(name, src)
+	doc, err := a.parseFlow(name, src)
 	if err != nil {
 		return a.invalid(out, err)
 	}
@@ -111,11 +111,11 @@ func (a *app) validate(file string, s *sources) (checked, error) {
 		append(out.Findings, lint(doc)...)
 	for _, n := range doc.Notes {
 		out.Findings = append(out.Findings, warning{
-			File: doc.File, Line: n.Pos.Line, Col: n.Pos.Col, Severity: string(flow.Info),
+			File: n.File, Line: n.Pos.Line, Col: n.Pos.Col, Severity: string(flow.Info),
 			Code: "no-counterpart", Message: n.Msg,
 		})
 	}
-	b := bundle{Flow: source{File: name, Text: string(src)}, Edition: flowkind.Edition}
+	b := bundle{Flow: source{File: name, Text: string(src), Files: doc.Files()}, Edition: flowkind.Edition}
 	if _, err := a.withChildren(b, doc); err != nil {
 		if circle, ok := errors.AsType[*flowkind.CircleError](err); ok {
 			return a.invalid(checked{File: file, Findings: []warning{}}, circle)
@@ -224,7 +224,7 @@ func (a *app) compileFile(file string) (*flow.Document, *core.Definition, error)
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}
-	doc, err := parseFlow(name, src)
+	doc, err := a.parseFlow(name, src)
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}

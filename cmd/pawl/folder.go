@@ -3,7 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,7 +57,7 @@ func (f *folder) flow(file string) server.Flow {
 	_, src, err := f.readFile(file)
 	if err == nil {
 		var d api.Definition
-		if d, err = f.define(file, src); err == nil {
+		if d, err = f.define(file, src, f.beside(file)); err == nil {
 			out.Name, out.Definition = d.Name, d.ID
 			return out
 		}
@@ -64,8 +67,8 @@ func (f *folder) flow(file string) server.Flow {
 }
 
 // define makes a definition of the text of a flow file, with the flows beside it that its steps start.
-func (f *folder) define(file string, src []byte) (api.Definition, error) {
-	b, _, err := f.bundleOf(file, src)
+func (f *folder) define(file string, src []byte, read reader) (api.Definition, error) {
+	b, _, err := f.bundleOf(file, src, read)
 	var c *compiled
 	if err == nil {
 		c, err = compile(b)
@@ -101,7 +104,7 @@ func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) 
 			if err != nil {
 				return api.Definition{}, &api.Error{Code: api.CodeNotFound, Message: err.Error(), Err: err}
 			}
-			return f.define(one.File, src)
+			return f.define(one.File, src, f.beside(one.File))
 		default:
 			names = append(names, one.Name)
 		}
@@ -118,7 +121,26 @@ func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) 
 	return api.Definition{}, err
 }
 
-// Read implements server.Flows. Flows that the text's steps start are looked for in the folder.
+// Read implements server.Flows. Flows that the text's steps start are looked for in the folder, and so are the files
+// of its templates: whoever may send a text must not read other files of this machine by it.
 func (f *folder) Read(_ context.Context, text string) (api.Definition, error) {
-	return f.define(filepath.Join(f.path, "request.yaml"), []byte(text))
+	return f.define(filepath.Join(f.path, "request.yaml"), []byte(text), f.inside)
+}
+
+// inside reads a file of the folder.
+func (f *folder) inside(path string) ([]byte, error) {
+	if f.path == "" {
+		return nil, errors.New("pawl dev was started without a folder")
+	}
+	root, err := os.OpenRoot(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.Open(filepath.FromSlash(path))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxFile))
 }

@@ -1,11 +1,31 @@
 package main
 
 import (
-	"github.com/pawl-dev/pawl/dialect"
+	"errors"
+	"path/filepath"
+
 	"github.com/pawl-dev/pawl/flow"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
+// reader returns the text of a file that templates come from, by the path that their flow gives.
+type reader = func(path string) ([]byte, error)
+
 // parseFlow reads a flow file, in which policies may stand in the words of other systems.
-func parseFlow(name string, src []byte) (*flow.Document, error) {
-	return flow.Parse(name, src, dialect.Forms()...)
+func (a *app) parseFlow(name string, src []byte) (*flow.Document, error) {
+	return flowkind.Parse(name, string(src), a.beside(name))
+}
+
+// beside returns a reader of files whose paths count from the folder of a flow file.
+func (a *app) beside(name string) reader {
+	return func(path string) ([]byte, error) {
+		if name == "stdin" {
+			return nil, errors.New("a flow from the standard input has no folder to find files in")
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(name), filepath.FromSlash(path))
+		}
+		_, text, err := a.readFile(path)
+		return text, err
+	}
 }

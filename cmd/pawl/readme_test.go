@@ -19,7 +19,7 @@ func TestReadme(t *testing.T) {
 			continue
 		}
 		flows++
-		doc, err := parseFlow("README.md", []byte(src))
+		doc, err := new(app).parseFlow("README.md", []byte(src))
 		if err != nil {
 			t.Errorf("%v", err)
 			continue

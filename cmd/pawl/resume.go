@@ -44,6 +44,15 @@ func (a *app) resume(ctx context.Context, names []string, how telling) error {
 	if len(ids) == 0 {
 		return a.tellNothing(ctx, how)
 	}
+	if how != tellQuiet && how != tellJSON { // now, while nothing of them happens
+		err := a.reading(ctx, func(ctx context.Context, svc api.Service) error {
+			a.warnOfOpenTasks(ctx, svc, ids)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	m, err := a.start(ctx, true, tops...)
 	if err != nil {
 		return err

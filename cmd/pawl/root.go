@@ -42,10 +42,11 @@ type app struct {
 	actor     string
 	reason    string
 
-	flows  flowkind.Flows // that were read so far
-	folder *folder        // the flows that a server starts by name; nil: this is no server
-	guard  *guarding      // of pawl server; nil: this is not that
-	given  []string       // flags of the command line
+	flows   flowkind.Flows // that were read so far
+	folder  *folder        // the flows that a server starts by name; nil: this is no server
+	guard   *guarding      // of pawl server; nil: this is not that
+	given   []string       // flags of the command line
+	virtual bool           // the clock of the runs stands until somebody moves it
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
 	webhookAllow []netip.Prefix
 
@@ -130,7 +131,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
+		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(), a.flowCommand(),
 		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
 		a.serverCommand(), a.tokenCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(),
 		a.webhookCommand(), a.manCommand(),

@@ -14,10 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/core"
-	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/service"
-	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -155,16 +152,7 @@ func (a *app) warnOf(c *compiled) {
 				a.processes(), s.Concurrency)
 		}
 	}
-	here := flowkind.Executors(worker.ExecConfig{})
-	for s := range specs(c.def) {
-		if _, known := here[s.Type]; s.Kind == core.KindTask && (!known || s.Queue != "") {
-			about := fmt.Sprintf("a worker of %q tasks", s.Type)
-			if s.Queue != "" {
-				about += fmt.Sprintf(" on the queue %q", s.Queue)
-			}
-			fmt.Fprintf(a.Err, "pawl: step %q waits for %s; this command does not execute it\n", s.Name, about)
-		}
-	}
+	a.warnOfTasks(c, nil)
 }
 
 // starter starts a run on an open service.

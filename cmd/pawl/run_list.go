@@ -96,12 +96,8 @@ func (f *listFlags) complete(q *api.Query) (err error) {
 	if q.CreatedFrom, err = readInstant("--since", f.since); err != nil {
 		return err
 	}
-	if f.within != "" {
-		within, err := duration.Parse(f.within)
-		if err != nil || within <= 0 {
-			return usage("--deadline-within %q: write a length of time, such as 10m", f.within)
-		}
-		q.DeadlineWithin = api.Duration(within)
+	if q.DeadlineWithin, err = lengthOf("--deadline-within", f.within); err != nil {
+		return err
 	}
 	for _, text := range f.inputs {
 		path, value, ok := strings.Cut(text, "=")

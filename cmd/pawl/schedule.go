@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,29 +13,62 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/schedules"
 )
 
 func (a *app) scheduleCommand() *cobra.Command {
-	return noun("schedule", "Look at the schedules of Go programs",
-		"The schedules of a database: when they start runs, and what they missed. They are changed, paused and\n"+
-			"triggered by the program that they belong to; see pawl.ScheduleOf in its documentation.",
-		a.scheduleListCommand(), a.scheduleShowCommand())
+	return noun("schedule", "Look at the schedules of Go programs, and change them",
+		"The schedules of a database: when they start runs, and what they missed. They are made by the program that\n"+
+			"they belong to; see pawl.ScheduleOf in its documentation. What is done to them here is kept, and takes\n"+
+			"effect as soon as that program runs.",
+		a.scheduleListCommand(), a.scheduleShowCommand(),
+		a.scheduleVerbCommand(schedule.Pause, "Start no runs until it is resumed"),
+		a.scheduleVerbCommand(schedule.Resume, "Let a schedule go on with its next firing"),
+		a.scheduleVerbCommand(schedule.Trigger, "Start a run now, also while the schedule is paused"),
+		a.scheduleVerbCommand(schedule.Backfill, "Start runs for the firings of a span that have none"))
 }
 
-// shownSchedule is a schedule as -o json prints it.
-type shownSchedule struct {
-	Name     string            `json:"name"`
-	Run      string            `json:"run"`
-	Workflow string            `json:"workflow"`
-	Spec     schedule.Spec     `json:"schedule"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Next     api.Time          `json:"next,omitzero"`
-	Last     api.Time          `json:"last,omitzero"`
-	LastRun  string            `json:"lastRun,omitempty"`
-	Paused   api.Time          `json:"paused,omitzero"`
-	Deadline api.Time          `json:"deadline,omitzero"`
-	Missed   int               `json:"missed"`
-	Recent   []schedule.Missed `json:"recentMissed,omitempty"`
+func (a *app) scheduleVerbCommand(verb, short string) *cobra.Command {
+	var from, before string
+	cmd := &cobra.Command{
+		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			c := schedules.ScheduleChange{Actor: a.who(), Reason: a.reason}
+			if c.From, err = readInstant("--from", from); err != nil {
+				return err
+			}
+			if c.Before, err = readInstant("--before", before); err != nil {
+				return err
+			}
+			return a.changeSchedule(cmd.Context(), args[0], verb, c)
+		},
+	}
+	if verb == schedule.Backfill {
+		cmd.Flags().StringVar(&from, "from", "", "the first firing: an age such as 2d, or an instant")
+		cmd.Flags().StringVar(&before, "before", "", "where the span ends: an age such as 2h, or an instant")
+	}
+	return cmd
+}
+
+func (a *app) changeSchedule(ctx context.Context, name, verb string, c schedules.ScheduleChange) error {
+	m, err := a.start(ctx, false)
+	if err != nil {
+		return err
+	}
+	out, err := schedules.Do(ctx, m.svc, name, verb, c, clockNow())
+	if err := errors.Join(err, m.close()); err != nil {
+		return err
+	}
+	switch {
+	case a.structured():
+		return a.print(out)
+	case out.WorkflowID != "":
+		a.say("schedule %s: %s is kept; its run will have the workflow id %s", screen.Clean(name), verb,
+			screen.Clean(out.WorkflowID))
+	default:
+		a.say("schedule %s: %s is kept", screen.Clean(name), verb)
+	}
+	return nil
 }
 
 func (a *app) scheduleListCommand() *cobra.Command {
@@ -47,23 +81,9 @@ func (a *app) scheduleListCommand() *cobra.Command {
 }
 
 func (a *app) listSchedules(ctx context.Context, svc api.Service) error {
-	all := []shownSchedule{}
-	q := api.Query{Workflow: schedule.Workflow, Phases: openPhases, Limit: 100}
-	for {
-		page, err := svc.Runs(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, r := range page.Runs {
-			s, err := readSchedule(ctx, svc, r.Run)
-			if err != nil {
-				return err
-			}
-			all = append(all, s)
-		}
-		if q.Cursor = page.Next; page.Next == "" {
-			break
-		}
+	all, err := schedules.List(ctx, svc, clockNow())
+	if err != nil {
+		return err
 	}
 	if a.structured() {
 		return a.print(all)
@@ -77,7 +97,7 @@ func (a *app) listSchedules(ctx context.Context, svc api.Service) error {
 	for i, s := range all {
 		cells[i] = []string{
 			screen.Clean(s.Name), screen.Clean(s.Workflow), strings.TrimSpace(s.Spec.Cron + " " + s.Spec.Zone),
-			nextFiring(&s, now), s.when(s.Last), fmt.Sprint(s.Missed),
+			nextFiring(&s, now), whenOf(&s, s.Last), fmt.Sprint(s.Missed),
 		}
 	}
 	return a.table([]string{"NAME", "WORKFLOW", "SCHEDULE", "NEXT", "LAST", "MISSED"}, cells)
@@ -88,7 +108,7 @@ func (a *app) scheduleShowCommand() *cobra.Command {
 		Use: "show NAME", Short: "Show a schedule: its firings, and what it missed", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
-				s, err := readSchedule(ctx, svc, schedule.Prefix+args[0])
+				s, err := schedules.Get(ctx, svc, args[0], clockNow())
 				if err != nil {
 					return err
 				}
@@ -102,7 +122,7 @@ func (a *app) scheduleShowCommand() *cobra.Command {
 	}
 }
 
-func (a *app) showSchedule(s *shownSchedule) {
+func (a *app) showSchedule(s *schedules.Schedule) {
 	fact := func(label, text string) {
 		if text != "" {
 			a.say("  %s%s", screen.Pad(label, 10), text)
@@ -114,7 +134,7 @@ func (a *app) showSchedule(s *shownSchedule) {
 	fact("catch up", s.Spec.CatchUp)
 	fact("run", s.Run)
 	fact("next", nextFiring(s, apiNow()))
-	fact("last", strings.TrimSpace(s.when(s.Last)+"  "+screen.Clean(s.LastRun)))
+	fact("last", strings.TrimSpace(whenOf(s, s.Last)+"  "+screen.Clean(s.LastRun)))
 	if s.Deadline != 0 {
 		fact("until", live.Local(s.Deadline))
 	}
@@ -142,7 +162,7 @@ func missedReason(reason string) string {
 	}
 }
 
-func nextFiring(s *shownSchedule, now api.Time) string {
+func nextFiring(s *schedules.Schedule, now api.Time) string {
 	switch {
 	case s.Paused != 0:
 		return "paused since " + live.Local(s.Paused)
@@ -151,12 +171,12 @@ func nextFiring(s *shownSchedule, now api.Time) string {
 	case s.Next <= now:
 		return "due since " + screen.For(now.Sub(s.Next))
 	default:
-		return s.when(s.Next) + ", in " + screen.For(s.Next.Sub(now))
+		return whenOf(s, s.Next) + ", in " + screen.For(s.Next.Sub(now))
 	}
 }
 
-// when is an instant in the schedule's zone.
-func (s *shownSchedule) when(at api.Time) string {
+// whenOf is an instant in the schedule's zone.
+func whenOf(s *schedules.Schedule, at api.Time) string {
 	if at == 0 {
 		return "-"
 	}
@@ -165,51 +185,4 @@ func (s *shownSchedule) when(at api.Time) string {
 		zone = time.UTC
 	}
 	return at.Std().In(zone).Format(time.DateTime)
-}
-
-func noSuchSchedule(run string) error {
-	return &api.Error{
-		Code:    api.CodeNotFound,
-		Message: fmt.Sprintf("there is no schedule %q: see pawl schedule list", schedule.NameOf(run)),
-	}
-}
-
-// readSchedule reads a schedule from its run.
-func readSchedule(ctx context.Context, svc api.Service, run string) (out shownSchedule, err error) {
-	r, err := svc.Run(ctx, run)
-	if err != nil {
-		if api.CodeOf(err) == api.CodeNotFound {
-			return out, noSuchSchedule(run)
-		}
-		return out, err
-	}
-	if r.Workflow != schedule.Workflow || r.Phase.Closed() {
-		return out, noSuchSchedule(run)
-	}
-	var last []byte
-	for _, s := range r.Steps {
-		if schedule.IsState(s.Step) && s.Phase == api.StepSucceeded {
-			last = s.Output
-		}
-	}
-	s, err := schedule.Read(r.Input, last)
-	if err != nil {
-		return out, fmt.Errorf("schedule %q cannot be read: its program may encode values in another way than JSON: %w",
-			schedule.NameOf(r.WorkflowID), err)
-	}
-	if s.Due.IsZero() {
-		s.Due = r.CreatedAt.Std()
-	}
-	out = shownSchedule{
-		Name: s.Name, Run: r.Run, Workflow: s.Workflow, Spec: s.Spec, Labels: s.Labels, LastRun: s.Previous,
-		Deadline: r.Deadline, Missed: s.Missed, Recent: s.Recent,
-	}
-	for to, from := range map[*api.Time]time.Time{
-		&out.Next: s.Next(clockNow()), &out.Last: s.Last, &out.Paused: s.Paused,
-	} {
-		if !from.IsZero() {
-			*to = api.At(from)
-		}
-	}
-	return out, nil
 }

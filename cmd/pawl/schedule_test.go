@@ -51,5 +51,28 @@ func TestSchedulesOfAProgram(t *testing.T) {
 	check(false, `"zone": "Europe/Berlin"`, "schedule", "list", "-o", "json")
 	check(false, `"yearly@.*-trigger"`, "run", "list", "--label", "pawl.schedule=yearly", "-o", "json")
 	check(true, `there is no schedule "none"`, "schedule", "show", "none")
+	check(true, `there is no schedule "none"`, "schedule", "pause", "none")
+	check(true, `a backfill needs a span`, "schedule", "backfill", "yearly", "--from", "2026-01-02T00:00:00Z")
+	check(false, `schedule yearly: resume is kept`, "schedule", "resume", "yearly", "--reason", "back")
+	check(false, `workflow id yearly@.*-trigger`, "schedule", "trigger", "yearly")
+	check(false, `workflow id backfill:yearly@`, "schedule", "backfill", "yearly", "--from", "2024-01-01T00:00:00Z",
+		"--before", "2025-02-01T00:00:00Z")
+	e = library(t, path, backup)
+	h = pawl.ScheduleOf(e, "yearly")
+	for d := (client.ScheduleDescription{Paused: time.Now()}); !d.Paused.IsZero(); {
+		if d, err = h.Describe(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for made := 0; made < 4; { // two triggers, and the firings of two years
+		runs, err := e.ListRuns(ctx, client.Query{Workflow: "backup", Phases: []client.Phase{client.PhaseSucceeded}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = len(runs)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
 	check(true, `what\? Choose a verb`, "schedule")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/virtual"
 )
 
 // serving is the server of a machine, for other commands and other programs.
@@ -39,6 +40,10 @@ func (a *app) serve(m *machine) {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
 		m.access = access.NewKeeper(documents, apiNow)
 		cfg.Access = m.access
+	}
+	cfg.Now = func() time.Time { return m.now().Std() }
+	if m.clock != nil {
+		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder

@@ -58,7 +58,7 @@ func (a *app) translate(system, path string, s *sources) (*dialect.Conversion, e
 	case "steep":
 		c, err = a.translateSteep(name, src, s)
 	case "temporal", "zart":
-		doc, parseErr := parseFlow(name, src)
+		doc, parseErr := a.parseFlow(name, src)
 		if parseErr != nil {
 			return nil, asUsage(parseErr)
 		}
@@ -153,7 +153,7 @@ func sourceOf(c *dialect.Conversion, doc *flow.Document) (source, error) {
 func notes(doc *flow.Document) []dialect.Note {
 	var out []dialect.Note
 	for _, n := range doc.Notes {
-		out = append(out, dialect.Note{File: doc.File, Pos: n.Pos, Msg: n.Msg})
+		out = append(out, dialect.Note{File: n.File, Pos: n.Pos, Msg: n.Msg})
 	}
 	return out
 }

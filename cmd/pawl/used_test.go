@@ -35,7 +35,7 @@ func TestEveryFieldIsUsed(t *testing.T) {
 	}
 	files := 0
 	for name, src := range flowFiles(t) {
-		if _, err := parseFlow(name, []byte(src)); err != nil {
+		if _, err := new(app).parseFlow(name, []byte(src)); err != nil {
 			continue // another document, or one that shows an error
 		}
 		var doc any
@@ -267,7 +267,7 @@ func TestDocumentsAreTrue(t *testing.T) {
 			if !strings.HasPrefix(text, "pawl:") { // only its steps are shown
 				text = "pawl: 1\nname: shown\ninput: {type: object}\n" + text
 			}
-			if _, err := parseFlow(path, []byte(text)); err != nil {
+			if _, err := new(app).parseFlow(path, []byte(text)); err != nil {
 				t.Errorf("%s shows a flow that is not valid: %v", path, err)
 			}
 		}

@@ -38,7 +38,7 @@ func (a *app) openWebhooks(ctx context.Context, m *machine) (*webhook.Dispatcher
 	}
 	return webhook.New(ctx, webhook.Config{
 		Documents: documents, Feed: m.Engine, Teller: m.embedded.Teller, Send: a.folder != nil, Allow: a.webhookAllow,
-		Log: a.webhookLog(),
+		Log: a.webhookLog(), Now: m.now,
 	})
 }
 

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -20,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/virtual"
 	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -34,6 +38,7 @@ type machine struct {
 	embedded       *service.Embedded
 	retention      time.Duration // of closed runs; 0: for ever
 	journal        journal.Journal
+	clock          *virtual.Clock      // one that stands; nil: the wall clock
 	changes        *service.Changes    // nil: no attempts are executed, or another process has the engine
 	webhooks       *webhook.Dispatcher // nil: nobody asks for them
 	access         *access.Keeper      // tokens and the audit log; nil: this one serves nothing, or keeps none
@@ -101,6 +106,14 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	var clock *virtual.Clock
+	instant, source := now, (func() core.Time)(nil)
+	if a.virtual {
+		if clock, err = virtual.Of(context.Background(), j, now()); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+		instant, source = clock.Now, clock.Now
+	}
 	families := engine.NewCarried(carried...)
 	var counts *metrics.Metrics
 	var observer engine.Observer
@@ -111,7 +124,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-			Carried: families, Observer: observer, Retention: retention,
+			Now: source, Carried: families, Observer: observer, Retention: retention,
 			Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
@@ -123,7 +136,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	}
 	m := &machine{
 		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p, journal: j, retention: retention,
-		embedded: service.NewEmbedded(n.Engine, a.readWorkflow, now),
+		embedded: service.NewEmbedded(n.Engine, a.readWorkflow, instant), clock: clock,
 	}
 	m.svc = m.embedded
 	return m, nil
@@ -134,8 +147,16 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 	var err error
 	if work {
 		slots := map[string]int{"exec": a.processes()}
-		err = m.node.Serve(worker.PoolConfig{Executors: m.node.Executors(), Slots: slots})
-		m.queues = remote.New(remote.Config{Engine: m.Engine, Run: m.svc.Run, Now: now})
+		executors := m.node.Executors()
+		pool := worker.PoolConfig{Executors: executors, Slots: slots}
+		if m.clock != nil {
+			pool.Now = m.clock.Now
+		}
+		err = m.node.Serve(pool)
+		m.queues = remote.New(remote.Config{
+			Engine: m.Engine, Run: m.svc.Run, Now: m.now,
+			Own: slices.AppendSeq(body.OwnTypes(), maps.Keys(executors)),
+		})
 		m.Serve("", m.queues)
 		m.signals = listen()
 	}
@@ -156,6 +177,14 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 		m.sweep(m.retention)
 	}
 	return nil
+}
+
+// now is the instant that the clock of the runs shows.
+func (m *machine) now() core.Time {
+	if m.clock != nil {
+		return m.clock.Now()
+	}
+	return now()
 }
 
 // processes is how many processes of steps this command runs at once.

@@ -26,8 +26,10 @@ type PollRequest struct {
 	Worker string   `json:"worker,omitempty" doc:"Your name, for people: it is recorded with each attempt."`
 	Max    int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"For how many you have room; default 1."`
 	Wait   Duration `json:"wait,omitzero" doc:"How long to wait for one: 30s. Default: not at all; at most 1m."`
-	// Confirm: each task is followed by a report TaskStart within StartWithin, or it goes to another worker.
-	Confirm bool `json:"confirm,omitempty" doc:"You report start for each task; one that you do not goes to others."`
+	// Confirm: each task is followed by a report TaskStart within StartWithin, or it goes to another worker. While the
+	// worker has the task it reports something at least every minute, at least TaskLook: when the server was started
+	// again, a task of which nothing is heard goes to another worker.
+	Confirm bool `json:"confirm,omitempty" doc:"You report start for each task, then something each minute."`
 }
 
 // Task is an attempt in the hands of a worker.

@@ -18,6 +18,9 @@ const (
 	TypeAnswer = "answer"  // recorded where the body answers an update, never executed
 )
 
+// OwnTypes are the types of tasks that only the program with their body can execute.
+func OwnTypes() []string { return []string{TypeLocal, TypeHook} }
+
 // Notes reports whether a step of that type only notes what a body has decided: it is nothing that people look for
 // among the steps.
 func Notes(taskType string) bool {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +58,9 @@ func newDistant(t *testing.T) *distant {
 		begin := func(input []byte) (core.Start, error) { return core.Start{Input: input}, nil }
 		return &service.Workflow{Definition: def, Begin: begin}, err
 	}, now)
-	queues := remote.New(remote.Config{Engine: n.Engine, Run: svc.Run, Now: now})
+	queues := remote.New(remote.Config{
+		Engine: n.Engine, Run: svc.Run, Now: now, Own: slices.Collect(maps.Keys(n.Executors())),
+	})
 	n.Engine.Serve("", queues)
 	if err := n.Open(t.Context()); err != nil {
 		t.Fatal(err)

@@ -254,7 +254,7 @@ func (s *Step) start(at Time, rec AttemptStarted) {
 		s.ReadyAt, s.NextAt = at, 0
 	}
 	s.release()
-	s.Started, s.Told, s.Secret = at, s.Effective(), rec.Secret
+	s.Started, s.Told, s.Secret, s.Confirms = at, s.Effective(), rec.Secret, rec.Confirms
 	if s.Began == 0 {
 		s.Began = at
 	}

@@ -69,7 +69,7 @@ func (m *machine) taskStarted(in TaskStarted) error {
 		return nil
 	}
 	m.emit(AttemptStarted{
-		Step: s.ID, Worker: in.Worker, Deadline: m.firstDeadline(s), Secret: in.Secret,
+		Step: s.ID, Worker: in.Worker, Deadline: m.firstDeadline(s), Secret: in.Secret, Confirms: in.Confirms,
 	})
 	payload, failure := m.r.decide().Task(m.r, s, m.now)
 	if failure != nil {
@@ -87,7 +87,7 @@ func (r *Run) task(s *Step, payload []byte) Task {
 		Token: Token{r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: r.Workflow,
 		Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
-		Headers: r.Headers, Secret: s.Secret,
+		Headers: r.Headers, Secret: s.Secret, Confirms: s.Confirms,
 	}
 	d := r.binding(s)
 	// What bounds the attempt as a whole; silence limits are measured on their own.
@@ -100,11 +100,11 @@ func (r *Run) task(s *Step, payload []byte) Task {
 }
 
 // RemoteTasks returns the attempts that workers in other processes execute, or still stop, as these workers know them,
-// but without the payload.
+// but without the payload. A worker gets an attempt that has to announce itself only after that.
 func (r *Run) RemoteTasks() []Task {
 	var out []Task
 	for i := range r.Steps {
-		if s := &r.Steps[i]; s.Secret != 0 && (s.Phase == StepRunning || s.Stopping) {
+		if s := &r.Steps[i]; s.Secret != 0 && (s.Phase == StepRunning || s.Stopping) && !s.unbegun() {
 			out = append(out, r.task(s, nil))
 		}
 	}

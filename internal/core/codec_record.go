@@ -441,6 +441,7 @@ func (r *AttemptStarted) fields(c *coder) {
 	c.time(&r.Deadline)
 	c.id((*[16]byte)(&r.Child))
 	c.secret(&r.Secret)
+	c.flag(&r.Confirms)
 }
 
 func (r *AttemptBeat) fields(c *coder) {

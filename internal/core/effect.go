@@ -94,4 +94,5 @@ type Task struct {
 	// attempt which never began does not count among the lost ones that stop a step.
 	Announce bool
 	Secret   uint64 // see TaskStarted
+	Confirms bool   // see TaskStarted
 }

@@ -60,6 +60,9 @@ type (
 		Attempt int
 		Worker  string
 		Secret  uint64 // what a worker in another process shows with its reports; 0: the worker is in this process
+		// Confirms: that worker has promised to report that it has the task, and to report something at least every
+		// minute while it has it. So the task is known to be lost on its way if nothing comes.
+		Confirms bool
 	}
 
 	// TaskHeld says why an attempt that waits is not taken, though a worker could take it.

@@ -317,7 +317,7 @@ func (m *machine) beginDelayed() {
 func (m *machine) recovered(in Recovered) {
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
-		if in.Alive[Token{m.r.ID, s.ID, s.Attempt}] || in.Reachable && s.Secret != 0 {
+		if in.Alive[Token{m.r.ID, s.ID, s.Attempt}] || in.Reachable && s.Secret != 0 && !s.unbegun() {
 			continue
 		}
 		if s.Stopping && s.Spec.Kind != KindChild { // a child run goes on closing, and says when it has

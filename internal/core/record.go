@@ -162,7 +162,8 @@ type (
 		Child    RunID // KindChild: the run it starts
 		// Secret is what a worker in another process shows with its reports; 0: the worker is in the engine's process.
 		// It is recorded so that the worker can still report after the engine was started again.
-		Secret uint64
+		Secret   uint64
+		Confirms bool // see TaskStarted
 	}
 
 	// AttemptBeat is a sign of life.

@@ -192,6 +192,7 @@ type Step struct {
 	Stopping bool   // the work of an ended attempt has not stopped yet
 	Child    RunID  // of a child step: the run its attempt started
 	Secret   uint64 // of the last attempt: see TaskStarted
+	Confirms bool   // of the last attempt: see TaskStarted
 	Upstream bool   // skipped because what it needs did not succeed
 	Kept     bool   // its result was taken over from an earlier run
 	items    int32  // of a group: its items that are open

@@ -22,7 +22,7 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 	}
 	var rows []journal.StepRow
 	if r.state.Phase.Closed() { // the state cannot make them any more if this input panics
-		rows = r.rows.appendSteps(nil, r.state)
+		rows = r.rows.makeSteps(r.state)
 	}
 	t := transition{run: r}
 	next, err := p.compute(&t, def, in)

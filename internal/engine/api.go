@@ -171,5 +171,8 @@ type Stats struct {
 	// Late is how late the timer was that fired latest since the engine was opened: the deadline, sleep or retry of a
 	// run. What was due while no engine was open counts from the opening.
 	Late    time.Duration
-	Stalled string // why the engine takes no requests, for example a full disk; empty: it takes them
+	Wake    core.Time // when a run does something by itself next; zero: never
+	Next    core.Time // when the engine has something to do next, for a run or for itself; zero: never
+	Moving  bool      // something is on its way to the journal, or from it
+	Stalled string    // why the engine takes no requests, for example a full disk; empty: it takes them
 }

@@ -149,6 +149,7 @@ func (c *Call) answer() {
 type Piece struct {
 	bytes []byte
 	marks []mark
+	large []journal.Large // the large ones among them
 }
 
 // mark says that the bytes from the end of the previous mark to end are from one batch.

@@ -102,10 +102,12 @@ func (p *Partition) createdRecord(id core.RunID, tail map[core.RunID]*tailRun) *
 	return createdBy(h.Entries)
 }
 
-// takeOver recovers a run that was read, unless it rests. A place that a resting run has in its queue is counted.
+// takeOver recovers a run that was read, unless it rests. The place that a resting run has in its queue is counted, and
+// what remote workers execute of it.
 func (p *Partition) takeOver(r *run) {
 	if r.rests {
 		p.followQueue(r)
+		p.keepRemote(r)
 		return
 	}
 	p.recover(r)

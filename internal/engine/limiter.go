@@ -67,10 +67,11 @@ type limitedKey struct {
 	name             string
 	running, offered int
 	starts           starts
-	line             heap.Heap[*ticket]
-	round            uint64  // the last one that a ticket of the key was given
-	tickets          int     // that know the key
-	newest           *ticket // of runs: the youngest one that has waited
+	line             heap.Heap[*lineTicket]
+	ages             ranked[*ticket] // those in line that have a round
+	rounds           ranked[uint64]  // theirs: the oldest has the first one, and so on
+	round            uint64          // the last one that a ticket of the key was given
+	tickets          int             // that know the key
 
 	due   core.Time // blocked: when it may be no longer; never: not by time alone
 	where keyState
@@ -121,8 +122,14 @@ func (p *limited) compare(o *limited) int {
 // Moved notes the place in the heap.
 func (p *limited) Moved(to int) { p.index = to }
 
+// first returns the ticket that goes first of those in line.
+func (k *limitedKey) first() *ticket { return (*ticket)(k.line.First()) }
+
+// first returns the ticket that goes first of those in line.
+func (k *readyKey) first() *ticket { return (*limitedKey)(k).first() }
+
 // Before orders as the first tickets are ordered.
-func (k *readyKey) Before(o *readyKey) bool { return k.line.First().Before(o.line.First()) }
+func (k *readyKey) Before(o *readyKey) bool { return k.first().Before(o.first()) }
 
 // Moved notes the place in the heap.
 func (k *readyKey) Moved(to int) { k.index = to }
@@ -162,7 +169,7 @@ type ticket struct {
 type ticketShare struct {
 	*limited
 	key   *limitedKey
-	round uint64 // fair places: keys take turns
+	round uint64 // fair places: keys take turns. While the ticket stands in line, key.rounds has it
 }
 
 // Before orders by priority, then by rounds of the keys, then by age.
@@ -170,11 +177,29 @@ func (t *ticket) Before(o *ticket) bool {
 	if t.prio != o.prio {
 		return t.prio > o.prio
 	}
-	if t.in.round != o.in.round {
-		return t.in.round < o.in.round
+	if a, b := t.round(), o.round(); a != b {
+		return a < b
 	}
 	return t.compare(o) < 0
 }
+
+// lineTicket orders the tickets of one key by priority, then by age; those that came before keys took turns go first.
+// Their rounds have the same order.
+type lineTicket ticket
+
+// Before orders the tickets of one key.
+func (t *lineTicket) Before(o *lineTicket) bool {
+	if t.prio != o.prio {
+		return t.prio > o.prio
+	}
+	if first := t.in.round == 0; first != (o.in.round == 0) {
+		return first
+	}
+	return (*ticket)(t).compare((*ticket)(o)) < 0
+}
+
+// Moved notes the place in the line.
+func (t *lineTicket) Moved(to int) { t.index = to }
 
 // isRun reports whether the ticket is a run's.
 func (t *ticket) isRun() bool { return t.token.Step == core.NoStep }
@@ -210,7 +235,10 @@ func (l *limiter) ticket(
 		l.renew(p, b)
 		k := p.keys[key]
 		if k == nil {
-			k = &limitedKey{name: key, index: heap.Gone}
+			k = &limitedKey{
+				name: key, index: heap.Gone,
+				ages: ranked[*ticket]{compare: (*ticket).compare}, rounds: ranked[uint64]{compare: cmp.Compare[uint64]},
+			}
 			p.keys[key] = k
 		}
 		k.tickets++
@@ -296,7 +324,7 @@ func (l *limiter) undo(t *ticket) {
 		if t.retry {
 			s.tries.undo(s.limits.Retries)
 		}
-		l.returnTurn(t, s)
+		l.returnTurn(s)
 	}
 	l.end(t)
 }
@@ -345,7 +373,7 @@ func (l *limiter) end(t *ticket) {
 			s.running--
 			s.key.running--
 		} else {
-			l.returnTurn(t, s)
+			l.returnTurn(s)
 		}
 		if s.breaker.probe == t {
 			s.breaker.probe = nil // it says nothing: another one goes first

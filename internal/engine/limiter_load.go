@@ -60,35 +60,13 @@ func (l *limiter) takePlace(t *ticket) {
 	}
 }
 
-// joined keeps the rounds of a key's runs in the order of their ages. After a restart, or after a pause, an older run
-// may join the line later than a younger one.
-func (k *limitedKey) joined(t *ticket) {
-	if k.newest == nil || t.compare(k.newest) >= 0 {
-		k.newest = t
-		return
-	}
-	all := make([]*ticket, 0, k.line.Len())
-	rounds := make([]uint64, 0, k.line.Len())
-	for k.line.Len() > 0 {
-		first := k.line.First()
-		k.line.Remove(first.index)
-		all, rounds = append(all, first), append(rounds, first.in.round)
-	}
-	slices.SortFunc(all, (*ticket).compare)
-	slices.Sort(rounds)
-	for i, one := range all {
-		one.in.round = rounds[i]
-		k.line.Push(one)
-	}
-}
-
 // yield gives up a run's turn if another one that waits goes first by now: it has come, or was retried, after the turn
 // was offered. It reports whether it did.
 func (l *limiter) yield(t *ticket) bool {
 	s := t.in
 	first := func(o *ticket) bool { return o.Before(t) }
 	line, ready := &s.key.line, &s.ready
-	if (line.Len() == 0 || !first(line.First())) && (ready.Len() == 0 || !first(ready.First().line.First())) {
+	if (line.Len() == 0 || !first(s.key.first())) && (ready.Len() == 0 || !first(ready.First().first())) {
 		return false
 	}
 	p, held := s.limited, t.held

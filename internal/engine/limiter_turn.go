@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -87,30 +86,33 @@ func (l *limiter) wait(t *ticket, s *ticketShare, held core.Held) {
 	}
 }
 
+// round returns the round of the place that a ticket waits for, or has its turn at; 0: it has none.
+func (t *ticket) round() uint64 {
+	s := t.in
+	if s.round == 0 || t.index == heap.Gone || t.later {
+		return s.round
+	}
+	return s.key.rounds.at(s.key.ages.rank(t))
+}
+
 // returnTurn gives the round of a ticket that leaves without a start to the next ticket of its key, and that one's
 // round to the next but one. So a key loses no turns by what leaves, and the rounds that it is given later follow
-// without a gap.
-func (l *limiter) returnTurn(t *ticket, s *ticketShare) {
-	if s.round == 0 {
+// without a gap. The tickets in line have their rounds by their ranks, so this replaces the last round by the free one.
+func (l *limiter) returnTurn(s *ticketShare) {
+	k, free := s.key, s.round
+	if free == 0 {
 		return
 	}
-	l.unsortKey(s.limited, s.key)
-	line, free := &s.key.line, s.round
-	later := make([]*ticketShare, 0, line.Len())
-	for i := range line.Len() {
-		if o := line.At(i).in; o.round > free {
-			later = append(later, o)
-		}
-	}
-	slices.SortFunc(later, func(a, b *ticketShare) int { return cmp.Compare(a.round, b.round) })
-	for _, o := range later {
-		o.round, free = free, o.round
-	}
-	if free == s.key.round {
-		s.key.round--
-	}
 	s.round = 0
-	l.sortKey(s.limited, s.key)
+	if last := k.rounds.len(); last > 0 && k.rounds.at(last-1) > free {
+		l.unsortKey(s.limited, k)
+		k.rounds.add(free)
+		free = k.rounds.remove(last)
+		l.sortKey(s.limited, k)
+	}
+	if free == k.round {
+		k.round--
+	}
 }
 
 // putLater puts a retry into the line of those that wait for their budget.
@@ -126,9 +128,10 @@ func (l *limiter) join(t *ticket) {
 		s.retries++
 	}
 	l.unsortKey(s.limited, s.key)
-	s.key.line.Push(t)
-	if s.runs && s.limits.Fair {
-		s.key.joined(t)
+	s.key.line.Push((*lineTicket)(t))
+	if s.round != 0 {
+		s.key.ages.add(t)
+		s.key.rounds.add(s.round)
 	}
 	l.sortKey(s.limited, s.key)
 }
@@ -169,6 +172,11 @@ func (l *limiter) unline(t *ticket) {
 	}
 	l.unsortKey(s.limited, s.key)
 	s.key.line.Remove(t.index)
+	if s.round != 0 {
+		rank := s.key.ages.rank(t)
+		s.key.ages.remove(rank)
+		s.round = s.key.rounds.remove(rank)
+	}
 	l.sortKey(s.limited, s.key)
 }
 
@@ -225,7 +233,7 @@ func (l *limiter) look(p *limited) {
 		l.join(t)
 	}
 	for p.ready.Len() > 0 {
-		t := p.ready.First().line.First()
+		t := p.ready.First().first()
 		held := t.in.refuses(t, l.now)
 		if held.Reason == core.HeldNone {
 			l.offer(t)
@@ -286,7 +294,7 @@ func (l *limiter) tellAgain(p *limited) {
 	}
 	for _, k := range p.keys {
 		for i := range k.line.Len() {
-			all = append(all, k.line.At(i))
+			all = append(all, (*ticket)(k.line.At(i)))
 		}
 	}
 	slices.SortFunc(all, (*ticket).compare)
@@ -307,7 +315,7 @@ func (l *limiter) retime(p *limited) {
 		}
 	}
 	if p.ready.Len() > 0 {
-		t := p.ready.First().line.First()
+		t := p.ready.First().first()
 		if held := t.in.refuses(t, l.now); held.Reason != core.HeldBreaker || p.breaker.probe == nil {
 			consider(held.Until)
 		}

@@ -34,6 +34,19 @@ type Observation struct {
 	Failure *policy.Failure // of a run that has ended
 }
 
+// BeginsRun reports whether the run begins with the record. One that waits, for its start or for its queue, begins later
+// than it is created. One that is retried, and may wait for its queue again, has begun before.
+func (o *Observation) BeginsRun() bool {
+	switch rec := o.Record.(type) {
+	case core.RunCreated:
+		return rec.StartAt == 0 && (rec.Queue.Name == "" || rec.Admitted)
+	case core.RunStarted:
+		return o.Run.StartedAt == o.At
+	default:
+		return false
+	}
+}
+
 // observe keeps what the entry of a transition tells an observer, until its batch is durable.
 func (l *pipeline) observe(r *run, e *core.Entry, rec core.Record, row *attempt) {
 	s := r.state

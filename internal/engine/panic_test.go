@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -130,6 +131,15 @@ func (r *rig) wantRowsOfHistory() {
 		if err != nil || view.Runs[0] != row {
 			r.t.Errorf("the view has of run %s %+v, its history %+v, %v", row.ID, row, view.Runs, err)
 		}
+		if got := r.journal.Steps(row.ID); !slices.Equal(got, view.Steps) {
+			r.t.Errorf("the view has of run %s the steps %+v, its history %+v", row.ID, got, view.Steps)
+		}
+		slices.SortFunc(view.Attempts, func(a, b journal.AttemptRow) int {
+			return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt, b.Attempt))
+		})
+		if got := r.journal.Attempts(row.ID); !slices.Equal(got, view.Attempts) {
+			r.t.Errorf("the view has of run %s the attempts %+v, its history %+v", row.ID, got, view.Attempts)
+		}
 	}
 }
 
@@ -212,6 +222,59 @@ func TestPanicWhileEncoding(t *testing.T) {
 		r.pass(time.Minute)
 		r.wantPhase(bad, core.RunSucceeded)
 		r.wantRowsOfHistory()
+	}
+}
+
+// TestRowsOfWhatWasNotEncoded: the view has no attempt of an entry whose encoding panicked. Nothing would take such a row
+// away again.
+func TestRowsOfWhatWasNotEncoded(t *testing.T) {
+	r := newRig(t, -1)
+	r.workers.act = failTask
+	id := r.start(flow("bad", task()))
+	r.pass(time.Minute)
+	r.wantPhase(id, core.RunFailed)
+	r.p.pipeline.encoded = func(core.RunID) { panic("cannot be encoded") }
+	c := r.call(&Call{Op: CallInput, Run: id, Input: operation(core.OpRetryRun)})
+	if c.Err == nil || r.p.SetAside(id) == nil {
+		t.Fatalf("a retry that panics set no run aside: %v", c.Err)
+	}
+	r.pass(time.Minute)
+	r.restart()
+	r.pass(time.Minute)
+	r.wantRowsOfHistory()
+}
+
+// TestPanicWhileRowsAreMade: if the row of one step cannot be made, the view still gets the other rows. No later owner
+// takes up a closed run again, and those of an open one make the rows of its steps again, but not those of attempts.
+func TestPanicWhileRowsAreMade(t *testing.T) {
+	for _, c := range []struct {
+		last      planStep
+		ownPanics bool // making the row of the run itself panics too
+		attempts  int
+	}{{task(), false, 3}, {nap(time.Hour), false, 2}, {nap(time.Hour), true, 2}} {
+		r := newRig(t, -1)
+		r.workers.act = succeed
+		id := r.start(flow("bad", task(), task(), c.last))
+		r.settle()
+		if n := len(r.journal.Attempts(id)); n != 0 {
+			t.Fatalf("the view has %d attempts of the run already", n)
+		}
+		state := r.p.residents.runs[id].state
+		spec := state.Steps[1].Spec
+		state.Steps[1].Spec, state.CancelAsked = nil, c.ownPanics
+		r.pass(time.Minute)
+		if r.p.SetAside(id) == nil {
+			t.Fatal("the run is not set aside")
+		}
+		if steps, attempts := r.journal.Steps(id), r.journal.Attempts(id); len(steps) != 2 || len(attempts) != c.attempts {
+			t.Errorf("of %+v the view has the steps %+v and the attempts %+v", c, steps, attempts)
+		}
+		state.Steps[1].Spec = spec
+		r.restart()
+		r.pass(time.Minute)
+		if c.last.Kind == core.KindSleep {
+			r.wantRowsOfHistory()
+		}
 	}
 }
 
@@ -386,14 +449,6 @@ func TestPanicRightAfterTheEnd(t *testing.T) {
 	r.restart()
 	r.pass(time.Minute)
 	r.wantRowsOfHistory()
-	h, err := r.journal.History(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := Rows(id, 0, r.definition(h.Entries), h)
-	if got := r.journal.Steps(id); err != nil || !slices.Equal(got, want.Steps) {
-		t.Errorf("the view has the steps %+v, the history has %+v, %v", got, want.Steps, err)
-	}
 }
 
 // TestEndOfAStoppingAttempt: the worker of an attempt that was stopped also reports its end, once more or because both

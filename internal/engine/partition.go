@@ -376,5 +376,16 @@ func (p *Partition) Stats() Stats {
 	return Stats{
 		Loaded: len(p.residents.runs), Queued: len(p.tasks.offers), Live: len(p.tasks.held), Seq: p.pipeline.durable,
 		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside), Late: p.residents.late,
+		Wake: p.nextWake(), Next: p.Next(), Moving: p.pipeline.inFlight.len() > 0 || p.pipeline.open.entries > 0 ||
+			p.residents.readingWindow || p.residents.restored.len() > 0,
 	}
+}
+
+// nextWake returns when a run does something by itself next.
+func (p *Partition) nextWake() core.Time {
+	at := earliest(p.residents.nextWake, p.limitsDue())
+	if r := p.residents.wakes.first(); r != nil {
+		at = earliest(at, r.wake)
+	}
+	return at
 }

@@ -116,6 +116,8 @@ func (p *parts) stats() (sum Stats) {
 		sum.Behind += s.Behind
 		sum.SetAside += s.SetAside
 		sum.Late = max(sum.Late, s.Late)
+		sum.Wake, sum.Next = earliest(sum.Wake, s.Wake), earliest(sum.Next, s.Next)
+		sum.Moving = sum.Moving || s.Moving
 		if sum.Stalled == "" {
 			sum.Stalled = s.Stalled
 		}

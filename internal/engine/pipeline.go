@@ -35,6 +35,7 @@ type batch struct {
 	seq             uint64
 	blob            []byte // the encoded entries
 	entries         int
+	large           []journal.Large // the large entries in blob
 	defs            []journal.Definition
 	posted          []journal.Message // to other partitions
 	encodedMessages []byte            // the bytes of the posted messages
@@ -42,6 +43,7 @@ type batch struct {
 	view            journal.View
 	viewed          []*run // the runs that have rows in the view part
 	out             journal.Batch
+	asked           *run // whose body got news last while this batch was open; nil: none
 
 	// These wait until the batch is durable.
 	after    []effect
@@ -87,7 +89,7 @@ func (b *batch) reset() {
 	clear(b.view.History)
 	v := b.view
 	*b = batch{
-		blob: b.blob[:0], viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
+		blob: b.blob[:0], large: b.large[:0], viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
 		watched: b.watched[:0], freed: b.freed[:0], observed: b.observed[:0], reports: b.reports[:0],
 		encodedMessages: b.encodedMessages[:0], posted: b.posted[:0], taken: b.taken[:0],
 		view: journal.View{Runs: v.Runs[:0], Steps: v.Steps[:0], Attempts: v.Attempts[:0], History: v.History[:0]},
@@ -126,6 +128,9 @@ func (l *pipeline) add(t, next *transition, now core.Time) error {
 	if err == nil && next != nil {
 		_, err = l.encode(next)
 	}
+	if err == nil {
+		err = l.note(t, next)
+	}
 	if err != nil {
 		l.open.blob, l.open.observed = l.open.blob[:start], l.open.observed[:observed]
 		return err
@@ -142,12 +147,23 @@ func (l *pipeline) encode(t *transition) (end int, err error) {
 	defer catchPanic("its entry was encoded", nil, &err)
 	if e := &t.out.Entry; len(e.Records) > 0 {
 		l.open.blob = core.AppendEntry(l.open.blob, e)
-		t.run.rows.note(t.run.state, e, l.observing(t.run, e))
 		if l.encoded != nil {
 			l.encoded(e.Run)
 		}
 	}
 	return len(l.open.blob), nil
+}
+
+// note notes which rows the entries of a transition and of the chain's next run change. It comes after both were
+// encoded: rows of what is not saved would stay in the view.
+func (l *pipeline) note(t, next *transition) (err error) {
+	defer catchPanic("its rows were noted", nil, &err)
+	for _, one := range []*transition{t, next} {
+		if one != nil && len(one.out.Entry.Records) > 0 {
+			one.run.rows.note(one.run.state, &one.out.Entry, l.observing(one.run, &one.out.Entry))
+		}
+	}
+	return nil
 }
 
 // observing returns what keeps the records of an entry for an observer; nil: there is none.
@@ -168,6 +184,9 @@ func (l *pipeline) keep(r *run, start, end int, now core.Time) {
 	b.entries++
 	l.lastEntry = now
 	l.view.markBehind(r, b.seq, end-start, now)
+	if end-start >= journal.LargeEntry {
+		b.large = append(b.large, journal.Large{Run: r.id(), Seq: b.seq, From: start, To: end})
+	}
 	r.addPending(b.seq, b.blob[start:end])
 	r.noteRecorded()
 }
@@ -236,7 +255,9 @@ func (l *pipeline) cut(partition int, now core.Time, feedPositions bool) *journa
 		return nil
 	}
 	l.probing = false
-	b.out = journal.Batch{Partition: partition, Epoch: l.epoch, Seq: b.seq, Encoded: b.blob, Definitions: b.defs}
+	b.out = journal.Batch{
+		Partition: partition, Epoch: l.epoch, Seq: b.seq, Encoded: b.blob, Large: b.large, Definitions: b.defs,
+	}
 	if len(b.posted)+len(b.taken) > 0 {
 		b.out.Out, b.out.Taken = b.posted, b.taken
 	}

@@ -220,14 +220,14 @@ func (r *run) keptFrom(b *batch) bool {
 }
 
 // write puts a run's rows and entries into the batch and returns the size of the entries. If making the rows panics,
-// the run is set aside, and only its own row is written, which says so.
+// the run is set aside. Then all its rows are written that can be made, and its own says why it stands still.
 func (v *projection) write(b *batch, partition int, r *run) int {
 	to := &b.view
 	if r.aside == nil {
 		runs, steps, attempts := len(to.Runs), len(to.Steps), len(to.Attempts)
 		if err := guard("its rows were written", func() { r.writeRows(to, partition, b.seq) }); err != nil {
 			to.Runs, to.Steps, to.Attempts = to.Runs[:runs], to.Steps[:steps], to.Attempts[:attempts]
-			r.rows = rows{}
+			r.rows.made = append(r.rows.made, r.rows.makeSteps(r.state)...)
 			v.onPanic(r, err)
 		}
 	}
@@ -236,7 +236,9 @@ func (v *projection) write(b *batch, partition int, r *run) int {
 	}
 	size := len(r.pending.bytes)
 	if size > 0 {
-		to.History = append(to.History, journal.HistoryRow{Run: r.id(), Seq: r.firstPending, Entries: r.pending.bytes})
+		p := &r.pending
+		row := journal.HistoryRow{Run: r.id(), Seq: r.firstPending, Entries: p.bytes, Large: p.large}
+		to.History = append(to.History, row)
 	}
 	r.writing = append(r.writing, r.pending)
 	r.pending = Piece{}

@@ -30,6 +30,8 @@ type RemoteWorkers interface {
 type Seat struct {
 	Worker string // the name that is recorded with the attempt
 	Secret uint64 // what the worker shows with its reports; not 0
+	// Confirms: see core.TaskStarted.
+	Confirms bool
 }
 
 // remote returns the remote workers; nil: there are none.
@@ -70,9 +72,18 @@ func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
 	e.cfg.Matcher.Offered(queue, takes)
 }
 
-// keepRemote takes over the attempts of a run that remote workers execute since before the engine was opened. Those
-// that have ended, and whose work was told to stop, are told again: the engine that did so may have died before.
-func (p *Partition) keepRemote(r *run, w *namedWorkers) {
+// keepRemote takes over the attempts of a run that remote workers execute since before the engine was opened, once for
+// each time that the run is read. Those that have ended, and whose work was told to stop, are told again: the engine
+// that did so may have died before. It reports whether remote workers can be reached.
+//
+// The attempts of a run that rests are taken over too: a caller may end them, and then their workers have to hear of it
+// before the next ones start.
+func (p *Partition) keepRemote(r *run) (reachable bool) {
+	w := p.tasks.matcher.remote()
+	if w == nil || r.keptRemote {
+		return w != nil
+	}
+	r.keptRemote = true
 	for _, t := range r.state.RemoteTasks() {
 		h, known := p.tasks.held[t.Token]
 		if !known && p.tasks.alive[t.Token] {
@@ -92,6 +103,7 @@ func (p *Partition) keepRemote(r *run, w *namedWorkers) {
 			w.remote.Revoke(t.Token, why)
 		}
 	}
+	return true
 }
 
 // takenBefore counts an attempt in the limits of its queue and service that started before the engine was opened. It

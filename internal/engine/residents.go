@@ -231,10 +231,7 @@ func (p *Partition) recover(r *run) {
 	}
 	r.unrecovered = false
 	p.followQueue(r)
-	reachable := p.tasks.matcher.remote()
-	if reachable != nil { // first: they count also where the run is set aside now
-		p.keepRemote(r, reachable)
-	}
+	reachable := p.keepRemote(r) // first: they count also where the run is set aside now
 	var offers []core.Effect
 	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
 		_ = p.setAsideAfterPanic(r, err)
@@ -244,6 +241,6 @@ func (p *Partition) recover(r *run) {
 		p.handleEffect(r, e, nil)
 	}
 	if r.state.Live() > 0 || r.state.WaitsForBody() {
-		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable != nil})
+		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable})
 	}
 }

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // TestLookingAtARunThatRests: a run that nobody carries on stays as it is when somebody looks at it or sends it an
@@ -77,4 +79,72 @@ func TestSetAsideRunThatRests(t *testing.T) {
 	if rows := r.journal.Steps(id); len(rows) != len(r.state(id).Steps) || rows[0].Phase != r.state(id).Steps[0].Phase {
 		t.Errorf("the view has the steps %+v", rows)
 	}
+}
+
+// remoteFake are fakeWorkers in another process.
+type remoteFake struct {
+	*fakeWorkers
+	kept    []core.Token
+	stopped []core.Token
+}
+
+func (w *remoteFake) Reserve(string, string) Seat { return Seat{Worker: "remote", Secret: 7} }
+func (w *remoteFake) Return(Seat)                 {}
+func (w *remoteFake) Keep(t core.Task)            { w.kept = append(w.kept, t.Token) }
+
+// Revoke tells that the work of an attempt that nobody knows has stopped. What goes on stops later.
+func (w *remoteFake) Revoke(tok core.Token, why policy.Kind) {
+	if slices.Contains(w.kept, tok) {
+		w.stopped = append(w.stopped, tok)
+		return
+	}
+	w.fakeWorkers.Revoke(tok, why)
+}
+
+// TestRemoteWorkOfARunThatRests: an operator completes a step of a run that rests, while a remote worker executes the
+// step since before the engine was opened. The attempt is over when that worker has stopped, not before: else another
+// attempt, after a retry, could begin beside it.
+func TestRemoteWorkOfARunThatRests(t *testing.T) {
+	r := newRig(t, 1)
+	workers := &remoteFake{fakeWorkers: r.workers}
+	open := func(carried *Carried) {
+		t.Helper()
+		r.journal, r.inbox = r.journal.Reopen(), nil
+		cfg := r.config()
+		cfg.Workers, cfg.Carried, cfg.Matcher = workers, carried, nil
+		r.p = NewPartition(cfg)
+		if err := r.p.Open(t.Context(), r.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(nil)
+	id := r.start(flow("rests", task()))
+	r.settle()
+	tok := core.Token{Run: id, Step: 0, Attempt: 1}
+	if tasks := workers.dispatched(); len(tasks) != 1 || tasks[0].Token != tok {
+		t.Fatalf("the remote worker has %+v", tasks)
+	}
+	carried := NewCarried()
+	open(carried)
+	r.settle()
+	done := r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpComplete, Step: 0}})
+	r.settle()
+	if done.Err != nil {
+		t.Fatal(done.Err)
+	}
+	if !slices.Equal(workers.kept, []core.Token{tok}) || !slices.Equal(workers.stopped, []core.Token{tok}) {
+		t.Errorf("the workers were asked about %v and told to stop %v", workers.kept, workers.stopped)
+	}
+	if s := &r.state(id).Steps[0]; s.Phase != core.StepSucceeded || !s.Stopping {
+		t.Errorf("the step is %s, stopping: %v; its worker has not stopped", s.Phase, s.Stopping)
+	}
+	r.inbox = append(r.inbox, report{id, core.TaskStopped{Step: 0, Attempt: 1}})
+	r.settle()
+	carried.Add(id)
+	r.p.Rematch(r.now)
+	r.settle()
+	if n := len(workers.kept); n != 1 || r.state(id).Steps[0].Stopping {
+		t.Errorf("the workers were asked %d times, stopping: %v", n, r.state(id).Steps[0].Stopping)
+	}
+	r.wantPhase(id, core.RunSucceeded)
 }

@@ -11,7 +11,7 @@ import (
 // attempts are collected here, because the state has only the last attempt of each step.
 type rows struct {
 	steps    []core.StepID     // that changed; a step may be listed twice
-	made     []journal.StepRow // of a closed run that was set aside, made before its code panicked
+	made     []journal.StepRow // of a run that was set aside, made from a state that could still be trusted
 	nextStep core.StepID       // the id of the next step that is recorded
 	attempts []attempt         // that are open, or changed since the view was written
 	index    map[core.StepID]int
@@ -214,10 +214,25 @@ func (w *rows) moveTo(s *core.Run, v *journal.View) {
 
 // appendSteps appends the rows of the steps that have changed.
 func (w *rows) appendSteps(out []journal.StepRow, s *core.Run) []journal.StepRow {
-	slices.Sort(w.steps)
-	w.steps = slices.Compact(w.steps)
+	w.sortSteps()
 	for _, id := range w.steps {
 		out = append(out, stepRow(s, &s.Steps[id]))
+	}
+	return out
+}
+
+// sortSteps orders the steps that have changed and lists each once.
+func (w *rows) sortSteps() {
+	slices.Sort(w.steps)
+	w.steps = slices.Compact(w.steps)
+}
+
+// makeSteps returns the rows of the steps that have changed. It leaves out one that cannot be made.
+func (w *rows) makeSteps(s *core.Run) []journal.StepRow {
+	w.sortSteps()
+	out := make([]journal.StepRow, 0, len(w.steps))
+	for _, id := range w.steps {
+		_ = guard("a row was made", func() { out = append(out, stepRow(s, &s.Steps[id])) })
 	}
 	return out
 }

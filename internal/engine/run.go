@@ -20,6 +20,7 @@ type run struct {
 	aside         *aside // set if the run is set aside: its state must not be used then
 	rests         bool   // nothing happens to it but what callers and other runs do
 	unrecovered   bool   // an earlier owner left it with attempts, and recover has not run yet
+	keptRemote    bool   // what remote workers execute of it is known; see keepRemote
 
 	// What the view does not have.
 	pending       Piece     // entries for which no batch has taken the rows
@@ -68,6 +69,9 @@ func (r *run) addPending(seq uint64, encoded []byte) {
 	if len(p.marks) == 1 {
 		p.marks = slices.Grow(p.marks, min(cap(r.state.Steps), manyAttempts))
 	}
+	if n := len(p.bytes); len(encoded) >= journal.LargeEntry {
+		p.large = append(p.large, journal.Large{Run: r.id(), Seq: seq, From: n, To: n + len(encoded)})
+	}
 	p.bytes = append(p.bytes, encoded...)
 	if n := len(p.marks); n > 0 && p.marks[n-1].seq == seq {
 		p.marks[n-1].end = len(p.bytes)
@@ -93,7 +97,7 @@ func (r *run) viewed() bool { return r.firstPending == 0 && len(r.writing) == 0 
 func (r *run) pieces() []Piece {
 	out := slices.Clone(r.writing)
 	if len(r.pending.marks) > 0 {
-		out = append(out, Piece{r.pending.bytes, slices.Clone(r.pending.marks)})
+		out = append(out, Piece{bytes: r.pending.bytes, marks: slices.Clone(r.pending.marks)})
 	}
 	return out
 }
@@ -116,19 +120,21 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	row := journal.RunRow{
 		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key,
 		Definition: s.Definition, Parent: s.Parent.Run,
-		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.viewWake(),
-		Applied: applied, Labels: s.Labels, Retrying: r.aside == nil && s.Retrying() && !s.Phase.Closed(),
+		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At,
+		Applied: applied, Labels: s.Labels,
 	}
 	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {
 		row.Deadline = d
 	}
+	if r.aside != nil {
+		r.asideRow(&row) // what follows goes through the state
+		return row
+	}
+	row.Wake, row.Retrying = r.viewWake(), s.Retrying() && !s.Phase.Closed()
 	if s.Failure != nil {
 		row.Message = s.Failure.Message
 	} else if held := s.HeldNow(); held.Reason != core.HeldNone {
 		row.Message = held.Sentence()
-	}
-	if r.aside != nil {
-		r.asideRow(&row)
 	}
 	return row
 }

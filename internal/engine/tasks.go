@@ -375,7 +375,9 @@ func (p *Partition) functionReady(c *Call) {
 func (p *Partition) startAttempt(r *run, step core.StepID, attempt int) {
 	s := p.tasks.reserved
 	worker := cmp.Or(s.seat.Worker, s.of.name, p.cfg.Owner)
-	_ = p.advance(r, nil, core.TaskStarted{Step: step, Attempt: attempt, Worker: worker, Secret: s.seat.Secret})
+	_ = p.advance(r, nil, core.TaskStarted{
+		Step: step, Attempt: attempt, Worker: worker, Secret: s.seat.Secret, Confirms: s.seat.Confirms,
+	})
 	p.tasks.unreserve()
 }
 

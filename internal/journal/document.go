@@ -17,4 +17,6 @@ type Documents interface {
 	// FindDocuments returns the documents with from ≤ key < before, at most limit: the first ones in the order of
 	// their keys, which are compared byte by byte, or with last the last ones, the last of all first.
 	FindDocuments(ctx context.Context, from, before string, last bool, limit int) ([]Document, error)
+	// ReadDocuments returns those of the documents with these keys that there are, in the order of the keys.
+	ReadDocuments(ctx context.Context, keys ...string) ([]Document, error)
 }

@@ -151,6 +151,7 @@ type Batch struct {
 	Seq         uint64 // the last number plus one, without gaps
 	Entries     []core.Entry
 	Encoded     []byte       // the encoded entries, one after the other (core.AppendEntry); if set, Entries is nil
+	Large       []Large      // where Encoded has large entries, in order
 	Definitions []Definition // first used by this batch; a definition that is stored already does not change
 	View        *View        // nil: none
 	// Out has messages to other partitions, and to the partition itself. From here on they are in those inboxes. From
@@ -246,6 +247,18 @@ type HistoryRow struct {
 	Run     core.RunID
 	Seq     uint64 // of the first entry's batch; the pieces of a run are sorted by it
 	Entries []byte
+	Large   []Large // where Entries has large entries, in order
+}
+
+// LargeEntry is from how many bytes on an encoded entry is large.
+const LargeEntry = 32 << 10
+
+// Large is a large entry's place among encoded entries: a journal may store it once, for the batch and for the history.
+// The entry has been encoded by core.AppendEntry in both.
+type Large struct {
+	Run      core.RunID
+	Seq      uint64 // the entry's batch
+	From, To int
 }
 
 // History is a run's entries in the view.

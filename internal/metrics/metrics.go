@@ -113,13 +113,10 @@ func between(from, to core.Time) float64 { return to.Std().Sub(from.Std()).Secon
 // recorded counts a record.
 func (m *Metrics) recorded(o *engine.Observation) {
 	workflow := o.Run.Workflow
-	switch rec := o.Record.(type) {
-	case core.RunCreated:
-		if rec.StartAt == 0 {
-			m.runsStarted.WithLabelValues(workflow).Inc()
-		}
-	case core.RunStarted:
+	if o.BeginsRun() {
 		m.runsStarted.WithLabelValues(workflow).Inc()
+	}
+	switch rec := o.Record.(type) {
 	case core.RunEnded:
 		m.runsEnded.WithLabelValues(workflow, rec.Phase.String()).Inc()
 		if from := o.Run.StartedAt; from != 0 {

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/virtual"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -184,7 +185,14 @@ func (n *Node) Executes(queue, taskType string) bool {
 
 // Open ends what a killed node left running, recovers the runs and starts to work. ctx applies to the opening only;
 // the node works until Close. Call Close after an error, too.
-func (n *Node) Open(ctx context.Context) error { return n.Engine.Open(ctx) }
+func (n *Node) Open(ctx context.Context) error {
+	if n.cfg.Engine.Now == nil { // the clock goes by itself
+		if err := virtual.Refuse(ctx, n.cfg.Engine.Journal); err != nil {
+			return err
+		}
+	}
+	return n.Engine.Open(ctx)
+}
 
 // drainLook is how often Drain looks whether attempts still run.
 const drainLook = 5 * time.Millisecond

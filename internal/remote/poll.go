@@ -21,16 +21,14 @@ type poll struct {
 	seats   int // that are reserved: their tasks come soon
 	tasks   []core.Task
 	full    bool // it takes no further seats, but waits for those that are reserved
+	left    bool // nobody gets its tasks any more
 	settled chan struct{}
 }
 
-// engineOnly are the task types that the process with the engine executes itself.
-var engineOnly = []string{"exec", "http", "noop", "fail", "go", "go-hook"}
-
 // takes reports whether a worker takes tasks of a type.
-func (p *poll) takes(taskType string) bool {
+func (q *Queues) takes(p *poll, taskType string) bool {
 	if len(p.Types) == 0 {
-		return !slices.Contains(engineOnly, taskType)
+		return !slices.Contains(q.cfg.Own, taskType)
 	}
 	return slices.Contains(p.Types, taskType)
 }
@@ -58,7 +56,7 @@ const (
 
 // Poll implements api.Tasks.
 func (q *Queues) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
-	if err := check(&r); err != nil {
+	if err := q.check(&r); err != nil {
 		return nil, err
 	}
 	p := &poll{PollRequest: r, room: r.Max, settled: make(chan struct{})}
@@ -71,7 +69,7 @@ func (q *Queues) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error
 	}
 	q.polls[r.Queue] = append(q.polls[r.Queue], p)
 	q.mu.Unlock()
-	q.cfg.Engine.Offered(r.Queue, p.takes)
+	q.cfg.Engine.Offered(r.Queue, func(taskType string) bool { return q.takes(p, taskType) })
 
 	wait := time.NewTimer(min(max(r.Wait.Std(), leastWait), maxWait))
 	defer wait.Stop()
@@ -92,7 +90,7 @@ func (q *Queues) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error
 }
 
 // check refuses a poll that makes no sense, and fills in defaults.
-func check(r *api.PollRequest) error {
+func (q *Queues) check(r *api.PollRequest) error {
 	r.Max = cmp.Or(r.Max, 1)
 	wrong := ""
 	switch {
@@ -104,7 +102,7 @@ func check(r *api.PollRequest) error {
 		wrong = "wait is negative"
 	}
 	for _, t := range r.Types {
-		if slices.Contains(engineOnly, t) {
+		if slices.Contains(q.cfg.Own, t) {
 			wrong = fmt.Sprintf("type %q: the engine executes these tasks itself", t)
 		}
 	}
@@ -125,7 +123,7 @@ func (q *Queues) stopSeating(p *poll) {
 // leave ends a poll and returns its tasks. If the worker has gone, they go to others.
 func (q *Queues) leave(ctx context.Context, p *poll) ([]api.Task, error) {
 	q.mu.Lock()
-	p.full = true
+	p.full, p.left = true, true
 	polls := q.polls[p.Queue]
 	if i := slices.Index(polls, p); i >= 0 {
 		polls = slices.Delete(polls, i, i+1)
@@ -137,7 +135,7 @@ func (q *Queues) leave(ctx context.Context, p *poll) ([]api.Task, error) {
 	q.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		for _, t := range tasks {
-			q.giveBack(t.Token, "the worker had gone before it got the task")
+			q.giveBack(t.Token, notBegun("the worker had gone before it got the task"))
 		}
 		return nil, &api.Error{Code: api.CodeCancelled, Op: "poll", Err: err}
 	}
@@ -162,7 +160,7 @@ func (q *Queues) handOut(p *poll, t core.Task, now core.Time) api.Task {
 		q.mu.Lock()
 		if a := q.attempts[t.Token]; a != nil && a.unconfirmed == nil {
 			a.unconfirmed = time.AfterFunc(q.cfg.StartWithin, func() {
-				q.giveBack(t.Token, "its worker did not start it in time")
+				q.giveBack(t.Token, notBegun("its worker did not start it in time"))
 			})
 		}
 		q.mu.Unlock()
@@ -191,7 +189,7 @@ func (q *Queues) Slots(queue, taskType string) int {
 	defer q.mu.Unlock()
 	n := 0
 	for _, p := range q.polls[queue] {
-		if !p.full && p.takes(taskType) {
+		if !p.full && q.takes(p, taskType) {
 			if n += p.room; n >= enough {
 				break
 			}
@@ -200,10 +198,11 @@ func (q *Queues) Slots(queue, taskType string) int {
 	return n
 }
 
-// free returns the poll that has waited longest with room for a task of the type; nil: there is none.
-func (q *Queues) free(queue, taskType string) *poll {
+// free returns the poll that has waited longest with room for a task of the type; nil: there is none. confirms: it is
+// recorded of the task that its worker confirms it.
+func (q *Queues) free(queue, taskType string, confirms bool) *poll {
 	for _, p := range q.polls[queue] {
-		if !p.full && p.room > 0 && p.takes(taskType) {
+		if !p.full && p.room > 0 && q.takes(p, taskType) && (p.Confirm || !confirms) {
 			return p
 		}
 	}
@@ -216,14 +215,14 @@ func (q *Queues) Reserve(queue, taskType string) engine.Seat {
 	secret := q.secret()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := q.free(queue, taskType)
+	p := q.free(queue, taskType, false)
 	q.seats[secret] = p
 	if p == nil {
 		return engine.Seat{Worker: "remote", Secret: secret}
 	}
 	p.room--
 	p.seats++
-	return engine.Seat{Worker: cmp.Or(p.Worker, "remote"), Secret: secret}
+	return engine.Seat{Worker: cmp.Or(p.Worker, "remote"), Secret: secret, Confirms: p.Confirm}
 }
 
 // Return implements engine.RemoteWorkers.
@@ -237,7 +236,7 @@ func (q *Queues) Return(s engine.Seat) {
 	}
 }
 
-// unseat takes the poll of a reserved seat; nil: it has left.
+// unseat frees a reserved seat and returns its poll, which may have left; nil: the seat is nobody's.
 func (q *Queues) unseat(secret uint64) *poll {
 	p := q.seats[secret]
 	delete(q.seats, secret)
@@ -251,37 +250,57 @@ func (q *Queues) unseat(secret uint64) *poll {
 func (q *Queues) Dispatch(t core.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := q.unseat(t.Secret)
-	if p == nil {
-		if p = q.free(t.Queue, t.Type); p != nil {
-			p.room--
-			p.seats++
-		}
-	}
+	p := q.seatFor(q.unseat(t.Secret), &t)
 	a := &attempt{task: t}
 	q.attempts[t.Token] = a
 	a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
 	switch {
 	case p == nil:
-		q.end(a)
-		q.notBegun(t.Token, "the worker that had room for it has gone")
+		q.give(a, notBegun(roomGone))
 	case t.Announce:
 		beat := core.Beat{Step: t.Token.Step, Attempt: t.Token.Attempt, At: q.cfg.Now()}
-		q.cfg.Engine.Deliver(t.Token.Run, beat, func(err error) { q.seat(p, t, err) })
+		q.cfg.Engine.Deliver(t.Token.Run, beat, func(err error) { q.announced(p, a, err) })
 	default:
 		p.take(&t)
 	}
 }
 
-// seat gives a task to a poll when it is durable that it begins. If it has ended instead, the engine revokes it.
-func (q *Queues) seat(p *poll, t core.Task, err error) {
+// roomGone says why nobody has a task for which there was a seat.
+const roomGone = "the worker that had room for it has gone"
+
+// seatFor returns the poll that gets a task, with a seat for it: p, which has one reserved, or another one if p is nil
+// or has left. nil: no poll has room.
+func (q *Queues) seatFor(p *poll, t *core.Task) *poll {
+	if p != nil && !p.left {
+		return p
+	}
+	if p = q.free(t.Queue, t.Type, t.Confirms); p != nil {
+		p.room--
+		p.seats++
+	}
+	return p
+}
+
+// announced gives a task to a poll when it is durable that it begins, or when that was refused.
+func (q *Queues) announced(p *poll, a *attempt, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err != nil {
-		p.take(nil)
+	if err == nil && !a.over && !a.revoked {
+		if taker := q.seatFor(p, &a.task); taker != nil {
+			taker.take(&a.task)
+		} else {
+			q.give(a, notBegun(roomGone))
+		}
 		return
 	}
-	p.take(&t)
+	p.take(nil)
+	switch {
+	case a.over:
+	case isOver(api.CodeOf(err)) && !a.revoked:
+		q.end(a) // the engine may revoke it yet, and hears then that its work is gone
+	default:
+		q.give(a, notBegun("it could not be saved that it begins"))
+	}
 }
 
 // take fills a reserved seat; nil: the task does not come. After the first task the poll waits only for those that are
@@ -295,25 +314,29 @@ func (p *poll) take(t *core.Task) {
 	p.settle()
 }
 
-// giveBack gives an attempt to another worker that has not begun.
-func (q *Queues) giveBack(tok core.Token, why string) {
+// giveBack lets another worker have an attempt of which its own worker has not been heard. why is the failure with
+// which it ends.
+func (q *Queues) giveBack(tok core.Token, why *policy.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := q.attempts[tok]
-	switch {
-	case a == nil || a.ending:
-	case a.revoked:
-		q.end(a)
-		q.stopped(tok, false, false)
-	default:
-		q.end(a)
-		q.notBegun(tok, why)
+	if a := q.attempts[tok]; a != nil && !a.confirmed {
+		q.give(a, why)
 	}
 }
 
-// notBegun reports that an attempt has not begun, so that it counts for nothing and is made again at once.
-func (q *Queues) notBegun(tok core.Token, why string) {
-	q.cfg.Engine.Report(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Failure: &policy.Failure{
-		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: why,
-	}})
+// give ends an attempt that no worker has, so that it is made again. If it was told to stop, it has stopped. It is
+// called with the lock held.
+func (q *Queues) give(a *attempt, why *policy.Failure) {
+	tok := a.task.Token
+	q.end(a)
+	if a.revoked {
+		q.stopped(tok, false, false)
+		return
+	}
+	q.cfg.Engine.Report(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Failure: why})
+}
+
+// notBegun is the failure of an attempt that has not begun. It counts for nothing, and is made again at once.
+func notBegun(why string) *policy.Failure {
+	return &policy.Failure{Kind: policy.KindLost, Type: core.TypeNotBegun, Message: why}
 }

@@ -35,6 +35,8 @@ type Config struct {
 	// Grace is how long an attempt that has ended waits for its worker to hear of that. After it has heard, it has
 	// twice as long to stop the work. Then the work is abandoned, and the next attempt may begin. Default 5s.
 	Grace time.Duration
+	// Own are the task types that the process with the engine executes itself. No other worker gets them.
+	Own []string
 	// StartWithin is how long a task waits for its worker's report that it starts, if the worker said that it would
 	// report that. Default 10s.
 	StartWithin time.Duration
@@ -48,7 +50,7 @@ type Queues struct {
 	mu       sync.Mutex
 	closed   bool
 	polls    map[string][]*poll // by queue, in the order in which they came
-	seats    map[uint64]*poll   // that are reserved, by the secrets of their attempts; nil: the poll has left
+	seats    map[uint64]*poll   // that are reserved, by the secrets of their attempts; nil: no poll had room
 	attempts map[core.Token]*attempt
 	drained  func() // looks whether all seats are free; nil: nobody wants to know
 }
@@ -62,7 +64,9 @@ var (
 type attempt struct {
 	task        core.Task
 	pulse       worker.Pulse
-	unconfirmed *time.Timer // gives the task to another worker; nil: its worker has it
+	unconfirmed *time.Timer // gives the task to another worker; nil: its worker need not report that it has it
+	confirmed   bool        // its worker has reported something, so it has the task
+	over        bool        // it was forgotten: it is not among the attempts any more
 	ending      bool        // its worker has reported its end, which is not durable yet
 	revoked     bool        // it has ended, and its worker is to stop the work
 	why         policy.Kind
@@ -96,14 +100,27 @@ func (q *Queues) secret() uint64 {
 	}
 }
 
+// hearWithin is how long an attempt that was kept waits for a report of a worker that promised one every minute.
+// Perhaps the task was lost on its way to that worker when the engine died, and perhaps the worker has died with it.
+const hearWithin = time.Minute + 30*time.Second
+
 // Keep implements engine.RemoteWorkers.
 func (q *Queues) Keep(t core.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.attempts[t.Token] == nil && !q.closed {
-		a := &attempt{task: t}
-		a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
-		q.attempts[t.Token] = a
+	if q.attempts[t.Token] != nil || q.closed {
+		return
+	}
+	a := &attempt{task: t}
+	a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
+	q.attempts[t.Token] = a
+	if t.Confirms {
+		a.unconfirmed = time.AfterFunc(hearWithin, func() {
+			q.giveBack(t.Token, &policy.Failure{
+				Kind: policy.KindLost, Type: "worker_silent",
+				Message: "its worker has reported nothing since the engine was started again",
+			})
+		})
 	}
 }
 
@@ -142,6 +159,7 @@ func (q *Queues) stopped(tok core.Token, abandoned, killed bool) {
 
 // end forgets an attempt.
 func (q *Queues) end(a *attempt) {
+	a.over = true
 	a.pulse.Mute()
 	for _, t := range []*time.Timer{a.unconfirmed, a.abandon} {
 		if t != nil {

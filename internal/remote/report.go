@@ -53,7 +53,7 @@ func (q *Queues) report(ctx context.Context, r *api.TaskReport, out *api.TaskAns
 	case api.TaskStopped:
 		return q.workStopped(ctx, a, r, out)
 	case api.TaskStart, api.TaskLook:
-		if !q.tellToStop(a, out) {
+		if !q.tellToStop(ctx, a, out) {
 			left := leftOf(a.task, q.cfg.Now())
 			out.Left = &left
 		}
@@ -81,16 +81,43 @@ func (q *Queues) attempt(ctx context.Context, tok core.Token) (*attempt, error) 
 	}
 	q.Keep(state.Task)
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if a := q.attempts[tok]; a != nil {
-		return a, nil
+	a = q.attempts[tok]
+	q.mu.Unlock()
+	if a == nil {
+		return nil, serverStops()
 	}
-	return nil, &api.Error{Code: api.CodeClosed, Op: "report", Message: "the server stops", Hint: "repeat it"}
+	// It may have ended before Keep made it known. Then nobody would tell the worker.
+	if _, err = q.cfg.Engine.Attempt(ctx, tok); err != nil {
+		q.forget(a, err)
+		return nil, err
+	}
+	return a, nil
+}
+
+// forget drops an attempt if the engine says that it has ended. The engine revokes attempts before it says so; one that
+// was revoked waits for its worker.
+func (q *Queues) forget(a *attempt, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if isOver(api.CodeOf(err)) && !a.revoked {
+		q.end(a)
+	}
+}
+
+// isOver reports whether an error with that code says that an attempt has ended. After every other one the attempt goes
+// on, and its worker repeats the report.
+func isOver(code api.Code) bool {
+	return code == api.CodeStale || code == api.CodeRunClosed || code == api.CodeNotFound
+}
+
+// serverStops is the error of a request that has to wait until the server runs again.
+func serverStops() *api.Error {
+	return &api.Error{Code: api.CodeClosed, Op: "report", Message: "the server stops", Hint: "repeat it"}
 }
 
 // alive takes a sign of life.
 func (q *Queues) alive(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) {
-	if q.tellToStop(a, out) {
+	if q.tellToStop(ctx, a, out) {
 		return
 	}
 	switch {
@@ -103,8 +130,9 @@ func (q *Queues) alive(ctx context.Context, a *attempt, r *api.TaskReport, out *
 	}
 	state, err := q.cfg.Engine.Attempt(ctx, a.task.Token)
 	switch {
-	case q.tellToStop(a, out): // it has ended just now
+	case q.tellToStop(ctx, a, out): // it has ended just now
 	case err != nil:
+		q.forget(a, err)
 		out.Error = asError(q.late(ctx, a.task.Token, err))
 	default:
 		left := leftOf(state.Task, state.Now)
@@ -113,10 +141,27 @@ func (q *Queues) alive(ctx context.Context, a *attempt, r *api.TaskReport, out *
 }
 
 // tellToStop tells the worker of an attempt that has ended to stop the work. It reports whether it did. A worker that
-// has reported anything has the task.
-func (q *Queues) tellToStop(a *attempt, out *api.TaskAnswer) bool {
+// has reported anything has the task, unless it was given to another one just before.
+func (q *Queues) tellToStop(ctx context.Context, a *attempt, out *api.TaskAnswer) bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	gone, closed := a.over, q.closed
+	if !gone {
+		defer q.mu.Unlock()
+		return q.confirm(a, out)
+	}
+	q.mu.Unlock()
+	if closed { // the attempt goes on, and so may the next process with the engine
+		out.Error = serverStops()
+	} else {
+		out.Error = asError(q.late(ctx, a.task.Token, nil))
+	}
+	return true
+}
+
+// confirm notes that the worker of an attempt has it, and tells it to stop if the attempt has ended. It reports whether
+// it did. It is called with the lock held.
+func (q *Queues) confirm(a *attempt, out *api.TaskAnswer) bool {
+	a.confirmed = true
 	if a.unconfirmed != nil {
 		a.unconfirmed.Stop()
 	}
@@ -153,7 +198,7 @@ func (q *Queues) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *
 		q.end(a)
 		q.stopped(tok, false, false)
 	}
-	a.ending = true
+	a.ending, a.confirmed = true, true
 	if a.unconfirmed != nil {
 		a.unconfirmed.Stop()
 	}
@@ -168,12 +213,9 @@ func (q *Queues) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *
 	answered := make(chan error, 1)
 	q.cfg.Engine.Deliver(tok.Run, in, func(err error) {
 		q.mu.Lock()
-		switch api.CodeOf(err) {
-		case "", api.CodeStale, api.CodeRunClosed, api.CodeNotFound:
+		if a.ending = err == nil || isOver(api.CodeOf(err)); a.ending {
 			q.end(a)
-		default:
-			a.ending = false // the worker reports it again
-		}
+		} // else the worker reports it again
 		q.mu.Unlock()
 		answered <- err
 	})

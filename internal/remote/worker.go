@@ -44,6 +44,8 @@ const (
 	firstRetry = 100 * time.Millisecond // when a server is asked again that does not answer
 	lastRetry  = 5 * time.Second
 
+	answerWithin = 30 * time.Second // a request; a poll may wait besides
+
 	stopWithin  = 15 * time.Second // for tasks that were told to stop because the worker stops
 	flushWithin = 10 * time.Second // for the last reports
 )
@@ -76,7 +78,8 @@ func NewWorker(cfg WorkerConfig) *Worker {
 	if cfg.Other == nil {
 		w.types = slices.Sorted(maps.Keys(cfg.Executors))
 	}
-	w.out = newOutbox(cfg.Tasks, w.answered, cfg.Log)
+	w.cfg.Tasks = timed{cfg.Tasks}
+	w.out = newOutbox(w.cfg.Tasks, w.answered, cfg.Log)
 	w.pool = worker.NewPool(worker.PoolConfig{
 		Executors: cfg.Executors, Other: cfg.Other, Reporter: w, Log: cfg.Log,
 	})
@@ -141,14 +144,31 @@ func (w *Worker) poll(ctx context.Context) error {
 			if retry == 0 {
 				w.cfg.Log.Warn("the server hands out no tasks at present; asking again", "error", err)
 			}
-			retry = min(max(2*retry, firstRetry), lastRetry)
+			retry = longer(retry)
 			pause(ctx, retry)
 		}
 	}
 	return nil
 }
 
-// temporary reports whether a request may succeed later.
+// timed gives every request a time limit: a connection may break without a word.
+type timed struct{ tasks api.Tasks }
+
+// Poll implements api.Tasks.
+func (t timed) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Wait.Std()+answerWithin)
+	defer cancel()
+	return t.tasks.Poll(ctx, r)
+}
+
+// Report implements api.Tasks.
+func (t timed) Report(ctx context.Context, reports []api.TaskReport) ([]api.TaskAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	return t.tasks.Report(ctx, reports)
+}
+
+// temporary reports whether a poll may succeed later.
 func temporary(err error) bool {
 	switch api.CodeOf(err) {
 	case api.CodeInvalid, api.CodeNotFound, api.CodeReadOnly, api.CodeTooLarge:
@@ -158,9 +178,15 @@ func temporary(err error) bool {
 	}
 }
 
-// pause waits, for a part of d that differs from worker to worker.
+// longer returns how long to wait after a request has failed again, before which it was d.
+func longer(d time.Duration) time.Duration { return min(max(2*d, firstRetry), lastRetry) }
+
+// part returns a part of d that differs from worker to worker.
+func part(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+// pause waits for a part of d.
 func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d/2 + rand.N(d/2+1))
+	t := time.NewTimer(part(d))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -176,6 +202,8 @@ func (w *Worker) room() int {
 }
 
 // begin tells the server that it has the tasks, and executes those that the server has not given to others meanwhile.
+// If it does not hear that it may execute one, it says that the attempt has not begun: the server may have noted that
+// it has, and would wait for its end.
 func (w *Worker) begin(ctx context.Context, tasks []api.Task) {
 	if len(tasks) == 0 {
 		return
@@ -184,18 +212,29 @@ func (w *Worker) begin(ctx context.Context, tasks []api.Task) {
 	for i := range tasks {
 		reports[i] = api.TaskReport{Task: tasks[i].Task, Kind: api.TaskStart}
 	}
-	answers, err := w.cfg.Tasks.Report(context.WithoutCancel(ctx), reports)
-	if err != nil { // nobody knows whether the server has heard: it gives them to others, or they run into their limits
-		w.cfg.Log.Warn("tasks were not begun, since the server did not answer", "tasks", len(tasks), "error", err)
-		return
+	answers, err := w.cfg.Tasks.Report(ctx, reports)
+	if err != nil {
+		answers = make([]api.TaskAnswer, len(tasks))
+		for i := range answers {
+			answers[i].Error = &api.Error{Code: api.CodeUncertain, Message: "the server did not answer", Err: err}
+		}
 	}
 	for i := range tasks {
-		if answers[i].Error != nil || answers[i].Stop != "" {
-			w.cfg.Log.Info("a task was not begun: it has gone to another worker, or has ended",
-				"run", tasks[i].Run, "step", tasks[i].Step, "attempt", tasks[i].Attempt)
-			continue
+		t, e := &tasks[i], answers[i].Error
+		log := w.cfg.Log.With("run", t.Run, "step", t.Step, "attempt", t.Attempt)
+		switch {
+		case answers[i].Stop != "":
+			w.out.put(api.TaskReport{Task: t.Task, Kind: api.TaskStopped})
+		case e == nil:
+			w.dispatch(t)
+		case isOver(e.Code):
+			log.Info("a task was not begun: it has gone to another worker, or has ended")
+		default:
+			log.Warn("a task was not begun; giving it back", "error", cmp.Or[error](err, e))
+			w.out.put(api.TaskReport{
+				Task: t.Task, Kind: api.TaskFail, Failure: notBegun("its worker did not hear that it may begin"),
+			})
 		}
-		w.dispatch(&tasks[i])
 	}
 }
 
@@ -265,7 +304,7 @@ func (w *Worker) Report(run core.RunID, in core.Input) {
 	}
 }
 
-// answered takes the server's answer to a report.
+// answered takes the server's answer to a report. Work is stopped only if its attempt is over.
 func (w *Worker) answered(r *api.TaskReport, a *api.TaskAnswer) {
 	var why policy.Kind
 	switch {
@@ -273,7 +312,7 @@ func (w *Worker) answered(r *api.TaskReport, a *api.TaskAnswer) {
 		if why.UnmarshalText([]byte(a.Stop)) != nil {
 			why = policy.KindCancelled
 		}
-	case a.Error == nil:
+	case a.Error == nil || !isOver(a.Error.Code):
 		return
 	case r.Kind == api.TaskComplete || r.Kind == api.TaskFail || r.Kind == api.TaskStopped:
 		w.cfg.Log.Warn("the server has refused a report", "report", r.Kind, "error", a.Error)

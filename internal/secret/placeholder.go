@@ -74,6 +74,9 @@ func (r *Placeholders) value(ctx context.Context, store *Store, kind byte, name 
 		return store.Value(ctx, name)
 	}
 	if value, set := os.LookupEnv(name); set {
+		if of := store.readFrom(name); of != "" {
+			return store.Value(ctx, of) // so that it is taken out of what comes back
+		}
 		return value, nil
 	}
 	if value, given := r.Defaults[name]; given {

@@ -74,6 +74,15 @@ func (r *Redactor) Bytes(b []byte) []byte {
 	return b
 }
 
+// Cut returns b, whose end was cut off, without the values. What may be the beginning of one at its end is left out.
+func (r *Redactor) Cut(b []byte) []byte {
+	if r == nil {
+		return b
+	}
+	b = r.Bytes(b)
+	return b[:len(b)-r.pending(b)]
+}
+
 // Text returns a text without the values.
 func (r *Redactor) Text(text string) string {
 	if r == nil {

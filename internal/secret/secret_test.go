@@ -91,6 +91,44 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// TestFillFromVariableOfASecret: a variable that a secret is read from is no less secret where a flow names it itself.
+func TestFillFromVariableOfASecret(t *testing.T) {
+	t.Setenv("PAWL_TEST_TOKEN", "hunter2hunter2")
+	t.Setenv("PAWL_TEST_REGION", "north")
+	s := NewStore(map[string]Source{
+		"token": {"env", "PAWL_TEST_TOKEN"}, "same": {"env", "PAWL_TEST_TOKEN"}, "path": {"file", "PAWL_TEST_REGION"},
+		"unset": {"env", "PAWL_TEST_UNSET"},
+	})
+	r := &Placeholders{Mark: Mark("01"), Defaults: map[string]string{"PAWL_TEST_UNSET": "default"}}
+	text := Placeholder(r.Mark, OfEnv, "PAWL_TEST_TOKEN") + " " + Placeholder(r.Mark, OfEnv, "PAWL_TEST_REGION") + " " +
+		Placeholder(r.Mark, OfEnv, "PAWL_TEST_UNSET")
+	if err := r.Fill(t.Context(), s, &text); err != nil || text != "hunter2hunter2 north default" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if shown := s.Redactor().Text(text); shown != "*** north default" {
+		t.Errorf("shown: %s", shown)
+	}
+	text = Placeholder(r.Mark, OfEnv, "PAWL_TEST_TOKEN")
+	if err := r.Fill(t.Context(), nil, &text); err != nil || text != "hunter2hunter2" {
+		t.Errorf("without a store: %q, %v", text, err)
+	}
+}
+
+// TestCut: a limit may cut through a value, or right behind one whose end looks like its beginning.
+func TestCut(t *testing.T) {
+	r := NewRedactor([]string{"hunter2hunter2"})
+	for text, want := range map[string]string{
+		"a hunter2hun": "a ", "a hunter2hunter2": "a ***", "a hunter2hunter2 h": "a *** ", "all": "all",
+	} {
+		if got := string(r.Cut([]byte(text))); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	if got := (*Redactor)(nil).Cut([]byte("all")); string(got) != "all" {
+		t.Errorf("without values: %s", got)
+	}
+}
+
 // FuzzRedact: wherever values stand, and however a stream is cut, none comes through.
 func FuzzRedact(f *testing.F) {
 	f.Add("hunter2!", "a hunter2! b", 3)

@@ -69,6 +69,20 @@ func (s *Store) Variables() []string {
 	return names
 }
 
+// readFrom returns the secret that is read from an environment variable; empty: none is.
+func (s *Store) readFrom(variable string) (name string) {
+	if s == nil {
+		return ""
+	}
+	for of, source := range s.sources {
+		same := source.at == variable || runtime.GOOS == "windows" && strings.EqualFold(source.at, variable)
+		if source.kind == "env" && same && (name == "" || of < name) {
+			name = of
+		}
+	}
+	return name
+}
+
 // minValue is how long a secret is at least, in bytes. A shorter one cannot be taken out of output without spoiling it.
 const minValue = 4
 

@@ -188,6 +188,9 @@ func TestSlowCallers(t *testing.T) {
 				!strings.HasPrefix(string(answer), c.gets) || c.gets == "" && len(answer) > 0 {
 				t.Errorf("%s: after %s %q, %v", what, took, answer, err)
 			}
+			if strings.Contains(c.gets, "408") && !strings.Contains(string(answer), `"code":"closed"`) {
+				t.Errorf("%s: the client does not hear that it may repeat it: %q", what, answer)
+			}
 			conn.Close()
 		}
 	})

@@ -146,7 +146,9 @@ func (s *Server) readBody(w *patient, r *http.Request) *httpapi.Problem {
 		p.Code = api.CodeTooLarge
 		return p
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return httpapi.Invalid(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", bodyWithin))
+		p := httpapi.Invalid(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", bodyWithin))
+		p.Code = api.CodeClosed // nothing is wrong with the request: the client may send it again
+		return p
 	case err != nil:
 		return httpapi.Invalid(http.StatusBadRequest, "the body cannot be read: "+err.Error())
 	}

@@ -35,6 +35,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.waitRoutes(a)
 	s.changesRoute(a)
 	s.policyRoutes(a)
+	s.scheduleRoutes(a)
+	s.clockRoutes(a)
 	s.webhookRoutes(a)
 	s.taskRoutes(a)
 	s.logRoutes(a)

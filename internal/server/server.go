@@ -41,6 +41,10 @@ type Config struct {
 	Logs api.LogReader
 	// Pruner removes old runs. nil: nobody may.
 	Pruner api.Pruner
+	// Clock moves a clock that stands. nil: the clock goes by itself.
+	Clock api.Clock
+	// Now is the clock of the runs. Default: the wall clock.
+	Now func() time.Time
 	// Version is the program's, for /version.
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.

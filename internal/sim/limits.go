@@ -174,6 +174,19 @@ func (ch *checker) limited(n *node, a *account, e core.Entry) {
 	}
 }
 
+// goesOn notes that a process has found a live attempt of a remote worker: how it ends tells the breaker of its service
+// the same as if it had begun in this process.
+func (ch *checker) goesOn(n *node, tok core.Token) {
+	a := ch.accounts[tok.Run]
+	if a == nil || int(tok.Step) >= len(a.model.steps) {
+		return
+	}
+	s := &a.model.steps[tok.Step]
+	if m := n.serviceOf(s); m != nil && s.live && s.attempt == tok.Attempt {
+		m.running[tok] = true
+	}
+}
+
 // start checks a start against the rates and the breaker.
 func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 	m.running[tok] = true

@@ -7,3 +7,14 @@ import "testing"
 func TestRemoteCheckBites(t *testing.T) {
 	expectViolation(t, Options{LoseRemote: true}, []Invariant{OneAttempt, Recorded})
 }
+
+// TestRemotePromiseBites makes engines forget that a worker has promised to report, and expects that the checks see a
+// task that was lost on its way when an engine died.
+func TestRemotePromiseBites(t *testing.T) {
+	expectViolation(t, Options{LosePromise: true}, []Invariant{Liveness, NoHang})
+}
+
+// TestNotBegunBites makes nobody say that a task has not arrived at its worker, and expects that the checks see it.
+func TestNotBegunBites(t *testing.T) {
+	expectViolation(t, Options{KeepNotBegun: true}, []Invariant{Liveness, NoHang})
+}

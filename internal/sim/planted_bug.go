@@ -8,7 +8,7 @@ type plantedBug struct {
 	random
 	u        *universe
 	planted  bool
-	panicked map[core.RunID]bool // runs whose decider has panicked
+	panicked map[core.RunID]bool // runs whose decider, or that of the next run of their chain at its start, has panicked
 	panics   int
 }
 
@@ -39,6 +39,11 @@ func (p *panicking) Decide(r *core.Run, closed []core.StepID, now core.Time) []c
 	b := p.bug
 	if !b.u.noFaults && len(r.Steps) > 0 && b.chance(0.3) {
 		b.panicked[r.ID] = true
+		if r.Seq == 0 && r.Chain.Previous != (core.RunID{}) {
+			// The end of a run and the start of the next one are saved together, or neither is. So it is the run before
+			// that is set aside.
+			b.panicked[r.Chain.Previous] = true
+		}
 		b.panics++
 		b.u.tracef("the decider of run %s panics", short(r.ID))
 		panic("a planted bug")

@@ -60,7 +60,9 @@ func (r *remoteWorkers) Slots(_, taskType string) int {
 func (r *remoteWorkers) Reserve(string, string) engine.Seat {
 	secret := r.u.Uint64() | 1
 	r.reserved[secret] = true
-	return engine.Seat{Worker: "remote", Secret: secret}
+	promises := r.u.way.chance(0.7)
+	r.u.way.promised[secret] = promises
+	return engine.Seat{Worker: "remote", Secret: secret, Confirms: promises && !r.u.opt.LosePromise}
 }
 
 // Return implements engine.RemoteWorkers.
@@ -84,11 +86,14 @@ func (r *remoteWorkers) Dispatch(t core.Task) {
 // Revoke implements engine.Workers.
 func (r *remoteWorkers) Revoke(tok core.Token, why policy.Kind) { r.of(tok.Run).Revoke(tok, why) }
 
-// Keep implements engine.RemoteWorkers. Work of the node before goes on. Where there is none, the task was lost on its
-// way to its worker: then its limits end it, or the end of all faults.
+// Keep implements engine.RemoteWorkers. Work of the node before goes on.
 func (r *remoteWorkers) Keep(t core.Task) {
 	w := r.of(t.Token.Run)
-	if w.tasks[t.Token] != nil || w.dead {
+	if w.dead {
+		return
+	}
+	w.n.u.checker.goesOn(w.n, t.Token)
+	if w.tasks[t.Token] != nil {
 		return
 	}
 	home, u := w.n.home, w.n.u
@@ -96,7 +101,7 @@ func (r *remoteWorkers) Keep(t core.Task) {
 	wt := home.remote[t.Token]
 	delete(home.remote, t.Token)
 	if wt == nil {
-		wt = &workerTask{task: t, begun: true, silent: true, over: true}
+		wt = u.way.missing(w, t)
 	}
 	wt.w = w
 	w.tasks[t.Token] = wt
@@ -110,8 +115,8 @@ func (r *remoteWorkers) Keep(t core.Task) {
 func (w *workers) leaveRemote() {
 	for _, tok := range w.tokens() {
 		wt := w.tasks[tok]
-		if wt.task.Secret == 0 || wt.over && wt.silent {
-			continue
+		if wt.task.Secret == 0 || wt.missing || !wt.begun || wt.over && wt.silent {
+			continue // nobody has it, but for those of the process itself
 		}
 		if wt.revoked && !wt.silent { // it may have come to its end while it was to stop, and has not said so
 			w.n.u.after(w.n.u.between(0, time.Minute), "work ends", wt.finish)
@@ -205,8 +210,9 @@ func (m *runModel) checkRemote(s *stepModel, i int, rec core.Record) {
 				rec.Secret)
 		}
 	case core.AttemptEnded:
+		tok := core.Token{Run: m.a.id, Step: core.StepID(i), Attempt: s.attempt}
 		if f := rec.Failure; remote && s.live && f != nil && f.Kind == policy.KindLost &&
-			slices.Contains([]string{"lost", core.TypeNotBegun}, f.Type) {
+			(f.Type == "lost" || f.Type == core.TypeNotBegun && !m.ch.u.way.mayNotBegin(tok)) {
 			m.fail(OneAttempt, "attempt %d of step %s is lost with its engine, and its worker goes on", s.attempt,
 				m.name(i))
 		}

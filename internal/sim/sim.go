@@ -38,6 +38,10 @@ type Options struct {
 	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
 	// LoseRemote makes engines that are opened later not know that remote workers can reach them.
 	LoseRemote bool
+	// LosePromise makes engines not know that remote workers have promised to report.
+	LosePromise bool
+	// KeepNotBegun makes nobody say that an attempt of a remote worker has not begun.
+	KeepNotBegun bool
 	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
 	Services map[string]policy.QueueLimits
 	Rest     bool // runs rest in some processes, in each universe; else the seed chooses

@@ -47,6 +47,7 @@ type universe struct {
 	diskFullUntil core.Time // until then appends fail with ErrFull
 	boundaries    int       // boundaries of commits passed so far
 
+	way       *taskWay                  // of tasks to remote workers
 	remote    bool                      // some task types are executed by workers in other processes
 	executing map[stepOfRun]*workerTask // what workers really execute, in all nodes
 	checker   *checker
@@ -108,7 +109,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
 	u.rest = newResting(u)
 	u.drawProfile()
-	u.remote = newRemote(u)
+	u.remote, u.way = newRemote(u), newTaskWay(u)
 	u.shares, u.processes = u.sharing(), map[int]*process{}
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)

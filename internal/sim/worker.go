@@ -29,6 +29,7 @@ type workerTask struct {
 	revoked   bool
 	adopted   bool         // of a remote worker: a node has it because of a report, and did not ask for it
 	silent    bool         // it does not report its end by itself
+	missing   bool         // of a remote worker: a node keeps it that has not found it at any worker
 	abandoned bool         // the worker does not wait for its end any more; it may execute for a while
 	search    *body.Search // for its function; nil: it needs none
 	group     int          // of a suspect: how many of its group could run at once; 0: its step was none
@@ -75,9 +76,12 @@ func (w *workers) Dispatch(t core.Task) {
 	}
 	w.tasks[t.Token], u.executing[at] = wt, wt
 	u.checker.together(w.n, t.Token)
-	if t.Type == body.TypeLocal {
+	switch {
+	case t.Type == body.TypeLocal:
 		w.n.host.findFunction(wt)
-	} else {
+	case t.Secret != 0:
+		u.way.send(wt)
+	default:
 		wt.begin()
 	}
 }

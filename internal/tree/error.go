@@ -18,6 +18,7 @@ type Error struct {
 	Msg       string
 	Hint      string // what to do about it; may be empty
 	excerpt   string // the line
+	order     int    // the line in the source, which counts through all its files
 }
 
 // Error gives file:line:col: message, then the line with a caret below the place.
@@ -107,6 +108,7 @@ func (r *Reports) Add(e *Error) {
 		r.seen = map[string]bool{}
 	}
 	r.seen[key] = true
+	e.order = e.Line
 	r.Source.Mark(e)
 	r.Errors = append(r.Errors, e)
 }
@@ -125,8 +127,8 @@ func (r *Reports) Err() error {
 		return nil
 	}
 	slices.SortStableFunc(r.Errors, func(a, b *Error) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
+		if a.order != b.order {
+			return a.order - b.order
 		}
 		return a.Col - b.Col
 	})

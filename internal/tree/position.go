@@ -14,12 +14,39 @@ type Pos struct{ Line, Col int }
 // Source is a document's text, for excerpts and for finding places inside strings.
 type Source struct {
 	Name  string
-	lines []string
+	lines []string // the document's, then those of further files
+	more  []further
+}
+
+// further is a file whose text was added to a source.
+type further struct {
+	name  string
+	first int // the line of the source that is its first one
 }
 
 // NewSource returns the source of a document.
 func NewSource(name, text string) *Source {
 	return &Source{Name: name, lines: strings.Split(text, "\n")}
+}
+
+// Add adds the text of a further file, which belongs to the document. It returns how many lines stand before it: the
+// places in it are counted with them, so that they are told apart from those of the document.
+func (s *Source) Add(name, text string) (before int) {
+	before = len(s.lines)
+	s.more = append(s.more, further{name, before + 1})
+	s.lines = append(s.lines, strings.Split(text, "\n")...)
+	return before
+}
+
+// Locate returns the file in which a place stands, and the place in that file.
+func (s *Source) Locate(p Pos) (file string, at Pos) {
+	file, at = s.Name, p
+	for _, f := range s.more {
+		if p.Line >= f.first {
+			file, at = f.name, Pos{p.Line - f.first + 1, p.Col}
+		}
+	}
+	return file, at
 }
 
 // Line returns a line without its end; "" where there is none.
@@ -33,19 +60,29 @@ func (s *Source) Line(n int) string {
 // Mark sets what an error shows of the document: its name and the line.
 func (s *Source) Mark(e *Error) {
 	if s != nil {
-		e.File, e.excerpt = s.Name, s.Line(e.Line)
+		at := Pos{}
+		e.excerpt = s.Line(e.Line)
+		e.File, at = s.Locate(Pos{e.Line, e.Col})
+		e.Line = at.Line
 	}
 }
 
-// Text returns the whole document.
-func (s *Source) Text() string { return strings.Join(s.lines, "\n") }
+// Text returns the whole document, without further files.
+func (s *Source) Text() string {
+	lines := s.lines
+	if len(s.more) > 0 {
+		lines = lines[:s.more[0].first-1]
+	}
+	return strings.Join(lines, "\n")
+}
 
 // Place writes a place as file:line:col.
 func (s *Source) Place(p Pos) string {
 	if s == nil || p.Line == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s:%d:%d", s.Name, p.Line, p.Col)
+	file, at := s.Locate(p)
+	return fmt.Sprintf("%s:%d:%d", file, at.Line, at.Col)
 }
 
 // CutPlace finds the file and the place in a text that begins with what [Source.Place] wrote.

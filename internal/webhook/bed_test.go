@@ -54,7 +54,8 @@ func (r *request) id() string { return r.header.Get("webhook-id") }
 
 // receiver is the other side of a test: a transport without a network.
 type receiver struct {
-	full atomic.Bool // documents cannot be stored
+	full    atomic.Bool  // documents cannot be stored
+	lookups atomic.Int64 // reads of documents
 
 	mu     sync.Mutex
 	got    []request
@@ -146,6 +147,9 @@ func openBed(t *testing.T, j *memory.Journal, r *receiver, change ...func(*engin
 	j.Fault = func(op memory.Op, _ *journal.Batch) error {
 		if op == memory.OpPutDocuments && r.full.Load() {
 			return journal.ErrFull
+		}
+		if op == memory.OpFindDocuments || op == memory.OpReadDocuments {
+			r.lookups.Add(1)
 		}
 		return nil
 	}

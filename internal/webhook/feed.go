@@ -89,42 +89,42 @@ func (d *Dispatcher) missed(ctx context.Context) error {
 	}
 	d.mu.Unlock()
 	for _, t := range all {
-		d.mu.Lock()
-		h := *t.hook
-		d.mu.Unlock()
-		h.MissedAt = api.Time(d.cfg.Now())
-		if err := d.save(ctx, t, &h); err != nil && api.CodeOf(err) != api.CodeNotFound {
+		err := d.save(ctx, t, func(h *hook) error {
+			h.MissedAt = api.Time(d.cfg.Now())
+			return nil
+		})
+		if err != nil && api.CodeOf(err) != api.CodeNotFound {
 			return err
 		}
 	}
 	return d.beginFeed(ctx)
 }
 
+// toldOf is what an entry of a run tells.
+type toldOf struct {
+	service.Told
+	run core.RunID
+}
+
 // take makes deliveries of the events of a batch. When it has returned nil, they are durable.
 func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries []core.Entry) error {
-	d.change.Lock()
-	defer d.change.Unlock()
-	var made []*api.Delivery
+	var all []toldOf
 	for _, e := range entries {
 		told, err := teller.Tell(ctx, e)
 		switch code := api.CodeOf(err); {
 		case err == nil:
+			all = append(all, toldOf{told, e.Run})
 		case ctx.Err() != nil || code == api.CodeStalled || code == api.CodeClosed || code == api.CodeUncertain:
 			return err
 		default: // its code or its definition is broken, or it was deleted: that concerns this run only
 			d.cfg.Log.Error("webhooks get nothing of an entry of a run", "run", e.Run.String(), "error", err)
-			continue
-		}
-		for i := range told.Events {
-			all, err := d.deliveriesOf(ctx, e.Run, &told, &told.Events[i])
-			if err != nil {
-				return err
-			}
-			made = append(made, all...)
 		}
 	}
-	if len(made) == 0 {
-		return nil
+	d.change.Lock()
+	defer d.change.Unlock()
+	made, err := d.unknown(ctx, d.deliveriesOf(all)) // the feed may have brought events before
+	if err != nil || len(made) == 0 {
+		return err
 	}
 	var documents []journal.Document
 	for _, one := range made {
@@ -142,35 +142,31 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries [
 	return nil
 }
 
-// deliveriesOf returns the deliveries of an event that there are not yet: one for each webhook that asks for it.
-func (d *Dispatcher) deliveriesOf(
-	ctx context.Context, run core.RunID, told *service.Told, ev *api.Event,
-) ([]*api.Delivery, error) {
-	var made []*api.Delivery
-	var payload json.RawMessage
-	for _, h := range d.hooks() {
-		// What happened before it was disabled is kept, also if it comes only now.
-		if h.DisabledAt != 0 && ev.Time > h.DisabledAt || ev.Time < h.CreatedAt || !h.wants(told, ev) {
-			continue
-		}
-		if payload == nil {
-			payload = payloadOf(told, ev)
-		}
-		id := eventID(run, core.Time(ev.Time), ev.Seq)
-		if _, err := d.read(ctx, h.Name, id); api.CodeOf(err) != api.CodeNotFound {
-			if err != nil {
-				return nil, err
+// deliveriesOf returns the deliveries of what a batch tells: of each event one for each webhook that asks for it.
+func (d *Dispatcher) deliveriesOf(all []toldOf) (out []*api.Delivery) {
+	now, hooks := api.Time(d.cfg.Now()), d.hooks()
+	for i := range all {
+		told := &all[i]
+		for j := range told.Events {
+			ev := &told.Events[j]
+			var payload json.RawMessage
+			for _, h := range hooks {
+				// What happened before it was disabled is kept, also if it comes only now.
+				if h.DisabledAt != 0 && ev.Time > h.DisabledAt || ev.Time < h.CreatedAt || !h.wants(&told.Told, ev) {
+					continue
+				}
+				if payload == nil {
+					payload = payloadOf(&told.Told, ev)
+				}
+				out = append(out, &api.Delivery{
+					ID: eventID(told.run, core.Time(ev.Time), ev.Seq), Webhook: h.Name, Type: typeOf(ev), Run: ev.Run,
+					Workflow: told.Workflow, State: api.DeliveryPending, At: ev.Time, NextAt: now, Since: now,
+					Why: "it has not been tried yet", Payload: payload,
+				})
 			}
-			continue // the feed has brought it before
 		}
-		now := api.Time(d.cfg.Now())
-		made = append(made, &api.Delivery{
-			ID: id, Webhook: h.Name, Type: typeOf(ev), Run: ev.Run, Workflow: told.Workflow,
-			State: api.DeliveryPending, At: ev.Time, NextAt: now, Since: now, Why: "it has not been tried yet",
-			Payload: payload,
-		})
 	}
-	return made, nil
+	return out
 }
 
 // hooks returns all webhooks as they are now.

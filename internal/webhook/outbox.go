@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -130,6 +131,30 @@ func (d *Dispatcher) read(ctx context.Context, name, id string) (*api.Delivery, 
 		}
 	}
 	return decodeDelivery(found[0])
+}
+
+// unknown returns those of the deliveries that are not stored.
+func (d *Dispatcher) unknown(ctx context.Context, all []*api.Delivery) (out []*api.Delivery, err error) {
+	for part := range slices.Chunk(all, pageSize) {
+		keys := make([]string, 0, len(part))
+		for _, one := range part {
+			keys = append(keys, deliveryKey(one.Webhook, one.ID))
+		}
+		found, err := d.cfg.Documents.ReadDocuments(ctx, keys...)
+		if err != nil {
+			return nil, storageError(err)
+		}
+		stored := make(map[string]bool, len(found))
+		for _, doc := range found {
+			stored[doc.Key] = true
+		}
+		for i, one := range part {
+			if !stored[keys[i]] {
+				out = append(out, one)
+			}
+		}
+	}
+	return out, nil
 }
 
 func decodeDelivery(doc journal.Document) (*api.Delivery, error) {

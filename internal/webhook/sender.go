@@ -190,8 +190,8 @@ type result struct {
 	gone     bool  // the receiver wants no more messages
 }
 
-// deliver sends one delivery and hands over how that went. A request that the end of the dispatcher has cut off counts
-// as never made.
+// deliver sends one delivery and hands over how that went. A request that the end of the dispatcher has cut off before
+// its answer came counts as never made.
 func (d *Dispatcher) deliver(t *target, l *line, id string) {
 	d.mu.Lock()
 	h := t.hook
@@ -200,34 +200,39 @@ func (d *Dispatcher) deliver(t *target, l *line, id string) {
 	if r.delivery, r.failed = d.read(d.ctx, h.Name, id); r.failed == nil {
 		r.gone = d.attempt(d.ctx, h, r.delivery)
 	}
-	if d.ctx.Err() != nil {
+	if d.ctx.Err() != nil && !r.answered() {
 		return
 	}
-	select {
-	case d.results <- r:
-	case <-d.ctx.Done():
-	}
+	d.results <- r
+}
+
+// answered reports whether the receiver has answered the last attempt.
+func (r *result) answered() bool {
+	return r.failed == nil && len(r.delivery.Attempts) > 0 &&
+		r.delivery.Attempts[len(r.delivery.Attempts)-1].Status != 0
 }
 
 // record stores how requests went: all that have ended meanwhile in one commit.
 func (d *Dispatcher) record() {
 	for {
-		var all []*result
 		select {
 		case <-d.ctx.Done():
-			return
+			return // Close stores the rest
+		case r := <-d.results:
+			d.ended(append(d.answered(), r))
+		}
+	}
+}
+
+// answered returns the results that have come and are not stored yet.
+func (d *Dispatcher) answered() (all []*result) {
+	for {
+		select {
 		case r := <-d.results:
 			all = append(all, r)
+		default:
+			return all
 		}
-		for more := true; more; {
-			select {
-			case r := <-d.results:
-				all = append(all, r)
-			default:
-				more = false
-			}
-		}
-		d.ended(all)
 	}
 }
 

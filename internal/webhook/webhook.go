@@ -74,7 +74,7 @@ type Dispatcher struct {
 	ctx     context.Context // ends with the dispatcher
 	end     context.CancelFunc
 	works   sync.WaitGroup
-	results chan *result
+	results chan *result       // has room for all requests that run at once
 	feeding context.CancelFunc // ends the reader of the feed; nil: there is none
 	fed     chan struct{}      // closed when that reader has ended
 }
@@ -124,6 +124,9 @@ func (d *Dispatcher) Close() {
 	d.end()
 	d.stopFeed()
 	d.works.Wait()
+	if rest := d.answered(); len(rest) > 0 {
+		d.ended(rest)
+	}
 	d.client.CloseIdleConnections()
 }
 
@@ -205,7 +208,7 @@ func (d *Dispatcher) AddWebhook(ctx context.Context, r api.WebhookRequest) (api.
 	if err := d.beginFeed(ctx); err != nil {
 		return api.Webhook{}, err
 	}
-	if err := d.save(ctx, nil, h); err != nil {
+	if err := d.create(ctx, h); err != nil {
 		return api.Webhook{}, err
 	}
 	if d.cfg.Send && d.feeding == nil {
@@ -228,23 +231,39 @@ func (d *Dispatcher) checkHook(h *hook) error {
 	return errors.Join(d.checkURL(h.URL), checkEvents(h.Events), checkFilters(h.Workflows, h.Labels))
 }
 
-// save stores a webhook that was made or changed. t is nil for a new one.
-func (d *Dispatcher) save(ctx context.Context, t *target, h *hook) error {
+// create stores a new webhook.
+func (d *Dispatcher) create(ctx context.Context, h *hook) error {
 	d.change.Lock()
 	defer d.change.Unlock()
-	if t != nil && !d.current(t) {
-		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("webhook %q was removed meanwhile", h.Name)}
-	}
 	if err := d.put(ctx, document(hookKey(h.Name), h)); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if t == nil {
-		d.targets[h.Name] = newTarget(h)
-	} else {
-		t.hook = h
+	d.targets[h.Name] = newTarget(h)
+	d.stir()
+	return nil
+}
+
+// save changes a copy of a webhook and stores it. Nothing else changes the webhook from the copy on until that is done.
+func (d *Dispatcher) save(ctx context.Context, t *target, fn func(h *hook) error) error {
+	d.change.Lock()
+	defer d.change.Unlock()
+	d.mu.Lock()
+	h, current := *t.hook, d.targets[t.hook.Name] == t
+	d.mu.Unlock()
+	if !current {
+		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("webhook %q was removed meanwhile", h.Name)}
 	}
+	if err := fn(&h); err != nil {
+		return err
+	}
+	if err := d.put(ctx, document(hookKey(h.Name), &h)); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.hook = &h
 	d.stir()
 	return nil
 }
@@ -278,26 +297,18 @@ func (d *Dispatcher) Webhook(_ context.Context, name string) (api.Webhook, error
 	return t.public(d.cfg.Now()), nil
 }
 
-// edit changes a copy of a webhook and stores it.
-func (d *Dispatcher) edit(ctx context.Context, name string, fn func(h *hook) error) (*target, error) {
-	d.adding.Lock()
-	defer d.adding.Unlock()
+// edit changes a webhook. fn is called with a copy of it, while change is held.
+func (d *Dispatcher) edit(ctx context.Context, name string, fn func(h *hook) error) error {
 	t, err := d.find(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	d.mu.Lock()
-	h := *t.hook
-	d.mu.Unlock()
-	if err := fn(&h); err != nil {
-		return nil, err
-	}
-	return t, d.save(ctx, t, &h)
+	return d.save(ctx, t, fn)
 }
 
 // ChangeWebhook implements api.Webhooks.
 func (d *Dispatcher) ChangeWebhook(ctx context.Context, name string, c api.WebhookChange) (api.Webhook, error) {
-	_, err := d.edit(ctx, name, func(h *hook) error {
+	err := d.edit(ctx, name, func(h *hook) error {
 		if c.URL != "" {
 			h.URL = c.URL
 		}
@@ -353,7 +364,7 @@ func (d *Dispatcher) RotateSecret(ctx context.Context, name string, r api.Rotati
 		return api.Webhook{}, invalid("overlap", "%s: give 0s to %s", api.Duration(overlap),
 			api.Duration(longestOverlap))
 	}
-	_, err := d.edit(ctx, name, func(h *hook) error {
+	err := d.edit(ctx, name, func(h *hook) error {
 		now := d.cfg.Now()
 		secrets := []secret{{Text: text}}
 		for _, s := range h.Secrets {

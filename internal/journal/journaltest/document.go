@@ -28,13 +28,18 @@ func testDocuments(f *fixture) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		var got []string
-		for _, d := range all {
-			got = append(got, d.Key+"="+string(d.Value))
+		f.equal(fmt.Sprintf("documents from %q before %q, last %v", from, before, last), texts(all), want)
+	}
+	read := func(keys []string, want ...string) {
+		f.Helper()
+		all, err := store().ReadDocuments(f.ctx, keys...)
+		if err != nil {
+			f.Fatal(err)
 		}
-		f.equal(fmt.Sprintf("documents from %q before %q, last %v", from, before, last), got, want)
+		f.equal(fmt.Sprintf("documents %q", keys), texts(all), want)
 	}
 	found("", "z", false, 10)
+	read([]string{"a/1"})
 	put(journal.Document{Key: "a/2", Value: []byte("two")}, journal.Document{Key: "a/1", Value: []byte("one")},
 		journal.Document{Key: "a-b", Value: []byte{}}, journal.Document{Key: "A/9", Value: []byte("\x00\xff")},
 		journal.Document{Key: "b/1", Value: []byte("other")})
@@ -42,6 +47,8 @@ func testDocuments(f *fixture) {
 	found("a/", "a0", true, 1, "a/2=two")
 	found("", "z", false, 2, "A/9=\x00\xff", "a-b=")
 	found("a/1", "a/2", false, 10, "a/1=one")
+	read([]string{"b/1", "a/1", "none", "a-b", "b/1", "a/"}, "a-b=", "a/1=one", "b/1=other")
+	read(nil)
 	put(journal.Document{Key: "a/1", Value: []byte("once")}, journal.Document{Key: "a/1", Value: []byte("twice")},
 		journal.Document{Key: "a/2"}, journal.Document{Key: "never/there"})
 	f.j = f.Reopen()
@@ -49,4 +56,12 @@ func testDocuments(f *fixture) {
 	put(journal.Document{Key: "a/3", Value: []byte("three")})
 	f.j = f.Crash()
 	found("a/", "a0", true, 10, "a/3=three", "a/1=twice")
+}
+
+// texts are keys and values as texts.
+func texts(all []journal.Document) (out []string) {
+	for _, d := range all {
+		out = append(out, d.Key+"="+string(d.Value))
+	}
+	return out
 }

@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rows replace rows", testRows},
 		{"history and tail", testHistory},
 		{"history twice", testHistoryTwice},
+		{"large entries", testLarge},
 		{"trim", testTrim},
 		{"feeds", testFeeds},
 		{"documents", testDocuments},

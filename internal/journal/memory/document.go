@@ -45,3 +45,17 @@ func (j *Journal) FindDocuments(
 	}
 	return out, nil
 }
+
+// ReadDocuments implements journal.Documents.
+func (j *Journal) ReadDocuments(ctx context.Context, keys ...string) (out []journal.Document, err error) {
+	if err := j.enter(ctx, OpReadDocuments, nil); err != nil {
+		return nil, err
+	}
+	defer j.mu.Unlock()
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
+		if value, found := j.disk.documents[key]; found {
+			out = append(out, journal.Document{Key: key, Value: slices.Clone(value)})
+		}
+	}
+	return out, nil
+}

@@ -40,6 +40,7 @@ const (
 
 	OpPutDocuments  Op = "put documents"
 	OpFindDocuments Op = "find documents"
+	OpReadDocuments Op = "read documents"
 )
 
 // Journal is a journal in memory, see [New].

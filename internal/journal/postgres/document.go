@@ -42,21 +42,30 @@ func (s *storage) PutDocuments(ctx context.Context, documents ...journal.Documen
 // FindDocuments implements journal.Documents.
 func (s *storage) FindDocuments(
 	ctx context.Context, from, before string, last bool, limit int,
-) (out []journal.Document, err error) {
+) ([]journal.Document, error) {
 	order := ""
 	if last {
 		order = " DESC"
 	}
-	text := s.in("SELECT key, value FROM {schema}.documents WHERE key >= $1 AND key < $2 ORDER BY key" + order +
-		" LIMIT $3")
-	err = s.read(ctx, "find documents", text, []any{from, before, limit}, func() { out = nil },
-		func(r pgx.Rows) error {
-			var d journal.Document
-			if err := r.Scan(&d.Key, &d.Value); err != nil {
-				return err
-			}
-			out = append(out, d)
-			return nil
-		})
+	text := "SELECT key, value FROM {schema}.documents WHERE key >= $1 AND key < $2 ORDER BY key" + order + " LIMIT $3"
+	return s.documents(ctx, "find documents", text, from, before, limit)
+}
+
+// ReadDocuments implements journal.Documents.
+func (s *storage) ReadDocuments(ctx context.Context, keys ...string) ([]journal.Document, error) {
+	text := "SELECT key, value FROM {schema}.documents WHERE key = ANY($1::text[]) ORDER BY key"
+	return s.documents(ctx, "read documents", text, keys)
+}
+
+// documents returns what a query for documents finds.
+func (s *storage) documents(ctx context.Context, op, text string, args ...any) (out []journal.Document, err error) {
+	err = s.read(ctx, op, s.in(text), args, func() { out = nil }, func(r pgx.Rows) error {
+		var d journal.Document
+		if err := r.Scan(&d.Key, &d.Value); err != nil {
+			return err
+		}
+		out = append(out, d)
+		return nil
+	})
 	return out, err
 }

@@ -201,11 +201,13 @@ type writer struct {
 	insert, trim                              *sqlite.Stmt
 	run, step, attempt, piece                 rowStmt
 	mail                                      messages
+	large                                     large
 	addName, findName, define, findDefinition *sqlite.Stmt
 	addLabel, dropLabels                      *sqlite.Stmt
 	labelled                                  bool // the file may have labels
 
-	buf []byte // for the batch's entries, if the caller has not encoded them
+	buf   []byte          // for the batch's entries, if the caller has not encoded them
+	found []journal.Large // the large ones among them
 
 	// What the file is known to hold, and what the open transaction has added to it. A rollback removes the latter.
 	names            map[string]int64
@@ -239,6 +241,9 @@ func (w *writer) prepare() error {
 		*s.stmt = stmt
 	}
 	if err := w.mail.prepare(w.conn); err != nil {
+		return err
+	}
+	if err := w.large.prepare(w.conn); err != nil {
 		return err
 	}
 	n, err := queryInt(w.conn, "SELECT EXISTS (SELECT 1 FROM labels)")
@@ -312,7 +317,8 @@ func (w *writer) transaction(fn func() error) (err error) {
 // append writes a batch in a transaction of its own and returns about how many bytes that put into the log. next is the
 // partition after it; its first is set by what is trimmed.
 func (w *writer) append(b *journal.Batch, next *partition) (size int, err error) {
-	if b.View == nil && len(b.Definitions) == 0 && len(b.Out)+len(b.Taken)+len(b.Feeds) == 0 {
+	rows := len(b.Definitions) + len(b.Out) + len(b.Taken) + len(b.Feeds) + len(b.Large)
+	if b.View == nil && rows == 0 && len(b.Entries) == 0 {
 		return w.write(b, next) // a statement alone is its own transaction
 	}
 	err = w.transaction(func() error {
@@ -342,7 +348,7 @@ func (w *writer) write(b *journal.Batch, next *partition) (size int, err error) 
 	}
 	rows := 0
 	if b.View != nil {
-		if rows, err = w.view(b.View); err != nil {
+		if rows, err = w.view(b.Partition, b.View); err != nil {
 			return 0, err
 		}
 	}
@@ -352,13 +358,13 @@ func (w *writer) write(b *journal.Batch, next *partition) (size int, err error) 
 
 // entries writes the batch's row.
 func (w *writer) entries(b *journal.Batch, next *partition) (size int, err error) {
-	entries := b.Encoded
-	if entries == nil {
-		entries = w.buf[:0]
-		for i := range b.Entries {
-			entries = core.AppendEntry(entries, &b.Entries[i])
-		}
-		w.buf = entries
+	whole, found := b.Encoded, b.Large
+	if whole == nil {
+		whole, found = w.encode(b)
+	}
+	entries, err := w.storeLarge(b, whole, found)
+	if err != nil {
+		return 0, err
 	}
 	if next.first == 0 {
 		next.first = b.Seq
@@ -368,7 +374,21 @@ func (w *writer) entries(b *journal.Batch, next *partition) (size int, err error
 	w.insert.BindInt64(2, int64(next.through))
 	w.insert.BindInt64(3, w.conn.sum(entries))
 	w.insert.BindBytes(4, entries)
-	return len(entries) + 2*pageSize, do(w.insert)
+	return len(whole) + 2*pageSize, do(w.insert)
+}
+
+// encode encodes the entries of a batch, and finds the large ones.
+func (w *writer) encode(b *journal.Batch) (whole []byte, found []journal.Large) {
+	whole, found = w.buf[:0], w.found[:0]
+	for i := range b.Entries {
+		from := len(whole)
+		whole = core.AppendEntry(whole, &b.Entries[i])
+		if len(whole)-from >= journal.LargeEntry {
+			found = append(found, journal.Large{Run: b.Entries[i].Run, Seq: b.Seq, From: from, To: len(whole)})
+		}
+	}
+	w.buf, w.found = whole, found
+	return whole, found
 }
 
 // trimTo deletes batches that the view has, once there are enough of them.
@@ -383,6 +403,9 @@ func (w *writer) trimTo(b *journal.Batch, next *partition) (size int, err error)
 	last := min(trimmed, next.first+2*trimAt-1)
 	w.trim.BindInt64(1, rowID(b.Partition, next.first))
 	w.trim.BindInt64(2, rowID(b.Partition, last))
+	if err := w.trimLarge(b.Partition, next.first, last); err != nil {
+		return 0, err
+	}
 	next.first = last + 1
 	return 4 * pageSize, do(w.trim)
 }

@@ -89,6 +89,7 @@ func (j *Journal) examine(ctx context.Context, r *Report) error {
 			{"the partitions", checkPartitions},
 			{"the journal", checkJournal},
 			{"the histories", checkHistories},
+			{"the large entries", checkLarge},
 			{"the rows", checkRows},
 			{"the messages", checkMessages},
 		} {
@@ -178,7 +179,7 @@ func checkJournal(c *conn, r *Report) error {
 				r.problem("batch %d of partition %d says that the view contains batch %d", seq, partition, through)
 			}
 			p.Last, p.Through = seq, through
-			b, err := c.blob(s, 2)
+			b, err := c.entries(s, 2)
 			var entries []core.Entry
 			if err == nil {
 				entries, err = core.ReadEntries(b)
@@ -207,7 +208,7 @@ func checkHistories(c *conn, r *Report) error {
 			case seq > s.ColumnInt64(2):
 				r.problem("run %s has history of batch %d, but its row ends at batch %d", run, seq, s.ColumnInt64(2))
 			}
-			b, err := c.blob(s, 3)
+			b, err := c.entries(s, 3)
 			var entries []core.Entry
 			if err == nil {
 				entries, err = readPiece(run, nil, b)

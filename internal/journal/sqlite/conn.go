@@ -180,7 +180,7 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 }
 
 // laterTables were added to the format later.
-var laterTables = messageTables + feedTable + ";" + labelTable + documentTable + ";" + listIndexes
+var laterTables = messageTables + feedTable + ";" + labelTable + documentTable + ";" + largeTable + listIndexes
 
 // create makes an empty file a journal, in one transaction. A file with one partition gets the format that older
 // versions can read.
@@ -191,7 +191,7 @@ func create(c *conn, partitions int) (err error) {
 	}
 	version := oneFormat
 	if partitions > 1 {
-		version = format
+		version = severalFormat
 		if err := execute(c, fmt.Sprintf("INSERT INTO meta VALUES ('partitions', %d)", partitions)); err != nil {
 			return err
 		}

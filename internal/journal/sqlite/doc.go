@@ -16,6 +16,7 @@
 //	steps_data   one row a step      │ the view: written later, in the commits of other batches
 //	attempts_data  one row an attempt│
 //	history      a run's entries     ┘
+//	large_entries  entries of 32 KiB or more, once for the journal and the history
 //	inbox        what partitions have sent each other and the receivers have not taken yet
 //	taken        by partition and sender: the last message that was taken
 //	documents    values beside the runs, such as webhooks and their deliveries

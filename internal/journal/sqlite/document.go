@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"zombiezen.com/go/sqlite"
 
@@ -50,31 +51,57 @@ func (w *writer) putDocument(d journal.Document) error {
 func (j *Journal) FindDocuments(
 	ctx context.Context, from, before string, last bool, limit int,
 ) (out []journal.Document, err error) {
-	err = j.read(ctx, func(c *conn) error {
-		// A file that an older version wrote last has no such table until somebody opens it for writing.
-		n, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'documents'")
-		if err != nil || n == 0 {
-			return err
-		}
-		order := ""
-		if last {
-			order = " DESC"
-		}
-		return query(c, "SELECT key, value FROM documents WHERE key >= ? AND key < ? ORDER BY key"+order+" LIMIT ?",
-			func(s *sqlite.Stmt) {
-				s.BindText(1, from)
-				s.BindText(2, before)
-				s.BindInt64(3, int64(limit))
-			},
-			func(s *sqlite.Stmt) (bool, error) {
-				d := journal.Document{Key: s.ColumnText(0), Value: make([]byte, s.ColumnLen(1))}
-				s.ColumnBytes(1, d.Value)
-				out = append(out, d)
-				return false, nil
-			})
+	order := ""
+	if last {
+		order = " DESC"
+	}
+	err = j.readDocuments(ctx, func(c *conn) error {
+		return documents(c, &out, "key >= ?1 AND key < ?2 ORDER BY key"+order+" LIMIT ?3", func(s *sqlite.Stmt) {
+			s.BindText(1, from)
+			s.BindText(2, before)
+			s.BindInt64(3, int64(limit))
+		})
 	})
 	if err != nil {
 		return nil, j.wrap("find documents", err)
 	}
 	return out, nil
+}
+
+// ReadDocuments implements journal.Documents.
+func (j *Journal) ReadDocuments(ctx context.Context, keys ...string) (out []journal.Document, err error) {
+	err = j.readDocuments(ctx, func(c *conn) error {
+		for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
+			if err := documents(c, &out, "key = ?1", func(s *sqlite.Stmt) { s.BindText(1, key) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, j.wrap("read documents", err)
+	}
+	return out, nil
+}
+
+// readDocuments calls fn to read documents, unless there can be none: a file that an older version wrote last has no
+// such table until somebody opens it for writing.
+func (j *Journal) readDocuments(ctx context.Context, fn func(c *conn) error) error {
+	return j.read(ctx, func(c *conn) error {
+		n, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'documents'")
+		if err != nil || n == 0 {
+			return err
+		}
+		return fn(c)
+	})
+}
+
+// documents adds the documents for which a condition holds.
+func documents(c *conn, out *[]journal.Document, where string, bind func(*sqlite.Stmt)) error {
+	return query(c, "SELECT key, value FROM documents WHERE "+where, bind, func(s *sqlite.Stmt) (bool, error) {
+		d := journal.Document{Key: s.ColumnText(0), Value: make([]byte, s.ColumnLen(1))}
+		s.ColumnBytes(1, d.Value)
+		*out = append(*out, d)
+		return false, nil
+	})
 }

@@ -268,7 +268,7 @@ func TestNotAJournal(t *testing.T) {
 func TestNewerFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	j := opened(t, path)
-	if err := exec0(j, "UPDATE meta SET value = 4 WHERE key = 'format'"); err != nil {
+	if err := exec0(j, "UPDATE meta SET value = 5 WHERE key = 'format'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {

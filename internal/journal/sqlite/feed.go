@@ -78,10 +78,13 @@ func (w *writer) feedsOf(n int, p *partition, l *journal.Lease) error {
 	if !ok {
 		return nil
 	}
-	return query(w.conn, "SELECT total(length(entries)) FROM journal WHERE id > ? AND id <= ?",
+	return query(w.conn, "SELECT (SELECT total(length(entries)) FROM journal WHERE id > ?1 AND id <= ?2)"+
+		" + (SELECT total(length(entry)) FROM large_entries WHERE id > ?3 AND id <= ?4)",
 		func(s *sqlite.Stmt) {
 			s.BindInt64(1, rowID(n, oldest))
 			s.BindInt64(2, rowID(n, seqMask))
+			s.BindInt64(3, largeID(n, oldest, manyLarge-1))
+			s.BindInt64(4, largeID(n, seqMask, manyLarge-1))
 		},
 		func(s *sqlite.Stmt) (bool, error) { l.FeedBytes = s.ColumnInt64(0); return true, nil })
 }

@@ -199,6 +199,9 @@ func cutEntries(partition int, seq uint64) []core.Entry {
 	begin := created(cutRun(partition, seq), false)
 	d := cutDefinition(seq)
 	begin.Records[0] = core.RunCreated{Definition: d.ID, Workflow: d.Name}
+	if seq%7 == 0 {
+		begin.Records[0] = core.RunCreated{Definition: d.ID, Workflow: d.Name, Input: make([]byte, journal.LargeEntry)}
+	}
 	if seq == 1 {
 		return []core.Entry{begin}
 	}
@@ -230,7 +233,11 @@ func cutView(partition int, after, through uint64) *journal.View {
 		}
 		piece := journal.HistoryRow{Run: row.ID, Seq: row.Applied}
 		for i := range entries {
-			piece.Entries = core.AppendHistory(piece.Entries, &entries[i])
+			from := len(piece.Entries)
+			piece.Entries = core.AppendEntry(piece.Entries, &entries[i])
+			if to := len(piece.Entries); to-from >= journal.LargeEntry { // it begins the run
+				piece.Large = append(piece.Large, journal.Large{Run: row.ID, Seq: seq, From: from, To: to})
+			}
 		}
 		v.History = append(v.History, piece)
 	}

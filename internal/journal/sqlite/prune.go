@@ -30,6 +30,9 @@ func (j *Journal) prune(ctx context.Context, partition int, before core.Time, mo
 		if err != nil {
 			return 0, err
 		}
+		if err := j.w.pruneLarge(partition, ids); err != nil {
+			return 0, err
+		}
 		for _, table := range []string{
 			"DELETE FROM history WHERE run = ?", "DELETE FROM attempts_data WHERE run = ?",
 			"DELETE FROM steps_data WHERE run = ?",

@@ -147,7 +147,7 @@ func (j *Journal) tail(ctx context.Context, partition int, after uint64) (batche
 			},
 			func(s *sqlite.Stmt) (bool, error) {
 				b := tailBatch{seq: uint64(s.ColumnInt64(0)) & seqMask}
-				b.entries, err = c.blob(s, 1)
+				b.entries, err = c.entries(s, 1)
 				if err != nil {
 					return true, fmt.Errorf("batch %d of partition %d: %w", b.seq, partition, err)
 				}
@@ -221,7 +221,7 @@ func historyOf(c *conn, id core.RunID) (h journal.History, found bool, err error
 			if s.ColumnIsNull(1) {
 				return false, nil
 			}
-			src, err := c.blob(s, 2)
+			src, err := c.entries(s, 2)
 			if err == nil {
 				h.Entries, err = readPiece(id, h.Entries, src)
 			}

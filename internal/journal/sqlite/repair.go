@@ -30,6 +30,6 @@ func (j *Journal) Rewrite(ctx context.Context, v *journal.View) error {
 				}
 			}
 		}
-		return j.w.view(&journal.View{Runs: v.Runs, Steps: v.Steps, Attempts: v.Attempts})
+		return j.w.view(0, &journal.View{Runs: v.Runs, Steps: v.Steps, Attempts: v.Attempts})
 	})
 }

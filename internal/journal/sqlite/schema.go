@@ -8,13 +8,15 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// format is the version of the file format that this code writes. It refuses newer ones.
+// format is the newest version of the file format that this code knows. It refuses newer ones.
 //
 // Format 2 differs from format 1 in what checksums begin with, nothing else. A file of format 1 stays one. Format 3 has
-// several partitions, which older versions would take for one; files with one partition are of format 2 as before.
+// several partitions, which older versions would take for one; new files with one partition are of format 2. A file of
+// format 2 or 3 becomes one of format 4 with its first large entry: older versions cannot read what refers to it.
 const (
-	format    = 3
-	oneFormat = 2
+	format        = 4
+	severalFormat = 3
+	oneFormat     = 2
 )
 
 // applicationID marks a file as Pawl's: "Pawl" in ASCII, in the SQLite header.

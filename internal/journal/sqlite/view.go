@@ -13,8 +13,8 @@ import (
 // rowCost is about how many bytes a row of the view adds to the log, with its share of the changed pages.
 const rowCost = 1 << 10
 
-// view writes a part of the view. It returns about how many bytes that added to the log.
-func (w *writer) view(v *journal.View) (size int, err error) {
+// view writes a part of the view of a partition. It returns about how many bytes that added to the log.
+func (w *writer) view(partition int, v *journal.View) (size int, err error) {
 	if err := writeRows(&w.run, v.Runs, w.bindRun); err != nil {
 		return 0, err
 	}
@@ -27,14 +27,20 @@ func (w *writer) view(v *journal.View) (size int, err error) {
 	if err := writeRows(&w.attempt, v.Attempts, w.bindAttempt); err != nil {
 		return 0, err
 	}
-	if err := writeRows(&w.piece, v.History, w.bindPiece); err != nil {
+	bindPiece := func(s *sqlite.Stmt, at int, h *journal.HistoryRow) error {
+		entries, err := w.referTo(partition, h)
+		if err != nil {
+			return err
+		}
+		size += len(entries)
+		w.bindPiece(s, at, h, entries)
+		return nil
+	}
+	if err := writeRows(&w.piece, v.History, bindPiece); err != nil {
 		if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultConstraint {
 			err = fmt.Errorf("a run's history has a piece of its batch already: %w", err)
 		}
 		return 0, err
-	}
-	for i := range v.History {
-		size += len(v.History[i].Entries)
 	}
 	return size + rowCost*(len(v.Runs)+len(v.Steps)+len(v.Attempts)+len(v.History)), nil
 }
@@ -111,12 +117,11 @@ func (w *writer) bindAttempt(s *sqlite.Stmt, at int, r *journal.AttemptRow) erro
 	return nil
 }
 
-func (w *writer) bindPiece(s *sqlite.Stmt, at int, h *journal.HistoryRow) error {
+func (w *writer) bindPiece(s *sqlite.Stmt, at int, h *journal.HistoryRow, entries []byte) {
 	s.BindBytes(at+1, h.Run[:])
 	s.BindInt64(at+2, int64(h.Seq))
-	s.BindInt64(at+3, w.conn.sum(h.Entries))
-	s.BindBytes(at+4, h.Entries)
-	return nil
+	s.BindInt64(at+3, w.conn.sum(entries))
+	s.BindBytes(at+4, entries)
 }
 
 // bindText stores empty text as NULL, which takes no space in the row or in an index.

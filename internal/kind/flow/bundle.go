@@ -30,9 +30,12 @@ const Edition = 1
 
 // Source is one flow file.
 type Source struct {
-	File    string  `json:"file"` // as errors and limits name it
-	Text    string  `json:"text"`
-	Origins Origins `json:"origins,omitempty"`
+	File string `json:"file"` // as errors and limits name it
+	Text string `json:"text"`
+	// Files are the files that its templates come from, by the paths that it gives. They are a part of what is stored,
+	// so that the flow is read later as it was, and is another definition when one of them has changed.
+	Files   map[string]string `json:"files,omitempty"`
+	Origins Origins           `json:"origins,omitempty"`
 	// Places are where the steps stand in the document of another system that the flow was made of.
 	Places map[string]string `json:"places,omitempty"`
 	// Chains are process chains of Steep: step names, and the chains that they belong to.
@@ -75,9 +78,19 @@ func decode(d journal.Definition) (Bundle, error) {
 	return stored.Bundle, nil
 }
 
-// Parse reads a flow file by today's rules. Policies may stand in it in the words of other systems.
-func Parse(file, text string) (*flow.Document, error) {
-	return flow.Parse(file, []byte(text), dialect.Forms()...)
+// Parse reads a flow file by today's rules. Policies may stand in it in the words of other systems. read returns the
+// text of a file that its templates come from; nil: there are no files.
+func Parse(file, text string, read func(path string) ([]byte, error)) (*flow.Document, error) {
+	return flow.ParseFiles(file, []byte(text), read, dialect.Forms()...)
+}
+
+// read returns the text of a file that was stored with the flow.
+func (s Source) read(path string) ([]byte, error) {
+	text, ok := s.Files[path]
+	if !ok {
+		return nil, fmt.Errorf("%s is not stored with the flow", path)
+	}
+	return []byte(text), nil
 }
 
 // parse reads one of the bundle's flows by the rules of the bundle's edition.
@@ -85,5 +98,5 @@ func (b Bundle) parse(s Source) (*flow.Document, error) {
 	if b.Edition < Edition {
 		return flow.ParseOlder(s.File, []byte(s.Text), dialect.Forms()...)
 	}
-	return Parse(s.File, s.Text)
+	return Parse(s.File, s.Text, s.read)
 }

@@ -55,7 +55,7 @@ func Of(doc *flow.Document) (*Flow, error) {
 		return nil, err
 	}
 	if f, err := New(Bundle{
-		Flow: Source{File: doc.File, Text: string(doc.Source())}, Edition: Edition,
+		Flow: Source{File: doc.File, Text: string(doc.Source()), Files: doc.Files()}, Edition: Edition,
 	}); err == nil {
 		if same, err := flow.Encode(f.Document); err == nil && bytes.Equal(same, text) {
 			return f, nil

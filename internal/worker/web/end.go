@@ -32,9 +32,13 @@ func (p *HTTPPayload) conclude(
 		return worker.Result{Failure: tooLarge(resp)}
 	}
 	body, err := readBody(resp.Body, maxResponse, alive)
-	if json.Valid(body) {
+	large := len(body) > maxResponse // redacting changes the length
+	switch {
+	case large || err != nil:
+		body = redactor.Cut(body)
+	case json.Valid(body):
 		body = redactor.JSON(body)
-	} else {
+	default:
 		body = redactor.Bytes(body)
 	}
 	switch {
@@ -42,7 +46,7 @@ func (p *HTTPPayload) conclude(
 		return worker.Result{Failure: statusFailure(resp, body), Output: responseOutput(resp, body)}
 	case err != nil:
 		return worker.Result{Failure: requestFailure(ctx, resp.Request, err)}
-	case len(body) > maxResponse:
+	case large:
 		return worker.Result{Failure: tooLarge(resp)}
 	}
 	return worker.Result{Output: responseOutput(resp, body)}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
 	"github.com/pawl-dev/pawl/policy"
@@ -366,6 +367,41 @@ func TestHTTPBodies(t *testing.T) {
 	}
 	if res, _ = get("/list"); workertest.Field(t, res.Output, "json") != "[1,2]" {
 		t.Errorf("%s", res.Output)
+	}
+}
+
+// TestHTTPCutBodies: a body that is too large stays so if a secret in it is redacted, and a secret through which the
+// limit cuts is not shown by its half.
+func TestHTTPCutBodies(t *testing.T) {
+	const token = "hunter2hunter2"
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush() // the length is not announced
+		if r.URL.Path == "/first" {
+			_, _ = w.Write([]byte(token))
+		}
+		_, _ = w.Write(bytes.Repeat([]byte("x"), maxResponse-len(token)/2))
+		_, _ = w.Write([]byte(token + "and more"))
+	})
+	store := secret.StoreOf(func(context.Context, string) (string, error) { return token, nil })
+	h := NewHTTP(HTTPConfig{Secrets: store})
+	t.Cleanup(func() { _ = h.Close() })
+	mark := secret.Mark("01")
+	get := func(path string, expect ...int) worker.Result {
+		payload := map[string]any{
+			"url": s.URL + path, "placeholders": secret.Placeholders{Mark: mark},
+			"headers": map[string]string{"X-Token": secret.Placeholder(mark, secret.OfSecret, "token")},
+		}
+		if len(expect) > 0 {
+			payload["expect"] = expect
+		}
+		return h.Execute(t.Context(), httpTask(t, payload), workertest.NewSigns())
+	}
+	workertest.WantFailure(t, get("/first").Failure, policy.KindFailed, "too_large")
+	workertest.WantFailure(t, get("/half").Failure, policy.KindFailed, "too_large")
+	res := get("/half", http.StatusTeapot)
+	workertest.WantFailure(t, res.Failure, policy.KindFailed, "status")
+	if body := workertest.Field(t, res.Output, "body"); !strings.HasSuffix(body, `xx"`) {
+		t.Errorf("the body of the answer ends with %s", body[len(body)-20:])
 	}
 }
 

@@ -111,7 +111,7 @@ func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 			Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.Held.Since)))
 	case s.Phase == api.StepScheduled:
 		return screen.Line{}.Add(screen.Plain,
-			count+" waits for a worker"+paused+"  "+screen.Clock(d.now.Sub(s.ReadyAt))).
+			count+" waits for "+workerFor(s)+paused+"  "+screen.Clock(d.now.Sub(s.ReadyAt))).
 			Add(screen.Dim, queueOf(s))
 	case s.Phase == api.StepRunning:
 		return screen.Line{}.Add(screen.Plain, count+"  "+screen.Clock(d.now.Sub(s.StartedAt))).Add(screen.Dim, lost(s))
@@ -127,6 +127,16 @@ func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 		return screen.Line{}.Add(screen.Plain, "run "+Short(s.Child)).Add(screen.Dim, "  "+count)
 	default:
 		return screen.T(words(string(s.Phase)) + paused)
+	}
+}
+
+// workerFor says which worker an attempt waits for, where that is not the one of every process.
+func workerFor(s *api.Step) string {
+	switch s.Type {
+	case "exec", "http", "noop", "fail", "go", "go-hook", "":
+		return "a worker"
+	default:
+		return fmt.Sprintf("a worker of %q tasks", screen.Clean(s.Type))
 	}
 }
 

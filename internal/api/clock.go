@@ -1,0 +1,33 @@
+package api
+
+import "context"
+
+// Clock is a clock that stands until somebody moves it. It is beside Service because nearly all engines have a clock
+// that goes by itself.
+type Clock interface {
+	// Clock tells what the clock shows. Errors: CodeReadOnly (the clock goes by itself).
+	Clock(ctx context.Context) (ClockState, error)
+	// MoveClock moves the clock forward, and lets happen what is due on the way, each thing at its instant. Errors:
+	// CodeInvalid, CodeConflict (somebody else moves it), CodeReadOnly.
+	MoveClock(ctx context.Context, m ClockMove) (ClockState, error)
+}
+
+// ClockMove says how far a clock is moved: one of its fields.
+type ClockMove struct {
+	By   Duration `json:"by,omitzero" doc:"By this time: 1h."`
+	To   Time     `json:"to,omitzero" doc:"To this instant."`
+	Next bool     `json:"next,omitempty" doc:"To the next instant at which a run does something by itself."`
+	End  bool     `json:"end,omitempty" doc:"Until nothing happens by itself any more."`
+	// AtMost bounds End. Default: 366 days.
+	AtMost Duration `json:"atMost,omitzero" doc:"end: by this time at most; default 8784h."`
+}
+
+// ClockState is what a clock shows.
+type ClockState struct {
+	Now   Time `json:"now"`
+	Next  Time `json:"next,omitzero"`      // when a run does something by itself next; zero: never
+	Live  int  `json:"live,omitempty"`     // attempts that execute; the clock stands meanwhile
+	More  bool `json:"more,omitempty"`     // after End: the bound was reached, and there is more to come
+	Moved bool `json:"moved,omitempty"`    // the clock was moved
+	Steps int  `json:"instants,omitempty"` // at so many instants something was due on the way
+}

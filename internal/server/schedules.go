@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/schedules"
+)
+
+// OfSchedule is the input of what is about a schedule. It is exported because the library skips embedded types that are
+// not.
+type OfSchedule struct {
+	Schedule string `path:"schedule" doc:"The name of the schedule."`
+}
+
+type scheduleList struct {
+	Schedules []schedules.Schedule `json:"schedules"`
+}
+
+// scheduleRoutes adds the schedules of Go programs.
+func (s *Server) scheduleRoutes(a huma.API) {
+	op := under("GET", "/schedules", "listSchedules", "schedules", "List the schedules of Go programs")
+	op.Description = "With the next firings, and with those that started no run and why."
+	huma.Register(a, op, func(ctx context.Context, _ *struct{}) (*answered[scheduleList], error) {
+		all, err := schedules.List(ctx, s.cfg.Service, s.now())
+		return body(scheduleList{all}, err)
+	})
+	huma.Register(a, under("GET", "/schedules/{schedule}", "getSchedule", "schedules", "Get a schedule"),
+		func(ctx context.Context, in *OfSchedule) (*answered[schedules.Schedule], error) {
+			return body(schedules.Get(ctx, s.cfg.Service, in.Schedule, s.now()))
+		})
+	for verb, summary := range map[string]string{
+		"pause":    "Start no runs until it is resumed",
+		"resume":   "Go on with the next firing",
+		"trigger":  "Start a run now",
+		"backfill": "Start runs for the firings of a span that have none",
+	} {
+		op := under("POST", "/schedules/{schedule}/"+verb, verb+"Schedule", "schedules", summary)
+		op.Description = "It is durable when it is answered, and takes effect as soon as the schedule's program runs."
+		huma.Register(a, op, func(ctx context.Context, in *struct {
+			OfSchedule
+			Body *schedules.ScheduleChange
+		},
+		) (*answered[schedules.ScheduleChanged], error) {
+			var c schedules.ScheduleChange
+			if in.Body != nil {
+				c = *in.Body
+			}
+			return body(schedules.Do(ctx, s.cfg.Service, in.Schedule, verb, c, s.now()))
+		})
+	}
+}
+
+// now is the time of the service's runs.
+func (s *Server) now() time.Time {
+	if s.cfg.Now != nil {
+		return s.cfg.Now()
+	}
+	return time.Now()
+}

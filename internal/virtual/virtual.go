@@ -1,0 +1,257 @@
+// Package virtual has a clock that stands until somebody moves it, so that days of retries and sleeps pass in moments.
+// A database whose runs were made with such a clock is marked, and is opened with one only.
+package virtual
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+const (
+	markKey = "clock/virtual"
+	// patience is how long, by the clock on the wall, attempts that execute may take before the clock is moved on. One
+	// that hangs has to meet its limit.
+	patience = 5 * time.Second
+	lookSoon = time.Millisecond     // between two looks whether all has happened that is due
+	longest  = 366 * 24 * time.Hour // of a move until the end
+	saveIn   = time.Second          // how often the clock is saved while it is moved
+)
+
+// mark is what is stored of the clock.
+type mark struct {
+	Now api.Time `json:"now"`
+}
+
+// Clock is a clock that stands. Its methods are safe for concurrent use.
+type Clock struct {
+	now       atomic.Int64
+	documents journal.Documents
+	moving    sync.Mutex
+}
+
+// Of returns the clock of a database that has no engine yet. A new database is marked, and its clock shows the instant
+// begin. Errors: CodeConflict (the runs of the database have the time of the wall clock).
+func Of(ctx context.Context, j journal.Journal, begin core.Time) (*Clock, error) {
+	documents, ok := j.(journal.Documents)
+	if !ok {
+		return nil, &api.Error{Code: api.CodeInvalid, Message: "this database cannot have a virtual clock"}
+	}
+	c := &Clock{documents: documents}
+	m, err := read(ctx, documents)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		c.now.Store(int64(m.Now))
+		return c, nil
+	}
+	spans, err := j.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range spans {
+		if s.Last > 0 {
+			return nil, &api.Error{
+				Code: api.CodeConflict, Message: "the runs of this database have the time of the wall clock",
+				Hint: "choose a new database for virtual time",
+			}
+		}
+	}
+	c.now.Store(int64(begin))
+	return c, c.save(ctx)
+}
+
+// Refuse returns an error if a database has a virtual clock. A process whose clock goes by itself would let everything
+// happen that was to come. Errors: CodeConflict.
+func Refuse(ctx context.Context, j journal.Journal) error {
+	documents, ok := j.(journal.Documents)
+	if !ok {
+		return nil
+	}
+	m, err := read(ctx, documents)
+	if err != nil || m == nil {
+		return err
+	}
+	return &api.Error{
+		Code: api.CodeConflict, Message: "the runs of this database have virtual time; it is " + m.Now.String() + " there",
+		Hint: "open it with pawl dev --virtual-time",
+	}
+}
+
+func read(ctx context.Context, documents journal.Documents) (*mark, error) {
+	found, err := documents.FindDocuments(ctx, markKey, markKey+"\x00", false, 1)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	var m mark
+	return &m, json.Unmarshal(found[0].Value, &m)
+}
+
+func (c *Clock) save(ctx context.Context) error {
+	text, err := json.Marshal(mark{api.Time(c.now.Load())})
+	if err != nil {
+		return err
+	}
+	return c.documents.PutDocuments(ctx, journal.Document{Key: markKey, Value: text})
+}
+
+// Now returns the instant that the clock shows.
+func (c *Clock) Now() core.Time { return core.Time(c.now.Load()) }
+
+// Engine is what a clock needs of the engine that has it.
+type Engine interface {
+	Stats() engine.Stats
+	List(ctx context.Context, q journal.Query) (journal.Page, error)
+}
+
+// Hand moves a clock, and waits for what is due.
+type Hand struct {
+	Clock  *Clock
+	Engine Engine
+	waited int // so many attempts have used up the patience already
+	steps  int
+	saved  time.Time
+}
+
+// Mover moves the clock of an engine.
+type Mover struct {
+	clock  *Clock
+	engine Engine
+}
+
+var _ api.Clock = (*Mover)(nil)
+
+// NewMover returns what moves the clock of an engine.
+func NewMover(c *Clock, e Engine) *Mover { return &Mover{c, e} }
+
+// Clock implements api.Clock.
+func (m *Mover) Clock(context.Context) (api.ClockState, error) { return m.state(), nil }
+
+func (m *Mover) state() api.ClockState {
+	st := m.engine.Stats()
+	return api.ClockState{Now: api.Time(m.clock.Now()), Next: api.Time(st.Wake), Live: st.Live}
+}
+
+// MoveClock implements api.Clock.
+func (m *Mover) MoveClock(ctx context.Context, move api.ClockMove) (out api.ClockState, err error) {
+	given := 0
+	for _, is := range []bool{move.By != 0, move.To != 0, move.Next, move.End} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 || move.By < 0 || move.AtMost < 0 || move.AtMost != 0 && !move.End {
+		return out, &api.Error{
+			Code: api.CodeInvalid, Message: "say how far the clock is moved: one of by, to, next and end; atMost is for end",
+		}
+	}
+	if !m.clock.moving.TryLock() {
+		return out, &api.Error{Code: api.CodeConflict, Message: "somebody else moves the clock"}
+	}
+	defer m.clock.moving.Unlock()
+	h := &Hand{Clock: m.clock, Engine: m.engine, saved: time.Now()}
+	if err = h.settle(ctx); err != nil {
+		return out, err
+	}
+	target, more := h.target(move), false
+	if target < m.clock.Now() {
+		return out, &api.Error{Code: api.CodeInvalid, Message: "the clock shows " + m.state().Now.String() +
+			" already, and is not moved back"}
+	}
+	from := m.clock.Now()
+	more, err = h.move(ctx, target, move.End)
+	err = errors.Join(err, m.clock.save(context.WithoutCancel(ctx)))
+	out = m.state()
+	out.Moved, out.Steps, out.More = core.Time(out.Now) > from, h.steps, more && move.End
+	return out, err
+}
+
+// target returns where a move ends.
+func (h *Hand) target(move api.ClockMove) core.Time {
+	now := h.Clock.Now()
+	switch {
+	case move.Next:
+		return max(now, h.Engine.Stats().Wake)
+	case move.To != 0:
+		return core.Time(move.To)
+	case move.End && move.AtMost == 0:
+		return now.Add(longest)
+	case move.End:
+		return now.Add(move.AtMost.Std())
+	default:
+		return now.Add(move.By.Std())
+	}
+}
+
+// move moves the clock from one instant at which something is due to the next one, up to the target. It reports whether
+// there is more to come. With end it stops where nothing is left to come.
+func (h *Hand) move(ctx context.Context, target core.Time, end bool) (more bool, err error) {
+	for {
+		st := h.Engine.Stats()
+		now := h.Clock.Now()
+		if end && st.Wake == 0 && st.Live == 0 {
+			return false, nil
+		}
+		if now >= target {
+			return st.Wake != 0 || st.Live > 0, nil
+		}
+		to := target
+		if st.Next > now {
+			to = min(to, st.Next)
+		}
+		if to == st.Wake {
+			h.steps++
+		}
+		h.Clock.now.Store(int64(to))
+		if err := h.settle(ctx); err != nil {
+			return false, err
+		}
+		if time.Since(h.saved) > saveIn {
+			h.saved = time.Now()
+			if err := h.Clock.save(ctx); err != nil {
+				return false, err
+			}
+		}
+	}
+}
+
+// settle waits until all has happened that is due by now. Attempts that execute are waited for, but not for ever.
+func (h *Hand) settle(ctx context.Context) error {
+	began := time.Now()
+	look := time.NewTicker(lookSoon)
+	defer look.Stop()
+	for still, seq := 0, uint64(0); still < 2; {
+		// The list goes through the loop of the engine, which reads the clock then.
+		if _, err := h.Engine.List(ctx, journal.Query{Limit: 1}); err != nil {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return &api.Error{Code: api.CodeCancelled, Err: ctx.Err()}
+		}
+		st := h.Engine.Stats()
+		if st.Stalled != "" {
+			return &api.Error{Code: api.CodeStalled, Message: st.Stalled}
+		}
+		working := st.Live > h.waited
+		if working && time.Since(began) > patience {
+			h.waited, working = st.Live, false
+		}
+		h.waited = min(h.waited, st.Live)
+		due := st.Next != 0 && st.Next <= h.Clock.Now()
+		if still++; st.Moving || due || working || st.Seq != seq {
+			still, seq = 0, st.Seq
+		}
+	}
+	return nil
+}
