@@ -46,7 +46,8 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	var expires string
 	cmd := &cobra.Command{
 		Use: "create NAME --role ROLE", Short: "Make a token", Args: cobra.ExactArgs(1),
-		Long: `Makes a token and prints it, once: only a hash of it is stored. NAME is who has it, and is the actor of what
+		Long: `Makes a token and prints it, once: only a hash of it is stored. NAME is who has it, and is the actor of
+what
 the bearer does, in the histories of runs and in the audit log. Roles:
 
   read     look at everything
@@ -140,7 +141,8 @@ func (a *app) auditCommand() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use: "audit", Short: "List who did what through pawl server", Args: cobra.NoArgs,
-		Long: `Lists what callers did through pawl server, and what they tried without the right to, the newest first. What
+		Long: `Lists what callers did through pawl server, and what they tried without the right to, the newest first.
+What
 came through the socket beside the database has the actor local. Entries are kept for 90 days.`,
 		Example: "  pawl audit --by ada --since 24h",
 		RunE: func(cmd *cobra.Command, _ []string) error {
