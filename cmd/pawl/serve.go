@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/cases"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -36,6 +38,8 @@ func (a *app) serve(m *machine) {
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
+		m.access = access.NewKeeper(documents, apiNow)
+		cfg.Access = m.access
 	}
 	cfg.Now = func() time.Time { return m.now().Std() }
 	if m.clock != nil {
@@ -43,11 +47,14 @@ func (a *app) serve(m *machine) {
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder
-		cfg.Routes = func(mux *http.ServeMux) { stevoraapi.Routes(mux, m.svc, a.folder.Find) }
+		cfg.Routes = func(mux *http.ServeMux, svc api.Service) { stevoraapi.Routes(mux, svc, a.folder.Find) }
 	}
 	if m.metrics != nil {
 		cfg.Metrics = m.metrics
 		m.metrics.Read(m.Stats, func() int { return m.serving.Streams() })
+	}
+	if a.guard != nil {
+		cfg.Guarded, cfg.Limits, cfg.Log = true, a.guard.limits(), a.guard.log
 	}
 	m.serving = &serving{Server: server.New(cfg), ended: make(chan error, 2)}
 	if m.place.memory || m.place.server != "" {

@@ -242,13 +242,16 @@ func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.De
 			Hint: "workflow is the name of a flow that the server has, flow is the text of a flow file",
 		}
 	case b.Definition != nil:
-		return *b.Definition, nil
+		return *b.Definition, mayBring(ctx, b.Definition.Kind)
 	case s.cfg.Flows == nil:
 		return d, &api.Error{
 			Code: api.CodeNotFound, Message: "this server has no flows and reads none",
 			Hint: "give the definition, or start it with pawl dev FOLDER",
 		}
 	case b.Flow != "":
+		if err := mayBring(ctx, ""); err != nil {
+			return d, err
+		}
 		return s.cfg.Flows.Read(ctx, b.Flow)
 	default:
 		return s.cfg.Flows.Find(ctx, b.Workflow)
