@@ -93,8 +93,8 @@ func listenLoopback(ctx context.Context, flag, address string) (net.Listener, er
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
-		return nil, usage("--%s %s: it asks for no token, so it is for this machine only; write it as %s", flag, address,
-			devAddress)
+		return nil, usage("--%s %s: it asks for no token, so it is for this machine only; write it as %s",
+			flag, address, devAddress)
 	}
 	address = net.JoinHostPort(host, port)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -149,8 +149,8 @@ func (a *app) warnOfFlow(ctx context.Context, f server.Flow) {
 // stopWithin is how long requests may take to be answered when the server stops. Streams are cut then.
 const stopWithin = time.Second
 
-// untilStopped serves until a signal comes or the engine ends. Requests have within to be answered then. hangup is called
-// for each SIGHUP; nil: that signal stops it too.
+// untilStopped serves until a signal comes or the engine ends. Requests have within to be answered then. hangup is
+// called for each SIGHUP; nil: that signal stops it too.
 func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) error {
 	var ended error
 	for waiting := true; waiting; {

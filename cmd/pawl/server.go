@@ -48,8 +48,8 @@ func (a *app) serverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "server [FOLDER]", Short: "Serve the HTTP API to others: with tokens, TLS and an audit log",
 		Args: cobra.MaximumNArgs(1),
-		Long: `Opens the database, carries its open runs on, and serves the HTTP API until it is stopped. Callers from the
-network show a token, which pawl token create makes; commands on this machine that name the same --database work
+		Long: `Opens the database, carries its open runs on, and serves the HTTP API until it is stopped. Callers from
+the network show a token, which pawl token create makes; commands on this machine that name the same --database work
 through the socket beside it and need none. Beyond loopback it listens with TLS only.
 
 Each flag can be a key of the file that --config names, or a variable of the environment (--listen: PAWL_LISTEN). pawl
@@ -142,8 +142,8 @@ func (g *guarding) open(ctx context.Context) (net.Listener, error) {
 	ip, err := netip.ParseAddr(host)
 	loopback := host == "localhost" || err == nil && ip.IsLoopback()
 	if !loopback && g.cert == "" && !g.insecure {
-		return nil, usage("--listen %s: other machines reach this address, and tokens would be sent without encryption; "+
-			"give --tls-cert and --tls-key, or --insecure behind a proxy that has TLS", g.listen)
+		return nil, usage("--listen %s: other machines reach this address, and tokens would be sent without "+
+			"encryption; give --tls-cert and --tls-key, or --insecure behind a proxy that has TLS", g.listen)
 	}
 	if g.cert != "" {
 		if g.certs, err = readCertificate(g.cert, g.key, g.log, clockNow); err != nil {

@@ -81,7 +81,8 @@ func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token
 	_, _ = rand.Read(random) // it never fails
 	id, secret := hex.EncodeToString(random[:6]), base64.RawURLEncoding.EncodeToString(random[6:])
 	t := stored{
-		Token: api.Token{ID: id, Name: r.Name, Role: r.Role, Queues: r.Queues, CreatedAt: k.now()}, Hash: hashOf(secret),
+		Token: api.Token{ID: id, Name: r.Name, Role: r.Role, Queues: r.Queues, CreatedAt: k.now()},
+		Hash:  hashOf(secret),
 	}
 	if r.ExpiresIn > 0 {
 		t.ExpiresAt = api.At(t.CreatedAt.Std().Add(r.ExpiresIn.Std()))
