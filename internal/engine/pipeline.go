@@ -213,6 +213,11 @@ func (l *pipeline) pending() int {
 	return n
 }
 
+// moves reports whether anything is on its way to the journal. Nothing is while the partition is not open.
+func (l *pipeline) moves() bool {
+	return l.inFlight.len() > 0 || l.open != nil && l.open.entries > 0
+}
+
 // batches returns the batches that are not durable yet, the open one last.
 func (l *pipeline) batches() []*batch {
 	if l.open == nil {
