@@ -75,8 +75,8 @@ func transport(dial Dialer) *http.Transport {
 }
 
 // Show makes the client show a token with every request, and trust the certificates of roots; nil: those that the
-// system trusts. Call it before the first request. Errors: CodeInvalid (the token would be sent without encryption to another
-// machine).
+// system trusts. Call it before the first request. Errors: CodeInvalid (the token would be sent without encryption to
+// another machine).
 func (c *Client) Show(token string, roots *x509.CertPool) error {
 	if u, err := url.Parse(c.base); token != "" && err == nil && u.Scheme == "http" && !isOwnMachine(u.Hostname()) {
 		return &api.Error{
