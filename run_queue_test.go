@@ -60,6 +60,32 @@ func TestRunQueue(t *testing.T) {
 	})
 }
 
+// TestHeldRunAfterItsInstant: two runs wait for the next start of a rate. The one that has to wait on is not said to be
+// held until an instant that has passed.
+func TestHeldRunAfterItsInstant(t *testing.T) {
+	var g gauge
+	w := bills(&g)
+	limits := policy.QueueLimits{Rate: policy.Rate{N: 1, Per: time.Minute}}
+	pawltest.RunWith(t, queueConfig(limits, w), func(t *testing.T, e *pawltest.Env) {
+		for i, id := range []string{"1", "2", "3"} {
+			if _, err := w.Start(t.Context(), e, id, id, pawl.InQueue("bills", "", int32(-i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.Skip(90 * time.Second)
+		const why = "held by queue bills: as many as its rate allows have started"
+		list, err := e.ListRuns(t.Context(), client.Query{WorkflowID: "3"})
+		if err != nil || len(list) != 1 || list[0].Held != why {
+			t.Errorf("the list has %+v, %v", list, err)
+		}
+		held, err := e.Explain(t.Context(), list[0].ID)
+		if err != nil || held.Held != why {
+			t.Errorf("explained: %q, %v", held.Held, err)
+		}
+		e.Skip(5 * time.Minute) // all of them end
+	})
+}
+
 // TestHeldRun shows a run that is held: what explains it, what it can be told, and that its own limit counts from its
 // beginning.
 func TestHeldRun(t *testing.T) {

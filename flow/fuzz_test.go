@@ -22,6 +22,7 @@ func FuzzTemplates(f *testing.F) {
 		{"pawl: 1\ntemplates: {t: {parameters: {v: }, http: \"http://${{ with.v }}/\", " +
 			"retry: {maxAttempts: 3, when: \"code != with.v\"}}}\n", "{a: [1, null, {b: -0.5}]}"},
 		{"templates: {t: &x [*x]}\n", "x"},
+		{" ", "0"}, // an empty file
 	} {
 		f.Add(seed.file, seed.value)
 	}

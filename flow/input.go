@@ -63,19 +63,19 @@ func (b *builder) inputSchema() {
 	b.Fail(n.Pos, "", "not a JSON Schema: %s", strings.TrimPrefix(err.Error(), "jsonschema: "))
 }
 
-// InputError lists what is wrong with a run's input.
-type InputError struct {
+// inputError lists what is wrong with a run's input.
+type inputError struct {
 	Workflow string
-	Problems []InputProblem
+	Problems []inputProblem
 }
 
-// InputProblem is one thing that is wrong with an input.
-type InputProblem struct {
+// inputProblem is one thing that is wrong with an input.
+type inputProblem struct {
 	Path string // input.items[2].price
 	Msg  string
 }
 
-func (e *InputError) Error() string {
+func (e *inputError) Error() string {
 	texts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
 		texts[i] = p.Path + ": " + p.Msg
@@ -84,10 +84,10 @@ func (e *InputError) Error() string {
 }
 
 // CheckInput checks a run's input against the flow's schema and fills in what its properties have as default. No input
-// is an empty object where the flow describes one, else null. The error is an [*InputError].
+// is an empty object where the flow describes one, else null. The error names everything that is wrong with it.
 func (d *Document) CheckInput(input []byte) ([]byte, error) {
 	fail := func(path, format string, args ...any) error {
-		return &InputError{d.Name, []InputProblem{{path, fmt.Sprintf(format, args...)}}}
+		return &inputError{d.Name, []inputProblem{{path, fmt.Sprintf(format, args...)}}}
 	}
 	def, err := d.definition()
 	if err != nil {
@@ -114,7 +114,7 @@ func (d *Document) CheckInput(input []byte) ([]byte, error) {
 	err = def.input.Validate(v)
 	var invalid *jsonschema.ValidationError
 	if errors.As(err, &invalid) {
-		e := &InputError{Workflow: d.Name}
+		e := &inputError{Workflow: d.Name}
 		for _, leaf := range leaves(invalid) {
 			e.add(leaf)
 		}
@@ -127,19 +127,19 @@ func (d *Document) CheckInput(input []byte) ([]byte, error) {
 }
 
 // add says what is wrong at a place; a property that is missing or not known is a place of its own.
-func (e *InputError) add(leaf *jsonschema.ValidationError) {
+func (e *inputError) add(leaf *jsonschema.ValidationError) {
 	at := inputPath(leaf.InstanceLocation)
 	switch k := leaf.ErrorKind.(type) {
 	case *kind.Required:
 		for _, name := range k.Missing {
-			e.Problems = append(e.Problems, InputProblem{at + "." + name, "missing"})
+			e.Problems = append(e.Problems, inputProblem{at + "." + name, "missing"})
 		}
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			e.Problems = append(e.Problems, InputProblem{at + "." + name, "not known"})
+			e.Problems = append(e.Problems, inputProblem{at + "." + name, "not known"})
 		}
 	default:
-		e.Problems = append(e.Problems, InputProblem{at, phrase(leaf)})
+		e.Problems = append(e.Problems, inputProblem{at, phrase(leaf)})
 	}
 }
 

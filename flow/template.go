@@ -66,6 +66,9 @@ func (p *parsing) readTemplates(n *tree.Node) {
 		}
 		if t := p.template(f.Name, f.Pos, node); t != nil {
 			p.templates[f.Name] = t
+		} else if len(p.Errors) == 0 { // a step must not do nothing because its template is not there
+			p.Fail(f.Pos, "give it an action, or the path of a file: from: lib/steps.yaml",
+				"the template %q says nothing", f.Name)
 		}
 	}
 }
@@ -133,6 +136,9 @@ func (p *parsing) templateFile(from *tree.Node, file string) *tree.Node {
 	text := string(src)
 	p.files[file] = text
 	root := tree.ParseFurther(p.Reports, text, p.Source.Add(beside(p.Source.Name, file), text))
+	if len(p.Errors) == 0 && (root == nil || root.Kind == tree.Null) {
+		p.Fail(from.Pos, "it holds pawl: 1 and templates:", "the file %s is empty", file)
+	}
 	if root == nil || !p.object(root, "a file of templates", []string{"pawl", "templates"}) || !p.version(root) {
 		return nil
 	}
@@ -245,6 +251,9 @@ func (p *parsing) expand(step *tree.Node) (whole *tree.Node, with []*tree.Node) 
 		p.Fail(named.Pos, hint, "there is no template %q", name)
 	}
 	if t == nil {
+		if len(p.Errors) == 0 {
+			p.Fail(named.Pos, "", "the step names no template")
+		}
 		return nil, nil
 	}
 	t.used = true

@@ -33,13 +33,16 @@ func variable(flag string) string {
 // personal are the flags that make sense for one call only: they are read from the command line alone.
 var personal = []string{
 	"help", "repair", "input", "id", "key", "file", "from", "steps", "data", "limit", "to", "by", "every",
-	"older-than",
+	"older-than", configFlag,
 }
+
+// configFlag names another configuration file, for commands that have a file of their own.
+const configFlag = "config"
 
 // configure gives the flags that were not on the command line their values: environment, then configuration file.
 func configure(cmd *cobra.Command) error {
-	path := configPath()
-	settings, err := readConfig(path, allFlags(cmd.Root()))
+	path, known := configOf(cmd)
+	settings, err := readConfig(path, known)
 	if err != nil {
 		return err
 	}
@@ -65,6 +68,37 @@ func configure(cmd *cobra.Command) error {
 	return failed
 }
 
+// configOf returns the configuration file of a command, and the keys that it may have. One that the command line names
+// has the flags of that command alone.
+func configOf(cmd *cobra.Command) (path string, known []string) {
+	f := cmd.Flags().Lookup(configFlag)
+	if f == nil {
+		return configPath(), allFlags(cmd.Root())
+	}
+	if path = f.Value.String(); path == "" {
+		path = os.Getenv(variable(configFlag))
+	}
+	if path == "" {
+		return configPath(), allFlags(cmd.Root())
+	}
+	return path, keysOf(cmd)
+}
+
+// keysOf returns the keys of a configuration file for one command.
+func keysOf(cmd *cobra.Command) []string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(personal, f.Name) && !slices.Contains(ofCallers, f.Name) && !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	sort.Strings(names)
+	return names
+}
+
+// ofCallers are flags that every command has and a server has no use for.
+var ofCallers = []string{"server", "token-file", "ca", "actor", "reason", "no-color", "output"}
+
 func configPath() string {
 	dir := os.Getenv("XDG_CONFIG_HOME")
 	if dir == "" {
@@ -86,7 +120,7 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 		return nil, nil
 	}
 	src, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && path == configPath() {
 		return nil, nil
 	}
 	if err != nil {

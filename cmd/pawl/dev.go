@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,8 @@ With a FOLDER, its flow files can be started by name. They are read again at eac
 
 It asks for no token: whoever can open a connection on this machine can start flows, and so run commands as you. It
 listens on loopback addresses only, and refuses what a web page of another site asks for.`,
-		Example: "  pawl dev --virtual-time --database memory: flows\n  pawl dev flows\n  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
+		Example: "  pawl dev --virtual-time --database memory: flows\n  pawl dev flows\n" +
+			"  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.folder = &folder{app: a}
 			if len(args) > 0 {
@@ -63,7 +65,7 @@ func (a *app) dev(ctx context.Context, address string) error {
 	if a.server != "" {
 		return usage("pawl dev is a server itself: leave --server (PAWL_SERVER) out")
 	}
-	l, err := listenLoopback(ctx, address)
+	l, err := listenLoopback(ctx, "listen", address)
 	if err != nil {
 		return err
 	}
@@ -77,22 +79,22 @@ func (a *app) dev(ctx context.Context, address string) error {
 	}
 	m.serving.on(l)
 	a.tellServing(ctx, m, "http://"+l.Addr().String())
-	return a.untilStopped(m)
+	return a.untilStopped(m, stopWithin, nil)
 }
 
-// listenLoopback listens on an address that only this machine reaches.
-func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
+// listenLoopback listens on an address that only this machine reaches. flag is the one that gives the address.
+func listenLoopback(ctx context.Context, flag, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usage("--listen %q: write it as %s", address, devAddress)
+		return nil, usage("--%s %q: write it as %s", flag, address, devAddress)
 	}
 	if host == "localhost" || host == "" { // every port of the machine itself, and not one of its networks
 		host = "127.0.0.1"
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
-		return nil, usage("--listen %s: pawl dev asks for no token, so it listens on this machine only; write it as %s",
-			address, devAddress)
+		return nil, usage("--%s %s: it asks for no token, so it is for this machine only; write it as %s",
+			flag, address, devAddress)
 	}
 	address = net.JoinHostPort(host, port)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -147,23 +149,39 @@ func (a *app) warnOfFlow(ctx context.Context, f server.Flow) {
 // stopWithin is how long requests may take to be answered when the server stops. Streams are cut then.
 const stopWithin = time.Second
 
-// untilStopped serves until a signal comes or the engine ends.
-func (a *app) untilStopped(m *machine) error {
+// untilStopped serves until a signal comes or the engine ends. Requests have within to be answered then. hangup is
+// called for each SIGHUP; nil: that signal stops it too.
+func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) error {
 	var ended error
-	select {
-	case <-m.signals:
-	case <-m.Done():
-		ended = fmt.Errorf("%w\nWhat was acknowledged is safe; start it again", m.Err())
-	case err := <-m.serving.ended:
-		m.serving.count--
-		ended = fmt.Errorf("the server has ended: %w", err)
+	for waiting := true; waiting; {
+		waiting, ended = a.untilSignal(m, hangup)
 	}
 	signal.Stop(m.signals) // a second signal ends the process at once
-	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	if a.guard != nil {
+		_ = tellSystemd("STOPPING=1") // if that fails, it notices the end of the process
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	m.queues.Drain(ctx) // workers that wait for tasks are answered, so that their requests do not hold up the end
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)
 	}
 	return errors.Join(ended, m.close())
+}
+
+// untilSignal waits for the next thing that happens to a server. It reports whether the server goes on.
+func (a *app) untilSignal(m *machine, hangup func()) (bool, error) {
+	select {
+	case s := <-m.signals:
+		if s == syscall.SIGHUP && hangup != nil {
+			hangup()
+			return true, nil
+		}
+		return false, nil
+	case <-m.Done():
+		return false, fmt.Errorf("%w\nWhat was acknowledged is safe; start it again", m.Err())
+	case err := <-m.serving.ended:
+		m.serving.count--
+		return false, fmt.Errorf("the server has ended: %w", err)
+	}
 }

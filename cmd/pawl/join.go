@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -63,7 +66,50 @@ func (a *app) connect() (*httpapi.Client, error) {
 	if err != nil {
 		return nil, asUsage(fmt.Errorf("--server: %w", err))
 	}
+	token, err := a.token()
+	if err != nil {
+		return nil, err
+	}
+	roots, err := a.roots()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Show(token, roots); err != nil {
+		return nil, asUsage(err)
+	}
 	return c, nil
+}
+
+// token returns the token that is shown to a server; empty: none.
+func (a *app) token() (string, error) {
+	if a.tokenFile == "" {
+		return strings.TrimSpace(os.Getenv("PAWL_TOKEN")), nil
+	}
+	text, err := os.ReadFile(a.tokenFile)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsAny(token, "\r\n") {
+		return "", usage("--token-file %s: the file has to hold one line, the token", a.tokenFile)
+	}
+	return token, nil
+}
+
+// roots returns the certificates that are trusted for a server; nil: those of the system.
+func (a *app) roots() (*x509.CertPool, error) {
+	if a.ca == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(a.ca)
+	if err != nil {
+		return nil, fmt.Errorf("--ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, usage("--ca %s: the file has no certificate as PEM", a.ca)
+	}
+	return pool, nil
 }
 
 // through returns a machine whose work another process does. That one carries the families on if it has let them rest.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -32,6 +33,8 @@ type app struct {
 	database  string
 	retention string   // how long closed runs are kept while this process has the database; empty: for ever
 	server    string   // whose address --server gives; empty: a database is opened
+	tokenFile string   // the file with the token that is shown to that server
+	ca        string   // the file with the certificates that are trusted for it
 	secrets   []string // where secrets come from: NAME=env:VARIABLE
 	slots     int      // how many processes of steps run at once; 0: worker.DefaultProcesses
 	output    string
@@ -40,7 +43,9 @@ type app struct {
 	reason    string
 
 	flows   flowkind.Flows // that were read so far
-	folder  *folder        // the flows that pawl dev starts by name; nil: this is not pawl dev
+	folder  *folder        // the flows that a server starts by name; nil: this is no server
+	guard   *guarding      // of pawl server; nil: this is not that
+	given   []string       // flags of the command line
 	virtual bool           // the clock of the runs stands until somebody moves it
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
 	webhookAllow []netip.Prefix
@@ -87,6 +92,8 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			database, server := cmd.Flags().Changed("database"), cmd.Flags().Changed("server")
+			a.given = nil
+			cmd.Flags().Visit(func(f *pflag.Flag) { a.given = append(a.given, f.Name) })
 			if err := configure(cmd); err != nil {
 				return asUsage(err)
 			}
@@ -110,6 +117,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+defaultPathHint+")")
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
+	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token to show to that server (also: PAWL_TOKEN)")
+	flags.StringVar(&a.ca, "ca", "", "file with certificates to trust for that server, as PEM (default: the system's)")
 	flags.StringArrayVar(&a.secrets, "secret", nil,
 		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
 	flags.IntVar(&a.slots, "processes", 0,
@@ -122,8 +131,10 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(), a.flowCommand(),
+		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(),
+		a.flowCommand(),
 		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
+		a.serverCommand(), a.tokenCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(),
 		a.webhookCommand(), a.manCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)

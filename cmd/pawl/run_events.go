@@ -18,7 +18,8 @@ func (a *app) runEventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "events RUN", Short: "Print everything that happened in a run", Args: cobra.ExactArgs(1),
 		Long: `Prints a run's history, one event a line: seconds since the run was created, type, step, and what
-happened. With --json, one JSON object a line; with -o json, a list.`,
+happened. With --json, one JSON object a line; with -o json, a list. What of it was sent to webhooks shows
+"pawl webhook deliveries --run RUN".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 				r, err := svc.Run(ctx, args[0])

@@ -23,15 +23,16 @@ func (a *app) runListCommand() *cobra.Command {
 		Use: "list", Short: "List runs, the newest or the most urgent first", Args: cobra.NoArgs,
 		Long: "Lists the runs that somebody or a schedule started, the newest first. Runs that steps of others " +
 			"started are listed with --parent RUN, --workflow NAME or --children.\n\n" +
-			"With --deadline-within and --will-miss the runs with the soonest deadlines come first. A run will miss its " +
-			"deadline if it does nothing by itself before it, or if runs of its workflow usually take longer.",
+			"With --deadline-within and --will-miss the runs with the soonest deadlines come first. A run will miss " +
+			"its deadline if it does nothing by itself before it, or if runs of its workflow usually take longer.",
 		Example: "  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
 			"  pawl run list --label customer=42 --since 2d\n  pawl run list --deadline-within 10m --retrying",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.complete(&q); err != nil {
 				return err
 			}
-			q.Top = !f.children && q.Parent == "" && q.Workflow == "" && q.WorkflowID == "" && !q.Stuck && !q.ByDeadline() && !q.Retrying
+			q.Top = !f.children && q.Parent == "" && q.Workflow == "" && q.WorkflowID == "" && !q.Stuck &&
+				!q.ByDeadline() && !q.Retrying
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 				return a.list(ctx, svc, q, f.all)
 			})

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/cases"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -33,26 +35,34 @@ const answersKept = 24 * time.Hour
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
 		Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Logs: logFolder{m.place.logDir(), m.svc},
-		Webhooks: m.webhooks, Changes: m.changes, Policies: cases.Lab{Step: m.embedded.Step}, Pruner: m.pruner(), Version: buildVersion(),
+		Webhooks: m.webhooks, Changes: m.changes, Policies: cases.Lab{}, Pruner: m.pruner(), Version: buildVersion(),
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
+		m.access = access.NewKeeper(documents, apiNow)
+		cfg.Access = m.access
 	}
 	cfg.Now = func() time.Time { return m.now().Std() }
 	if m.clock != nil {
 		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
-	cfg.Routes = web.Routes
 	if a.folder != nil {
 		cfg.Flows = a.folder
-		cfg.Routes = func(mux *http.ServeMux) {
-			web.Routes(mux)
-			stevoraapi.Routes(mux, m.svc, a.folder.Find)
+	}
+	cfg.Routes = func(mux *http.ServeMux, svc api.Service) {
+		if a.guard == nil {
+			web.Routes(mux) // the page has no token to show
+		}
+		if a.folder != nil {
+			stevoraapi.Routes(mux, svc, a.folder.Find)
 		}
 	}
 	if m.metrics != nil {
 		cfg.Metrics = m.metrics
 		m.metrics.Read(m.Stats, func() int { return m.serving.Streams() })
+	}
+	if a.guard != nil {
+		cfg.Guarded, cfg.Limits, cfg.Log = true, a.guard.limits(), a.guard.log
 	}
 	m.serving = &serving{Server: server.New(cfg), ended: make(chan error, 2)}
 	if m.place.memory || m.place.server != "" {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,17 +26,25 @@ func (a *app) webhookDeliveriesCommand() *cobra.Command {
 	var q api.DeliveryQuery
 	var state, since string
 	cmd := &cobra.Command{
-		Use: "deliveries NAME [DELIVERY]", Short: "List the deliveries of a webhook, or show one",
-		Args: cobra.RangeArgs(1, 2),
-		Long: "A delivery is one event for one webhook. Those that have ended are kept for a week.",
+		Use: "deliveries [NAME [DELIVERY]]", Short: "List the deliveries of a webhook or of a run, or show one",
+		Args: cobra.MaximumNArgs(2),
+		Long: "A delivery is one event for one webhook. Those that have ended are kept for a week. " +
+			"Without NAME, those of a run for all webhooks are listed.",
+		Example: "  pawl webhook deliveries ops --state failed\n  pawl webhook deliveries --run 019b…",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.State = api.DeliveryState(state)
+			if len(args) == 0 && (q.Run == "" || q.Cursor != "" || q.Limit < 1) {
+				return usage("name a webhook, or give --run RUN, with --limit 1 or more and without --cursor")
+			}
 			var err error
 			if q.Since, err = readInstant("--since", since); err != nil {
 				return err
 			}
 			return a.withWebhooks(cmd.Context(), func(hooks api.Webhooks) error {
-				if len(args) == 2 {
+				switch len(args) {
+				case 0:
+					return a.listDeliveriesOfRun(cmd.Context(), hooks, q)
+				case 2:
 					d, err := hooks.Delivery(cmd.Context(), args[0], args[1])
 					if err != nil {
 						return err
@@ -57,6 +68,39 @@ func (a *app) webhookDeliveriesCommand() *cobra.Command {
 	return cmd
 }
 
+// listDeliveriesOfRun lists what the events of a run became, for all webhooks.
+func (a *app) listDeliveriesOfRun(ctx context.Context, hooks api.Webhooks, q api.DeliveryQuery) error {
+	all, err := hooks.Webhooks(ctx)
+	if err != nil {
+		return err
+	}
+	page, more := api.DeliveryPage{Deliveries: []api.Delivery{}}, false
+	for i := range all {
+		for of := q; ; { // a page ends early where many deliveries of other runs were looked at
+			part, err := hooks.Deliveries(ctx, all[i].Name, of)
+			if err != nil {
+				return err
+			}
+			page.Deliveries = append(page.Deliveries, part.Deliveries...)
+			of.Limit, of.Cursor = of.Limit-len(part.Deliveries), part.Next
+			if of.Limit == 0 || of.Cursor == "" {
+				more = more || of.Cursor != ""
+				break
+			}
+		}
+	}
+	slices.SortFunc(page.Deliveries, func(a, b api.Delivery) int {
+		return cmp.Or(cmp.Compare(b.ID, a.ID), cmp.Compare(a.Webhook, b.Webhook)) // ids sort by their events
+	})
+	more = more || len(page.Deliveries) > q.Limit
+	page.Deliveries = page.Deliveries[:min(q.Limit, len(page.Deliveries))]
+	err = a.listDeliveries(page)
+	if err == nil && more && !a.structured() {
+		a.say("There may be more: --limit")
+	}
+	return err
+}
+
 func (a *app) listDeliveries(page api.DeliveryPage) error {
 	if a.structured() {
 		return a.print(page)
@@ -65,11 +109,11 @@ func (a *app) listDeliveries(page api.DeliveryPage) error {
 		a.say("There is no such delivery.")
 		return nil
 	}
-	head := []string{"EVENT AT", "TYPE", "STATE", "DELIVERY", "WHY"}
+	head := []string{"EVENT AT", "WEBHOOK", "TYPE", "STATE", "DELIVERY", "WHY"}
 	cells := make([][]string, len(page.Deliveries))
 	for i := range page.Deliveries {
 		d := &page.Deliveries[i]
-		cells[i] = []string{live.Local(d.At), d.Type, string(d.State), d.ID, screen.Clean(d.Why)}
+		cells[i] = []string{live.Local(d.At), d.Webhook, d.Type, string(d.State), d.ID, screen.Clean(d.Why)}
 	}
 	cutLast(head, cells, a.width())
 	if err := a.table(head, cells); err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/body"
@@ -40,6 +41,7 @@ type machine struct {
 	clock          *virtual.Clock      // one that stands; nil: the wall clock
 	changes        *service.Changes    // nil: no attempts are executed, or another process has the engine
 	webhooks       *webhook.Dispatcher // nil: nobody asks for them
+	access         *access.Keeper      // tokens and the audit log; nil: this one serves nothing, or keeps none
 	node           *node.Node
 	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
@@ -226,6 +228,9 @@ func (m *machine) close() error {
 	}
 	if m.serving != nil {
 		err = m.serving.stop()
+	}
+	if m.access != nil { // nobody asks for anything any more, and the journal is open
+		err = errors.Join(err, m.access.Close())
 	}
 	if m.changes != nil {
 		m.changes.Close()

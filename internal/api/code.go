@@ -27,6 +27,9 @@ const (
 	CodeFull      Code = "full"       // the run keeps as many events as it may; nothing was saved
 	CodeReadOnly  Code = "read_only"  // the database is open for reading only
 	CodeLapsed    Code = "lapsed"     // a feed fell so far behind that entries it has not seen are gone
+	CodeNoToken   Code = "no_token"   // the server asks for a token, and none that counts was shown
+	CodeForbidden Code = "forbidden"  // the token does not allow it
+	CodeLimited   Code = "limited"    // the token asks for too much at present
 )
 
 // The codes for the end of a run or a step, when the caller gets that end as an error.
@@ -69,6 +72,9 @@ var table = []row{
 	{CodeFull, 1, 429, 8, ""},
 	{CodeReadOnly, 1, 405, 12, ""},
 	{CodeLapsed, 1, 410, 11, ""},
+	{CodeNoToken, 1, 401, 16, ""},
+	{CodeForbidden, 1, 403, 7, ""},
+	{CodeLimited, 1, 429, 8, ""},
 
 	{CodeFailed, 1, 422, 10, ""},
 	{CodeTimedOut, 124, 504, 4, "timed out"},

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Policies tells what policies do, without running anything. It is beside Service because it needs no engine. Errors of
-// all methods: CodeInvalid; where a run is named, CodeNotFound.
+// Policies tells what policies do, without running anything. It is beside Service because it needs no engine. What a
+// run will come to is told by Reader.Forecast. Errors of all methods: CodeInvalid.
 type Policies interface {
 	// Explain tells which attempts a policy makes if each goes wrong in the same way.
 	ExplainPolicy(ctx context.Context, r PolicyRequest) (Explained, error)
@@ -20,17 +20,13 @@ type Policies interface {
 
 // PolicyRequest is a policy, and what its attempts do.
 type PolicyRequest struct {
-	System string          `json:"system,omitempty"` // in whose form it is written: native (default), temporal, …
-	Policy json.RawMessage `json:"policy,omitempty"` // {retry: …, timeout: …}, or a text with it in YAML
-	// Run and Step name a step: its own policy counts where none is given, and its past attempts come first. Delays are
-	// those that will happen.
-	Run      string   `json:"run,omitempty"`
-	Step     string   `json:"step,omitempty"`
-	RunLimit Duration `json:"runLimit,omitzero"` // of the step's run; of a named one what it has
-	// Script says what the attempts do; the last one repeats. Of a named step it begins after the past ones. Default: they
-	// hang if a limit ends an attempt, else they fail at once.
+	System   string          `json:"system,omitempty"`  // in whose form it is written: native (default), temporal, …
+	Policy   json.RawMessage `json:"policy,omitempty"`  // {retry: …, timeout: …}, or a text with it in YAML
+	RunLimit Duration        `json:"runLimit,omitzero"` // of the step's run
+	// Script says what the attempts do; the last one repeats. Default: they hang if a limit ends an attempt, else they
+	// fail at once.
 	Script []Act `json:"script,omitempty"`
-	// Random is the number in [0,1) that every jitter draws. Default: of a named step the real ones, else the greatest.
+	// Random is the number in [0,1) that every jitter draws. Default: the greatest.
 	Random   *float64 `json:"random,omitempty"`
 	Attempts int      `json:"attempts,omitempty"` // how many at most; default 20
 }
@@ -47,15 +43,13 @@ type Act struct {
 	Heartbeat    []Duration `json:"heartbeat,omitempty"` // when it shows that it is alive
 }
 
-// Simulated is what becomes of a step. Its times are lengths from Origin on.
+// Simulated is what becomes of a step. Its times are lengths since the step was scheduled.
 type Simulated struct {
 	Policy   policy.Policy      `json:"policy"`            // in the native form
-	Origin   Time               `json:"origin,omitzero"`   // of a named step: when it was scheduled
 	Attempts []SimulatedAttempt `json:"attempts"`          // those that begin, then those that never can
 	Phase    string             `json:"phase"`             // at the end; backing_off: it goes on like this
 	Reason   string             `json:"reason,omitempty"`  // why it is not tried again
 	At       Duration           `json:"at"`                // the end
-	Past     int                `json:"past,omitempty"`    // of a named step: so many of the attempts have begun already
 	Marks    []Mark             `json:"marks,omitempty"`   // the deadlines that span attempts
 	Assumes  string             `json:"assumes,omitempty"` // what the attempts are assumed to do, in words
 }

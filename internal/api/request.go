@@ -90,8 +90,8 @@ type ForecastRequest struct {
 	Attempts   int        `json:"attempts,omitempty"`  // how many of each step to forecast; default 20, at most 100
 }
 
-// Query selects runs. Its zero value selects all of them. The newest come first; if it asks for deadlines, the runs with
-// the soonest ones do.
+// Query selects runs. Its zero value selects all of them. The newest come first; if it asks for deadlines, the runs
+// with the soonest ones do.
 type Query struct {
 	Workflow   string     `json:"workflow,omitempty"`
 	WorkflowID string     `json:"workflowId,omitempty"`

@@ -117,5 +117,5 @@ type Held struct {
 	Since   Time   `json:"since,omitzero"`   // when it was recorded
 	Until   Time   `json:"until,omitzero"`   // no sooner than that; absent: until another attempt ends
 	Probes  int    `json:"probes,omitempty"` // of a breaker: the probes that have failed
-	Why     string `json:"why"`              // all of it in a sentence
+	Why     string `json:"why"`              // in a sentence, without Until
 }

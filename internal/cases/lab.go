@@ -14,15 +14,11 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // Lab tells what policies do.
-type Lab struct {
-	// Step returns what is known of a step of a run. nil: no step can be named.
-	Step func(ctx context.Context, run, step string) (service.KnownStep, error)
-}
+type Lab struct{}
 
 var _ api.Policies = Lab{}
 
@@ -35,44 +31,29 @@ const (
 // subject is a checked request.
 type subject struct {
 	core.Scenario
-	known   service.KnownStep
 	assumes string
 }
 
 // subjectOf checks a request.
-func (l Lab) subjectOf(ctx context.Context, r api.PolicyRequest) (s subject, err error) {
-	switch named := r.Run != "" || r.Step != ""; {
-	case named && (r.Run == "" || r.Step == ""):
-		return s, invalid("run and step name a step together")
-	case named && l.Step == nil:
-		return s, invalid("no run can be named here")
-	case named:
-		if s.known, err = l.Step(ctx, r.Run, r.Step); err != nil {
-			return s, err
-		}
-		s.RunID, s.Key = s.known.Run, s.known.Key
-	case len(r.Policy) == 0:
-		return s, invalid("give a policy, or name a step with run and step")
+func subjectOf(r api.PolicyRequest) (s subject, err error) {
+	if len(r.Policy) == 0 {
+		return s, invalid("give a policy, such as {retry: …, timeout: …}")
 	}
-	if s.Policy = s.known.Policy; len(r.Policy) > 0 {
-		if s.Policy, err = policyOf(r.System, r.Policy); err != nil {
-			return s, err
-		}
+	if s.Policy, err = policyOf(r.System, r.Policy); err != nil {
+		return s, err
 	}
 	if r.RunLimit < 0 || r.Attempts < 0 || r.Attempts > mostAttempts || len(r.Script) > mostScript {
-		return s, invalid("runLimit is not negative, attempts are at most %d, a script has at most %d", mostAttempts, mostScript)
+		return s, invalid("runLimit is not negative, attempts are at most %d, a script has at most %d", mostAttempts,
+			mostScript)
 	}
-	if s.RunDeadline = r.RunLimit.Std(); r.RunLimit == 0 {
-		s.RunDeadline = s.known.RunLimit
-	}
+	s.RunDeadline = r.RunLimit.Std()
 	if s.MaxAttempts = r.Attempts; r.Attempts == 0 {
 		s.MaxAttempts = shownAttempts
 	}
-	s.MaxAttempts += len(s.known.Past)
 	switch s.Random = r.Random; {
 	case r.Random != nil && !(*r.Random >= 0 && *r.Random < 1):
 		return s, invalid("random is a number in [0,1), not %v", *r.Random)
-	case r.Random == nil && s.Key == "":
+	case r.Random == nil:
 		greatest := math.Nextafter(1, 0)
 		s.Random = &greatest
 	}
@@ -80,9 +61,8 @@ func (l Lab) subjectOf(ctx context.Context, r api.PolicyRequest) (s subject, err
 	return s, s.script(r.Script)
 }
 
-// script sets what the attempts do: first what they did.
+// script sets what the attempts do.
 func (s *subject) script(given []api.Act) error {
-	s.Script = slices.Clone(s.known.Past)
 	for i, a := range given {
 		act, err := actOf(a)
 		if err != nil {
@@ -148,8 +128,8 @@ func invalid(format string, args ...any) error {
 }
 
 // LintPolicy implements api.Policies.
-func (l Lab) LintPolicy(ctx context.Context, r api.PolicyRequest) ([]policy.Finding, error) {
-	s, err := l.subjectOf(ctx, r)
+func (Lab) LintPolicy(_ context.Context, r api.PolicyRequest) ([]policy.Finding, error) {
+	s, err := subjectOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +137,8 @@ func (l Lab) LintPolicy(ctx context.Context, r api.PolicyRequest) ([]policy.Find
 }
 
 // SimulatePolicy implements api.Policies.
-func (l Lab) SimulatePolicy(ctx context.Context, r api.PolicyRequest) (api.Simulated, error) {
-	s, err := l.subjectOf(ctx, r)
+func (Lab) SimulatePolicy(_ context.Context, r api.PolicyRequest) (api.Simulated, error) {
+	s, err := subjectOf(r)
 	if err != nil {
 		return api.Simulated{}, err
 	}
@@ -168,8 +148,8 @@ func (l Lab) SimulatePolicy(ctx context.Context, r api.PolicyRequest) (api.Simul
 
 // ExplainPolicy implements api.Policies. It simulates the policy, and then without the deadlines that span attempts, to
 // see what can never start.
-func (l Lab) ExplainPolicy(ctx context.Context, r api.PolicyRequest) (out api.Explained, err error) {
-	s, err := l.subjectOf(ctx, r)
+func (Lab) ExplainPolicy(_ context.Context, r api.PolicyRequest) (out api.Explained, err error) {
+	s, err := subjectOf(r)
 	if err != nil {
 		return out, err
 	}
@@ -207,11 +187,8 @@ func (s *subject) simulate() (out api.Simulated, reason policy.Reason, err error
 		return out, 0, invalid("%v", errors.Unwrap(err))
 	}
 	out = api.Simulated{
-		Policy: s.Policy, Origin: s.known.Origin, Attempts: []api.SimulatedAttempt{}, Phase: sim.Phase.String(),
-		At: duration.Duration(sim.At), Past: len(s.known.Past), Assumes: s.assumes,
-	}
-	if s.known.Open {
-		out.Past++
+		Policy: s.Policy, Attempts: []api.SimulatedAttempt{}, Phase: sim.Phase.String(),
+		At: duration.Duration(sim.At), Assumes: s.assumes,
 	}
 	if sim.Reason != policy.ReasonNone {
 		out.Reason = sim.Reason.String()

@@ -58,15 +58,8 @@ func (h Held) Place() string {
 	}
 }
 
-// Sentence says for people why it is held and until when; "" where it is not.
-func (h Held) Sentence() string {
-	if h.Until == 0 {
-		return h.Why()
-	}
-	return h.Why() + ", until " + h.Until.String()
-}
-
-// Why says for people why it is held; "" where it is not.
+// Why says for people why it is held; "" where it is not. It leaves Until out: that instant passes while nothing is
+// recorded, since another one may go first when it has come.
 func (h Held) Why() string {
 	why := ""
 	switch h.Reason {

@@ -24,8 +24,6 @@ type Scenario struct {
 	Policy      policy.Policy
 	Script      []Act
 	Random      *float64 // what every jitter draw yields; nil: the draws of a real run
-	RunID       RunID    // with Key: the step whose draws count
-	Key         string
 	RunDeadline time.Duration
 	MaxAttempts int // stop after that many attempts; 0: 1000
 	// Match evaluates the policy's When; nil: a policy with When is broken.
@@ -68,11 +66,7 @@ func Simulate(sc Scenario) (Simulated, error) {
 	}
 	s := &simulation{sc: sc, epoch: 1_000_000}
 	s.spec = StepSpec{Name: "step", Kind: KindTask, Type: "scripted", Policy: sc.Policy}
-	id := RunID{15: 1}
-	if sc.Key != "" {
-		id, s.spec.Name = sc.RunID, sc.Key
-	}
-	s.player = player{run: NewRun(id), def: s.definition(), act: s.act, told: s.note}
+	s.player = player{run: NewRun(RunID{15: 1}), def: s.definition(), act: s.act, told: s.note}
 	start := Start{Workflow: "simulation"}
 	if sc.RunDeadline > 0 {
 		start.Run = &policy.Limit{After: sc.RunDeadline}

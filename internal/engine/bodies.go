@@ -265,5 +265,4 @@ func (p *Partition) sendNews(r *run, closed []core.StepID) {
 		return
 	}
 	r.kind.Bodies.Consult(news)
-	p.pipeline.open.asked = r
 }

@@ -101,7 +101,6 @@ func (l *loop) round() bool {
 		}
 		l.startWindowReader(now)
 		l.startInboxReader(now)
-		more = l.awaitDecision() || more
 		l.dispatch(now)
 	}
 	l.publish()
@@ -274,7 +273,6 @@ func (l *loop) jobDone(r result) {
 			l.dispatch(now)
 		}
 		l.scheduleRenewal(now)
-		l.patience = min(r.took/2, maxPatience)
 		l.tellCommit(r)
 		l.p.Committed(now)
 	}

@@ -34,8 +34,8 @@ type Observation struct {
 	Failure *policy.Failure // of a run that has ended
 }
 
-// BeginsRun reports whether the run begins with the record. One that waits, for its start or for its queue, begins later
-// than it is created. One that is retried, and may wait for its queue again, has begun before.
+// BeginsRun reports whether the run begins with the record. One that waits, for its start or for its queue, begins
+// later than it is created. One that is retried, and may wait for its queue again, has begun before.
 func (o *Observation) BeginsRun() bool {
 	switch rec := o.Record.(type) {
 	case core.RunCreated:

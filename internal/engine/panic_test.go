@@ -225,8 +225,8 @@ func TestPanicWhileEncoding(t *testing.T) {
 	}
 }
 
-// TestRowsOfWhatWasNotEncoded: the view has no attempt of an entry whose encoding panicked. Nothing would take such a row
-// away again.
+// TestRowsOfWhatWasNotEncoded: the view has no attempt of an entry whose encoding panicked. Nothing would take such a
+// row away again.
 func TestRowsOfWhatWasNotEncoded(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = failTask
@@ -266,7 +266,8 @@ func TestPanicWhileRowsAreMade(t *testing.T) {
 		if r.p.SetAside(id) == nil {
 			t.Fatal("the run is not set aside")
 		}
-		if steps, attempts := r.journal.Steps(id), r.journal.Attempts(id); len(steps) != 2 || len(attempts) != c.attempts {
+		steps, attempts := r.journal.Steps(id), r.journal.Attempts(id)
+		if len(steps) != 2 || len(attempts) != c.attempts {
 			t.Errorf("of %+v the view has the steps %+v and the attempts %+v", c, steps, attempts)
 		}
 		state.Steps[1].Spec = spec

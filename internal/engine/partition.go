@@ -376,7 +376,7 @@ func (p *Partition) Stats() Stats {
 	return Stats{
 		Loaded: len(p.residents.runs), Queued: len(p.tasks.offers), Live: len(p.tasks.held), Seq: p.pipeline.durable,
 		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside), Late: p.residents.late,
-		Wake: p.nextWake(), Next: p.Next(), Moving: p.pipeline.inFlight.len() > 0 || p.pipeline.open.entries > 0 ||
+		Wake: p.nextWake(), Next: p.Next(), Moving: p.pipeline.moves() ||
 			p.residents.readingWindow || p.residents.restored.len() > 0,
 	}
 }

@@ -43,7 +43,6 @@ type batch struct {
 	view            journal.View
 	viewed          []*run // the runs that have rows in the view part
 	out             journal.Batch
-	asked           *run // whose body got news last while this batch was open; nil: none
 
 	// These wait until the batch is durable.
 	after    []effect
@@ -89,7 +88,8 @@ func (b *batch) reset() {
 	clear(b.view.History)
 	v := b.view
 	*b = batch{
-		blob: b.blob[:0], large: b.large[:0], viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
+		blob: b.blob[:0], large: b.large[:0],
+		viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
 		watched: b.watched[:0], freed: b.freed[:0], observed: b.observed[:0], reports: b.reports[:0],
 		encodedMessages: b.encodedMessages[:0], posted: b.posted[:0], taken: b.taken[:0],
 		view: journal.View{Runs: v.Runs[:0], Steps: v.Steps[:0], Attempts: v.Attempts[:0], History: v.History[:0]},
@@ -211,6 +211,11 @@ func (l *pipeline) pending() int {
 		n += b.entries
 	}
 	return n
+}
+
+// moves reports whether anything is on its way to the journal. Nothing is while the partition is not open.
+func (l *pipeline) moves() bool {
+	return l.inFlight.len() > 0 || l.open != nil && l.open.entries > 0
 }
 
 // batches returns the batches that are not durable yet, the open one last.

@@ -134,7 +134,7 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	if s.Failure != nil {
 		row.Message = s.Failure.Message
 	} else if held := s.HeldNow(); held.Reason != core.HeldNone {
-		row.Message = held.Sentence()
+		row.Message = held.Why()
 	}
 	return row
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// A run of this flow waits for its queue, and ends after three attempts of its step pay, a wait of 2s in its step nap, and a limit.
+// A run of this flow waits for its queue, and ends after three attempts of its step pay, a wait of 2s in its step nap,
+// and a limit.
 const shop = `pawl: 1
 name: shop
 queue: shop

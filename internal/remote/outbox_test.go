@@ -102,6 +102,7 @@ func TestOutboxRepeats(t *testing.T) {
 		})
 		o.put(api.TaskReport{Task: "a", Kind: api.TaskComplete})
 		<-time.After(30 * time.Second)
+		synctest.Wait()
 		before := len(*sent)
 		o.put(api.TaskReport{Task: "b", Kind: api.TaskHeartbeat})
 		synctest.Wait()

@@ -307,6 +307,7 @@ func TestKeptAttemptOfSilentWorker(t *testing.T) {
 					ask(t, q, api.TaskLook)
 				}
 				<-time.After(time.Hour)
+				synctest.Wait()
 				if len(f.reports) != c.lost || len(q.attempts) != 1-c.lost {
 					t.Fatalf("%v, %d are known", f.reports, len(q.attempts))
 				}

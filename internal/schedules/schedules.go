@@ -137,7 +137,9 @@ func at(t time.Time) api.Time {
 
 // Do changes a schedule. It is durable then, and takes effect as soon as the schedule's program runs. Errors:
 // CodeNotFound, CodeInvalid.
-func Do(ctx context.Context, s api.Service, name, verb string, c ScheduleChange, now time.Time) (out ScheduleChanged, err error) {
+func Do(
+	ctx context.Context, s api.Service, name, verb string, c ScheduleChange, now time.Time,
+) (out ScheduleChanged, err error) {
 	change := schedule.Change{Op: verb, Actor: c.Actor, Reason: c.Reason}
 	switch verb {
 	case schedule.Pause, schedule.Resume:

@@ -135,7 +135,7 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 	changes := b.embedded.(*service.Embedded).Changes(e, slog.New(slog.DiscardHandler))
 	cfg := Config{
 		Service: b.embedded, Changes: changes, Answers: answersOf(j), Tasks: b.queues, Flows: flows{"order": orderFlow},
-		Version: "1.2.3", Policies: cases.Lab{Step: b.embedded.(*service.Embedded).Step},
+		Version: "1.2.3", Policies: cases.Lab{},
 	}
 	for _, change := range with {
 		change(&cfg)

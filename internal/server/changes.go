@@ -15,12 +15,12 @@ import (
 // changesRoute adds what follows all runs.
 func (s *Server) changesRoute(a huma.API) {
 	op := under("GET", "/events", "followChanges", "events", "Follow what happens in all runs, or in those of a query")
-	op.Description = "A stream of server-sent events. Each message is a Change: an event, and its run after that as a " +
-		"list shows it; `left` says that the query does not select the run any more. The first message has neither: it " +
-		"says where the stream begins. So follow first, then list. A client that comes back gives the last id as " +
-		"Last-Event-ID. If what happened since is not kept any more, the first message has `missed`: list again. " +
-		"`problem` says why the stream ends, such as `lapsed` for a client that is too slow. stuck, willMiss and input " +
-		"are not for streams."
+	op.Description = "A stream of server-sent events. Each message is a Change: an event, and its run after that as " +
+		"a list shows it; `left` says that the query does not select the run any more. The first message has " +
+		"neither: it says where the stream begins. So follow first, then list. A client that comes back " +
+		"gives the last id as Last-Event-ID. If what happened since is not kept any more, the first message " +
+		"has `missed`: list again. `problem` says why the stream ends, such as `lapsed` for a client that " +
+		"is too slow. stuck, willMiss and input are not for streams."
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The data of each message without a name is a Change.",
 		Content: map[string]*huma.MediaType{httpapi.StreamType: {

@@ -22,9 +22,12 @@ func (s *Server) clockRoutes(a huma.API) {
 			return body(s.cfg.Clock.Clock(ctx))
 		})
 	op := under("POST", "/clock", "moveClock", "clock", "Move a virtual clock forward")
-	op.Description = "What is due on the way happens, each thing at its instant. Attempts that execute are waited for, " +
-		"at most a few seconds of the wall clock."
-	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.ClockMove }) (*answered[api.ClockState], error) {
+	op.Description = "What is due on the way happens, each thing at its instant. Attempts that execute are waited " +
+		"for, at most a few seconds of the wall clock."
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		Body api.ClockMove
+	},
+	) (*answered[api.ClockState], error) {
 		if s.cfg.Clock == nil {
 			return body(api.ClockState{}, goes)
 		}

@@ -26,25 +26,44 @@ func (s *Server) handler() http.Handler {
 	foreign := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &patient{ResponseWriter: w, control: http.NewResponseController(w), status: http.StatusOK}
-		pattern := ""
-		defer func(from time.Time) { s.counted(r, pattern, out.status, time.Since(from)) }(time.Now())
+		pattern, id := "", requestID(r)
+		defer func(from time.Time) {
+			took := time.Since(from)
+			s.counted(r, pattern, out.status, took)
+			s.logged(r, pattern, out.status, id, took)
+		}(time.Now())
 		defer s.recovered(out, r)
 		header := w.Header()
+		header.Set(idHeader, id)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
-		if p := refuse(foreign, r); p != nil {
+		if p := s.refuse(foreign, r); p != nil {
 			answer(out, p)
 			return
 		}
 		var route http.Handler
-		if route, pattern = mux.Handler(r); pattern == "" {
+		route, pattern = mux.Handler(r)
+		var p *httpapi.Problem
+		if r, p = s.admit(r, pattern); p != nil {
+			s.audit(r, pattern, p.Status, id)
+			answer(out, p)
+			return
+		}
+		if pattern == "" {
 			answer(out, s.noRoute(route, r))
 			return
 		}
+		end, p := s.usage.begin(r, pattern)
+		if p != nil {
+			answer(out, p)
+			return
+		}
+		defer end()
 		if p := s.readBody(out, r); p != nil {
 			answer(out, p)
 			return
 		}
+		defer func() { s.audit(r, pattern, out.status, id) }()
 		s.once(out, r, pattern, mux)
 	})
 }
@@ -59,9 +78,10 @@ func (s *Server) counted(r *http.Request, pattern string, status int, took time.
 }
 
 // refuse returns why a request is not answered: a foreign web page makes it through somebody's browser.
-func refuse(foreign *http.CrossOriginProtection, r *http.Request) *httpapi.Problem {
+func (s *Server) refuse(foreign *http.CrossOriginProtection, r *http.Request) *httpapi.Problem {
+	// A page that reaches the server under a name of its own has no token to show.
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "tcp" &&
-		!isLoopback(r.Host) {
+		!s.cfg.Guarded && !isLoopback(r.Host) {
 		return httpapi.Invalid(http.StatusMisdirectedRequest, fmt.Sprintf(
 			"this server answers as localhost and 127.0.0.1, not as %q: the name of another host may be an attempt "+
 				"of a web page to reach it", r.Host))

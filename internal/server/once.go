@@ -34,8 +34,8 @@ const (
 	mostAnswer = 1 << 20
 )
 
-// kept is an answer as it is stored. Before the request is carried out, there is one without a status: if the server ends
-// meanwhile, nobody knows what became of the request.
+// kept is an answer as it is stored. Before the request is carried out, there is one without a status: if the server
+// ends meanwhile, nobody knows what became of the request.
 type kept struct {
 	Request string      `json:"request"` // the hash of the request
 	Status  int         `json:"status,omitempty"`
@@ -84,7 +84,7 @@ func (s *Server) refuseKey(key, path string) *httpapi.Problem {
 	case s.cfg.Answers == nil:
 		detail = "this server keeps no answers"
 	case strings.HasPrefix(path, httpapi.Base+"/bulk/"):
-		detail = "an operation on many runs is a stream that cannot be answered again: repeat it with a query for the rest"
+		detail = "an operation on many runs is a stream that cannot be answered again: ask for the rest"
 	case strings.HasPrefix(path, httpapi.Base+"/tasks/"):
 		detail = "tasks have tokens, which do the same"
 	default:

@@ -40,8 +40,8 @@ func (b *bed) extended(run string) int {
 	return n
 }
 
-// TestIdempotencyKeys: a request that is repeated with its key is carried out once, and gets its first answer, also from
-// the next server. Another request with the same key is refused.
+// TestIdempotencyKeys: a request that is repeated with its key is carried out once, and gets its first answer, also
+// from the next server. Another request with the same key is refused.
 func TestIdempotencyKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -127,7 +127,8 @@ func (c *cutAnswers) Remember(ctx context.Context, hash string, value []byte) er
 	return c.Answers.Remember(ctx, hash, value)
 }
 
-// TestUnknownAnswer: where nobody knows whether a request was carried out, its repetition is told so, and changes nothing.
+// TestUnknownAnswer: where nobody knows whether a request was carried out, its repetition is told so, and changes
+// nothing.
 func TestUnknownAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()

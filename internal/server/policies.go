@@ -24,8 +24,8 @@ func (s *Server) policyRoutes(a huma.API) {
 		return s.cfg.Policies, nil
 	}
 	op := under("POST", "/policies/explain", "explainPolicy", "policies", "Tell which attempts a policy makes")
-	op.Description = "Every attempt goes wrong: by itself, or at its limit. With run and step the answer has the past " +
-		"attempts of that step first, and the delays are those that will happen."
+	op.Description = "Every attempt goes wrong: by itself, or at its limit. What the steps of a run will come to is " +
+		"told by its forecast."
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[api.Explained], error) {
 		l, err := lab()
 		if err != nil {

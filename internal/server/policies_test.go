@@ -7,56 +7,41 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/cases"
 )
 
-// TestPreviewIsWhatHappens: the attempts that a preview of an open step shows are those that come, to the microsecond.
-func TestPreviewIsWhatHappens(t *testing.T) {
+// TestPolicies: the client tells of policies what the server's lab tells.
+func TestPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		flow := "pawl: 1\nname: order\nsteps:\n" +
-			"  - {name: each, forEach: \"${{ 1..3 }}\", fail: {kind: error}, retry: 'exponential(6, 1s, jitter=0.5)'," +
-			" timeout: {scheduleToClose: 20s}}\n"
-		st, err := b.client.Start(t.Context(), api.StartRequest{Definition: definition(flow)})
-		if err != nil {
-			t.Fatal(err)
+		r := api.PolicyRequest{
+			Policy: json.RawMessage(
+				`"retry: 'exponential(5, 1s, jitter=0.5)'\ntimeout: {startToClose: 10s, deadline: 30s}"`),
+			Script: []api.Act{{Run: api.Duration(time.Second), End: "error"}, {End: "ok"}},
 		}
-		<-time.After(2 * time.Second) // the second attempts have failed, too
-		shown, err := b.client.ExplainPolicy(t.Context(), api.PolicyRequest{Run: st.Run, Step: "each[1]"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(time.Minute)
-		r, err := b.client.Run(t.Context(), st.Run)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range r.Steps {
-			if s.Step != "each[1]" {
-				continue
-			}
-			if shown.Past == 0 || shown.Past >= len(s.Attempts) || shown.Origin != s.ScheduledAt {
-				t.Errorf("%d attempts are past, of %d; scheduled at %s and %s", shown.Past, len(s.Attempts), shown.Origin,
-					s.ScheduledAt)
-			}
-			for i, a := range shown.Attempts {
-				switch {
-				case a.Never != (i >= len(s.Attempts)):
-					t.Errorf("attempt %d never begins: %v; there are %d", i+1, a.Never, len(s.Attempts))
-				case !a.Never && a.At.Std() != s.Attempts[i].ReadyAt.Sub(shown.Origin):
-					t.Errorf("attempt %d is shown at %s and came at %s", i+1, a.At, s.Attempts[i].ReadyAt.Sub(shown.Origin))
-				}
-			}
-			if shown.Reason != s.Reason || shown.Phase != string(s.Phase) {
-				t.Errorf("shown: %s %s; it became %s %s", shown.Phase, shown.Reason, s.Phase, s.Reason)
-			}
-		}
-		found, err := b.client.LintPolicy(t.Context(), api.PolicyRequest{Policy: json.RawMessage(`{"retry":{"maxAttempts":0}}`)})
-		if err != nil || len(found) != 1 {
-			t.Errorf("%+v, %v", found, err)
-		}
-		_, err = b.client.SimulatePolicy(t.Context(), api.PolicyRequest{Run: st.Run, Step: "none"})
-		if api.CodeOf(err) != api.CodeNotFound {
-			t.Error(err)
+		lab := cases.Lab{}
+		want, wantErr := lab.ExplainPolicy(t.Context(), r)
+		got, err := b.client.ExplainPolicy(t.Context(), r)
+		sameJSON(t, "explained", got, want, err, wantErr)
+		wantSim, wantErr := lab.SimulatePolicy(t.Context(), r)
+		gotSim, err := b.client.SimulatePolicy(t.Context(), r)
+		sameJSON(t, "simulated", gotSim, wantSim, err, wantErr)
+		r.Policy = json.RawMessage(`{"retry": {"maxAttempts": 0}}`)
+		wantLint, wantErr := lab.LintPolicy(t.Context(), r)
+		gotLint, err := b.client.LintPolicy(t.Context(), r)
+		sameJSON(t, "lint", gotLint, wantLint, err, wantErr)
+		r.System = "cron"
+		if _, err = b.client.LintPolicy(t.Context(), r); api.CodeOf(err) != api.CodeInvalid {
+			t.Errorf("an unknown system: %v", err)
 		}
 	})
+}
+
+func sameJSON(t *testing.T, what string, got, want any, err, wantErr error) {
+	t.Helper()
+	a, _ := json.Marshal(got)
+	b, _ := json.Marshal(want)
+	if err != nil || wantErr != nil || string(a) != string(b) {
+		t.Errorf("%s: %s, %v\nwant %s, %v", what, a, err, b, wantErr)
+	}
 }

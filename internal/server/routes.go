@@ -41,10 +41,11 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.taskRoutes(a)
 	s.logRoutes(a)
 	s.pruneRoutes(a)
+	s.accessRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())
 	if s.cfg.Routes != nil {
-		s.cfg.Routes(mux)
+		s.cfg.Routes(mux, s.cfg.Service)
 	}
 }
 

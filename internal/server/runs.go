@@ -79,8 +79,9 @@ func pairs(parameter string, texts []string) (map[string]string, error) {
 // runRoutes adds what reads runs.
 func (s *Server) runRoutes(a huma.API) {
 	list := under("GET", "/runs", "listRuns", "runs", "List runs")
-	list.Description = "The newest come first; with deadlineWithin or willMiss those with the soonest deadlines. A page " +
-		"may have less than limit, or nothing, and still have a next one: what no index knows is looked for in parts."
+	list.Description = "The newest come first; with deadlineWithin or willMiss those with the soonest deadlines. A " +
+		"page may have less than limit, or nothing, and still have a next one: what no index knows is looked for in " +
+		"parts."
 	huma.Register(a, list,
 		func(ctx context.Context, in *listQuery) (*answered[api.Page], error) {
 			q, err := in.query()
@@ -93,7 +94,7 @@ func (s *Server) runRoutes(a huma.API) {
 	huma.Register(a, under("GET", "/runs/{run}", "getRun", "runs", "Get a run with everything that explains it"),
 		func(ctx context.Context, in *struct {
 			OfRun
-			Wait  length `query:"wait" doc:"Answer as soon as something happens after after, or this time is over: 30s."`
+			Wait  length `query:"wait" doc:"Answer when something has happened after after, or this time is over: 30s."`
 			After int    `query:"after" minimum:"0" doc:"The number of an event; a run has that of its last one."`
 		},
 		) (*answered[*api.Run], error) {
@@ -241,13 +242,16 @@ func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.De
 			Hint: "workflow is the name of a flow that the server has, flow is the text of a flow file",
 		}
 	case b.Definition != nil:
-		return *b.Definition, nil
+		return *b.Definition, mayBring(ctx, b.Definition.Kind)
 	case s.cfg.Flows == nil:
 		return d, &api.Error{
 			Code: api.CodeNotFound, Message: "this server has no flows and reads none",
 			Hint: "give the definition, or start it with pawl dev FOLDER",
 		}
 	case b.Flow != "":
+		if err := mayBring(ctx, ""); err != nil {
+			return d, err
+		}
 		return s.cfg.Flows.Read(ctx, b.Flow)
 	default:
 		return s.cfg.Flows.Find(ctx, b.Workflow)

@@ -31,6 +31,12 @@ type Config struct {
 	Policies api.Policies
 	// Answers keeps what requests with an idempotency key were answered. nil: only starts take a key.
 	Answers Answers
+	// Access keeps tokens and the audit log. nil: there are none.
+	Access Access
+	// Guarded asks callers from the network for a token. Those of the socket beside the database need none.
+	Guarded bool
+	// Limits bound what the bearer of one token may ask for.
+	Limits Limits
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader
 	// Pruner removes old runs. nil: nobody may.
@@ -43,8 +49,8 @@ type Config struct {
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.
 	Log *slog.Logger
-	// Routes adds the requests of another API; nil: there is none.
-	Routes func(mux *http.ServeMux)
+	// Routes adds the requests of another API, which does its work through service; nil: there is none.
+	Routes func(mux *http.ServeMux, service api.Service)
 	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
 	Metrics Metrics
 	// MaxBody bounds the body of a request, in bytes. Default: 8 MiB.
@@ -91,6 +97,7 @@ type Server struct {
 	cfg     Config
 	http    *http.Server
 	streams atomic.Int64
+	usage   *usage          // of tokens
 	atWork  sync.Map        // the hashes of idempotency keys of requests that are being carried out
 	over    context.Context // ends when the streams have to end
 	end     context.CancelFunc
@@ -104,7 +111,8 @@ func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg}
+	cfg.Service = signed{cfg.Service}
+	s := &Server{cfg: cfg, usage: newUsage(cfg.Limits)}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,

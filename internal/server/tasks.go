@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -42,6 +43,9 @@ func (s *Server) taskRoutes(a huma.API) {
 	op := under("POST", "/tasks/poll", "pollTasks", "workers", "Take tasks from a queue, or wait for one")
 	op.Description = taskText
 	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.PollRequest }) (*answered[taskList], error) {
+		if err := mayTake(ctx, in.Body.Queue); err != nil {
+			return nil, httpapi.ProblemOf(err)
+		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.over, cancel)()

@@ -332,7 +332,7 @@ func TestTasksShareSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		flow := "pawl: 1\nname: order\nsteps:\n"
-		for i := range 13 { // of each type one more than the first worker can take
+		for i := range 10 {
 			flow += fmt.Sprintf("  - {name: s%d, task: {queue: mail, type: T%d}}\n", i, i%3)
 		}
 		st, err := b.embedded.Start(t.Context(), api.StartRequest{Definition: definition(flow)})

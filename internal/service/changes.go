@@ -21,9 +21,9 @@ const (
 	mostChanges     = 8192
 	mostChangeBytes = 16 << 20
 	mostEventData   = 64 << 10 // of an event with more, the data is left out
-	// changesLinger is how long changes are kept after the last stream has ended.
-	changesLinger = time.Minute
-	changesPause  = time.Second // after a failure of the storage
+	// changesIdle is how long changes are kept after the last stream has ended.
+	changesIdle  = time.Minute
+	changesPause = time.Second // after a failure of the storage
 )
 
 // Feed is the part of an engine that brings committed entries. See engine.API.
@@ -33,9 +33,9 @@ type Feed interface {
 	DropFeed(ctx context.Context, name string) error
 }
 
-// Changes tells what happens in an engine's runs to any number of streams. While there are streams, and a little longer,
-// it reads a feed and keeps the last changes in memory. A stream that is opened again goes on where it was, unless it
-// stayed away for too long.
+// Changes tells what happens in an engine's runs to any number of streams. While there are streams, and a little
+// longer, it reads a feed and keeps the last changes in memory. A stream that is opened again goes on where it was,
+// unless it stayed away for too long.
 type Changes struct {
 	feed   Feed
 	teller func() *Teller
@@ -125,7 +125,8 @@ func selector(q api.Query) (selection, error) {
 	if q.WillMiss || len(q.Input) > 0 || q.Stuck || q.Cursor != "" || q.Limit != 0 {
 		return s, invalid(nil, "changes are not chosen by willMiss, input, stuck, cursor or limit")
 	}
-	s.Workflow, s.WorkflowID, s.Top, s.Retrying, s.ByDeadline = q.Workflow, q.WorkflowID, q.Top, q.Retrying, q.ByDeadline()
+	s.Workflow, s.WorkflowID, s.Top, s.Retrying = q.Workflow, q.WorkflowID, q.Top, q.Retrying
+	s.ByDeadline = q.ByDeadline()
 	s.CreatedFrom, s.CreatedBefore = core.Time(q.CreatedFrom), core.Time(q.CreatedBefore)
 	var err error
 	if s.Labels, err = core.MakeLabels(q.Labels); err != nil {
@@ -204,7 +205,7 @@ func (c *Changes) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.streams--; c.streams == 0 && !c.closed {
-		c.idle = time.AfterFunc(changesLinger, c.rest)
+		c.idle = time.AfterFunc(changesIdle, c.rest)
 	}
 }
 

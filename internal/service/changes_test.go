@@ -199,7 +199,7 @@ func TestChangesThatAreMissed(t *testing.T) {
 		if again := follow(t, c, api.Query{}, late[0].ID).end(t); again[0].Missed {
 			t.Error("who comes back in time is told that something is missing")
 		}
-		<-time.After(2 * changesLinger) // nobody follows any more
+		<-time.After(2 * changesIdle) // nobody follows any more
 		synctest.Wait()
 		if c.ended != nil {
 			t.Error("the feed is read although nobody follows")

@@ -15,9 +15,9 @@ import (
 )
 
 // A cursor is a version, the place of the last run that the page looked at, and a sum of these and of the query. The
-// place is the run's deadline and id. Ids grow with time and never change. So the next page neither repeats nor misses a
-// run, even if runs begin or end between the two pages; one whose deadline is moved meanwhile may come twice or not at
-// all. The sum refuses a cursor that was changed, or that belongs to another query.
+// place is the run's deadline and id. Ids grow with time and never change. So the next page neither repeats nor
+// misses a run, even if runs begin or end between the two pages; one whose deadline is moved meanwhile may come twice
+// or not at all. The sum refuses a cursor that was changed, or that belongs to another query.
 const (
 	cursorVersion = 2
 	cursorSum     = 8

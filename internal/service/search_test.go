@@ -109,7 +109,8 @@ func TestSearch(t *testing.T) {
 		})
 		<-time.After(5 * time.Minute)
 		b.found("retrying", api.Query{Retrying: true}, fine, late)
-		b.found("retrying within 45m", api.Query{Retrying: true, DeadlineWithin: api.Duration(45 * time.Minute)}, late, fine)
+		urgent := api.Query{Retrying: true, DeadlineWithin: api.Duration(45 * time.Minute)}
+		b.found("retrying within 45m", urgent, late, fine)
 		<-time.After(40 * time.Minute)
 		b.found("retrying later", api.Query{Retrying: true})
 	})

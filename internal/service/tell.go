@@ -18,7 +18,8 @@ type Told struct {
 	WorkflowID string
 	Labels     map[string]string
 	Events     []api.Event
-	// Before and After are the run's rows before the entry and after it. Where the entry begins the run, Before is zero.
+	// Before and After are the run's rows before the entry and after it. Where the entry begins the run, Before is
+	// zero.
 	Before, After journal.RunRow
 	Words         *api.Words // of the system whose document the run was made from, after the entry; nil: there is none
 }

@@ -255,7 +255,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 			slots := ch.u.profile.slots[s.spec.Type]
 			if (slots < 0 || n.process.busy(s.spec.Type) < slots) && !ch.freed(n, s) && n.quiet() {
 				ch.u.violate(NoHang, a.id, "attempt %s is held, and nothing is to come that may let it go: %s",
-					tokenText(tok), s.held.Sentence())
+					tokenText(tok), s.held.Why())
 			}
 		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !ch.bodyInTransit(n, a)):
 			slots := ch.u.profile.slots[s.spec.Type]

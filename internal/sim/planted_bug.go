@@ -8,7 +8,7 @@ type plantedBug struct {
 	random
 	u        *universe
 	planted  bool
-	panicked map[core.RunID]bool // runs whose decider, or that of the next run of their chain at its start, has panicked
+	panicked map[core.RunID]bool // runs whose decider has panicked, or that of their next run at its start
 	panics   int
 }
 

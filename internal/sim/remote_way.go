@@ -107,11 +107,11 @@ func (y *taskWay) missing(w *workers, t core.Task) *workerTask {
 	if !t.Confirms {
 		return wt
 	}
+	silent := &policy.Failure{Kind: policy.KindLost, Type: "worker_silent", Message: simulatedFailure}
+	end := core.TaskEnded{Step: t.Token.Step, Attempt: t.Token.Attempt, Failure: silent}
 	y.u.after(hearWithin, "a process has heard nothing of an attempt", func() {
 		if w.tasks[t.Token] == wt && !wt.revoked {
-			w.n.report(t.Token.Run, core.TaskEnded{Step: t.Token.Step, Attempt: t.Token.Attempt, Failure: &policy.Failure{
-				Kind: policy.KindLost, Type: "worker_silent", Message: simulatedFailure,
-			}})
+			w.n.report(t.Token.Run, end)
 		}
 	})
 	return wt

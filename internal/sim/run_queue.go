@@ -271,5 +271,5 @@ func (ch *checker) checkHeldRun(n *node, a *account) {
 		}
 	}
 	ch.u.violate(NoHang, a.id, "the run waits in queue %s, and nothing is to come that may let it begin: %s",
-		q.queue.Name, a.state.HeldNow().Sentence())
+		q.queue.Name, a.state.HeldNow().Why())
 }

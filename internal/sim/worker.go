@@ -17,6 +17,9 @@ type workers struct {
 	tasks       map[core.Token]*workerTask
 	busy        map[string]int      // by task type: tasks that were dispatched and not reported as over
 	stopReports map[core.Token]bool // attempts whose report that they stopped is on its way
+	// killed are the tasks that the workers had when they were killed. An engine that does not know it, see takeOver,
+	// goes on counting them until a report comes that was on its way.
+	killed map[core.Token]*workerTask
 }
 
 // job is an attempt that a worker has. It exists from its dispatch until the engine gets the report of its end.
@@ -320,8 +323,12 @@ func (w *workers) forget(run core.RunID, in core.Input) {
 	} else if wt != nil && wt.revoked {
 		w.stopReports[tok] = true // another report must follow: that its work has stopped
 	}
+	if wt == nil {
+		wt = w.killed[tok]
+	}
 	if wt != nil {
 		delete(w.tasks, tok)
+		delete(w.killed, tok)
 		w.busy[wt.task.Type]--
 	}
 }
@@ -340,7 +347,7 @@ func (w *workers) kill() {
 	for _, tok := range w.tokens() {
 		w.tasks[tok].end()
 	}
-	clear(w.tasks)
+	w.killed, w.tasks = w.tasks, map[core.Token]*workerTask{}
 }
 
 // endHanging makes work end that hangs.

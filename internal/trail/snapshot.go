@@ -205,7 +205,7 @@ func (t *Trail) step(s *core.Step) *api.Step {
 func heldBy(h core.Held, since api.Time) *api.Held {
 	out := &api.Held{
 		Reason: h.Reason.String(), Queue: h.Name, Key: h.Key, Since: since, Until: api.Time(h.Until), Probes: h.Probes,
-		Why: h.Sentence(),
+		Why: h.Why(),
 	}
 	if h.Service {
 		out.Queue, out.Service = "", h.Name

@@ -82,7 +82,8 @@ func Refuse(ctx context.Context, j journal.Journal) error {
 		return err
 	}
 	return &api.Error{
-		Code: api.CodeConflict, Message: "the runs of this database have virtual time; it is " + m.Now.String() + " there",
+		Code: api.CodeConflict, Message: "the runs of this database have virtual time; there it is " +
+			m.Now.String(),
 		Hint: "open it with pawl dev --virtual-time",
 	}
 }
@@ -113,10 +114,10 @@ type Engine interface {
 	List(ctx context.Context, q journal.Query) (journal.Page, error)
 }
 
-// Hand moves a clock, and waits for what is due.
-type Hand struct {
-	Clock  *Clock
-	Engine Engine
+// hand is one move of a clock.
+type hand struct {
+	clock  *Clock
+	engine Engine
 	waited int // so many attempts have used up the patience already
 	steps  int
 	saved  time.Time
@@ -151,14 +152,14 @@ func (m *Mover) MoveClock(ctx context.Context, move api.ClockMove) (out api.Cloc
 	}
 	if given != 1 || move.By < 0 || move.AtMost < 0 || move.AtMost != 0 && !move.End {
 		return out, &api.Error{
-			Code: api.CodeInvalid, Message: "say how far the clock is moved: one of by, to, next and end; atMost is for end",
+			Code: api.CodeInvalid, Message: "say how far the clock is moved: by, to, next or end; atMost is for end",
 		}
 	}
 	if !m.clock.moving.TryLock() {
 		return out, &api.Error{Code: api.CodeConflict, Message: "somebody else moves the clock"}
 	}
 	defer m.clock.moving.Unlock()
-	h := &Hand{Clock: m.clock, Engine: m.engine, saved: time.Now()}
+	h := &hand{clock: m.clock, engine: m.engine, saved: time.Now()}
 	if err = h.settle(ctx); err != nil {
 		return out, err
 	}
@@ -176,11 +177,11 @@ func (m *Mover) MoveClock(ctx context.Context, move api.ClockMove) (out api.Cloc
 }
 
 // target returns where a move ends.
-func (h *Hand) target(move api.ClockMove) core.Time {
-	now := h.Clock.Now()
+func (h *hand) target(move api.ClockMove) core.Time {
+	now := h.clock.Now()
 	switch {
 	case move.Next:
-		return max(now, h.Engine.Stats().Wake)
+		return max(now, h.engine.Stats().Wake)
 	case move.To != 0:
 		return core.Time(move.To)
 	case move.End && move.AtMost == 0:
@@ -194,10 +195,10 @@ func (h *Hand) target(move api.ClockMove) core.Time {
 
 // move moves the clock from one instant at which something is due to the next one, up to the target. It reports whether
 // there is more to come. With end it stops where nothing is left to come.
-func (h *Hand) move(ctx context.Context, target core.Time, end bool) (more bool, err error) {
+func (h *hand) move(ctx context.Context, target core.Time, end bool) (more bool, err error) {
 	for {
-		st := h.Engine.Stats()
-		now := h.Clock.Now()
+		st := h.engine.Stats()
+		now := h.clock.Now()
 		if end && st.Wake == 0 && st.Live == 0 {
 			return false, nil
 		}
@@ -211,13 +212,13 @@ func (h *Hand) move(ctx context.Context, target core.Time, end bool) (more bool,
 		if to == st.Wake {
 			h.steps++
 		}
-		h.Clock.now.Store(int64(to))
+		h.clock.now.Store(int64(to))
 		if err := h.settle(ctx); err != nil {
 			return false, err
 		}
 		if time.Since(h.saved) > saveIn {
 			h.saved = time.Now()
-			if err := h.Clock.save(ctx); err != nil {
+			if err := h.clock.save(ctx); err != nil {
 				return false, err
 			}
 		}
@@ -225,13 +226,13 @@ func (h *Hand) move(ctx context.Context, target core.Time, end bool) (more bool,
 }
 
 // settle waits until all has happened that is due by now. Attempts that execute are waited for, but not for ever.
-func (h *Hand) settle(ctx context.Context) error {
+func (h *hand) settle(ctx context.Context) error {
 	began := time.Now()
 	look := time.NewTicker(lookSoon)
 	defer look.Stop()
 	for still, seq := 0, uint64(0); still < 2; {
 		// The list goes through the loop of the engine, which reads the clock then.
-		if _, err := h.Engine.List(ctx, journal.Query{Limit: 1}); err != nil {
+		if _, err := h.engine.List(ctx, journal.Query{Limit: 1}); err != nil {
 			return err
 		}
 		select {
@@ -239,7 +240,7 @@ func (h *Hand) settle(ctx context.Context) error {
 		case <-ctx.Done():
 			return &api.Error{Code: api.CodeCancelled, Err: ctx.Err()}
 		}
-		st := h.Engine.Stats()
+		st := h.engine.Stats()
 		if st.Stalled != "" {
 			return &api.Error{Code: api.CodeStalled, Message: st.Stalled}
 		}
@@ -248,7 +249,7 @@ func (h *Hand) settle(ctx context.Context) error {
 			h.waited, working = st.Live, false
 		}
 		h.waited = min(h.waited, st.Live)
-		due := st.Next != 0 && st.Next <= h.Clock.Now()
+		due := st.Next != 0 && st.Next <= h.clock.Now()
 		if still++; st.Moving || due || working || st.Seq != seq {
 			still, seq = 0, st.Seq
 		}

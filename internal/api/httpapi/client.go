@@ -3,6 +3,8 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,9 +21,10 @@ import (
 
 // Client is the service of a server.
 type Client struct {
-	base string // http://host:port, without a slash at its end
-	name string // of the server, as errors have it
-	http *http.Client
+	base  string // http://host:port, without a slash at its end
+	name  string // of the server, as errors have it
+	http  *http.Client
+	token string // that it shows; empty: none
 }
 
 var _ api.Service = (*Client)(nil)
@@ -49,13 +52,13 @@ func New(address string) (*Client, error) {
 			"%q has more than a scheme, a host and a port; write it as http://127.0.0.1:7295", address)}
 	}
 	base := u.Scheme + "://" + u.Host
-	return &Client{base, "the server at " + base, &http.Client{Transport: transport(nil)}}, nil
+	return &Client{base: base, name: "the server at " + base, http: &http.Client{Transport: transport(nil)}}, nil
 }
 
 // Over returns the client of a server that is reached by a dialer, such as one of a local socket. name says in errors
 // who does not answer.
 func Over(name string, dial Dialer) *Client {
-	return &Client{"http://pawl", name, &http.Client{Transport: transport(dial)}}
+	return &Client{base: "http://pawl", name: name, http: &http.Client{Transport: transport(dial)}}
 }
 
 func transport(dial Dialer) *http.Transport {
@@ -69,6 +72,30 @@ func transport(dial Dialer) *http.Transport {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
 	}
 	return t
+}
+
+// Show makes the client show a token with every request, and trust the certificates of roots; nil: those that the
+// system trusts. Call it before the first request. Errors: CodeInvalid (the token would be sent without encryption to
+// another machine).
+func (c *Client) Show(token string, roots *x509.CertPool) error {
+	if u, err := url.Parse(c.base); token != "" && err == nil && u.Scheme == "http" && !isOwnMachine(u.Hostname()) {
+		return &api.Error{
+			Code: api.CodeInvalid, Message: "a token is not sent without encryption to " + u.Host,
+			Hint: "write the address with https://",
+		}
+	}
+	c.token = token
+	if t, ok := c.http.Transport.(*http.Transport); ok && roots != nil {
+		t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		t.ForceAttemptHTTP2 = true
+	}
+	return nil
+}
+
+// isOwnMachine reports whether a host, without a port, is this machine. The name pawl stands for a dialer's server.
+func isOwnMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || host == "pawl" || ip != nil && ip.IsLoopback()
 }
 
 // Close gives up the connections that are not in use.
@@ -331,6 +358,9 @@ func (c *Client) send(ctx context.Context, method, path, accept string, in any) 
 	req.Header.Set("Accept", accept)
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

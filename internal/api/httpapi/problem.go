@@ -63,10 +63,13 @@ func (p *Problem) Error() string { return p.Detail }
 // GetStatus returns the status of the answer.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// GetHeaders returns the headers of the answer: when to ask again, where that helps.
+// GetHeaders returns the headers of the answer: when to ask again, where that helps, and what to show.
 func (p *Problem) GetHeaders() http.Header {
-	if p.Status == http.StatusServiceUnavailable {
+	switch {
+	case p.Status == http.StatusServiceUnavailable, p.Code == api.CodeLimited:
 		return http.Header{"Retry-After": {"1"}}
+	case p.Status == http.StatusUnauthorized:
+		return http.Header{"Www-Authenticate": {`Bearer realm="pawl"`}}
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// testSearch: runs are found by their deadlines, the soonest first, by whether they are retried, and by several of these
-// things at once, page by page.
+// testSearch: runs are found by their deadlines, the soonest first, by whether they are retried, and by several of
+// these things at once, page by page.
 func testSearch(f *fixture) {
 	f.acquire(0)
 	v := &journal.View{}

@@ -52,7 +52,8 @@ func (l *large) prepare(c *conn) (err error) {
 		query string
 	}{
 		{&l.insert, "INSERT INTO large_entries VALUES (?, ?, ?, ?)"},
-		{&l.find, "SELECT id FROM large_entries WHERE id BETWEEN ? AND ? AND run = ? AND sum = ? AND length(entry) = ?"},
+		{&l.find, "SELECT id FROM large_entries WHERE id BETWEEN ? AND ?" +
+			" AND run = ? AND sum = ? AND length(entry) = ?"},
 		{&l.trim, "DELETE FROM large_entries WHERE id BETWEEN ? AND ? AND NOT EXISTS" +
 			" (SELECT 1 FROM runs_data r WHERE r.id = large_entries.run)"},
 		{&l.raise, fmt.Sprintf("UPDATE meta SET value = %d WHERE key = 'format' AND value < %[1]d", format)},

@@ -116,7 +116,10 @@ func TestBrokenReferences(t *testing.T) {
 			t.Errorf("the first %d bytes: %v", end, err)
 		}
 	}
-	for _, bad := range [][]byte{{2, 3, 1, 2, 1, 'a', 'b', 'c'}, {1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1}} {
+	for _, bad := range [][]byte{
+		{2, 3, 1, 2, 1, 'a', 'b', 'c'}, // the second one stands before the first
+		{1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1},
+	} {
 		if _, _, err := readReferences(bad); !errors.Is(err, core.ErrBroken) {
 			t.Errorf("%v: %v", bad, err)
 		}

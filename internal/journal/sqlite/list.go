@@ -191,8 +191,8 @@ func fewIn(c *conn, from, before core.Time) (few bool, err error) {
 		return false, nil
 	}
 	n := 0
-	err = query(c, "SELECT 1 FROM runs_data INDEXED BY runs_created WHERE created_at >= ? AND (? = 0 OR created_at < ?)"+
-		" LIMIT ?",
+	err = query(c, "SELECT 1 FROM runs_data INDEXED BY runs_created WHERE created_at >= ?"+
+		" AND (? = 0 OR created_at < ?) LIMIT ?",
 		func(s *sqlite.Stmt) {
 			s.BindInt64(1, int64(from))
 			s.BindInt64(2, int64(before))

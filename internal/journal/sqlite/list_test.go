@@ -83,7 +83,8 @@ func fillMany(t *testing.T, j *Journal, now core.Time, count int) {
 			case 3:
 				r.Phase, r.EndedAt, r.Deadline = core.RunWaiting, 0, now.Add(time.Duration(n)*time.Second)
 				if n%30 == 3 {
-					v.Steps = append(v.Steps, journal.StepRow{Run: r.ID, Name: "s", Phase: core.StepBackingOff, Attempt: 1})
+					s := journal.StepRow{Run: r.ID, Name: "s", Phase: core.StepBackingOff, Attempt: 1}
+					v.Steps = append(v.Steps, s)
 				}
 			default:
 			}
@@ -140,7 +141,8 @@ func wantPlan(t *testing.T, j *Journal, q journal.Query) {
 			}
 			listWhere(&b, &q, &ways[i], nil)
 			var plan []string
-			err := sqlitex.ExecuteTransient(c.Conn, strings.ReplaceAll(b.String(), "?", "5")+" ORDER BY "+ways[i].order, &sqlitex.ExecOptions{
+			query := strings.ReplaceAll(b.String(), "?", "5") + " ORDER BY " + ways[i].order
+			err := sqlitex.ExecuteTransient(c.Conn, query, &sqlitex.ExecOptions{
 				ResultFunc: func(s *sqlite.Stmt) error { plan = append(plan, s.ColumnText(3)); return nil },
 			})
 			if err != nil {

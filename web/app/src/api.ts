@@ -64,8 +64,11 @@ export const operateStep = (run: string, step: string, action: string, body: Ope
   post<void>(runPath(run, "steps", step, action), body);
 export const restartRun = (run: string) => post<Schemas["Started"]>(runPath(run, "restart"), {});
 export const sendEvent = (run: string, name: string, payload: unknown) => post<void>(runPath(run, "events"), { name, payload });
-export const getLog = (run: string, step: string, attempt: number) =>
-  ask<Schemas["LogPart"]>(runPath(run, "steps", step, "attempts", String(attempt), "log"));
+// getLog returns what an attempt has printed so far.
+export async function getLog(run: string, step: string, attempt: number): Promise<string> {
+  const part = await ask<Schemas["LogPart"]>(runPath(run, "steps", step, "attempts", String(attempt), "log"));
+  return new TextDecoder().decode(Uint8Array.from(atob(part.text ?? ""), (c) => c.charCodeAt(0)));
+}
 export const getVersion = async () => (await (await fetch("/version")).json()) as Schemas["Version"];
 
 // changes calls fn after something has happened to a run of the query; it returns what ends that.

@@ -140,7 +140,7 @@ function AttemptRow({ run, s, a }: { run: string; s: Step; a: Attempt }) {
   const show = async () => {
     if (log !== null) { setLog(null); return; }
     try {
-      setLog((await getLog(run, s.step, a.attempt)).text || "(it printed nothing)");
+      setLog((await getLog(run, s.step, a.attempt)) || "(it printed nothing)");
     } catch (e) {
       setError(e);
     }

@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the audit log, the newest entry first */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/bulk/{operation}": {
         parameters: {
             query?: never;
@@ -18,6 +35,27 @@ export interface paths {
          * @description A stream of server-sent events: a message for each run, the oldest first, then `end`, or `problem` if it ends before. What was told as done is durable. It stops when the caller goes away. The operation is the last part of its path on a run or, with a step, on a step: pause, retry.
          */
         post: operations["operateRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell what a virtual clock shows */
+        get: operations["getClock"];
+        put?: never;
+        /**
+         * Move a virtual clock forward
+         * @description What is due on the way happens, each thing at its instant. Attempts that execute are waited for, at most a few seconds of the wall clock.
+         */
+        post: operations["moveClock"];
         delete?: never;
         options?: never;
         head?: never;
@@ -89,7 +127,7 @@ export interface paths {
         put?: never;
         /**
          * Tell which attempts a policy makes
-         * @description Every attempt goes wrong: by itself, or at its limit. With run and step the answer has the past attempts of that step first, and the delays are those that will happen.
+         * @description Every attempt goes wrong: by itself, or at its limit. What the steps of a run will come to is told by its forecast.
          */
         post: operations["explainPolicy"];
         delete?: never;
@@ -563,6 +601,123 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the schedules of Go programs
+         * @description With the next firings, and with those that started no run and why.
+         */
+        get: operations["listSchedules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a schedule */
+        get: operations["getSchedule"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}/backfill": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start runs for the firings of a span that have none
+         * @description It is durable when it is answered, and takes effect as soon as the schedule's program runs.
+         */
+        post: operations["backfillSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start no runs until it is resumed
+         * @description It is durable when it is answered, and takes effect as soon as the schedule's program runs.
+         */
+        post: operations["pauseSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go on with the next firing
+         * @description It is durable when it is answered, and takes effect as soon as the schedule's program runs.
+         */
+        post: operations["resumeSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}/trigger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start a run now
+         * @description It is durable when it is answered, and takes effect as soon as the schedule's program runs.
+         */
+        post: operations["triggerSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/stats": {
         parameters: {
             query?: never;
@@ -703,6 +858,44 @@ export interface paths {
         /** Report that the work of a task has stopped */
         post: operations["stoppedTask"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List tokens */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Make a token
+         * @description The answer has the token, which is never shown again.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Make a token worthless */
+        delete: operations["revokeToken"];
         options?: never;
         head?: never;
         patch?: never;
@@ -931,6 +1124,22 @@ export interface components {
             reason?: string;
             step?: string;
         };
+        AuditPage: {
+            entries: components["schemas"]["Audited"][] | null;
+            next?: string;
+        };
+        Audited: {
+            actor: string;
+            at: string;
+            from?: string;
+            id: string;
+            method: string;
+            path: string;
+            request?: string;
+            /** Format: int64 */
+            status: number;
+            token?: string;
+        };
         BulkBody: {
             actor?: string;
             /** @description extend: by how much; a minus in front makes it shorter. */
@@ -996,6 +1205,28 @@ export interface components {
             left?: boolean;
             missed?: boolean;
             run?: components["schemas"]["RunSummary"];
+        };
+        ClockMove: {
+            /** @description end: by this time at most; default 8784h. */
+            atMost?: string;
+            /** @description By this time: 1h. */
+            by?: string;
+            /** @description Until nothing happens by itself any more. */
+            end?: boolean;
+            /** @description To the next instant at which a run does something by itself. */
+            next?: boolean;
+            /** @description To this instant. */
+            to?: string;
+        };
+        ClockState: {
+            /** Format: int64 */
+            instants?: number;
+            /** Format: int64 */
+            live?: number;
+            more?: boolean;
+            moved?: boolean;
+            next?: string;
+            now: string;
         };
         CompleteBody: {
             /** @description The output of the step. */
@@ -1087,9 +1318,6 @@ export interface components {
             attempts: components["schemas"]["SimulatedAttempt"][] | null;
             findings: components["schemas"]["Finding"][] | null;
             marks?: components["schemas"]["Mark"][] | null;
-            origin?: string;
-            /** Format: int64 */
-            past?: number;
             phase: string;
             /** @description A policy as in a flow file: {retry: …, timeout: …}. */
             policy: unknown;
@@ -1183,6 +1411,15 @@ export interface components {
             at: string;
             limit: string;
         };
+        Missed: {
+            /** Format: int64 */
+            count: number;
+            /** Format: date-time */
+            from: string;
+            reason: string;
+            /** Format: date-time */
+            to: string;
+        };
         Move: {
             at?: string;
             limit: string;
@@ -1242,14 +1479,12 @@ export interface components {
             policy?: unknown;
             /** Format: double */
             random?: number;
-            run?: string;
             runLimit?: string;
             script?: components["schemas"]["Act"][] | null;
-            step?: string;
             system?: string;
         };
         PollRequest: {
-            /** @description You report start for each task; one that you do not goes to others. */
+            /** @description You report start for each task, then something each minute. */
             confirm?: boolean;
             /**
              * Format: int64
@@ -1409,6 +1644,39 @@ export interface components {
             workflow: string;
             workflowId?: string;
         };
+        Schedule: {
+            /** @description The next firings, the first of them is next. */
+            coming?: string[] | null;
+            deadline?: string;
+            labels?: {
+                [key: string]: string;
+            };
+            last?: string;
+            lastRun?: string;
+            /** Format: int64 */
+            missed: number;
+            name: string;
+            next?: string;
+            paused?: string;
+            recentMissed?: components["schemas"]["Missed"][] | null;
+            run: string;
+            schedule: components["schemas"]["Spec"];
+            workflow: string;
+        };
+        ScheduleChange: {
+            actor?: string;
+            /** @description backfill: where that ends. */
+            before?: string;
+            /** @description backfill: the first firing that is made up for. */
+            from?: string;
+            reason?: string;
+        };
+        ScheduleChanged: {
+            workflowId?: string;
+        };
+        ScheduleList: {
+            schedules: components["schemas"]["Schedule"][] | null;
+        };
         SignBody: {
             /** @description Where the work is; the next attempt gets it. */
             details?: unknown;
@@ -1425,9 +1693,6 @@ export interface components {
             at: string;
             attempts: components["schemas"]["SimulatedAttempt"][] | null;
             marks?: components["schemas"]["Mark"][] | null;
-            origin?: string;
-            /** Format: int64 */
-            past?: number;
             phase: string;
             /** @description A policy as in a flow file: {retry: …, timeout: …}. */
             policy: unknown;
@@ -1442,6 +1707,14 @@ export interface components {
             limit?: string;
             never?: boolean;
             started?: string;
+        };
+        Spec: {
+            catchUp?: string;
+            cron: string;
+            overlap?: string;
+            repeated?: string;
+            skipped?: string;
+            zone?: string;
         };
         StartBody: {
             actor?: string;
@@ -1599,6 +1872,24 @@ export interface components {
             output?: unknown;
             task: string;
         };
+        Token: {
+            createdAt: string;
+            expiresAt?: string;
+            id: string;
+            name: string;
+            queues?: string[] | null;
+            role: string;
+            token?: string;
+        };
+        TokenList: {
+            tokens: components["schemas"]["Token"][] | null;
+        };
+        TokenRequest: {
+            expiresIn?: string;
+            name: string;
+            queues?: string[] | null;
+            role: string;
+        };
         Version: {
             version: string;
         };
@@ -1663,6 +1954,44 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description Entries of this actor: the name of a token, or local. */
+                actor?: string;
+                /** @description Entries of this instant or later. */
+                since?: string;
+                /** @description How many at most; default 100. */
+                limit?: number;
+                /** @description Next of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     operateRuns: {
         parameters: {
             query?: never;
@@ -1685,6 +2014,68 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": components["schemas"]["Result"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getClock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClockState"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    moveClock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClockMove"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClockState"];
                 };
             };
             /** @description Error */
@@ -2060,7 +2451,7 @@ export interface operations {
     getRun: {
         parameters: {
             query?: {
-                /** @description Answer as soon as something happens after after, or this time is over: 30s. */
+                /** @description Answer when something has happened after after, or this time is over: 30s. */
                 wait?: string;
                 /** @description The number of an event; a run has that of its last one. */
                 after?: number;
@@ -2874,6 +3265,211 @@ export interface operations {
             };
         };
     };
+    listSchedules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    backfillSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ScheduleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pauseSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ScheduleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resumeSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ScheduleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    triggerSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ScheduleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getStats: {
         parameters: {
             query?: never;
@@ -3124,6 +3720,98 @@ export interface operations {
                 "application/json": components["schemas"]["StoppedBody"];
             };
         };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Token"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name or id. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
         responses: {
             /** @description No Content */
             204: {

@@ -113,9 +113,9 @@ export function timeline(run: Run, forecast: Run | null, now: number): Timeline 
   let to = end;
   for (const r of rows) for (const b of r.bars) to = Math.max(to, b.to);
   // A deadline that is near is in the picture; one that is far would make everything else a dot.
-  const width = Math.max(to - from, 1000);
+  const reach = to + Math.max(to - from, 1000);
   for (const l of [...lines, ...rows.flatMap((r) => r.lines)]) {
-    if (l.at > to && l.at < to + width * 0.5) to = l.at;
+    if (l.at > to && l.at <= reach) to = l.at;
   }
   return { from, to: to + Math.max((to - from) * 0.02, 200), rows, lines };
 }

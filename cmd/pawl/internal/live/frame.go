@@ -248,7 +248,7 @@ func (d *drawing) header(r *api.Run) {
 	line = line.Add(runStyle(r), runPhase(r))
 	switch {
 	case r.Held != nil:
-		line = line.Add(screen.Warn, " is "+screen.Clean(r.Held.Why))
+		line = line.Add(screen.Warn, " is "+d.held(r.Held))
 	case r.QueuedAt != 0:
 		line = line.Add(screen.Plain, " waits for its queue")
 	case r.Phase == api.RunPending:

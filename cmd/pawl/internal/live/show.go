@@ -128,7 +128,7 @@ func (d *drawing) facts(r *api.Run) {
 	}
 	switch {
 	case r.Held != nil:
-		fact("held", screen.Clean(r.Held.Why)+", for "+screen.For(d.now.Sub(r.Held.Since)))
+		fact("held", d.held(r.Held)+", for "+screen.For(d.now.Sub(r.Held.Since)))
 	case r.QueuedAt != 0:
 		fact("waits", "for its queue since "+Local(r.QueuedAt))
 	case r.Phase == api.RunPending:

@@ -107,7 +107,7 @@ func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 		return screen.Line{}.Add(screen.Warn, next+" in "+screen.Left(s.NextAt.Sub(d.now))+paused).
 			Add(screen.Dim, "  backoff "+screen.For(s.Backoff.Std()))
 	case s.Held != nil:
-		return screen.Line{}.Add(screen.Warn, count+" is "+screen.Clean(s.Held.Why)+paused).
+		return screen.Line{}.Add(screen.Warn, count+" is "+d.held(s.Held)+paused).
 			Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.Held.Since)))
 	case s.Phase == api.StepScheduled:
 		return screen.Line{}.Add(screen.Plain,

@@ -18,6 +18,16 @@ func Short(id string) string { return id[:min(shortRun, len(id))] }
 // Local is an instant for people, in their own time, with its zone: output is copied to people elsewhere.
 func Local(at api.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05 -07:00") }
 
+// held says why something is held and until when, as long as that instant is to come. After it something else may have
+// gone first.
+func (d *drawing) held(h *api.Held) string {
+	why := screen.Clean(h.Why)
+	if h.Until > d.now {
+		why += ", until " + Local(h.Until)
+	}
+	return why
+}
+
 // Count writes an attempt's number with how many there may be. Lost attempts and those before an operator's retry do
 // not use up the budget, so the number may be the larger one.
 func Count(s *api.Step, number int) string {

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
+)
+
+// copied is what programs get of a backup.
+type copied struct {
+	Database string `json:"database"`
+	File     string `json:"file"`
+	Bytes    int64  `json:"bytes"`
+	Runs     int    `json:"runs"`
+}
+
+func (a *app) backupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "backup FILE", Short: "Copy the database, also while it is in use", Args: cobra.ExactArgs(1),
+		Long: `Copies the database in a file as it is at one moment, also while a server writes it, and checks the copy
+as pawl doctor does. The file must not exist. What attempts print (the folder PATH.logs) is not copied. PostgreSQL has
+backups of its own: pg_dump.`,
+		Example: "  pawl backup --database sqlite:/var/lib/pawl/pawl.db /backup/pawl-monday.db",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := a.fileToCopy()
+			if err != nil {
+				return err
+			}
+			if _, err := os.Stat(p.path); err != nil {
+				return fmt.Errorf("there is no database at %s", p.path)
+			}
+			return a.copyChecked(cmd.Context(), p.path, args[0], p.path)
+		},
+	}
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "restore FILE", Short: "Make a backup the database", Args: cobra.ExactArgs(1),
+		Long: `Checks a backup as pawl doctor does, and copies it to where the database is to be. There must be no
+database:
+move an old one away, with its -wal and -shm files. What happened after the backup is not in it: attempts that were made
+since are made again.`,
+		Example: "  pawl restore --database sqlite:/var/lib/pawl/pawl.db /backup/pawl-monday.db",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := a.fileToCopy()
+			if err != nil {
+				return err
+			}
+			for _, suffix := range []string{"", "-wal", "-shm"} {
+				if _, err := os.Lstat(p.path + suffix); err == nil {
+					return fmt.Errorf("%s exists: move it away first", p.path+suffix)
+				}
+			}
+			return a.copyChecked(cmd.Context(), args[0], p.path, p.path)
+		},
+	}
+}
+
+// fileToCopy returns the file of the database.
+func (a *app) fileToCopy() (place, error) {
+	p, err := a.where()
+	if err == nil && (p.memory || p.server != "") {
+		err = usage("this is for a database in a file; PostgreSQL has backups of its own")
+	}
+	return p, err
+}
+
+// copyChecked copies a database and checks the copy. A copy that is not sound is removed.
+func (a *app) copyChecked(ctx context.Context, from, to, database string) error {
+	if err := sqlite.Backup(ctx, from, to); err != nil {
+		return err
+	}
+	d, err := (&app{streams: a.streams, database: "sqlite:" + to}).diagnose(ctx)
+	if err == nil && len(d.Problems) > 0 {
+		err = fmt.Errorf("the copy of %s is not sound, and was removed: %s", from, strings.Join(d.Problems, "; "))
+	}
+	if err != nil {
+		return joinRemoved(err, to)
+	}
+	for _, suffix := range []string{"-wal", "-shm"} { // of the check; nobody else has the copy
+		_ = os.Remove(to + suffix)
+	}
+	if a.structured() {
+		return a.print(copied{database, to, d.File.Bytes, int(d.File.Runs)})
+	}
+	a.say("%s holds what %s had: %s, %s, checked", to, from, count(int(d.File.Runs), "run"), fileSize(d.File.Bytes))
+	return nil
+}
+
+// joinRemoved removes a file because of an error.
+func joinRemoved(err error, path string) error {
+	if removed := os.Remove(path); removed != nil {
+		return fmt.Errorf("%w; %w", err, removed)
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// certificate is that of a server, in files that may change while it runs.
+type certificate struct {
+	cert, key string
+	log       *slog.Logger
+	now       func() time.Time
+
+	mu     sync.Mutex
+	loaded *tls.Certificate
+	state  [2]fileState // of the files when they were read last
+	looked time.Time
+}
+
+// fileState tells whether a file has changed.
+type fileState struct {
+	changed time.Time
+	size    int64
+}
+
+// lookEvery is how often handshakes look whether the files have changed.
+const lookEvery = time.Second
+
+// readCertificate reads a certificate and its key. One that does not count at present is refused.
+func readCertificate(cert, key string, log *slog.Logger, now func() time.Time) (*certificate, error) {
+	c := &certificate{cert: cert, key: key, log: log, now: now}
+	c.state = c.states()
+	var err error
+	if c.loaded, err = c.read(); err != nil {
+		return nil, err
+	}
+	c.looked = now()
+	return c, nil
+}
+
+func (c *certificate) read() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate %s with the key %s: %w", c.cert, c.key, err)
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("the certificate %s: %w", c.cert, err)
+	}
+	switch now := c.now(); {
+	case now.After(leaf.NotAfter):
+		return nil, fmt.Errorf("the certificate %s expired at %s: no client would trust it; renew it", c.cert,
+			leaf.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(leaf.NotBefore):
+		return nil, fmt.Errorf("the certificate %s counts from %s on; is the clock of this machine right?", c.cert,
+			leaf.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return &pair, nil
+}
+
+func (c *certificate) states() (out [2]fileState) {
+	for i, name := range []string{c.cert, c.key} {
+		if info, err := os.Stat(name); err == nil {
+			out[i] = fileState{info.ModTime(), info.Size()}
+		}
+	}
+	return out
+}
+
+// current returns the certificate for a handshake.
+func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	due := c.now().Sub(c.looked) >= lookEvery
+	c.mu.Unlock()
+	if due {
+		c.look()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.loaded, nil
+}
+
+// look reads the files again if they have changed. While they do not fit each other, as in the middle of a renewal, the
+// old certificate stays.
+func (c *certificate) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looked = c.now()
+	state := c.states()
+	if state == c.state {
+		return
+	}
+	c.state = state
+	loaded, err := c.read()
+	if err != nil {
+		c.log.Error("the certificate was not read again; the old one stays", "error", err)
+		return
+	}
+	c.loaded = loaded
+	c.log.Info("the certificate was read again", "file", c.cert)
+}

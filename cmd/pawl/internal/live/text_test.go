@@ -1,0 +1,24 @@
+package live
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// TestHeldUntil: the instant until which something is held at least is shown as long as it is to come.
+func TestHeldUntil(t *testing.T) {
+	d := drawing{now: api.Time(epoch)}
+	for after, shown := range map[time.Duration]bool{-time.Second: false, 0: false, time.Minute: true} {
+		h := &api.Held{Why: "held by queue bills", Until: api.Time(epoch.Add(after))}
+		text := d.held(h)
+		if !strings.HasPrefix(text, h.Why) || strings.Contains(text, ", until "+Local(h.Until)) != shown {
+			t.Errorf("held until %s after now: %q", after, text)
+		}
+	}
+	if text := d.held(&api.Held{Why: "held by queue bills"}); text != "held by queue bills" {
+		t.Errorf("held until something ends: %q", text)
+	}
+}

@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/server"
+)
+
+// guarding is what pawl server has and pawl dev has not: it asks for tokens, and tells what happens in a log.
+type guarding struct {
+	cmd          *cobra.Command
+	given        []string // flags of the command line, which no file changes
+	listen       string
+	cert, key    string
+	insecure     bool
+	rate, waits  int
+	level        string
+	pprof        string
+	stopWithin   string
+	webhookAllow []string
+
+	log      *slog.Logger
+	logLevel slog.LevelVar
+	settings map[string][]string // of the configuration file, as they were read last
+	certs    *certificate        // nil: without TLS
+}
+
+func (g *guarding) limits() server.Limits { return server.Limits{Rate: g.rate, Waits: g.waits} }
+
+func (a *app) serverCommand() *cobra.Command {
+	g := &guarding{}
+	var config string
+	cmd := &cobra.Command{
+		Use: "server [FOLDER]", Short: "Serve the HTTP API to others: with tokens, TLS and an audit log",
+		Args: cobra.MaximumNArgs(1),
+		Long: `Opens the database, carries its open runs on, and serves the HTTP API until it is stopped. Callers from
+the network show a token, which pawl token create makes; commands on this machine that name the same --database work
+through the socket beside it and need none. Beyond loopback it listens with TLS only.
+
+Each flag can be a key of the file that --config names, or a variable of the environment (--listen: PAWL_LISTEN). pawl
+schema config prints the file's JSON Schema. SIGHUP reads the file again: rate, waits and log-level change at once,
+of the others it says that they need a restart. Certificates are read again when their files change.
+
+Flow files of the FOLDER are started by name. They are read again at each start. It logs as JSON on stderr, and tells
+systemd when it is ready.`,
+		Example: "  pawl token create ada --role admin --database sqlite:/var/lib/pawl/pawl.db\n" +
+			"  pawl server --config /etc/pawl/pawl.yaml /etc/pawl/flows",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.guard, a.folder, g.cmd, g.given = g, &folder{app: a}, cmd, a.given
+			if len(args) > 0 {
+				a.folder.path = args[0]
+				if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
+					return usage("there is no folder %q", args[0])
+				}
+			}
+			return a.runServer(cmd.Context(), g)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&config, configFlag, "", "file with values for flags (default: the configuration file)")
+	flags.StringVar(&g.listen, "listen", devAddress, "address and port to listen on")
+	flags.StringVar(&g.cert, "tls-cert", "", "file with the certificate and those between it and the root, as PEM")
+	flags.StringVar(&g.key, "tls-key", "", "file with the certificate's key, as PEM")
+	flags.BoolVar(&g.insecure, "insecure", false, "listen beyond loopback without TLS, behind a proxy that has it")
+	flags.IntVar(&g.rate, "rate", 0, "requests that one token may make in a second (default: as many as it wants)")
+	flags.IntVar(&g.waits, "waits", 1000, "streams, polls and waits that one token may have open; 0: no limit")
+	flags.StringVar(&g.level, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&g.pprof, "pprof", "", "loopback address and port to serve profiles on, such as 127.0.0.1:6060")
+	flags.StringVar(&g.stopWithin, "stop-within", "10s", "how long requests may take to be answered when it stops")
+	flags.StringSliceVar(&g.webhookAllow, "webhook-allow", nil,
+		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
+	return cmd
+}
+
+// runServer serves until it is stopped.
+func (a *app) runServer(ctx context.Context, g *guarding) error {
+	if a.server != "" {
+		return usage("pawl server is a server itself: leave --server (PAWL_SERVER) out")
+	}
+	stopWithin, err := duration.Parse(g.stopWithin)
+	if err != nil {
+		return usage("--stop-within: %v", err)
+	}
+	if err := g.logLevel.UnmarshalText([]byte(g.level)); err != nil {
+		return usage("--log-level %q: write debug, info, warn or error", g.level)
+	}
+	g.log = slog.New(slog.NewJSONHandler(a.Err, &slog.HandlerOptions{Level: &g.logLevel}))
+	if a.webhookAllow, err = allowedAddresses(g.webhookAllow); err != nil {
+		return err
+	}
+	if g.settings, err = g.readSettings(); err != nil {
+		return err
+	}
+	listener, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	profiles, err := g.openProfiles(ctx)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer profiles()
+	m, err := a.start(ctx, true)
+	if err == nil && m.remote != nil {
+		err = errors.Join(fmt.Errorf("%s is held by another pawl command: stop that one, or name another --database",
+			m.place.name()), m.close())
+	}
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	m.serving.on(listener)
+	a.tellReady(ctx, m, g, listener)
+	err = a.untilStopped(m, stopWithin, func() { g.reload(m) })
+	g.log.Info("stopped")
+	return err
+}
+
+// open listens, with TLS if there is a certificate.
+func (g *guarding) open(ctx context.Context) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(g.listen)
+	if err != nil {
+		return nil, usage("--listen %q: write it as %s", g.listen, devAddress)
+	}
+	if (g.cert == "") != (g.key == "") {
+		return nil, usage("--tls-cert and --tls-key belong together")
+	}
+	ip, err := netip.ParseAddr(host)
+	loopback := host == "localhost" || err == nil && ip.IsLoopback()
+	if !loopback && g.cert == "" && !g.insecure {
+		return nil, usage("--listen %s: other machines reach this address, and tokens would be sent without "+
+			"encryption; give --tls-cert and --tls-key, or --insecure behind a proxy that has TLS", g.listen)
+	}
+	if g.cert != "" {
+		if g.certs, err = readCertificate(g.cert, g.key, g.log, clockNow); err != nil {
+			return nil, err
+		}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", g.listen)
+	if err != nil {
+		return nil, inUse(g.listen, err)
+	}
+	if g.certs == nil {
+		return l, nil
+	}
+	return tls.NewListener(l, &tls.Config{
+		MinVersion: tls.VersionTLS12, GetCertificate: g.certs.current, NextProtos: []string{"h2", "http/1.1"},
+	}), nil
+}
+
+// openProfiles serves profiles of the process on an address of their own, because they ask for no token.
+func (g *guarding) openProfiles(ctx context.Context) (stop func(), err error) {
+	if g.pprof == "" {
+		return func() {}, nil
+	}
+	l, err := listenLoopback(ctx, "pprof", g.pprof)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	g.log.Info("profiles", "address", "http://"+l.Addr().String()+"/debug/pprof/")
+	return func() {
+		_ = s.Close()
+		<-ended //nolint:errcheck // it says that it was closed
+	}, nil
+}
+
+// tellReady says what is served, and that it is ready.
+func (a *app) tellReady(ctx context.Context, m *machine, g *guarding, l net.Listener) {
+	scheme := "http://"
+	if g.certs != nil {
+		scheme = "https://"
+	}
+	g.log.Info("serving", "address", scheme+l.Addr().String(), "database", m.place.name(), "version", buildVersion(),
+		"processes", a.processes())
+	if a.folder.path != "" {
+		for _, f := range a.folder.read(ctx) {
+			if f.Problem != "" {
+				g.log.Warn("a flow cannot be started", "file", f.File, "problem", f.Problem)
+			}
+		}
+	}
+	if tokens, err := m.access.Tokens(ctx); err == nil && len(tokens) == 0 {
+		g.log.Warn("there are no tokens, so nobody can use this server from the network; " +
+			"pawl token create makes one")
+	}
+	if err := tellSystemd("READY=1"); err != nil {
+		g.log.Warn("systemd is not told that the server is ready", "error", err)
+	}
+}
+
+// reloadable are the flags whose change takes effect without a restart.
+var reloadable = []string{"rate", "waits", "log-level"}
+
+// readSettings reads the configuration file.
+func (g *guarding) readSettings() (map[string][]string, error) {
+	settings, err := readConfig(configOf(g.cmd))
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	return settings, nil
+}
+
+// reload reads the configuration again. What is wrong in it changes nothing.
+func (g *guarding) reload(m *machine) {
+	settings, err := g.readSettings()
+	if err == nil {
+		err = g.apply(settings)
+	}
+	if err != nil {
+		g.log.Error("the configuration was not read again; the server goes on as it was", "error", err)
+		return
+	}
+	m.serving.SetLimits(g.limits())
+	if g.certs != nil {
+		g.certs.look()
+	}
+	g.log.Info("the configuration was read again")
+}
+
+// apply gives flags their values of the file, if they can change without a restart, and says which cannot.
+func (g *guarding) apply(settings map[string][]string) error {
+	before := g.limits()
+	for _, name := range reloadable {
+		values := settings[name]
+		if slices.Equal(values, g.settings[name]) || !g.fromFile(name) {
+			continue
+		}
+		if len(values) == 0 {
+			values = []string{g.cmd.Flags().Lookup(name).DefValue}
+		}
+		for _, v := range values {
+			if err := g.cmd.Flags().Set(name, v); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(g.level)); err != nil {
+		g.rate, g.waits = before.Rate, before.Waits // else half of the file would count
+		return fmt.Errorf("log-level %q: write debug, info, warn or error", g.level)
+	}
+	g.logLevel.Set(level)
+	for _, name := range changedKeys(g.settings, settings) {
+		if !slices.Contains(reloadable, name) && g.fromFile(name) {
+			g.log.Warn("a change of the configuration needs a restart", "key", name)
+		}
+	}
+	g.settings = settings
+	return nil
+}
+
+// fromFile reports whether the file decides about a flag: neither the command line nor the environment does.
+func (g *guarding) fromFile(name string) bool {
+	return !slices.Contains(g.given, name) && os.Getenv(variable(name)) == ""
+}
+
+// changedKeys returns the keys whose values differ, in order.
+func changedKeys(a, b map[string][]string) []string {
+	var out []string
+	for _, m := range []map[string][]string{a, b} {
+		for key := range m {
+			if !slices.Equal(a[key], b[key]) && !slices.Contains(out, key) {
+				out = append(out, key)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// tellSystemd tells systemd about the state of this process, if systemd has started it and wants to know.
+func tellSystemd(state string) error {
+	address := os.Getenv("NOTIFY_SOCKET")
+	if address == "" || !filepath.IsAbs(address) && address[0] != '@' {
+		return nil
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: address, Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	_, err = conn.Write([]byte(state))
+	return errors.Join(err, conn.Close())
+}

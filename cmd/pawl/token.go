@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+func (a *app) tokenCommand() *cobra.Command {
+	return noun("token", "Say who may use pawl server from the network",
+		"Callers of pawl server show a token. Its role says what they may do: read, operate, admin, or worker, which "+
+			"may be for some queues only. Of each token only a hash is stored.",
+		a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+}
+
+// withAccess calls fn with the tokens and the audit log of the server, of the process that holds the database, or of
+// the database.
+func (a *app) withAccess(ctx context.Context, fn func(keeper api.Access) error) error {
+	m, err := a.start(ctx, false)
+	if err != nil {
+		return err
+	}
+	if m.remote != nil {
+		return errors.Join(fn(m.remote), m.close())
+	}
+	documents, ok := m.journal.(journal.Documents)
+	if !ok {
+		return errors.Join(fmt.Errorf("the database %s keeps no tokens", m.place.name()), m.close())
+	}
+	keeper := access.NewKeeper(documents, apiNow)
+	return errors.Join(fn(keeper), keeper.Close(), m.close())
+}
+
+func (a *app) tokenCreateCommand() *cobra.Command {
+	var r api.TokenRequest
+	var expires string
+	cmd := &cobra.Command{
+		Use: "create NAME --role ROLE", Short: "Make a token", Args: cobra.ExactArgs(1),
+		Long: `Makes a token and prints it, once: only a hash of it is stored. NAME is who has it, and is the actor of
+what
+the bearer does, in the histories of runs and in the audit log. Roles:
+
+  read     look at everything
+  operate  also start the server's flows, send events, and operate on runs
+  admin    everything, also flows of one's own, webhooks, tokens and the audit log
+  worker   take tasks of its queues and report on them, and nothing else`,
+		Example: "  pawl token create ci --role operate --expires-in 90d > ci.token\n" +
+			"  pawl token create mailer --role worker --queue mail",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Name = args[0]
+			if expires != "" {
+				d, err := duration.Parse(expires)
+				if err != nil || d <= 0 {
+					return usage("--expires-in %q: write a time as 90d", expires)
+				}
+				r.ExpiresIn = api.Duration(d)
+			}
+			return a.withAccess(cmd.Context(), func(keeper api.Access) error {
+				t, err := keeper.CreateToken(cmd.Context(), r)
+				if err != nil {
+					return err
+				}
+				if a.structured() {
+					return a.print(t)
+				}
+				fmt.Fprintf(a.Err, "pawl: keep this, it is not shown again; callers send Authorization: Bearer TOKEN\n")
+				_, err = fmt.Fprintln(a.Out, t.Token)
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&r.Role, "role", "", "read, operate, admin or worker")
+	cmd.Flags().StringArrayVar(&r.Queues, "queue", nil, "of a worker: a queue whose tasks it may take; repeatable "+
+		"(default: all)")
+	cmd.Flags().StringVar(&expires, "expires-in", "", "for how long it counts, such as 90d (default: until revoked)")
+	return cmd
+}
+
+func (a *app) tokenListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List tokens", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withAccess(cmd.Context(), func(keeper api.Access) error {
+				all, err := keeper.Tokens(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.structured() {
+					return a.print(all)
+				}
+				if len(all) == 0 {
+					a.say("There are no tokens.")
+				}
+				for _, t := range all {
+					text := fmt.Sprintf("%-20s %-8s %s", screen.Clean(t.Name), t.Role, t.ID)
+					if len(t.Queues) > 0 {
+						text += "  queues " + screen.Clean(strings.Join(t.Queues, ", "))
+					}
+					switch {
+					case t.ExpiresAt == 0:
+					case t.ExpiresAt <= apiNow():
+						text += "  expired at " + t.ExpiresAt.String()
+					default:
+						text += "  until " + t.ExpiresAt.String()
+					}
+					a.say("%s", text)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) tokenRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke NAME", Short: "Make a token worthless", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withAccess(cmd.Context(), func(keeper api.Access) error {
+				if err := keeper.RevokeToken(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+				a.say("the token %s is revoked", screen.Clean(args[0]))
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) auditCommand() *cobra.Command {
+	var q api.AuditQuery
+	var since string
+	cmd := &cobra.Command{
+		Use: "audit", Short: "List who did what through pawl server", Args: cobra.NoArgs,
+		Long: `Lists what callers did through pawl server, and what they tried without the right to, the newest first.
+What
+came through the socket beside the database has the actor local. Entries are kept for 90 days.`,
+		Example: "  pawl audit --by ada --since 24h",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if since != "" {
+				d, err := duration.Parse(since)
+				if err != nil {
+					return usage("--since %q: write a time as 24h", since)
+				}
+				q.Since = api.At(clockNow().Add(-d))
+			}
+			return a.withAccess(cmd.Context(), func(keeper api.Access) error {
+				page, err := keeper.Audit(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				if a.structured() {
+					return a.print(page)
+				}
+				for _, e := range page.Entries {
+					a.say("%s  %-16s %-6s %s  %s", e.At, screen.Clean(e.Actor), e.Method, strconv.Itoa(e.Status),
+						screen.Clean(e.Path))
+				}
+				if page.Next != "" {
+					a.say("more: --cursor %s", page.Next)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&q.Actor, "by", "", "only of this actor")
+	cmd.Flags().StringVar(&since, "since", "", "only of this time, such as 24h")
+	cmd.Flags().IntVar(&q.Limit, "limit", 0, "how many at most (default 100)")
+	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where the page before ended")
+	return cmd
+}

@@ -1,0 +1,180 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+const (
+	auditPrefix = "audit/" // + an instant, "-" and a random number: an entry
+	// auditKept is how long entries are kept.
+	auditKept    = 90 * 24 * time.Hour
+	auditSweep   = time.Minute
+	mostAtOnce   = 256 // entries that one commit writes, or removes
+	mostWaiting  = 4096
+	defaultLimit = 100
+	mostLimit    = 1000
+	// scanAtMost bounds how many entries one page looks at to find those of an actor.
+	scanAtMost = 10_000
+)
+
+// log writes the audit log. Entries are written in groups, so that an operation does not cost a commit of its own.
+type log struct {
+	entries chan api.Audited
+	over    chan struct{} // closed when no more entries come
+	written chan error    // the last error of the writer, when it has ended
+	once    sync.Once
+	lost    error // of the group that could not be written last
+	swept   api.Time
+}
+
+func (l *log) begin(k *Keeper) {
+	l.entries, l.over, l.written = make(chan api.Audited, mostWaiting), make(chan struct{}), make(chan error, 1)
+	go func() { l.written <- k.write() }()
+}
+
+// Record adds an entry to the audit log. It is durable a moment later, and Close waits for that. While the storage is
+// slow, Record waits.
+func (k *Keeper) Record(e api.Audited) {
+	e.At = k.now()
+	select {
+	case k.log.entries <- e:
+	case <-k.log.over:
+	}
+}
+
+// Close writes what was recorded. It returns the error of the entries that could not be written last. The journal is
+// still needed.
+func (k *Keeper) Close() error {
+	k.log.once.Do(func() { close(k.log.over) })
+	err := <-k.log.written
+	k.log.written <- err
+	return err
+}
+
+// write writes entries until no more come.
+func (k *Keeper) write() error {
+	for {
+		select {
+		case e := <-k.log.entries:
+			k.writeGroup(e)
+		case <-k.log.over:
+			for {
+				select {
+				case e := <-k.log.entries:
+					k.writeGroup(e)
+				default:
+					return k.log.lost
+				}
+			}
+		}
+	}
+}
+
+// writeGroup writes an entry and those that wait behind it.
+func (k *Keeper) writeGroup(e api.Audited) {
+	group := []journal.Document{document(e)}
+	for len(group) < mostAtOnce {
+		select {
+		case e := <-k.log.entries:
+			group = append(group, document(e))
+			continue
+		default:
+		}
+		break
+	}
+	ctx := context.Background()
+	k.log.lost = failed(k.documents.PutDocuments(ctx, append(group, k.old(ctx)...)...))
+}
+
+// document is an entry as it is stored. Its key sorts by instant.
+func document(e api.Audited) journal.Document {
+	random := make([]byte, 8)
+	_, _ = rand.Read(random) // it never fails
+	e.ID = fmt.Sprintf("%020d-%s", int64(e.At), hex.EncodeToString(random))
+	text, _ := json.Marshal(e) // it has texts and numbers only
+	return journal.Document{Key: auditPrefix + e.ID, Value: text}
+}
+
+// old returns the removal of entries that are too old, once in a while.
+func (k *Keeper) old(ctx context.Context) []journal.Document {
+	now := k.now()
+	if k.log.swept > 0 && now.Sub(k.log.swept) < auditSweep {
+		return nil
+	}
+	k.log.swept = now
+	end := fmt.Sprintf("%s%020d", auditPrefix, int64(api.At(now.Std().Add(-auditKept))))
+	found, err := k.documents.FindDocuments(ctx, auditPrefix, end, false, mostAtOnce)
+	if err != nil {
+		return nil // the next sweep finds them
+	}
+	for i := range found {
+		found[i].Value = nil
+	}
+	return found
+}
+
+// Audit implements api.Access.
+func (k *Keeper) Audit(ctx context.Context, q api.AuditQuery) (api.AuditPage, error) {
+	from, before := auditPrefix, after(auditPrefix)
+	if q.Since > 0 {
+		from = fmt.Sprintf("%s%020d", auditPrefix, int64(q.Since))
+	}
+	if q.Cursor != "" {
+		id, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+		if err != nil || !isID(string(id)) {
+			return api.AuditPage{}, &api.Error{
+				Code: api.CodeInvalid, Message: "this is not a cursor of the audit log",
+				Hint: "take next of the page before",
+			}
+		}
+		before = auditPrefix + string(id)
+	}
+	limit := min(q.Limit, mostLimit)
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	page := api.AuditPage{Entries: []api.Audited{}}
+	for scanned := 0; from < before; {
+		found, err := k.documents.FindDocuments(ctx, from, before, true, mostLimit)
+		if err != nil {
+			return api.AuditPage{}, failed(err)
+		}
+		for _, d := range found {
+			var e api.Audited
+			if err := json.Unmarshal(d.Value, &e); err != nil {
+				return api.AuditPage{}, failed(fmt.Errorf("%s: %w", d.Key, err))
+			}
+			if q.Actor == "" || q.Actor == e.Actor {
+				page.Entries = append(page.Entries, e)
+			}
+			scanned++
+			before = d.Key
+			if len(page.Entries) == limit || scanned == scanAtMost {
+				page.Next = base64.RawURLEncoding.EncodeToString([]byte(e.ID))
+				return page, nil
+			}
+		}
+		if len(found) < mostLimit {
+			return page, nil
+		}
+	}
+	return page, nil
+}
+
+// isID reports whether a text is the id of an entry.
+func isID(text string) bool {
+	at, random, ok := strings.Cut(text, "-")
+	digits := func(s, of string, n int) bool { return len(s) == n && strings.Trim(s, of) == "" }
+	return ok && digits(at, "0123456789", 20) && digits(random, "0123456789abcdef", 16)
+}

@@ -1,0 +1,5 @@
+// Package access keeps who may use a server, and what they did: tokens and the audit log, as documents beside the runs.
+//
+//	token.go   tokens: made, shown, revoked; only hashes are stored
+//	audit.go   the audit log: written in groups, read by page, removed when it is old
+package access

@@ -1,0 +1,219 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+const (
+	tokenPrefix = "tokens/" // + the id of a token
+	// mark is what each token begins with, so that programs that look for leaked secrets know it.
+	mark        = "pawl_"
+	mostTokens  = 10_000
+	longestName = 100
+	// freshFor is how long tokens are believed that were read before. With several servers on one database, one learns
+	// within this time what another one has revoked.
+	freshFor = 2 * time.Second
+)
+
+// stored is a token as it is stored.
+type stored struct {
+	api.Token
+	Hash string `json:"hash"` // of its secret part, SHA-256: that part has 256 random bits, so nobody can guess it
+}
+
+// Keeper keeps the tokens and the audit log of a server. Its methods are safe for concurrent use.
+type Keeper struct {
+	documents journal.Documents
+	now       func() api.Time
+	log       log
+
+	mu     sync.Mutex
+	tokens map[string]stored // by id
+	read   api.Time          // when tokens were read
+}
+
+var _ api.Access = (*Keeper)(nil)
+
+// NewKeeper returns the keeper of a database.
+func NewKeeper(documents journal.Documents, now func() api.Time) *Keeper {
+	k := &Keeper{documents: documents, now: now}
+	k.log.begin(k)
+	return k
+}
+
+// CreateToken implements api.Access.
+func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token, error) {
+	if err := check(r); err != nil {
+		return api.Token{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.load(ctx); err != nil {
+		return api.Token{}, err
+	}
+	for _, t := range k.tokens {
+		if t.Name == r.Name {
+			return api.Token{}, &api.Error{
+				Code: api.CodeConflict, ID: r.Name, Message: "there is a token with this name",
+				Hint: "revoke it, or choose another name",
+			}
+		}
+	}
+	if len(k.tokens) >= mostTokens {
+		return api.Token{}, &api.Error{Code: api.CodeFull, Message: fmt.Sprintf("there are %d tokens", mostTokens)}
+	}
+	random := make([]byte, 6+32)
+	_, _ = rand.Read(random) // it never fails
+	id, secret := hex.EncodeToString(random[:6]), base64.RawURLEncoding.EncodeToString(random[6:])
+	t := stored{
+		Token: api.Token{ID: id, Name: r.Name, Role: r.Role, Queues: r.Queues, CreatedAt: k.now()},
+		Hash:  hashOf(secret),
+	}
+	if r.ExpiresIn > 0 {
+		t.ExpiresAt = api.At(t.CreatedAt.Std().Add(r.ExpiresIn.Std()))
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return api.Token{}, err
+	}
+	if err := k.documents.PutDocuments(ctx, journal.Document{Key: tokenPrefix + id, Value: text}); err != nil {
+		return api.Token{}, failed(err)
+	}
+	k.tokens[id] = t
+	t.Token.Token = mark + id + "_" + secret
+	return t.Token, nil
+}
+
+// check refuses a request that makes no sense.
+func check(r api.TokenRequest) error {
+	invalid := func(format string, args ...any) error {
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(format, args...)}
+	}
+	unprintable := func(c rune) bool { return c < ' ' || c == 0x7f }
+	switch {
+	case r.Name == "" || len(r.Name) > longestName || strings.ContainsFunc(r.Name, unprintable):
+		return invalid("the name of a token has 1 to %d characters that can be printed", longestName)
+	case !slices.Contains(api.Roles(), r.Role):
+		return invalid("there is no role %q; there are %s", r.Role, strings.Join(api.Roles(), ", "))
+	case len(r.Queues) > 0 && r.Role != api.RoleWorker:
+		return invalid("only a token with the role worker has queues")
+	case r.ExpiresIn < 0:
+		return invalid("a token expires after a time that is longer than zero")
+	}
+	return nil
+}
+
+// Tokens implements api.Access.
+func (k *Keeper) Tokens(ctx context.Context) ([]api.Token, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.load(ctx); err != nil {
+		return nil, err
+	}
+	out := make([]api.Token, 0, len(k.tokens))
+	for _, t := range k.tokens {
+		out = append(out, t.Token)
+	}
+	slices.SortFunc(out, func(a, b api.Token) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// RevokeToken implements api.Access.
+func (k *Keeper) RevokeToken(ctx context.Context, name string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.load(ctx); err != nil {
+		return err
+	}
+	for id, t := range k.tokens {
+		if id != name && t.Name != name {
+			continue
+		}
+		if err := k.documents.PutDocuments(ctx, journal.Document{Key: tokenPrefix + id}); err != nil {
+			return failed(err)
+		}
+		delete(k.tokens, id)
+		return nil
+	}
+	return &api.Error{Code: api.CodeNotFound, ID: name, Message: "there is no such token"}
+}
+
+// Authenticate returns the token whose text a caller shows. Errors: CodeNoToken.
+func (k *Keeper) Authenticate(ctx context.Context, text string) (api.Token, error) {
+	rest, ok := strings.CutPrefix(text, mark)
+	id, secret, both := strings.Cut(rest, "_")
+	unknown := &api.Error{
+		Code: api.CodeNoToken, Message: "this token is not known to the server",
+		Hint: "it may have been revoked; pawl token create makes one",
+	}
+	if !ok || !both {
+		return api.Token{}, unknown
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.tokens == nil || k.now().Sub(k.read) > freshFor {
+		if err := k.load(ctx); err != nil {
+			return api.Token{}, err
+		}
+	}
+	t, known := k.tokens[id]
+	if same := subtle.ConstantTimeCompare([]byte(hashOf(secret)), []byte(t.Hash)); !known || same != 1 {
+		return api.Token{}, unknown
+	}
+	if t.ExpiresAt > 0 && k.now() >= t.ExpiresAt {
+		return api.Token{}, &api.Error{
+			Code: api.CodeNoToken, Message: fmt.Sprintf("the token %q expired at %s", t.Name, t.ExpiresAt),
+			Hint: "pawl token create makes a new one",
+		}
+	}
+	return t.Token, nil
+}
+
+// load reads all tokens. Whoever calls it holds mu.
+func (k *Keeper) load(ctx context.Context) error {
+	found, err := k.documents.FindDocuments(ctx, tokenPrefix, after(tokenPrefix), false, mostTokens)
+	if err != nil {
+		return failed(err)
+	}
+	tokens := make(map[string]stored, len(found))
+	for _, d := range found {
+		var t stored
+		if err := json.Unmarshal(d.Value, &t); err != nil {
+			return failed(fmt.Errorf("%s: %w", d.Key, err))
+		}
+		tokens[t.ID] = t
+	}
+	k.tokens, k.read = tokens, k.now()
+	return nil
+}
+
+func hashOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// failed is the error of a storage that failed.
+func failed(err error) error {
+	if err == nil || api.CodeOf(err) != api.CodeInternal {
+		return err
+	}
+	return &api.Error{Code: api.CodeStorage, Message: "the tokens or the audit log: " + err.Error(), Err: err}
+}
+
+// after returns the end of the range of keys that begin with a prefix, which ends with "/".
+func after(prefix string) string { return strings.TrimSuffix(prefix, "/") + "0" }

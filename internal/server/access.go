@@ -1,0 +1,297 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+)
+
+// Access keeps tokens and the audit log.
+type Access interface {
+	api.Access
+	// Authenticate returns the token whose text a caller shows. Errors: CodeNoToken.
+	Authenticate(ctx context.Context, text string) (api.Token, error)
+	// Record adds an entry to the audit log.
+	Record(e api.Audited)
+}
+
+// anyone is said of a route that asks for no token.
+const anyone = "anyone"
+
+// roles says for each route which role it asks for. A route that is not here is refused where tokens are asked for.
+var roles = rolesOf(map[string][]string{
+	anyone: {"GET /livez", "GET /readyz", "GET /version", "GET /openapi.json", "GET /docs"},
+	api.RoleRead: {
+		"GET /metrics", "GET /api/v1/runs", "GET /api/v1/runs/{run}", "GET /api/v1/events",
+		"GET /api/v1/runs/{run}/events", "GET /api/v1/runs/{run}/history", "GET /api/v1/runs/{run}/outcome",
+		"GET /api/v1/runs/{run}/steps/{step}/attempts/{attempt}/log", "POST /api/v1/runs/{run}/forecast",
+		"GET /api/v1/definitions/{definition}", "GET /api/v1/flows", "GET /api/v1/stats", "GET /api/v1/webhooks",
+		"GET /api/v1/webhooks/{webhook}", "GET /api/v1/webhooks/{webhook}/deliveries",
+		"GET /api/v1/webhooks/{webhook}/deliveries/{delivery}", "POST /api/v1/policies/explain",
+		"POST /api/v1/policies/lint", "POST /api/v1/policies/simulate", "GET /api/v1/workflow-runs",
+		"GET /api/v1/workflow-runs/{id}", "GET /api/v1/workflow-runs/{id}/events", "GET /api/v1/schedules",
+		"GET /api/v1/schedules/{schedule}", "GET /api/v1/clock",
+	},
+	api.RoleOperate: {
+		"POST /api/v1/runs", "POST /api/v1/runs/{run}/restart", "POST /api/v1/runs/{run}/events",
+		"POST /api/v1/runs/{run}/carry", "POST /api/v1/bulk/{operation}", "POST /api/v1/workflow-runs",
+		"POST /api/v1/workflow-runs/{id}/retry", "POST /api/v1/workflow-runs/{id}/cancel",
+		"POST /api/v1/workflow-runs/{id}/signals", "POST /api/v1/workflow-runs/{id}/resume",
+		"POST /api/v1/webhooks/{webhook}/replay", "POST /api/v1/schedules/{schedule}/pause",
+		"POST /api/v1/schedules/{schedule}/resume", "POST /api/v1/schedules/{schedule}/trigger",
+		"POST /api/v1/schedules/{schedule}/backfill",
+	},
+	api.RoleAdmin: {
+		"POST /api/v1/prune", "POST /api/v1/webhooks", "PATCH /api/v1/webhooks/{webhook}",
+		"DELETE /api/v1/webhooks/{webhook}", "POST /api/v1/webhooks/{webhook}/rotate",
+		"POST /api/v1/webhooks/{webhook}/test", "GET /api/v1/tokens", "POST /api/v1/tokens",
+		"DELETE /api/v1/tokens/{token}", "GET /api/v1/audit", "POST /api/v1/clock",
+	},
+	api.RoleWorker: {
+		"POST /api/v1/tasks/poll", "POST /api/v1/tasks/report", "POST /api/v1/tasks/{task}/start",
+		"POST /api/v1/tasks/{task}/heartbeat", "POST /api/v1/tasks/{task}/complete",
+		"POST /api/v1/tasks/{task}/fail", "POST /api/v1/tasks/{task}/stopped",
+	},
+})
+
+// rolesOf turns the table around, and adds the operations on runs and steps, which have a table of their own.
+func rolesOf(routes map[string][]string) map[string]string {
+	out := map[string]string{}
+	for role, patterns := range routes {
+		for _, p := range patterns {
+			out[p] = role
+		}
+	}
+	for _, a := range httpapi.Actions() {
+		path := "POST " + httpapi.Base + "/runs/{run}/"
+		if a.Step {
+			path += "steps/{step}/"
+		}
+		out[path+a.Path] = api.RoleOperate
+	}
+	return out
+}
+
+// includes reports whether a role may do what a route that asks for another one does.
+func includes(role, asked string) bool {
+	switch role {
+	case api.RoleAdmin:
+		return true
+	case api.RoleOperate:
+		return asked == api.RoleOperate || asked == api.RoleRead
+	default:
+		return role == asked
+	}
+}
+
+// caller is who makes a request.
+type caller struct {
+	token api.Token
+	local bool // a command on the server's machine, through the socket beside the database
+	from  string
+}
+
+// localActor is the actor of what comes through the socket, in the audit log.
+const localActor = "local"
+
+func (c *caller) name() string {
+	if c.local {
+		return localActor
+	}
+	return c.token.Name
+}
+
+type callerKey struct{}
+
+// callerOf returns who makes a request; nil: it was not asked.
+func callerOf(ctx context.Context) *caller {
+	c, _ := ctx.Value(callerKey{}).(*caller)
+	return c
+}
+
+// admit finds out who makes a request, and refuses it if that one may not. It returns the request that knows its
+// caller.
+func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi.Problem) {
+	if !s.cfg.Guarded {
+		return r, nil
+	}
+	c := &caller{from: r.RemoteAddr}
+	asked, stated := roles[pattern]
+	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	switch c.local = addr != nil && addr.Network() == "unix"; {
+	case c.local, asked == anyone:
+		return r.WithContext(context.WithValue(r.Context(), callerKey{}, c)), nil
+	case s.cfg.Access == nil:
+		return r, httpapi.ProblemOf(&api.Error{Code: api.CodeNoToken, Message: "this server has no tokens"})
+	}
+	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || text == "" {
+		return r, httpapi.ProblemOf(&api.Error{
+			Code: api.CodeNoToken, Message: "this server asks for a token",
+			Hint: "send Authorization: Bearer TOKEN; the command takes --token-file FILE",
+		})
+	}
+	var err error
+	if c.token, err = s.cfg.Access.Authenticate(r.Context(), strings.TrimSpace(text)); err != nil {
+		return r, httpapi.ProblemOf(err)
+	}
+	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+	if pattern == "" { // there is no such route
+		return r, nil
+	}
+	if !stated {
+		return r, httpapi.ProblemOf(&api.Error{
+			Code: api.CodeForbidden, Message: "no role is stated for " + pattern + ", so nobody may use it",
+		})
+	}
+	if !includes(c.token.Role, asked) {
+		return r, httpapi.ProblemOf(&api.Error{Code: api.CodeForbidden, Message: fmt.Sprintf(
+			"the token %q has the role %s, and this asks for %s", c.token.Name, c.token.Role, asked)})
+	}
+	return r, nil
+}
+
+// audited reports whether requests of a route are in the audit log: all that change something, but what workers do.
+// That is in the histories of runs, and there is much of it.
+func audited(r *http.Request, pattern string) bool {
+	role := roles[pattern]
+	return r.Method != http.MethodGet && (role == api.RoleOperate || role == api.RoleAdmin)
+}
+
+// audit adds a request that was answered to the audit log, if it belongs there. What a token was refused does.
+func (s *Server) audit(r *http.Request, pattern string, status int, id string) {
+	c := callerOf(r.Context())
+	refused := status == http.StatusForbidden && c != nil && !c.local
+	if s.cfg.Access == nil || c == nil || !refused && !audited(r, pattern) {
+		return
+	}
+	s.cfg.Access.Record(api.Audited{
+		Actor: c.name(), Token: c.token.ID, Method: r.Method, Path: r.URL.Path, Status: status, Request: id,
+		From: c.from,
+	})
+}
+
+// signed is a service that says in the histories of runs who has asked, as the token has it. What a caller says of
+// itself is kept beside that, and cannot stand for it.
+type signed struct{ api.Service }
+
+// actor returns the actor of what a caller does.
+func actor(ctx context.Context, said string) string {
+	c := callerOf(ctx)
+	switch {
+	case c == nil || c.local:
+		return said
+	case said == "" || said == c.token.Name:
+		return c.token.Name
+	default:
+		return c.token.Name + " (" + said + ")"
+	}
+}
+
+// Start implements api.Service. A flow of the caller's own can execute any command as the server, so it takes an admin.
+func (s signed) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
+	r.Actor = actor(ctx, r.Actor)
+	return s.Service.Start(ctx, r)
+}
+
+// Send implements api.Service.
+func (s signed) Send(ctx context.Context, name string, e api.Signal) error {
+	e.Actor = actor(ctx, e.Actor)
+	return s.Service.Send(ctx, name, e)
+}
+
+// Operate implements api.Service.
+func (s signed) Operate(ctx context.Context, name string, op api.Operation) error {
+	op.Actor = actor(ctx, op.Actor)
+	return s.Service.Operate(ctx, name, op)
+}
+
+// Restart implements api.Service.
+func (s signed) Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error) {
+	r.Actor = actor(ctx, r.Actor)
+	return s.Service.Restart(ctx, name, r)
+}
+
+// mayBring refuses a flow that a caller brings along: its steps execute any command as the server.
+func mayBring(ctx context.Context, kind string) error {
+	c := callerOf(ctx)
+	if kind == kindGo || c == nil || c.local || c.token.Role == api.RoleAdmin {
+		return nil
+	}
+	return &api.Error{
+		Code: api.CodeForbidden,
+		Message: fmt.Sprintf("the token %q may start the flows that the server has, and not bring one: its steps "+
+			"execute commands there", c.token.Name),
+		Hint: "put the flow into the server's folder and start it by its name, or use an admin's token",
+	}
+}
+
+// kindGo is the kind of definitions that only name a Go program's workflow.
+const kindGo = "go"
+
+// mayTake refuses a poll of a queue that a worker's token does not have.
+func mayTake(ctx context.Context, queue string) error {
+	c := callerOf(ctx)
+	if c == nil || len(c.token.Queues) == 0 || slices.Contains(c.token.Queues, queue) {
+		return nil
+	}
+	return &api.Error{Code: api.CodeForbidden, ID: queue, Message: fmt.Sprintf(
+		"the token %q is for the queues %s, and not for %q", c.token.Name, strings.Join(c.token.Queues, ", "), queue)}
+}
+
+// accessRoutes adds tokens and the audit log.
+func (s *Server) accessRoutes(a huma.API) {
+	access := s.cfg.Access
+	none := httpapi.ProblemOf(&api.Error{Code: api.CodeReadOnly, Message: "this server keeps no tokens"})
+	op := under("POST", "/tokens", "createToken", "access", "Make a token")
+	op.DefaultStatus = http.StatusCreated
+	op.Description = "The answer has the token, which is never shown again."
+	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.TokenRequest }) (*answered[api.Token], error) {
+		if access == nil {
+			return nil, none
+		}
+		return body(access.CreateToken(ctx, in.Body))
+	})
+	huma.Register(a, under("GET", "/tokens", "listTokens", "access", "List tokens"),
+		func(ctx context.Context, _ *struct{}) (*answered[httpapi.TokenList], error) {
+			if access == nil {
+				return nil, none
+			}
+			all, err := access.Tokens(ctx)
+			return body(httpapi.TokenList{Tokens: all}, err)
+		})
+	op = under("DELETE", "/tokens/{token}", "revokeToken", "access", "Make a token worthless")
+	op.DefaultStatus = http.StatusNoContent
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		Token string `path:"token" doc:"Its name or id."`
+	},
+	) (*struct{}, error) {
+		if access == nil {
+			return nil, none
+		}
+		return done(access.RevokeToken(ctx, in.Token))
+	})
+	huma.Register(a, under("GET", "/audit", "listAudit", "access", "List the audit log, the newest entry first"),
+		func(ctx context.Context, in *struct {
+			Actor  string  `query:"actor" doc:"Entries of this actor: the name of a token, or local."`
+			Since  instant `query:"since" doc:"Entries of this instant or later."`
+			Limit  int     `query:"limit" minimum:"1" maximum:"1000" doc:"How many at most; default 100."`
+			Cursor string  `query:"cursor" doc:"Next of the page before."`
+		},
+		) (*answered[api.AuditPage], error) {
+			if access == nil {
+				return nil, none
+			}
+			return body(access.Audit(ctx, api.AuditQuery{
+				Actor: in.Actor, Since: in.Since.Time, Limit: in.Limit, Cursor: in.Cursor,
+			}))
+		})
+}

@@ -1,0 +1,320 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+)
+
+// guarded is a bed whose server asks for tokens, with one token of each role.
+type guarded struct {
+	*bed
+	keeper *access.Keeper
+	tokens map[string]api.Token // by role
+}
+
+func newGuarded(t *testing.T, with ...func(*Config)) *guarded {
+	t.Helper()
+	j := memory.New()
+	g := &guarded{tokens: map[string]api.Token{}}
+	g.keeper = access.NewKeeper(journal.Journal(j).(journal.Documents), func() api.Time { return api.At(time.Now()) })
+	t.Cleanup(func() {
+		if err := g.keeper.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	g.bed = newBedOn(t, j, append(with, func(c *Config) { c.Access, c.Guarded = g.keeper, true })...)
+	for _, role := range api.Roles() {
+		r := api.TokenRequest{Name: "my " + role, Role: role, ExpiresIn: api.Duration(24 * time.Hour)}
+		if role == api.RoleWorker {
+			r.Queues = []string{"mail"}
+		}
+		var err error
+		if g.tokens[role], err = g.keeper.CreateToken(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
+}
+
+// as sends a request with the token of a role.
+func (g *guarded) as(role, method, path, body string) (int, http.Header, string) {
+	g.Helper()
+	return g.plain(method, path, body, "Content-Type", "application/json", "Authorization",
+		"Bearer "+g.tokens[role].Token)
+}
+
+// allows says what each role may do.
+var allows = map[string]map[string]bool{
+	anyone:          {api.RoleRead: true, api.RoleOperate: true, api.RoleAdmin: true, api.RoleWorker: true},
+	api.RoleRead:    {api.RoleRead: true, api.RoleOperate: true, api.RoleAdmin: true},
+	api.RoleOperate: {api.RoleOperate: true, api.RoleAdmin: true},
+	api.RoleAdmin:   {api.RoleAdmin: true},
+	api.RoleWorker:  {api.RoleWorker: true, api.RoleAdmin: true},
+}
+
+// Each endpoint of the description has a role, and no token of another one gets in. Nobody gets in without a token.
+func TestEveryEndpointAsksForItsRole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		var described struct {
+			Paths map[string]map[string]json.RawMessage
+		}
+		_, _, text := g.plain("GET", "/openapi.json", "")
+		if err := json.Unmarshal([]byte(text), &described); err != nil || len(described.Paths) < 40 {
+			t.Fatalf("%d paths, %v", len(described.Paths), err)
+		}
+		for path, operations := range described.Paths {
+			for method := range operations {
+				pattern := strings.ToUpper(method) + " " + path
+				asked, stated := roles[pattern]
+				if !stated {
+					t.Errorf("no role is stated for %s: add it to roles", pattern)
+					continue
+				}
+				g.tryEndpoint(strings.ToUpper(method), path, asked)
+			}
+		}
+	})
+}
+
+// tryEndpoint uses an endpoint without a token and with the token of each role. The bodies cannot be read, so nothing
+// happens where a caller gets in.
+func (g *guarded) tryEndpoint(method, path, asked string) {
+	g.Helper()
+	concrete := strings.NewReplacer("{run}", "nobody", "{attempt}", "1", "{operation}", "pause").Replace(path)
+	for _, part := range []string{"{step}", "{definition}", "{webhook}", "{delivery}", "{task}", "{token}",
+		"{schedule}"} {
+		concrete = strings.ReplaceAll(concrete, part, "x")
+	}
+	body := "{"
+	if method == http.MethodGet {
+		body = ""
+	}
+	what := method + " " + path
+	for _, header := range []string{"", "Bearer", "Bearer x", "Basic eDp5", "Bearer pawl_0_0"} {
+		status, h, text := g.plain(method, concrete, body, "Authorization", header)
+		if asked == anyone {
+			if status != http.StatusOK {
+				g.Errorf("%s without a token: %d %s", what, status, text)
+			}
+			continue
+		}
+		g.problem(what, status, h, text, http.StatusUnauthorized, api.CodeNoToken)
+		if h.Get("Www-Authenticate") == "" {
+			g.Errorf("%s: the answer does not say what to show: %v", what, h)
+		}
+	}
+	for role := range g.tokens {
+		if path == "/api/v1/events" && allows[asked][role] {
+			continue // a stream without an end
+		}
+		status, h, text := g.as(role, method, concrete, body)
+		if !allows[asked][role] {
+			g.problem(what+" as "+role, status, h, text, http.StatusForbidden, api.CodeForbidden, role, asked)
+		} else if status == http.StatusUnauthorized || status == http.StatusForbidden || status >= 500 {
+			g.Errorf("%s as %s: %d %s", what, role, status, text)
+		}
+	}
+}
+
+// A worker takes tasks of its queues alone.
+func TestQueuesOfAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		status, h, body := g.as(api.RoleWorker, "POST", "/api/v1/tasks/poll", `{"queue":"other","worker":"w"}`)
+		g.problem("another queue", status, h, body, http.StatusForbidden, api.CodeForbidden, "mail", "other")
+		own := `{"queue":"mail","worker":"w"}`
+		if status, _, body = g.as(api.RoleWorker, "POST", "/api/v1/tasks/poll", own); status != 200 {
+			t.Errorf("its own queue: %d %s", status, body)
+		}
+	})
+}
+
+// A token counts until it expires or is revoked. Only who has the secret part has the token.
+func TestTokensEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		if err := g.keeper.RevokeToken(t.Context(), "my read"); err != nil {
+			t.Fatal(err)
+		}
+		status, h, body := g.as(api.RoleRead, "GET", "/api/v1/runs", "")
+		g.problem("revoked", status, h, body, http.StatusUnauthorized, api.CodeNoToken, "not known")
+		<-time.After(24*time.Hour - time.Second)
+		if status, _, body := g.as(api.RoleOperate, "GET", "/api/v1/runs", ""); status != 200 {
+			t.Errorf("a second before it expires: %d %s", status, body)
+		}
+		<-time.After(time.Second)
+		status, h, body = g.as(api.RoleOperate, "GET", "/api/v1/runs", "")
+		g.problem("expired", status, h, body, http.StatusUnauthorized, api.CodeNoToken, "my operate", "expired")
+		found, err := g.journal.(journal.Documents).FindDocuments(t.Context(), "", "~", false, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range found {
+			for _, token := range g.tokens {
+				secret := strings.SplitN(token.Token, "_", 3)[2]
+				if strings.Contains(string(d.Value), secret) {
+					t.Errorf("%s has the token itself: %s", d.Key, d.Value)
+				}
+			}
+		}
+	})
+}
+
+// What a token does is in the history of the run and in the audit log under its name, also what it was refused.
+func TestWhoDidIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		start := `{"workflow":"order","workflowId":"o1"}`
+		if status, _, body := g.as(api.RoleOperate, "POST", "/api/v1/runs", start); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, body)
+		}
+		<-time.After(time.Second)
+		pause := `{"actor":"root"}`
+		if status, _, body := g.as(api.RoleOperate, "POST", "/api/v1/runs/o1/pause", pause); status >= 300 {
+			t.Fatalf("%d %s", status, body)
+		}
+		<-time.After(time.Second)
+		g.as(api.RoleRead, "POST", "/api/v1/runs/o1/cancel", `{}`)
+		r, err := g.embedded.Run(t.Context(), "o1")
+		if err != nil || len(r.Operations) != 1 || r.Operations[0].Actor != "my operate (root)" {
+			t.Errorf("%+v, %v", r.Operations, err)
+		}
+		synctest.Wait()
+		status, _, text := g.as(api.RoleAdmin, "GET", "/api/v1/audit?limit=2", "")
+		var page api.AuditPage
+		if err := json.Unmarshal([]byte(text), &page); status != 200 || err != nil || len(page.Entries) != 2 {
+			t.Fatalf("%d %s, %v", status, text, err)
+		}
+		refused, paused := page.Entries[0], page.Entries[1]
+		if refused.Actor != "my read" || refused.Status != 403 || paused.Actor != "my operate" ||
+			paused.Path != "/api/v1/runs/o1/pause" ||
+			paused.Token != g.tokens[api.RoleOperate].ID || paused.Request == "" {
+			t.Errorf("%+v", page.Entries)
+		}
+		_, _, text = g.as(api.RoleAdmin, "GET", "/api/v1/audit?cursor="+page.Next, "")
+		var rest api.AuditPage
+		if err := json.Unmarshal([]byte(text), &rest); err != nil || len(rest.Entries) != 1 || rest.Next != "" ||
+			rest.Entries[0].Path != "/api/v1/runs" || rest.Entries[0].Status != http.StatusCreated {
+			t.Errorf("%s, %v", text, err)
+		}
+		status, h, body := g.as(api.RoleAdmin, "GET", "/api/v1/audit?cursor=Li4vLi4", "")
+		g.problem("a forged cursor", status, h, body, http.StatusBadRequest, api.CodeInvalid, "not a cursor")
+	})
+}
+
+// Only an admin brings flows along: their steps execute commands as the server.
+func TestFlowsOfCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		given, err := json.Marshal(map[string]any{"definition": definition(orderFlow)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, body := range []string{`{"flow":"pawl: 1\nname: x\nsteps: [{name: a, noop: {}}]"}`, string(given)} {
+			status, h, text := g.as(api.RoleOperate, "POST", "/api/v1/runs", body)
+			g.problem("operate", status, h, text, http.StatusForbidden, api.CodeForbidden, "execute commands")
+			if status, _, text = g.as(api.RoleAdmin, "POST", "/api/v1/runs", body); status != http.StatusCreated {
+				t.Errorf("admin: %d %s", status, text)
+			}
+		}
+	})
+}
+
+// A token that asks for too much is told so, and others go on.
+func TestLimitsOfAToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t, func(c *Config) { c.Limits = Limits{Rate: 10, Waits: 1} })
+		refused := 0
+		for range 40 {
+			status, h, body := g.as(api.RoleRead, "GET", "/api/v1/stats", "")
+			if status != 200 {
+				refused++
+				g.problem("too often", status, h, body, http.StatusTooManyRequests, api.CodeLimited, "10 requests")
+			}
+		}
+		if refused != 40-21 { // those of two seconds, saved up, and one more
+			t.Errorf("%d of 40 requests were refused", refused)
+		}
+		if status, _, body := g.as(api.RoleOperate, "GET", "/api/v1/stats", ""); status != 200 {
+			t.Errorf("another token: %d %s", status, body)
+		}
+		<-time.After(time.Minute)
+		poll := `{"queue":"mail","worker":"w","wait":"30s"}`
+		polled := make(chan int)
+		go func() {
+			status, _, _ := g.as(api.RoleWorker, "POST", "/api/v1/tasks/poll", poll)
+			polled <- status
+		}()
+		synctest.Wait()
+		status, h, body := g.as(api.RoleWorker, "POST", "/api/v1/tasks/poll", poll)
+		g.problem("a second poll", status, h, body, http.StatusTooManyRequests, api.CodeLimited, "1 streams")
+		if status := <-polled; status != 200 {
+			t.Errorf("the first poll: %d", status)
+		}
+		g.server.SetLimits(Limits{})
+		for range 100 {
+			if status, _, body := g.as(api.RoleRead, "GET", "/api/v1/stats", ""); status != 200 {
+				t.Fatalf("without limits: %d %s", status, body)
+			}
+		}
+	})
+}
+
+// The client shows its token, and not to another machine without encryption.
+func TestClientShowsAToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		_, err := g.client.Runs(t.Context(), api.Query{})
+		if !errors.Is(err, api.Sentinel(api.CodeNoToken)) {
+			t.Errorf("without a token: %v", err)
+		}
+		if err := g.client.Show(g.tokens[api.RoleAdmin].Token, nil); err != nil {
+			t.Fatal(err)
+		}
+		made, err := g.client.CreateToken(t.Context(), api.TokenRequest{Name: "ci", Role: api.RoleRead})
+		if err != nil || made.Token == "" {
+			t.Fatalf("%+v, %v", made, err)
+		}
+		_, err = g.client.CreateToken(t.Context(), api.TokenRequest{Name: "ci", Role: api.RoleRead})
+		if !errors.Is(err, api.Sentinel(api.CodeConflict)) {
+			t.Errorf("the same name: %v", err)
+		}
+		_, err = g.client.CreateToken(t.Context(), api.TokenRequest{Name: "x", Role: "king"})
+		if !errors.Is(err, api.Sentinel(api.CodeInvalid)) || !strings.Contains(err.Error(), "operate") {
+			t.Errorf("an unknown role: %v", err)
+		}
+		all, err := g.client.Tokens(t.Context())
+		if err != nil || len(all) != 5 || all[0].Name != "ci" || all[0].Token != "" {
+			t.Errorf("%+v, %v", all, err)
+		}
+		if err := g.client.RevokeToken(t.Context(), made.ID); err != nil {
+			t.Error(err)
+		}
+		if err := g.client.RevokeToken(t.Context(), "ci"); !errors.Is(err, api.Sentinel(api.CodeNotFound)) {
+			t.Errorf("a second time: %v", err)
+		}
+		page, err := g.client.Audit(t.Context(), api.AuditQuery{Actor: "my admin", Limit: 10})
+		if err != nil || len(page.Entries) == 0 {
+			t.Errorf("%+v, %v", page, err)
+		}
+	})
+	c, err := httpapi.New("http://pawl.example:7295")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Show("pawl_x_y", nil); !errors.Is(err, api.Sentinel(api.CodeInvalid)) {
+		t.Errorf("a token in clear text: %v", err)
+	}
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+)
+
+// Limits bound what the bearer of one token may ask for. They can be changed while the server runs.
+type Limits struct {
+	Rate  int // requests in a second, on average; 0: as many as it wants
+	Waits int // streams, polls and waits for the end of a run that are open at once; 0: as many as it wants
+}
+
+// burst is for how long a token may save up its rate.
+const burst = 2 * time.Second
+
+// usage is what the bearers of tokens ask for at present, by the id of the token.
+type usage struct {
+	mu      sync.Mutex
+	limits  Limits
+	free    map[string]time.Time // the instant from which on everything that the rate allows is free again
+	waiting map[string]int
+	swept   time.Time
+}
+
+func newUsage(l Limits) *usage {
+	return &usage{limits: l, free: map[string]time.Time{}, waiting: map[string]int{}}
+}
+
+// SetLimits changes the limits for what is asked from now on.
+func (s *Server) SetLimits(l Limits) {
+	s.usage.mu.Lock()
+	defer s.usage.mu.Unlock()
+	s.usage.limits = l
+}
+
+// waits are the routes whose requests may stay open for long.
+var waits = map[string]bool{
+	"GET /api/v1/runs/{run}/outcome": true, "GET /api/v1/runs/{run}/events": true, "GET /api/v1/events": true,
+	"POST /api/v1/tasks/poll": true, "POST /api/v1/bulk/{operation}": true,
+}
+
+// begin counts a request, or refuses it. end has to be called when the request has ended.
+func (u *usage) begin(r *http.Request, pattern string) (end func(), p *httpapi.Problem) {
+	c := callerOf(r.Context())
+	if c == nil || c.local || c.token.ID == "" {
+		return func() {}, nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	id, now := c.token.ID, time.Now()
+	if rate := u.limits.Rate; rate > 0 {
+		free := u.free[id]
+		if free.Before(now) {
+			free = now
+		}
+		if free.Sub(now) > burst {
+			return nil, limited("the token %q makes more than %d requests in a second", c.token.Name, rate)
+		}
+		u.free[id] = free.Add(time.Second / time.Duration(rate))
+		u.sweep(now)
+	}
+	if !waits[pattern] {
+		return func() {}, nil
+	}
+	if most := u.limits.Waits; most > 0 && u.waiting[id] >= most {
+		return nil, limited("the token %q has %d streams, polls and waits open", c.token.Name, most)
+	}
+	u.waiting[id]++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.waiting[id]--; u.waiting[id] == 0 {
+			delete(u.waiting, id)
+		}
+	}, nil
+}
+
+// sweep forgets tokens that are not used at present.
+func (u *usage) sweep(now time.Time) {
+	if now.Sub(u.swept) < time.Minute {
+		return
+	}
+	u.swept = now
+	for id, free := range u.free {
+		if free.Before(now) {
+			delete(u.free, id)
+		}
+	}
+}
+
+func limited(format string, args ...any) *httpapi.Problem {
+	return httpapi.ProblemOf(&api.Error{
+		Code: api.CodeLimited, Message: fmt.Sprintf(format, args...), Hint: "ask again later, or less often",
+	})
+}
