@@ -83,7 +83,7 @@ export function RunPage({ id, selected, select }: { id: string; selected: string
         <h1><bdi>{run.workflowId || run.workflow}</bdi> <Phase phase={run.phase} /></h1>
         <p class="dim">
           <bdi>{run.workflow}</bdi> · <code>{run.run}</code> · created <Time at={run.createdAt} />
-          {run.endedAt ? <> · ended <Time at={run.endedAt} /></> : null} · took {length((ended ? parse(run.endedAt) : current) - parse(run.createdAt))}
+          {run.endedAt ? <> · ended <Time at={run.endedAt} /></> : null} · {ended ? "took" : "open for"} {length((ended ? parse(run.endedAt) : current) - parse(run.createdAt))}
           {run.parent ? <> · <Link to={`/run/${run.parent}`}>parent</Link></> : null}
           {run.previous ? <> · <Link to={`/run/${run.previous}`}>the run before</Link></> : null}
           {run.next ? <> · <Link to={`/run/${run.next}`}>the run after</Link></> : null}

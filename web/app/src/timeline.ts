@@ -1,5 +1,5 @@
 // What the timeline of a run shows: bars and lines with their instants, from the run and its forecast. It draws nothing.
-import type { Attempt, Run, Step } from "./api.ts";
+import type { Attempt, Deadline, Run, Step } from "./api.ts";
 import { parse } from "./time.ts";
 
 export type BarKind = "queued" | "running" | "stopping" | "backoff" | "asleep" | "paused" | "ghost";
@@ -85,6 +85,13 @@ function stepBars(s: Step, now: number): Bar[] {
   return [{ kind: "asleep", from, to: or(ended, now), attempt: 0, bad: s.phase === "timed_out" || s.phase === "failed", open, title: what }];
 }
 
+// stepLimits are the deadlines of a step: the stored ones, and the one that comes first where it is the step's own.
+function stepLimits(s: Step): Deadline[] {
+  const all = s.deadlines ?? [];
+  const b = s.binding;
+  return b && b.limit !== "run" && b.limit !== "execution" && !all.some((d) => d.limit === b.limit) ? [...all, b] : all;
+}
+
 // ghosts are the attempts of the forecast that have not begun.
 function ghosts(s: Step, later: Step | undefined, now: number): Bar[] {
   const seen = new Set((s.attempts ?? []).filter((a) => a.startedAt).map((a) => a.attempt));
@@ -105,7 +112,7 @@ export function timeline(run: Run, forecast: Run | null, now: number): Timeline 
     step: s,
     depth: s.group ? 1 : 0,
     bars: isClosed(s.phase) ? stepBars(s, now) : [...stepBars(s, now), ...ghosts(s, later.get(s.step), now)],
-    lines: (s.deadlines ?? []).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) })),
+    lines: stepLimits(s).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) })),
   }));
   const lines = (run.deadlines ?? []).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) }));
   const from = parse(run.createdAt);
