@@ -30,8 +30,8 @@ steps:
   - {name: approval, needs: [pack], wait: {event: approved}, timeout: 30m}
 `
 
-// browser returns a browser that ends with the test. Where there is none the test is skipped, unless PAWL_REQUIRE_BROWSER
-// is set.
+// browser returns a browser that ends with the test. Where there is none the test is skipped, unless
+// PAWL_REQUIRE_BROWSER is set.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	path := ""
@@ -127,7 +127,8 @@ func (l looker) press(label string) {
 func (l looker) counts(selector string, least int) {
 	l.Helper()
 	enough := fmt.Sprintf(`document.querySelectorAll(%q).length >= %d`, selector, least)
-	if _, err := chromedp.Run(l.ctx, chromedp.Poll[bool](enough, chromedp.WithPollingTimeout(20*time.Second))); err != nil {
+	_, err := chromedp.Run(l.ctx, chromedp.Poll[bool](enough, chromedp.WithPollingTimeout(20*time.Second)))
+	if err != nil {
 		l.Errorf("there are no %d of %s: %v", least, selector, err)
 	}
 }
