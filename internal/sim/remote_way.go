@@ -14,6 +14,7 @@ type taskWay struct {
 	u         *universe
 	promised  map[uint64]bool     // by secret: the worker has promised to report that it has the task
 	givenBack map[core.Token]bool // somebody reports that the attempt has not begun
+	reported  map[core.Token]bool // and has done so
 }
 
 // How long a process waits for a report: that the work begins, and any at all of an attempt that it has kept.
@@ -26,6 +27,7 @@ const (
 func newTaskWay(u *universe) *taskWay {
 	return &taskWay{
 		random: newRandom(u.seed, 0x3a4e), u: u, promised: map[uint64]bool{}, givenBack: map[core.Token]bool{},
+		reported: map[core.Token]bool{},
 	}
 }
 
@@ -88,11 +90,14 @@ func (y *taskWay) giveBack(wt *workerTask, after time.Duration, report func(core
 	}
 	y.givenBack[tok] = true
 	y.u.after(after, "a task that did not arrive is given back", func() {
-		if !wt.revoked {
-			report(core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Failure: &policy.Failure{
-				Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the task did not arrive",
-			}})
+		if wt.revoked {
+			wt.silent = true // if the process dies before it reports the stop, nobody has the task
+			return
 		}
+		y.reported[tok] = true
+		report(core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Failure: &policy.Failure{
+			Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the task did not arrive",
+		}})
 	})
 }
 

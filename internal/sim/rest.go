@@ -6,6 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // resting gives some processes of some universes only some of the runs to carry on, as a command has that was asked for
@@ -139,7 +140,7 @@ func (ch *checker) checkResting(n *node, a *account, e core.Entry, due core.Time
 	if !n.rests(a) {
 		return
 	}
-	if due != 0 && !ch.childEnded(a, e) {
+	if due != 0 && !ch.childEnded(a, e) && !ch.cameTooLate(a, e) {
 		ch.u.violate(Rested, a.id, "a timer that was due at %s fires in a process where the run rests", offset(due))
 	}
 	elsewhere := n.process.withoutPrograms && a.body != nil
@@ -177,6 +178,20 @@ func (ch *checker) childEnded(a *account, e core.Entry) bool {
 		if ended, ok := rec.(core.AttemptEnded); ok {
 			s := &a.model.steps[ended.Step]
 			if s.kind == core.KindChild && ch.openEnd(s.last) == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cameTooLate reports whether an entry takes in that a task was given back after a limit of its attempt. The worker's
+// report then makes the limits fire that are due.
+func (ch *checker) cameTooLate(a *account, e core.Entry) bool {
+	for _, rec := range e.Records {
+		if ended, ok := rec.(core.AttemptEnded); ok && ended.Failure != nil && ended.Failure.Kind == policy.KindTimeout {
+			tok := core.Token{Run: a.id, Step: ended.Step, Attempt: a.model.steps[ended.Step].attempt}
+			if ch.u.way.reported[tok] {
 				return true
 			}
 		}
