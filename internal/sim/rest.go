@@ -189,7 +189,8 @@ func (ch *checker) childEnded(a *account, e core.Entry) bool {
 // report then makes the limits fire that are due.
 func (ch *checker) cameTooLate(a *account, e core.Entry) bool {
 	for _, rec := range e.Records {
-		if ended, ok := rec.(core.AttemptEnded); ok && ended.Failure != nil && ended.Failure.Kind == policy.KindTimeout {
+		ended, ok := rec.(core.AttemptEnded)
+		if ok && ended.Failure != nil && ended.Failure.Kind == policy.KindTimeout {
 			tok := core.Token{Run: a.id, Step: ended.Step, Attempt: a.model.steps[ended.Step].attempt}
 			if ch.u.way.reported[tok] {
 				return true
