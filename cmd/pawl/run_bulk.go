@@ -157,6 +157,9 @@ func bulkTotal(all, refused int, verb string, r bulk.Request) string {
 	case r.DryRun && r.Over > 0 && all > 1:
 		return fmt.Sprintf("%s match; one every %s", count(all, "run"), screen.For(r.Over/time.Duration(all-1)))
 	case r.DryRun:
+		if all == 1 {
+			return "1 run matches"
+		}
 		return count(all, "run") + " match"
 	default:
 		return fmt.Sprintf("%s: %s done, %d refused", verb, count(all-refused, "run"), refused)

@@ -91,6 +91,9 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"until": until,
+			"certificate": func(ts *testscript.TestScript, _ bool, _ []string) { // cert.pem and key.pem for localhost
+				writeCertificate(t, ts.Getenv("WORK"), 1, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+			},
 		},
 		RequireUniqueNames: true,
 	})

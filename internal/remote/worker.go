@@ -171,7 +171,7 @@ func (t timed) Report(ctx context.Context, reports []api.TaskReport) ([]api.Task
 // temporary reports whether a poll may succeed later.
 func temporary(err error) bool {
 	switch api.CodeOf(err) {
-	case api.CodeInvalid, api.CodeNotFound, api.CodeReadOnly, api.CodeTooLarge:
+	case api.CodeInvalid, api.CodeNotFound, api.CodeReadOnly, api.CodeTooLarge, api.CodeNoToken, api.CodeForbidden:
 		return false
 	default:
 		return true
