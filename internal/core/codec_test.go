@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -275,6 +276,30 @@ func TestEntrySizes(t *testing.T) {
 	}
 }
 
+// hasNaN reports whether a value has a number in it that is not equal to itself.
+func hasNaN(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Float64:
+		return math.IsNaN(v.Float())
+	case reflect.Pointer, reflect.Interface:
+		return !v.IsNil() && hasNaN(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if hasNaN(v.Field(i)) {
+				return true
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if hasNaN(v.Index(i)) {
+				return true
+			}
+		}
+	default:
+	}
+	return false
+}
+
 func FuzzReadEntry(f *testing.F) {
 	run, at := born()
 	for i := range recordTypes {
@@ -293,8 +318,10 @@ func FuzzReadEntry(f *testing.F) {
 		if !bytes.HasSuffix(src, rest) {
 			t.Fatalf("rest %x of %x", rest, src)
 		}
-		again, rest, err := ReadEntry(AppendEntry(nil, &e))
-		if err != nil || len(rest) != 0 || !reflect.DeepEqual(again, e) {
+		text := AppendEntry(nil, &e)
+		again, rest, err := ReadEntry(text)
+		same := reflect.DeepEqual(again, e) || hasNaN(reflect.ValueOf(e)) && bytes.Equal(AppendEntry(nil, &again), text)
+		if err != nil || len(rest) != 0 || !same {
 			t.Fatalf("%v, rest %x\nread  %#v\nagain %#v", err, rest, e, again)
 		}
 	})
