@@ -6,21 +6,28 @@ import (
 	"context"
 	"debug/buildinfo"
 	"debug/elf"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/pawlflow"
 )
 
-func init() { rows["B14"] = oneBinary }
+func init() {
+	rows["B12"] = serverSkipsTime
+	rows["B14"] = oneBinary
+}
 
 // passedOn waits for an event between its two steps. Each leaves a line, so that one that runs twice is seen.
 const passedOn = `pawl: 1
@@ -37,12 +44,7 @@ func oneBinary(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the flow needs a POSIX shell")
 	}
-	binary := filepath.Join(t.TempDir(), "pawl")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/pawl")
-	build.Dir, build.Env = treeRoot, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	binary := built(t)
 	isStatic(t, binary)
 	isPermissive(t)
 	ways := []string{"command", "program", "server"}
@@ -52,6 +54,68 @@ func oneBinary(t *testing.T) {
 				t.Run(begins+" to "+ends, func(t *testing.T) { passOn(t, binary, begins, ends) })
 			}
 		}
+	}
+}
+
+// built is the command as people build it.
+func built(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "pawl")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/pawl")
+	build.Dir, build.Env = treeRoot, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+// skipped waits for days, is tried again for hours, and comes to its limit.
+const skipped = `pawl: 1
+name: skipped
+timeout: 5d
+steps:
+  - {name: rest, sleep: 3d}
+  - {name: work, needs: [rest], exec: 'exit 1', retry: "exponential(9, 1h, max=10h)", timeout: 20h}
+  - {name: gate, wait: {event: never}, timeout: 4d}
+`
+
+// serverSkipsTime: a server whose clock is moved comes to the same instants as one that waits, with real processes.
+func serverSkipsTime(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the flow needs a POSIX shell")
+	}
+	c := carrier{t, built(t), t.TempDir()}
+	c.write("flow.yaml", skipped)
+	began := time.Now()
+	var r api.Run
+	c.server(func() {
+		c.pawl("run", "--detach", "flow.yaml", "--id", "skip")
+		c.pawl("time", "move", "--end")
+		if err := json.Unmarshal([]byte(c.pawl("run", "show", "skip", "-o", "json")), &r); err != nil {
+			t.Fatal(err)
+		}
+	}, "--virtual-time")
+	const day = 24 * time.Hour
+	var got []string
+	for _, s := range r.Steps {
+		for _, a := range s.Attempts {
+			got = append(got, fmt.Sprintf("%s at %s", s.Step, a.StartedAt.Sub(r.CreatedAt).Round(time.Minute)))
+		}
+		got = append(got, fmt.Sprintf("%s %s at %s", s.Step, s.Phase, s.EndedAt.Sub(r.CreatedAt).Round(time.Minute)))
+	}
+	want := []string{"rest succeeded at 72h0m0s"}
+	for _, after := range []time.Duration{0, time.Hour, 3 * time.Hour, 7 * time.Hour, 15 * time.Hour} {
+		want = append(want, "work at "+(3*day+after).String())
+	}
+	want = append(want, "work timed_out at "+(3*day+15*time.Hour).String())
+	slices.Sort(got)
+	slices.Sort(want)
+	got = slices.DeleteFunc(got, func(line string) bool { return strings.HasPrefix(line, "gate") })
+	if !slices.Equal(got, want) || r.Phase != api.RunFailed {
+		t.Errorf("it is %s\n  %s\nwant\n  %s", r.Phase, joined(got), joined(want))
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("the server has waited for %s", took)
 	}
 }
 
@@ -233,9 +297,9 @@ func (c carrier) firstOnServer() {
 }
 
 // server does something while a server has the database. The command finds it by the database.
-func (c carrier) server(do func()) {
+func (c carrier) server(do func(), flags ...string) {
 	c.Helper()
-	cmd := c.command("dev", "--listen", "127.0.0.1:0")
+	cmd := c.command(append([]string{"dev", "--listen", "127.0.0.1:0"}, flags...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		c.Fatal(err)
