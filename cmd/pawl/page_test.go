@@ -171,7 +171,7 @@ func TestPage(t *testing.T) {
 	l.sees(".budgets", "shop.yaml:10:")
 	l.sees(".gantt", "approval")
 	l.counts(".bar.ghost", 2)
-	l.counts(".limit", 2)
+	l.counts(".limit", 1) // those that are near: where the attempts to come lie depends on the run
 
 	const second = `document.querySelectorAll(".row")[1].dispatchEvent(new MouseEvent("click", {bubbles: true}))`
 	if _, err := chromedp.Run(l.ctx, chromedp.Evaluate[bool](second)); err != nil {
