@@ -136,7 +136,9 @@ func FuzzRedact(f *testing.F) {
 	f.Add("a\"b\\c\nd", "x a\"b\\c\nd", 1)
 	f.Add("***x", "***", 1)
 	f.Fuzz(func(t *testing.T, value, around string, cut int) {
+		shown := around + Redacted + Redacted + around // a value that this holds would seem to come through
 		if len(value) < minValue || strings.Contains(Redacted+around+Redacted, value) || cut < 1 ||
+			strings.Contains(shown, value) ||
 			len(value) > 200 || strings.Trim(value, "*") == "" || !json.Valid([]byte(`"`+around+`"`)) {
 			return
 		}
