@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -58,17 +57,11 @@ func (s *Server) changes(ctx context.Context, q api.Query, after string) (*huma.
 	if !errors.Is(err, errBegun) {
 		return nil, httpapi.ProblemOf(err)
 	}
-	return &huma.StreamResponse{Body: func(h huma.Context) {
-		h.SetHeader("Content-Type", httpapi.StreamType)
-		w, ok := h.BodyWriter().(http.ResponseWriter)
-		if !ok {
-			return
-		}
-		out := &stream{w: w, control: http.NewResponseController(w)}
-		s.relay(h.Context(), out, func(ctx context.Context, send func(id string, data any) error) error {
+	return streamed(func(ctx context.Context, out *stream) {
+		s.relay(ctx, out, func(ctx context.Context, send func(id string, data any) error) error {
 			return s.cfg.Changes.Changes(ctx, q, after, func(c api.Change) error { return send(c.ID, c) })
 		})
-	}}, nil
+	}), nil
 }
 
 // run returns a run, at once or when something has happened in it after an event.

@@ -111,15 +111,17 @@ func (s *Server) events(ctx context.Context, run string, after int) (*huma.Strea
 	if err != nil {
 		return nil, httpapi.ProblemOf(err)
 	}
+	return streamed(func(ctx context.Context, out *stream) { s.follow(ctx, r.Run, after, out) }), nil
+}
+
+// streamed is an answer that is sent as a stream of messages.
+func streamed(send func(ctx context.Context, out *stream)) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(h huma.Context) {
 		h.SetHeader("Content-Type", httpapi.StreamType)
-		w, ok := h.BodyWriter().(http.ResponseWriter)
-		if !ok {
-			return
+		if w, ok := h.BodyWriter().(http.ResponseWriter); ok {
+			send(h.Context(), &stream{w: w, control: http.NewResponseController(w)})
 		}
-		out := &stream{w: w, control: http.NewResponseController(w)}
-		s.follow(h.Context(), r.Run, after, out)
-	}}, nil
+	}}
 }
 
 // follow sends a run's events until it has ended, the caller has gone, or the server closes.

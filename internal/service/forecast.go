@@ -27,21 +27,11 @@ func (r *reads) Forecast(ctx context.Context, name string, q api.ForecastRequest
 	if q.FailsAfter < 0 || q.FailsAfter > 0 && q.Hang {
 		return nil, invalid(nil, "forecast: give either failsAfter, a length of time, or hang")
 	}
-	id, err := r.find(ctx, name)
+	entries, k, err := r.recorded(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := r.src.Entries(ctx, id, 0)
-	if absent(err) {
-		return nil, noSuchRun(name)
-	}
-	if err != nil {
-		return nil, wrap(err)
-	}
-	k, err := r.workflows.of(ctx, entries[0])
-	if err != nil {
-		return nil, wrap(err)
-	}
+	id := entries[0].Run
 	// What a forecast makes is its own: a panic of the run's code, such as its definition's, becomes an error.
 	f := &followed{id: id, kind: k.kind, workflow: k.workflow}
 	err = f.locked(func() error {
