@@ -3,8 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 
 	"github.com/pawl-dev/pawl/internal/api"
 )
@@ -14,21 +12,14 @@ var _ api.Changes = (*Client)(nil)
 // Changes implements api.Changes. A stream that breaks is opened again after the last change that fn has got.
 func (c *Client) Changes(ctx context.Context, q api.Query, after string, fn func(api.Change) error) error {
 	q.Limit, q.Cursor = 0, ""
-	for {
+	return c.stream(ctx, func() *streaming {
 		w := &following{after: &after, fn: fn}
 		v := values(q)
 		if after != "" {
 			v.Set("after", after)
 		}
-		s := &streaming{client: c, path: join("events") + "?" + v.Encode(), take: w.take}
-		over, err := s.read(ctx)
-		if over || err != nil {
-			return err
-		}
-		if s.lines == 0 { // a stream that brings nothing before it breaks could break for ever
-			return c.broken(ctx, http.MethodGet, true, io.ErrUnexpectedEOF)
-		}
-	}
+		return &streaming{client: c, path: join("events") + "?" + v.Encode(), take: w.take}
+	})
 }
 
 // following is one call of Changes.

@@ -36,7 +36,7 @@ func (c *Client) Watch(ctx context.Context, name string, after int, fn func(api.
 	if err != nil {
 		return err
 	}
-	for {
+	return c.stream(ctx, func() *streaming {
 		s := &streaming{client: c, take: func(data []byte) error {
 			var ev api.Event
 			if err := json.Unmarshal(data, &ev); err != nil {
@@ -49,6 +49,14 @@ func (c *Client) Watch(ctx context.Context, name string, after int, fn func(api.
 			return nil
 		}}
 		s.path = path + "?after=" + strconv.Itoa(after)
+		return s
+	})
+}
+
+// stream reads streams, each where the one before broke, until there is no more to come.
+func (c *Client) stream(ctx context.Context, next func() *streaming) error {
+	for {
+		s := next()
 		over, err := s.read(ctx)
 		if over || err != nil {
 			return err
