@@ -44,8 +44,8 @@ func (*quickBodies) CanBegin(core.RunID, string, string, string) bool { return t
 func (*quickBodies) Forget(core.RunID)                                {}
 func (*quickBodies) Reset(int, func(core.RunID) bool)                 {}
 
-// bodied are the kinds of a test whose runs have those bodies.
-func bodied(b Bodies) map[string]Kind {
+// kindsWith are the kinds of a test whose runs have those bodies.
+func kindsWith(b Bodies) map[string]Kind {
 	def := &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return decidesElsewhere{} }, HasBody: true, HandlesCancel: true,
 	}
@@ -59,7 +59,7 @@ func TestStartAndDecisionAreOneCommit(t *testing.T) {
 	var commits []int // how many entries each had
 	b := new(quickBodies)
 	e, _ := open(t, memory.New(), -1, succeed, func(c *Config) {
-		c.Kinds = bodied(b)
+		c.Kinds = kindsWith(b)
 		c.Observer.Committed = func(_ time.Duration, entries, _ int) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -85,7 +85,7 @@ func TestStartAndDecisionAreOneCommit(t *testing.T) {
 // TestStartWaitsForNoDecision: a start is acknowledged although the body decides nothing.
 func TestStartWaitsForNoDecision(t *testing.T) {
 	b := &quickBodies{silent: true}
-	e, _ := open(t, memory.New(), -1, succeed, func(c *Config) { c.Kinds = bodied(b) })
+	e, _ := open(t, memory.New(), -1, succeed, func(c *Config) { c.Kinds = kindsWith(b) })
 	b.engine = e
 	mustStart(t, e, flow("computes"))
 	closeEngine(t, e)
