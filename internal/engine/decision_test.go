@@ -1,8 +1,10 @@
 package engine
 
 import (
-	"sync"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -53,40 +55,64 @@ func kindsWith(b Bodies) map[string]Kind {
 	return map[string]Kind{"plan": {Compile: compile, Bodies: b}}
 }
 
-// TestStartAndDecisionAreOneCommit: what a body decides while its run's start waits to be saved is saved with it.
+// TestStartAndDecisionAreOneCommit: what a body decides while its run's start waits to be saved is saved with it, where
+// a commit takes some time.
 func TestStartAndDecisionAreOneCommit(t *testing.T) {
-	var mu sync.Mutex
-	var commits []int // how many entries each had
-	b := new(quickBodies)
-	e, _ := open(t, memory.New(), -1, succeed, func(c *Config) {
-		c.Kinds = kindsWith(b)
-		c.Observer.Committed = func(_ time.Duration, entries, _ int) {
-			mu.Lock()
-			defer mu.Unlock()
-			if entries > 0 {
-				commits = append(commits, entries)
+	for latency, want := range map[time.Duration][]int{time.Second: {1, 1, 2}, 0: {1, 1, 1, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			var commits []int // how many entries each had
+			b := new(quickBodies)
+			j := &slowJournal{Journal: memory.New(), latency: latency}
+			e, _ := open(t, j, -1, succeed, func(c *Config) {
+				c.Kinds = kindsWith(b)
+				c.Observer.Committed = func(_ time.Duration, entries, _ int) {
+					if entries > 0 {
+						commits = append(commits, entries)
+					}
+				}
+			})
+			b.engine = e
+			for _, name := range []string{"before the first commit", "after it"} {
+				out, err := e.Result(t.Context(), mustStart(t, e, flow(name)))
+				if err != nil || out.Phase != core.RunSucceeded {
+					t.Fatalf("%+v %v", out, err)
+				}
 			}
-		}
-	})
-	b.engine = e
-	id := mustStart(t, e, flow("decides"))
-	out, err := e.Result(t.Context(), id)
-	if err != nil || out.Phase != core.RunSucceeded {
-		t.Fatalf("%+v %v", out, err)
-	}
-	closeEngine(t, e)
-	mu.Lock()
-	defer mu.Unlock()
-	if len(commits) != 1 || commits[0] != 2 {
-		t.Errorf("the commits have %v entries, want one with 2", commits)
+			closeEngine(t, e)
+			if !slices.Equal(commits, want) {
+				t.Errorf("where a commit takes %s, they have %v entries, want %v", latency, commits, want)
+			}
+		})
 	}
 }
 
-// TestStartWaitsForNoDecision: a start is acknowledged although the body decides nothing.
+// TestStartWaitsForNoDecision: a start is acknowledged after one commit although the body decides nothing, and the
+// starts after it do not wait for their bodies.
 func TestStartWaitsForNoDecision(t *testing.T) {
-	b := &quickBodies{silent: true}
-	e, _ := open(t, memory.New(), -1, succeed, func(c *Config) { c.Kinds = kindsWith(b) })
-	b.engine = e
-	mustStart(t, e, flow("computes"))
-	closeEngine(t, e)
+	synctest.Test(t, func(t *testing.T) {
+		b := &quickBodies{silent: true}
+		var looks atomic.Int64 // at the clock
+		e, _ := open(t, &slowJournal{Journal: memory.New(), latency: time.Second}, -1, succeed, func(c *Config) {
+			c.Kinds = kindsWith(b)
+			c.Now = func() core.Time {
+				looks.Add(1)
+				return policy.At(time.Now())
+			}
+		})
+		b.engine = e
+		mustStart(t, e, flow("before the first commit"))
+		for i := range restAfterVain + 2 {
+			<-time.After(time.Minute) // the rows of the run before it are saved by then
+			before, began := looks.Load(), time.Now()
+			mustStart(t, e, flow("computes"))
+			if took := time.Since(began); took != time.Second {
+				t.Errorf("start %d took %s, want one commit", i, took)
+			}
+			waits, want := looks.Load()-before >= patientLooks, i%(restAfterVain+1) == 0
+			if waits != want {
+				t.Errorf("start %d waits for a decision: %t, want %t", i, waits, want)
+			}
+		}
+		closeEngine(t, e)
+	})
 }

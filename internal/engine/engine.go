@@ -310,6 +310,7 @@ type loop struct {
 	retry    core.Time     // when to open the partition again, while the journal takes no writes
 	backoff  time.Duration // the delay before retry
 	patience time.Duration // how long a batch may wait for a decision
+	hasty    int           // how many batches more do not wait for one
 	prune    core.Time     // when to remove old runs; 0: never
 	renew    core.Time     // when to renew the ownership; 0: never
 	windows  chan windowPart
