@@ -77,6 +77,10 @@ crash: ## kill -9 the real binary in the middle of its work, and the examples: R
 	$(GO) test ./cmd/pawl -run '^TestCrash$$' -count 1 -timeout 60m -crash.rounds=$(or $(ROUNDS),50)
 	$(GO) test ./examples -run '^TestKilled$$' -count 1 -timeout 60m -kills=100
 
+.PHONY: page
+page: ## build the page of web/app into web/dist
+	cd web/app && npm ci --no-audit --no-fund && npm run build
+
 .PHONY: mutants
 mutants: ## put each mistake of internal/conformance/mutants into a copy, a test must fail: MUTANTS=S3
 	$(GO) test ./internal/conformance -run '^TestMutants$$' -count 1 -v -timeout 120m \

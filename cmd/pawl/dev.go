@@ -110,7 +110,7 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 		_ = a.print(map[string]string{"server": address, "database": m.place.name()}) // who reads it may have gone
 		return
 	}
-	a.say("serving %s (documents: %s/docs)", address, address)
+	a.say("serving %s (a page for the browser; the API: %s/docs)", address, address)
 	a.say("database %s", m.place.name())
 	if m.clock != nil {
 		a.say("time stands at %s; pawl time moves it", m.clock.Now())

@@ -136,7 +136,7 @@ func (f *folder) inside(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	file, err := root.Open(filepath.FromSlash(path))
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/virtual"
+	"github.com/pawl-dev/pawl/web"
 )
 
 // serving is the server of a machine, for other commands and other programs.
@@ -47,7 +48,14 @@ func (a *app) serve(m *machine) {
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder
-		cfg.Routes = func(mux *http.ServeMux, svc api.Service) { stevoraapi.Routes(mux, svc, a.folder.Find) }
+	}
+	cfg.Routes = func(mux *http.ServeMux, svc api.Service) {
+		if a.guard == nil {
+			web.Routes(mux) // the page has no token to show
+		}
+		if a.folder != nil {
+			stevoraapi.Routes(mux, svc, a.folder.Find)
+		}
 	}
 	if m.metrics != nil {
 		cfg.Metrics = m.metrics

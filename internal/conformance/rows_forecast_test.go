@@ -38,7 +38,8 @@ func forecastsComeTrue(t *testing.T) {
 		"retry: exponential(unlimited, 1s, jitter=1); timeout: 1m": {2 * time.Second, []try{broken}, assumed{}},
 		"retry: exponential(9, 1s); timeout: {startToClose: 3s}":   {time.Second, []try{hangs}, assumed{Hang: true}},
 		"retry: exponential(9, 1s, jitter=0.2); timeout: {deadline: 1m}": {
-			5 * time.Second, []try{{run: 2 * time.Second, kind: policy.KindError}},
+			5 * time.Second,
+			[]try{{run: 2 * time.Second, kind: policy.KindError}},
 			api.ForecastRequest{FailsAfter: api.Duration(2 * time.Second)},
 		},
 	} {

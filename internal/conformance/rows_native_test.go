@@ -111,11 +111,13 @@ func stopsAreExplained(t *testing.T) {
 			[]try{broken, hangs}, "timed_out", "attempts_exhausted", policy.LimitInactivity, "row.yaml:7:27", "",
 		},
 		"timeout: 5s; retry: fixed(3, 1s)": {
-			[]try{broken, hangs}, "timed_out", "timeout_not_retryable", policy.LimitScheduleToClose, "row.yaml:6:14",
+			[]try{broken, hangs},
+			"timed_out", "timeout_not_retryable", policy.LimitScheduleToClose, "row.yaml:6:14",
 			"exit code 1",
 		},
 		"timeout: {deadline: 5s}; retry: fixed(3, 1s)": {
-			[]try{broken, hangs}, "timed_out", "timeout_not_retryable", policy.LimitDeadline, "row.yaml:6:25",
+			[]try{broken, hangs},
+			"timed_out", "timeout_not_retryable", policy.LimitDeadline, "row.yaml:6:25",
 			"exit code 1",
 		},
 		"timeout: 5s; retry: fixed(3, 10s)": {
@@ -188,7 +190,8 @@ func (n *native) told(s *api.Step) []string {
 // opened again.
 func attemptsAreKept(t *testing.T) {
 	script := []try{
-		{run: time.Second, kind: policy.KindError, typ: "Busy", code: 7, msg: "come later"}, hangs,
+		{run: time.Second, kind: policy.KindError, typ: "Busy", code: 7, msg: "come later"},
+		hangs,
 		{run: 2 * time.Second, output: `"done"`},
 	}
 	const text = "pawl: 1\nname: row\n" +

@@ -15,7 +15,8 @@ type Documents interface {
 	// those of Journal.Append.
 	PutDocuments(ctx context.Context, documents ...Document) error
 	// FindDocuments returns the documents with from ≤ key < before, at most limit: the first ones in the order of
-	// their keys, which are compared byte by byte, or with last the last ones, the last of all first.
+	// their keys, which are compared byte by byte, or with last the last ones, the last of all first. What follows a
+	// key begins with key + "\x00", which no key has in it.
 	FindDocuments(ctx context.Context, from, before string, last bool, limit int) ([]Document, error)
 	// ReadDocuments returns those of the documents with these keys that there are, in the order of the keys.
 	ReadDocuments(ctx context.Context, keys ...string) ([]Document, error)

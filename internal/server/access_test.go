@@ -93,8 +93,10 @@ func TestEveryEndpointAsksForItsRole(t *testing.T) {
 func (g *guarded) tryEndpoint(method, path, asked string) {
 	g.Helper()
 	concrete := strings.NewReplacer("{run}", "nobody", "{attempt}", "1", "{operation}", "pause").Replace(path)
-	for _, part := range []string{"{step}", "{definition}", "{webhook}", "{delivery}", "{task}", "{token}",
-		"{schedule}"} {
+	for _, part := range []string{
+		"{step}", "{definition}", "{webhook}", "{delivery}", "{task}", "{token}",
+		"{schedule}",
+	} {
 		concrete = strings.ReplaceAll(concrete, part, "x")
 	}
 	body := "{"

@@ -43,7 +43,7 @@ type storedAnswer struct {
 // Recall returns what is stored under the hash of a key; nil: nothing, or it is too old.
 func (a *Answers) Recall(ctx context.Context, hash string) ([]byte, error) {
 	key := answersPrefix + hash
-	found, err := a.documents.FindDocuments(ctx, key, key+"\x00", false, 1)
+	found, err := a.documents.ReadDocuments(ctx, key)
 	if err != nil || len(found) == 0 {
 		return nil, wrap(err)
 	}

@@ -153,7 +153,11 @@ func TestChangesOfAQuery(t *testing.T) {
 			t.Errorf("told of another workflow: %+v", got[1:])
 		}
 		for _, q := range []api.Query{
-			{WillMiss: true}, {Stuck: true}, {Limit: 3}, {Input: map[string]string{"a": "b"}}, {Parent: "w"},
+			{WillMiss: true},
+			{Stuck: true},
+			{Limit: 3},
+			{Input: map[string]string{"a": "b"}},
+			{Parent: "w"},
 			{Phases: []api.RunPhase{"asleep"}},
 		} {
 			b.code("a query that is not for streams", c.Changes(t.Context(), q, "", nil), api.CodeInvalid)

@@ -158,8 +158,8 @@ func (s *search) hasInput(ctx context.Context, id core.RunID) (bool, error) {
 	dec := json.NewDecoder(bytes.NewReader(created.Input))
 	dec.UseNumber()
 	var input any
-	if dec.Decode(&input) != nil {
-		return false, nil // a codec has encoded it
+	if err := dec.Decode(&input); err != nil {
+		return false, nil //nolint:nilerr // a codec has encoded it: it has no such value
 	}
 	for path, want := range s.Input {
 		if !hasValue(input, strings.Split(path, "."), want) {

@@ -60,10 +60,9 @@ func (s *Source) Line(n int) string {
 // Mark sets what an error shows of the document: its name and the line.
 func (s *Source) Mark(e *Error) {
 	if s != nil {
-		at := Pos{}
+		file, at := s.Locate(Pos{e.Line, e.Col})
 		e.excerpt = s.Line(e.Line)
-		e.File, at = s.Locate(Pos{e.Line, e.Col})
-		e.Line = at.Line
+		e.File, e.Line = file, at.Line
 	}
 }
 

@@ -89,7 +89,7 @@ func Refuse(ctx context.Context, j journal.Journal) error {
 }
 
 func read(ctx context.Context, documents journal.Documents) (*mark, error) {
-	found, err := documents.FindDocuments(ctx, markKey, markKey+"\x00", false, 1)
+	found, err := documents.ReadDocuments(ctx, markKey)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

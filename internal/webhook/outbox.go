@@ -120,7 +120,7 @@ func (d *Dispatcher) each(ctx context.Context, prefix, from string, fn func(jour
 // read returns a delivery.
 func (d *Dispatcher) read(ctx context.Context, name, id string) (*api.Delivery, error) {
 	key := deliveryKey(name, id)
-	found, err := d.cfg.Documents.FindDocuments(ctx, key, key+"\x00", false, 1)
+	found, err := d.cfg.Documents.ReadDocuments(ctx, key)
 	if err != nil {
 		return nil, storageError(err)
 	}

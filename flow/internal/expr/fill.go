@@ -223,12 +223,11 @@ func writtenText(n *tree.Node) string {
 	return strings.Join(texts, " + ")
 }
 
-// textOf is the function string: what a value is in a text. A value that is not data, as a time zone is, has none: what
-// Go would print of it is an address, which differs each time.
+// textOf is the function string. Its texts are those of the library, since stored runs go by them. A value that is not
+// data, as a time zone is, has none: what Go would print of it is an address, which differs each time.
 func textOf(args ...any) (any, error) {
-	text, err := tree.TextOf(args[0])
-	if err != nil {
+	if _, err := tree.TextOf(args[0]); err != nil {
 		return nil, errors.New("string: " + err.Error())
 	}
-	return text, nil
+	return fmt.Sprint(args[0]), nil
 }

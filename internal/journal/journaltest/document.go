@@ -47,6 +47,8 @@ func testDocuments(f *fixture) {
 	found("a/", "a0", true, 1, "a/2=two")
 	found("", "z", false, 2, "A/9=\x00\xff", "a-b=")
 	found("a/1", "a/2", false, 10, "a/1=one")
+	found("a/1\x00", "a0", false, 10, "a/2=two")
+	found("a/1", "a/2\x00", false, 10, "a/1=one", "a/2=two")
 	read([]string{"b/1", "a/1", "none", "a-b", "b/1", "a/"}, "a-b=", "a/1=one", "b/1=other")
 	read(nil)
 	put(journal.Document{Key: "a/1", Value: []byte("once")}, journal.Document{Key: "a/1", Value: []byte("twice")},

@@ -11,22 +11,7 @@ import (
 // these things at once, page by page.
 func testSearch(f *fixture) {
 	f.acquire(0)
-	v := &journal.View{}
-	for n := range 80 {
-		r := row(n)
-		r.Deadline = [...]core.Time{0, at(500 - n), at(300), at(n)}[n%4]
-		r.Phase, r.EndedAt, r.Parent = core.RunWaiting, 0, core.RunID{}
-		switch {
-		case n%5 == 0:
-			r.Phase, r.EndedAt, r.Wake = core.RunSucceeded, at(n+1), 0
-		case n%7 == 0:
-			r.Wake = journal.WakeSetAside
-		}
-		r.Workflow = []string{"audit", "order"}[n%2]
-		r.Retrying = n%3 != 1 && r.EndedAt == 0 && r.Wake != journal.WakeSetAside
-		v.Runs = append(v.Runs, r)
-		v.Steps = append(v.Steps, retried(r.ID, n)...)
-	}
+	v := viewToSearch()
 	f.append(v)
 	found := func(q journal.Query, keep func(r *journal.RunRow) bool) {
 		f.Helper()
@@ -84,6 +69,27 @@ func testSearch(f *fixture) {
 	found(journal.Query{Retrying: true}, func(r *journal.RunRow) bool { return r.Retrying })
 	found(journal.Query{ByDeadline: true}, radar)
 	found(journal.Query{}, func(*journal.RunRow) bool { return true })
+}
+
+// viewToSearch is a view with runs of all sorts.
+func viewToSearch() *journal.View {
+	v := &journal.View{}
+	for n := range 80 {
+		r := row(n)
+		r.Deadline = [...]core.Time{0, at(500 - n), at(300), at(n)}[n%4]
+		r.Phase, r.EndedAt, r.Parent = core.RunWaiting, 0, core.RunID{}
+		switch {
+		case n%5 == 0:
+			r.Phase, r.EndedAt, r.Wake = core.RunSucceeded, at(n+1), 0
+		case n%7 == 0:
+			r.Wake = journal.WakeSetAside
+		}
+		r.Workflow = []string{"audit", "order"}[n%2]
+		r.Retrying = n%3 != 1 && r.EndedAt == 0 && r.Wake != journal.WakeSetAside
+		v.Runs = append(v.Runs, r)
+		v.Steps = append(v.Steps, retried(r.ID, n)...)
+	}
+	return v
 }
 
 // retried returns the steps of a run: two that are tried again, one that backs off, or others.

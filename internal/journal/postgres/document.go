@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -47,7 +48,16 @@ func (s *storage) FindDocuments(
 	if last {
 		order = " DESC"
 	}
-	text := "SELECT key, value FROM {schema}.documents WHERE key >= $1 AND key < $2 ORDER BY key" + order + " LIMIT $3"
+	// A text here holds no zero byte, with which a bound behind a key ends.
+	at, until := " >= ", " < "
+	if key, behind := strings.CutSuffix(from, "\x00"); behind {
+		from, at = key, " > "
+	}
+	if key, behind := strings.CutSuffix(before, "\x00"); behind {
+		before, until = key, " <= "
+	}
+	text := "SELECT key, value FROM {schema}.documents WHERE key" + at + "$1 AND key" + until + "$2 ORDER BY key" +
+		order + " LIMIT $3"
 	return s.documents(ctx, "find documents", text, from, before, limit)
 }
 

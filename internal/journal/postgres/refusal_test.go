@@ -152,6 +152,8 @@ func TestSchemas(t *testing.T) {
 	}
 	run("DROP VIEW {schema}.runs, {schema}.steps, {schema}.attempts; DELETE FROM {schema}.schema_version WHERE" +
 		" version_id >= 2; ALTER TABLE {schema}.runs_data DROP COLUMN labels;" +
+		" DROP INDEX {schema}.runs_workflow, {schema}.runs_created, {schema}.runs_phase," +
+		" {schema}.runs_workflow_phase, {schema}.runs_parent, {schema}.runs_deadline, {schema}.steps_retrying;" +
 		" DROP TABLE {schema}.outbox; DROP TABLE {schema}.documents; DELETE FROM {schema}.meta WHERE key = 'database'")
 	_, err = OpenReadOnly(t.Context(), dsn)
 	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 6")

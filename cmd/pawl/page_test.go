@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// pageFlow has a step that backs off for long, one that waits for an event, and an end with markup in it.
+const pageFlow = `pawl: 1
+name: shop
+timeout: 1h
+steps:
+  - {name: pack, exec: "echo packed"}
+  - name: charge
+    needs: [pack]
+    exec: "echo '<b>no money</b>'; exit 3"
+    retry: "exponential(6, 10m, jitter=0.3)"
+    timeout: {scheduleToClose: {after: 50m, warn: 80%}}
+  - {name: approval, needs: [pack], wait: {event: approved}, timeout: 30m}
+`
+
+// browser returns a browser that ends with the test. Where there is none the test is skipped, unless
+// PAWL_REQUIRE_BROWSER is set.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		if os.Getenv("PAWL_REQUIRE_BROWSER") != "" {
+			t.Fatal("there is no Chromium")
+		}
+		t.Skip("SKIPPED: there is no Chromium, so the page was not tried")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-quic", true), chromedp.UserDataDir(t.TempDir()))
+	ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(end)
+	ctx, end = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(end)
+	ctx, end = chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	return ctx
+}
+
+// served is a pawl dev on a database in a folder. It returns its address.
+func served(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := command(t, dir, append([]string{"dev", "--listen", "127.0.0.1:0"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	first, err := lines.ReadString('\n')
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_, _ = io.Copy(io.Discard, lines)
+		_ = cmd.Wait()
+	})
+	fields := strings.Fields(first)
+	if err != nil || len(fields) < 2 || fields[0] != "serving" {
+		t.Fatalf("pawl dev says %q, %v\n%s", first, err, said.String())
+	}
+	return fields[1]
+}
+
+// looker is a person at a page.
+type looker struct {
+	*testing.T
+	ctx context.Context
+}
+
+// does acts on the page.
+func (l looker) does(what string, steps ...chromedp.Action[chromedp.Void]) {
+	l.Helper()
+	if err := chromedp.Do(l.ctx, steps...); err != nil {
+		l.Fatalf("%s: %v", what, err)
+	}
+}
+
+// sees waits until an element shows a text.
+func (l looker) sees(selector, want string) {
+	l.Helper()
+	holds := fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q) === true`, selector, want)
+	_, err := chromedp.Run(l.ctx, chromedp.Poll[bool](holds, chromedp.WithPollingTimeout(20*time.Second)))
+	if err != nil {
+		shows := fmt.Sprintf(`document.querySelector(%q)?.textContent ?? "nothing"`, selector)
+		has, _ := chromedp.Run(l.ctx, chromedp.Evaluate[string](shows))
+		l.Fatalf("%s does not come to show %q; it shows %q: %v", selector, want, has, err)
+	}
+}
+
+func (l looker) click(selector string) {
+	l.Helper()
+	l.does("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+}
+
+// press presses the button with a label.
+func (l looker) press(label string) {
+	l.Helper()
+	l.does("press "+label, chromedp.Click(fmt.Sprintf("//button[normalize-space()=%q]", label)))
+}
+
+// counts waits until there are at least so many elements.
+func (l looker) counts(selector string, least int) {
+	l.Helper()
+	enough := fmt.Sprintf(`document.querySelectorAll(%q).length >= %d`, selector, least)
+	_, err := chromedp.Run(l.ctx, chromedp.Poll[bool](enough, chromedp.WithPollingTimeout(20*time.Second)))
+	if err != nil {
+		l.Errorf("there are no %d of %s: %v", least, selector, err)
+	}
+}
+
+// shot keeps a picture of the page where PAWL_SHOTS names a folder.
+func (l looker) shot(name string) {
+	l.Helper()
+	dir := os.Getenv("PAWL_SHOTS")
+	if dir == "" {
+		return
+	}
+	picture, err := chromedp.Run(l.ctx, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600)
+	}
+	if err != nil {
+		l.Error(err)
+	}
+}
+
+// TestPage: a person sees in the browser what a run is doing, which deadline binds it and what comes, and acts on it.
+func TestPage(t *testing.T) {
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "shop.yaml", pageFlow)
+	address := served(t, dir, ".")
+	start := command(t, dir, "run", "--detach", "shop.yaml", "--id", "order-42", "--label", "tenant=<i>acme</i>")
+	if out, err := start.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	console := chromedp.Console(l.ctx)
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.sees("table.runs", "order-42")
+	l.sees("table.runs", "tenant=<i>acme</i>")
+	l.shot("runs")
+
+	l.click("table.runs tbody a")
+	l.sees(".why", "charge backs off: attempt 2 of 6 in ")
+	l.sees(".why", "1 more step is open")
+	l.sees(".budgets", "shop.yaml:10:")
+	l.sees(".gantt", "approval")
+	l.counts(".bar.ghost", 2)
+	l.counts(".limit", 2)
+
+	const second = `document.querySelectorAll(".row")[1].dispatchEvent(new MouseEvent("click", {bubbles: true}))`
+	if _, err := chromedp.Run(l.ctx, chromedp.Evaluate[bool](second)); err != nil {
+		t.Fatal(err)
+	}
+	l.sees(".attempts", "exit code 3")
+	l.sees(".step", "If its attempts fail")
+	l.press("Log")
+	l.sees(".log", "<b>no money</b>")
+	l.shot("run")
+
+	l.click(".step .actions button:nth-of-type(2)")
+	l.sees("dialog", "What would follow")
+	l.sees(".preview", "scheduleToClose until")
+	l.shot("extend")
+	l.press("Leave it")
+	l.press("Pause")
+	l.sees("dialog", "Nothing new begins")
+	l.does("pause", chromedp.SendKeys(chromedp.CSS("dialog input"), "lunch\r"))
+	l.sees(".why", "Somebody paused it")
+	l.sees(".operations", "pause by page: lunch")
+	l.press("Resume")
+	l.sees("dialog", "fresh deadlines")
+	l.does("resume", chromedp.SendKeys(chromedp.CSS("dialog input"), "\r"))
+	l.sees(".why", "charge backs off")
+	l.does("a narrow screen", chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
+	l.shot("run-narrow")
+
+	l.does("mark the end", noted(`console.log("the end")`))
+	for m, err := range console {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Text == "the end" {
+			break
+		}
+		t.Errorf("the page complains: %s", m)
+	}
+}
+
+// noted evaluates something for what it does.
+func noted(script string) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, target *chromedp.Target) (v chromedp.Void, err error) {
+		_, err = chromedp.Evaluate[bool](script+"; true")(ctx, target)
+		return v, err
+	}
+}

@@ -1,0 +1,188 @@
+// What a person can do to a run or a step, where they look at it.
+import { useEffect, useState } from "preact/hooks";
+import type { OperateBody, Run, Step } from "./api.ts";
+import { forecast, operateRun, operateStep, restartRun } from "./api.ts";
+import { Dialog, Problem } from "./parts.tsx";
+import { go } from "./state.ts";
+import { instant, parse } from "./time.ts";
+import { utc } from "./state.ts";
+import { isClosed } from "./timeline.ts";
+
+interface Action {
+  path: string; // the last part of its path
+  label: string;
+  danger?: boolean;
+  ask?: "reason" | "extend" | "policy" | "complete";
+  body?: OperateBody;
+  says?: string;
+}
+
+function ofRun(r: Run): Action[] {
+  if (isClosed(r.phase)) {
+    return r.phase === "failed" || r.phase === "timed_out"
+      ? [{ path: "retry", label: "Retry failed steps", ask: "reason", says: "The steps that made the run fail begin again with fresh deadlines." }] : [];
+  }
+  const all: Action[] = r.pausedAt
+    ? [{ path: "resume", label: "Resume", ask: "reason", says: "Open steps get fresh deadlines." }]
+    : [
+      { path: "pause", label: "Pause", ask: "reason", says: "Nothing new begins. The run's own deadlines go on." },
+      { path: "pause", label: "Pause and stop the clock", ask: "reason", body: { stopClock: true }, says: "Nothing new begins, and the run's own deadlines stand still." },
+    ];
+  if ((r.deadlines ?? []).length > 0) all.push({ path: "extend", label: "Extend", ask: "extend" });
+  all.push({ path: "interrupt", label: "Cancel", danger: true, ask: "reason", says: "Running attempts are asked to stop, and killed after their grace. Hooks still run." });
+  all.push({ path: "terminate", label: "Terminate", danger: true, ask: "reason", says: "The run is closed at once: no hook runs, nothing is waited for." });
+  return all;
+}
+
+function ofStep(s: Step): Action[] {
+  if (s.phase === "failed" || s.phase === "timed_out" || s.phase === "cancelled") {
+    return [{ path: "retry", label: "Retry", ask: "reason", says: "It begins again with a fresh budget of attempts and fresh deadlines." }];
+  }
+  if (isClosed(s.phase)) return [];
+  const all: Action[] = [];
+  if (s.phase === "backing_off") all.push({ path: "now", label: "Run now" });
+  if ((s.deadlines ?? []).length > 0 || s.kind === "wait") all.push({ path: "extend", label: "Extend", ask: "extend" });
+  if (s.kind !== "sleep" && s.kind !== "group") all.push({ path: "set-policy", label: "Set policy", ask: "policy" });
+  all.push({ path: "complete", label: "Complete", ask: "complete" });
+  all.push({ path: "skip", label: "Skip", ask: "reason", says: "For what needs it that counts like a condition that is false." });
+  all.push({ path: "fail", label: "Fail", danger: true, ask: "reason", body: { failure: { kind: "failed", type: "operator", message: "failed on the page" } } });
+  return all;
+}
+
+export function Actions({ run, step }: { run: Run; step?: Step }) {
+  const [asked, setAsked] = useState<Action | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const list = step ? ofStep(step) : ofRun(run);
+  const apply = async (a: Action, body: OperateBody) => {
+    setBusy(true);
+    setError(null);
+    try {
+      const full = { ...a.body, ...body, actor: body.actor ?? "page" };
+      if (step) await operateStep(run.run, step.step, a.path, full);
+      else await operateRun(run.run, a.path, full);
+      setAsked(null);
+    } catch (e) {
+      setError(e);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const again = async () => {
+    try {
+      go(`/run/${(await restartRun(run.run)).run}`);
+    } catch (e) {
+      setError(e);
+    }
+  };
+  return (
+    <div class="actions" role="group" aria-label={step ? `Actions on step ${step.step}` : "Actions on the run"}>
+      {list.map((a) => (
+        <button type="button" key={a.label} class={a.danger ? "danger" : ""} disabled={busy}
+          onClick={() => { setError(null); if (a.ask) setAsked(a); else void apply(a, {}); }}>{a.label}</button>
+      ))}
+      {!step && isClosed(run.phase) ? <button type="button" onClick={() => void again()}>Start again</button> : null}
+      {asked ? null : <Problem error={error} />}
+      {asked ? <Ask action={asked} run={run} step={step} busy={busy} error={error}
+        onClose={() => { setAsked(null); setError(null); }} onApply={(b) => void apply(asked, b)} /> : null}
+    </div>
+  );
+}
+
+function Ask(props: {
+  action: Action; run: Run; step: Step | undefined; busy: boolean; error: unknown;
+  onClose: () => void; onApply: (b: OperateBody) => void;
+}) {
+  const { action: a, run, step } = props;
+  const [reason, setReason] = useState("");
+  const [by, setBy] = useState("10m");
+  const [limit, setLimit] = useState((step?.deadlines ?? run.deadlines ?? [])[0]?.limit ?? "");
+  const [policy, setPolicy] = useState("retry: exponential(5, 1s)\n");
+  const [output, setOutput] = useState("null");
+  const [wrong, setWrong] = useState<unknown>(null);
+  const body = (): OperateBody => {
+    const b: OperateBody = reason ? { reason } : {};
+    if (a.ask === "extend") Object.assign(b, { by, ...(limit ? { limit } : {}) });
+    if (a.ask === "policy") b.policy = readPolicy(policy);
+    if (a.ask === "complete") b.output = JSON.parse(output) as unknown;
+    return b;
+  };
+  const apply = () => {
+    try {
+      setWrong(null);
+      props.onApply(body());
+    } catch (e) {
+      setWrong(e);
+    }
+  };
+  const limits = [...new Set((step?.deadlines ?? run.deadlines ?? []).map((d) => d.limit))];
+  return (
+    <Dialog title={`${a.label} ${step ? step.step : run.workflowId || run.run.slice(0, 18)}`} onClose={props.onClose}>
+      <form method="dialog" onSubmit={(e) => { e.preventDefault(); apply(); }}>
+        {a.says ? <p>{a.says}</p> : null}
+        {a.ask === "extend" ? (
+          <>
+            <label>By how much <input value={by} onInput={(e) => setBy(e.currentTarget.value)} placeholder="10m, -30s" required /></label>
+            {limits.length > 0 ? <label>Which deadline <select value={limit} onChange={(e) => setLimit(e.currentTarget.value)}>
+              {limits.map((l) => <option key={l} value={l}>{l}</option>)}</select></label> : null}
+          </>
+        ) : null}
+        {a.ask === "policy" ? <label>Policy <textarea rows={4} value={policy} onInput={(e) => setPolicy(e.currentTarget.value)} /></label> : null}
+        {a.ask === "complete" ? <label>Its output, JSON <textarea rows={4} value={output} onInput={(e) => setOutput(e.currentTarget.value)} /></label> : null}
+        <label>Why <input value={reason} onInput={(e) => setReason(e.currentTarget.value)} placeholder="for the history" /></label>
+        {a.ask === "extend" || a.ask === "policy" ? <Preview run={run} step={step} action={a} body={body} key={by + limit + policy} /> : null}
+        <Problem error={wrong ?? props.error} />
+        <div class="menu">
+          <button type="button" onClick={props.onClose}>Leave it</button>
+          <button type="submit" class={a.danger ? "danger" : "main"} disabled={props.busy}>{a.label}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+// readPolicy reads "retry: …" and "timeout: …" lines, or JSON.
+function readPolicy(text: string): unknown {
+  const t = text.trim();
+  if (t.startsWith("{")) return JSON.parse(t) as unknown;
+  const out: Record<string, string> = {};
+  for (const line of t.split("\n").filter((l) => l.trim() !== "")) {
+    const m = /^\s*(retry|timeout)\s*:\s*(.+?)\s*$/.exec(line);
+    if (!m) throw new Error(`"${line}": write retry: exponential(5, 1s) and timeout: 5m, or JSON`);
+    out[m[1] ?? ""] = (m[2] ?? "").replace(/^["']|["']$/g, "");
+  }
+  return out;
+}
+
+// Preview asks the server what would follow from an operation. Nothing happens to the run.
+function Preview({ run, step, action, body }: { run: Run; step: Step | undefined; action: Action; body: () => OperateBody }) {
+  const [said, setSaid] = useState<string>("…");
+  useEffect(() => {
+    const wait = setTimeout(() => {
+      void (async () => {
+        try {
+          const operation = { ...body(), operation: action.path.replaceAll("-", "_"), ...(step ? { step: step.step } : {}) };
+          const r = await forecast(run.run, { operation });
+          setSaid(step ? tellStep(r.steps?.find((s) => s.step === step.step)) : tellRun(r));
+        } catch (e) {
+          setSaid(e instanceof Error ? e.message : String(e));
+        }
+      })();
+    }, 300);
+    return () => clearTimeout(wait);
+  }, []);
+  return <p class="preview"><b>What would follow, if each attempt fails at once:</b> {said}</p>;
+}
+
+function tellStep(s: Step | undefined): string {
+  if (!s) return "";
+  const coming = (s.attempts ?? []).filter((a) => parse(a.startedAt) > Date.now());
+  const at = coming.slice(0, 4).map((a) => `attempt ${a.attempt} at ${instant(parse(a.startedAt), utc.value)}`).join(", ");
+  const more = coming.length > 4 ? ` and ${coming.length - 4} more` : "";
+  const deadline = (s.deadlines ?? []).map((d) => `${d.limit} until ${instant(parse(d.at), utc.value)}`).join(", ");
+  const end = s.endedAt ? `; it would end ${s.phase.replaceAll("_", " ")} at ${instant(parse(s.endedAt), utc.value)}` : "";
+  return `${at || "no further attempt"}${more}${end}${deadline ? `; ${deadline}` : ""}`;
+}
+
+const tellRun = (r: Run): string =>
+  (r.deadlines ?? []).map((d) => `${d.limit} until ${instant(parse(d.at), utc.value)}`).join(", ") || "it would have no deadline";

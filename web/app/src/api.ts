@@ -1,0 +1,81 @@
+// Talks to the server. Nothing here knows of pages.
+import type { components } from "./schema.d.ts";
+
+type Schemas = components["schemas"];
+export type Run = Schemas["Run"];
+export type RunSummary = Schemas["RunSummary"];
+export type Step = Schemas["Step"];
+export type Attempt = Schemas["Attempt"];
+export type Deadline = Schemas["Deadline"];
+export type Page = Schemas["Page"];
+export type ForecastRequest = Schemas["ForecastRequest"];
+export type OperateBody = Schemas["OperateBody"];
+type Problem = Schemas["Problem"];
+
+const base = "/api/v1";
+
+// Failed is an answer that says what is wrong, and what can be done.
+export class Failed extends Error {
+  readonly status: number;
+  readonly hint: string;
+  constructor(status: number, text: string, hint = "") {
+    super(text);
+    this.status = status;
+    this.hint = hint;
+  }
+}
+
+async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(base + path, init);
+  } catch (e) {
+    if (init.signal?.aborted) throw e;
+    throw new Failed(0, "the server does not answer", "it is asked again; is pawl dev still running?");
+  }
+  const text = await answer.text();
+  if (answer.ok) return (text === "" ? undefined : JSON.parse(text)) as T;
+  let p: Partial<Problem> = {};
+  try {
+    p = JSON.parse(text) as Problem;
+  } catch {
+    // not from the API itself
+  }
+  throw new Failed(answer.status, p.detail ?? p.title ?? `the server answers ${answer.status}`, p.hint);
+}
+
+function post<T>(path: string, body: unknown): Promise<T> {
+  return ask<T>(path, {
+    method: "POST", body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() },
+  });
+}
+
+const runPath = (run: string, ...rest: string[]) => ["/runs", run, ...rest].map((p, i) => i ? encodeURIComponent(p) : p).join("/");
+
+export const listRuns = (query: URLSearchParams, signal?: AbortSignal) => ask<Page>("/runs?" + query, { signal: signal ?? null });
+export const getRun = (run: string) => ask<Run>(runPath(run));
+// nextRun answers as soon as something has happened to the run after the event with that number.
+export const nextRun = (run: string, after: number, signal: AbortSignal) =>
+  ask<Run>(`${runPath(run)}?wait=30s&after=${after}`, { signal });
+export const forecast = (run: string, q: ForecastRequest) => post<Run>(runPath(run, "forecast"), q);
+export const operateRun = (run: string, action: string, body: OperateBody) => post<void>(runPath(run, action), body);
+export const operateStep = (run: string, step: string, action: string, body: OperateBody) =>
+  post<void>(runPath(run, "steps", step, action), body);
+export const restartRun = (run: string) => post<Schemas["Started"]>(runPath(run, "restart"), {});
+export const sendEvent = (run: string, name: string, payload: unknown) => post<void>(runPath(run, "events"), { name, payload });
+// getLog returns what an attempt has printed so far.
+export async function getLog(run: string, step: string, attempt: number): Promise<string> {
+  const part = await ask<Schemas["LogPart"]>(runPath(run, "steps", step, "attempts", String(attempt), "log"));
+  return new TextDecoder().decode(Uint8Array.from(atob(part.text ?? ""), (c) => c.charCodeAt(0)));
+}
+export const getVersion = async () => (await (await fetch("/version")).json()) as Schemas["Version"];
+
+// changes calls fn after something has happened to a run of the query; it returns what ends that.
+export function changes(query: URLSearchParams, fn: () => void, state: (connected: boolean) => void): () => void {
+  const source = new EventSource(`${base}/events?${query}`);
+  source.onopen = () => { state(true); fn(); };
+  source.onerror = () => state(false); // the browser connects again by itself
+  source.onmessage = fn;
+  return () => source.close();
+}

@@ -1,0 +1,126 @@
+// Draws a timeline. Only the rows that can be seen are in the document.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Bar, Line, Row, Timeline } from "./timeline.ts";
+import { ticks } from "./timeline.ts";
+import { length } from "./time.ts";
+import { instant } from "./time.ts";
+import { utc } from "./state.ts";
+
+const rowHeight = 26;
+const axisHeight = 24;
+const nameWidth = 190;
+
+interface Props {
+  line: Timeline;
+  now: number;
+  ended: boolean;
+  selected: string | null;
+  onSelect: (step: string) => void;
+}
+
+export function Gantt({ line, now, ended, selected, onSelect }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(900);
+  const [seen, setSeen] = useState({ top: 0, height: 600 });
+  const [zoom, setZoom] = useState(1);
+  useEffect(() => {
+    const el = box.current;
+    if (!el) return;
+    const measure = () => { setWidth(el.clientWidth); setSeen({ top: el.scrollTop, height: el.clientHeight }); };
+    const watch = new ResizeObserver(measure);
+    watch.observe(el);
+    el.addEventListener("scroll", measure, { passive: true });
+    return () => { watch.disconnect(); el.removeEventListener("scroll", measure); };
+  }, []);
+  const names = width < 560 ? 96 : nameWidth;
+  const plot = Math.max((width - names - 12) * zoom, 120);
+  const span = Math.max(line.to - line.from, 1);
+  const x = (at: number) => names + ((at - line.from) / span) * plot;
+  const first = Math.max(Math.floor((seen.top - axisHeight) / rowHeight) - 5, 0);
+  const last = Math.min(first + Math.ceil(seen.height / rowHeight) + 10, line.rows.length);
+  const height = axisHeight + line.rows.length * rowHeight + 6;
+  const right = names + plot;
+  return (
+    <section class="gantt" aria-label="Timeline">
+      <div class="tools">
+        <button type="button" onClick={() => setZoom(Math.min(zoom * 2, 64))} aria-label="Zoom in">+</button>
+        <button type="button" onClick={() => setZoom(Math.max(zoom / 2, 1))} aria-label="Zoom out" disabled={zoom === 1}>−</button>
+        <span class="keys dim">
+          <i class="key queued" /> queued <i class="key running" /> running <i class="key backoff" /> backoff
+          {" "}<i class="key asleep" /> waits <i class="key stopping" /> stopping <i class="key ghost" /> to come, if it fails
+        </span>
+      </div>
+      <div class="plot" ref={box} tabIndex={0} aria-label="Steps over time">
+        <svg width={right + 12} height={height} role="img" aria-label={`${line.rows.length} steps over ${length(line.to - line.from)}`}>
+          <defs>
+            <pattern id="stripes" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+              <rect width="3" height="6" class="stripe" />
+            </pattern>
+          </defs>
+          {ticks(line.from, line.to, Math.max(Math.floor(plot / 110), 2)).map((t) => (
+            <g key={t.at}>
+              <line class="grid" x1={x(t.at)} x2={x(t.at)} y1={axisHeight} y2={height} />
+              <text class="tick" x={x(t.at) + 3} y={14}>
+                {t.at === line.from ? instant(t.at, utc.value) : `+${length(t.at - line.from)}`}
+              </text>
+            </g>
+          ))}
+          {line.rows.slice(first, last).map((row, i) => (
+            <RowOf key={row.step.id} row={row} y={axisHeight + (first + i) * rowHeight} x={x} names={names} right={right}
+              selected={selected === row.step.step} onSelect={onSelect} />
+          ))}
+          {line.lines.map((l) => <Limit key={l.limit} l={l} x={x} y1={axisHeight - 8} y2={height} right={right} run />)}
+          {ended ? null : <line class="now" x1={x(now)} x2={x(now)} y1={axisHeight - 8} y2={height}><title>now</title></line>}
+        </svg>
+      </div>
+    </section>
+  );
+}
+
+function RowOf(props: {
+  row: Row; y: number; x: (at: number) => number; names: number; right: number; selected: boolean;
+  onSelect: (step: string) => void;
+}) {
+  const { row, y, x, names } = props;
+  const s = row.step;
+  const room = Math.floor((names - 14 - row.depth * 14) / 7.2);
+  const name = s.step.length > room ? s.step.slice(0, Math.max(room - 1, 1)) + "…" : s.step;
+  const select = () => props.onSelect(s.step);
+  return (
+    <g class={`row${props.selected ? " selected" : ""}`} onClick={select}>
+      <rect class="back" x={0} y={y} width={props.right + 12} height={rowHeight} />
+      <text class={`name ${s.phase}`} x={8 + row.depth * 14} y={y + 17}>{name}<title>{s.step}: {s.phase.replaceAll("_", " ")}</title></text>
+      {row.bars.map((b, i) => <BarOf key={i} b={b} x={x} y={y} />)}
+      {row.lines.map((l) => <Limit key={l.limit} l={l} x={x} y1={y + 2} y2={y + rowHeight - 2} right={props.right} />)}
+    </g>
+  );
+}
+
+function BarOf({ b, x, y }: { b: Bar; x: (at: number) => number; y: number }) {
+  const from = x(b.from);
+  const width = Math.max(x(b.to) - from, b.kind === "running" || b.kind === "ghost" ? 3 : 1);
+  const title = `${b.title} (${length(b.to - b.from)})`;
+  const label = b.attempt > 0 && (b.kind === "running" || b.kind === "ghost") && width > 16 ? String(b.attempt) : "";
+  const thin = b.kind === "backoff" || b.kind === "queued";
+  return (
+    <g class={`bar ${b.kind}${b.bad ? " bad" : ""}${b.open ? " open" : ""}`}>
+      {thin
+        ? <rect x={from} y={y + 11} width={width} height={4} rx={2}><title>{title}</title></rect>
+        : <rect x={from} y={y + 5} width={width} height={16} rx={3}><title>{title}</title></rect>}
+      {label ? <text x={from + width / 2} y={y + 17}>{label}</text> : null}
+    </g>
+  );
+}
+
+function Limit({ l, x, y1, y2, right, run }: {
+  l: Line; x: (at: number) => number; y1: number; y2: number; right: number; run?: boolean;
+}) {
+  const at = x(l.at);
+  if (!Number.isFinite(at) || at > right + 8) return null;
+  return (
+    <g class={`limit${run ? " ofrun" : ""}`}>
+      <line x1={at} x2={at} y1={y1} y2={y2} />
+      <rect class="touch" x={at - 5} y={y1} width={10} height={y2 - y1}><title>{l.title}, at {instant(l.at, utc.value)}</title></rect>
+    </g>
+  );
+}

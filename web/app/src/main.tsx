@@ -1,0 +1,63 @@
+// The page: a bar at the top, and what the address names below it.
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import { Link, Dialog } from "./parts.tsx";
+import { connected, go, helpShown, place, theme, utc } from "./state.ts";
+import { RunPage } from "./run.tsx";
+import { Runs } from "./runs.tsx";
+
+const keys: [string, string][] = [
+  ["?", "show these keys"], ["/", "go to the first filter"], ["j k", "the next run, the one before"], ["Enter", "open the chosen run"],
+  ["g", "all runs"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
+];
+
+function useKeys(): void {
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => {
+      if (e.ctrlKey || e.metaKey || e.altKey) return;
+      if (e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) {
+        if (e.key === "Escape") e.target.blur();
+        return;
+      }
+      switch (e.key) {
+        case "?": helpShown.value = !helpShown.value; break;
+        case "/": e.preventDefault(); document.querySelector<HTMLInputElement>(".filters input")?.focus(); break;
+        case "g": go("/"); break;
+        case "u": utc.value = !utc.value; break;
+        case "t": theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system"; break;
+      }
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+}
+
+function App() {
+  useKeys();
+  const at = new URL(place.value, location.origin);
+  const run = /^\/run\/([^/]+)$/.exec(at.pathname);
+  useEffect(() => { document.title = run ? `${decodeURIComponent(run[1] ?? "")} · Pawl` : "Runs · Pawl"; }, [place.value]);
+  return (
+    <>
+      <header class="bar">
+        <Link to="/" class="brand">Pawl</Link>
+        <nav><Link to="/" class={run ? "" : "current"}>Runs</Link> <a href="/docs">API</a></nav>
+        <span class="grow" />
+        {connected.value ? null : <span class="tag urgent" role="status">not connected, trying again</span>}
+        <button type="button" onClick={() => { utc.value = !utc.value; }}>{utc.value ? "UTC" : "Local"}</button>
+        <button type="button" aria-label="Light or dark" onClick={() => { theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system"; }}>{theme.value}</button>
+        <button type="button" aria-label="Keys" onClick={() => { helpShown.value = true; }}>?</button>
+      </header>
+      {run ? <RunPage id={decodeURIComponent(run[1] ?? "")} selected={at.searchParams.get("step")}
+        select={(s) => go(at.pathname + (s ? `?step=${encodeURIComponent(s)}` : ""), true)} /> : <Runs search={at.search} />}
+      {helpShown.value ? (
+        <Dialog title="Keys" onClose={() => { helpShown.value = false; }}>
+          <dl class="keys">{keys.map(([k, what]) => <><dt><kbd>{k}</kbd></dt><dd>{what}</dd></>)}</dl>
+          <form method="dialog"><div class="menu"><button>Close</button></div></form>
+        </Dialog>
+      ) : null}
+    </>
+  );
+}
+
+render(<App />, document.body);

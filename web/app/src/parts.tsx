@@ -1,0 +1,84 @@
+// Small parts that several pages use.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Deadline } from "./api.ts";
+import { Failed } from "./api.ts";
+import { go, now, utc } from "./state.ts";
+import { instant, length, parse } from "./time.ts";
+
+export function Link(props: { to: string; children: ComponentChildren; class?: string }) {
+  const click = (e: MouseEvent) => {
+    if (e.metaKey || e.ctrlKey || e.shiftKey || e.button !== 0) return;
+    e.preventDefault();
+    go(props.to);
+  };
+  return <a href={props.to} class={props.class} onClick={click}>{props.children}</a>;
+}
+
+export const Phase = ({ phase }: { phase: string }) => <span class={`phase ${phase}`}>{phase.replaceAll("_", " ")}</span>;
+
+// Time is an instant; what it is relative to now stands beside it.
+export function Time({ at, ago }: { at: string | undefined; ago?: boolean }) {
+  const t = parse(at);
+  if (!Number.isFinite(t)) return null;
+  const text = instant(t, utc.value);
+  const diff = now.value - t;
+  const rel = diff >= 0 ? `${length(diff)} ago` : `in ${length(-diff)}`;
+  return <time dateTime={at} title={`${at} (${rel})`}>{ago ? rel : text}</time>;
+}
+
+// Budget is a deadline as a bar that empties.
+export function Budget({ d, label, over }: { d: Deadline; label: string; over?: string | undefined }) {
+  const from = parse(d.from), at = parse(d.at);
+  const current = over ? parse(over) : now.value;
+  const left = at - current;
+  const share = Number.isFinite(from) && at > from ? Math.min(Math.max(left / (at - from), 0), 1) : left > 0 ? 1 : 0;
+  const urgent = share < 0.2 && !over;
+  return (
+    <div class={`budget${urgent ? " urgent" : ""}`}>
+      <span class="label">{label}</span>
+      <span class="meter" role="meter" aria-label={`${label} ${d.limit}`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(share * 100)}>
+        <i style={{ width: `${share * 100}%` }} />
+      </span>
+      <span class="left">{left >= 0 ? `${length(left)} left` : `over by ${length(-left)}`}{d.after ? ` of ${d.after}` : ""}</span>
+      <span class="dim">{d.limit}{d.origin ? ` · ${d.origin}` : ""}</span>
+    </div>
+  );
+}
+
+export function Problem({ error }: { error: unknown }) {
+  if (!error) return null;
+  const text = error instanceof Error ? error.message : String(error);
+  const hint = error instanceof Failed ? error.hint : "";
+  return <p class="problem" role="alert">{text}{hint ? <span class="dim"> — {hint}</span> : null}</p>;
+}
+
+const big = 2000;
+
+// Value shows JSON as a text that nothing in it can leave, and copies it.
+export function Value({ name, value }: { name: string; value: unknown }) {
+  const [whole, setWhole] = useState(false);
+  if (value === undefined || value === null) return null;
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const shown = whole || text.length <= big ? text : text.slice(0, big) + "…";
+  return (
+    <details class="value" open={text.length < 400}>
+      <summary>{name} <span class="dim">{text.length > big ? `${text.length} characters` : ""}</span></summary>
+      <pre dir="auto">{shown}</pre>
+      <button type="button" onClick={() => void navigator.clipboard.writeText(text)}>Copy</button>
+      {text.length > big && !whole ? <button type="button" onClick={() => setWhole(true)}>Show all</button> : null}
+    </details>
+  );
+}
+
+// Dialog asks for something before it is done.
+export function Dialog(props: { title: string; children: ComponentChildren; onClose: () => void }) {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => { ref.current?.showModal(); }, []);
+  return (
+    <dialog ref={ref} aria-label={props.title} onClose={props.onClose}>
+      <h2>{props.title}</h2>
+      {props.children}
+    </dialog>
+  );
+}

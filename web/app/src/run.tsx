@@ -1,0 +1,204 @@
+// One run: what it is doing, which deadline binds it, why it stopped, what happens next, and what one can do.
+import { useEffect, useState } from "preact/hooks";
+import type { Attempt, Run, Step } from "./api.ts";
+import { forecast, getLog, getRun, nextRun, sendEvent } from "./api.ts";
+import { Actions } from "./actions.tsx";
+import { Gantt } from "./gantt.tsx";
+import { Budget, Link, Phase, Problem, Time, Value } from "./parts.tsx";
+import { connected, now } from "./state.ts";
+import { length, parse } from "./time.ts";
+import { isClosed, timeline } from "./timeline.ts";
+import { doing, why } from "./why.ts";
+
+// useRun follows a run: it asks for it again as soon as something has happened to it.
+function useRun(id: string): [Run | null, unknown] {
+  const [run, setRun] = useState<Run | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    setRun(null);
+    setError(null);
+    void (async () => {
+      let last: Run | null = null;
+      while (!stop.signal.aborted) {
+        try {
+          const r: Run = last ? await nextRun(id, last.events, stop.signal) : await getRun(id);
+          if (stop.signal.aborted) return;
+          last = r;
+          connected.value = true;
+          setRun(r);
+          setError(null);
+          // Once it has ended, only an operator makes something happen to it again.
+          await pause(isClosed(r.phase) ? 3000 : 150, stop.signal);
+        } catch (e) {
+          if (stop.signal.aborted) return;
+          setError(e);
+          if ((e as { status?: number }).status === 404) return;
+          connected.value = false;
+          await pause(2000, stop.signal);
+        }
+      }
+    })();
+    return () => stop.abort();
+  }, [id]);
+  return [run, error];
+}
+
+const pause = (ms: number, signal: AbortSignal) => new Promise<void>((done) => {
+  const t = setTimeout(done, ms);
+  signal.addEventListener("abort", () => { clearTimeout(t); done(); }, { once: true });
+});
+
+// usual is how long the attempts of a run took that ended, for the forecast.
+function usual(run: Run): number {
+  const took = (run.steps ?? []).filter((s) => !isClosed(s.phase)).flatMap((s) => s.attempts ?? [])
+    .map((a) => parse(a.endedAt) - parse(a.startedAt)).filter((n) => n > 0);
+  return took.length === 0 ? 0 : Math.round(took.reduce((a, b) => a + b, 0) / took.length);
+}
+
+function useForecast(run: Run | null): Run | null {
+  const [seen, setSeen] = useState<Run | null>(null);
+  const open = run !== null && !isClosed(run.phase) && !run.pausedAt &&
+    (run.steps ?? []).some((s) => !isClosed(s.phase) && (s.attempts ?? []).length > 0);
+  useEffect(() => {
+    if (!open || !run) { setSeen(null); return; }
+    let over = false;
+    forecast(run.run, { failsAfter: `${usual(run)}ms`, attempts: 12 }).then((r) => { if (!over) setSeen(r); }, () => { if (!over) setSeen(null); });
+    return () => { over = true; };
+  }, [run?.run, run?.events, open]);
+  return seen;
+}
+
+export function RunPage({ id, selected, select }: { id: string; selected: string | null; select: (step: string | null) => void }) {
+  const [run, error] = useRun(id);
+  const seen = useForecast(run);
+  if (!run) return <main><h1>Run</h1>{error ? <Problem error={error} /> : <p class="dim">Loading…</p>}<p><Link to="/">All runs</Link></p></main>;
+  const ended = isClosed(run.phase);
+  const current = now.value;
+  const step = (run.steps ?? []).find((s) => s.step === selected) ?? null;
+  const open = (run.steps ?? []).filter((s) => !isClosed(s.phase) && s.binding);
+  return (
+    <main>
+      <header class="run">
+        <h1><bdi>{run.workflowId || run.workflow}</bdi> <Phase phase={run.phase} /></h1>
+        <p class="dim">
+          <bdi>{run.workflow}</bdi> · <code>{run.run}</code> · created <Time at={run.createdAt} />
+          {run.endedAt ? <> · ended <Time at={run.endedAt} /></> : null} · {ended ? "took" : "open for"} {length((ended ? parse(run.endedAt) : current) - parse(run.createdAt))}
+          {run.parent ? <> · <Link to={`/run/${run.parent}`}>parent</Link></> : null}
+          {run.previous ? <> · <Link to={`/run/${run.previous}`}>the run before</Link></> : null}
+          {run.next ? <> · <Link to={`/run/${run.next}`}>the run after</Link></> : null}
+        </p>
+        <Actions run={run} />
+      </header>
+      <Problem error={error} />
+      <section class={`why ${run.phase}`} aria-live="polite"><p dir="auto">{why(run, current)}</p></section>
+      <section class="budgets" aria-label="Budgets">
+        {(run.deadlines ?? []).map((d) => <Budget key={d.limit} d={d} label="run" over={run.endedAt} />)}
+        {open.slice(0, 6).map((s) => <Budget key={s.id} d={s.binding!} label={s.step} />)}
+      </section>
+      <Gantt line={timeline(run, seen, current)} now={current} ended={ended} selected={selected}
+        onSelect={(s) => select(s === selected ? null : s)} />
+      {step ? <StepPanel run={run} s={step} seen={seen} close={() => select(null)} /> : <p class="dim">Choose a step to see its attempts.</p>}
+      <section class="values">
+        <Value name="Input" value={run.input} />
+        <Value name="Output" value={run.output} />
+        <Value name="State" value={run.state} />
+      </section>
+      {(run.operations ?? []).length > 0 ? <Operations run={run} /> : null}
+    </main>
+  );
+}
+
+function StepPanel({ run, s, seen, close }: { run: Run; s: Step; seen: Run | null; close: () => void }) {
+  const later = seen?.steps?.find((o) => o.step === s.step);
+  return (
+    <section class="step" aria-label={`Step ${s.step}`}>
+      <h2><bdi>{s.step}</bdi> <Phase phase={s.phase} /> <button type="button" class="close" aria-label="Close the step" onClick={close}>×</button></h2>
+      <p dir="auto">{isClosed(s.phase) ? s.why || s.phase.replaceAll("_", " ") : doing(s, now.value) + "."}</p>
+      {!isClosed(s.phase) && later?.why ? <p class="dim" dir="auto">If its attempts fail: {later.why}, at <Time at={later.endedAt} />.</p> : null}
+      <Actions run={run} step={s} />
+      {s.kind === "wait" && s.event && !isClosed(s.phase) ? <Send run={run.run} event={s.event} /> : null}
+      {s.child ? <p><Link to={`/run/${s.child}`}>its child run</Link></p> : null}
+      {(s.deadlines ?? []).map((d) => <Budget key={d.limit} d={d} label={s.step} over={s.endedAt} />)}
+      {(s.attempts ?? []).length > 0 ? (
+        <div class="scroll">
+          <table class="attempts">
+            <thead><tr><th>#</th><th>Began</th><th>Took</th><th>How it ended</th><th>Worker</th><th>Then</th></tr></thead>
+            <tbody>{(s.attempts ?? []).map((a) => <AttemptRow key={a.attempt} run={run.run} s={s} a={a} />)}</tbody>
+          </table>
+        </div>
+      ) : null}
+      <Value name="Output" value={s.output} />
+    </section>
+  );
+}
+
+function AttemptRow({ run, s, a }: { run: string; s: Step; a: Attempt }) {
+  const [log, setLog] = useState<string | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const started = parse(a.startedAt), ended = parse(a.endedAt);
+  const show = async () => {
+    if (log !== null) { setLog(null); return; }
+    try {
+      setLog((await getLog(run, s.step, a.attempt)) || "(it printed nothing)");
+    } catch (e) {
+      setError(e);
+    }
+  };
+  const stopped = parse(a.stoppedAt) - ended;
+  return (
+    <>
+      <tr class={a.outcome && a.outcome !== "succeeded" ? "bad" : ""}>
+        <td class="num">{a.attempt}</td>
+        <td><Time at={a.startedAt} />{started - parse(a.readyAt) >= 1000 ? <span class="dim"> queued {length(started - parse(a.readyAt))}</span> : null}</td>
+        <td class="num">{Number.isFinite(started) ? length((Number.isFinite(ended) ? ended : now.value) - started) : ""}</td>
+        <td dir="auto">
+          {a.outcome ? a.outcome === "succeeded" ? "succeeded" : `${a.outcome}: ${a.why ?? ""}` : a.held ? `held: ${a.held.reason}` : Number.isFinite(started) ? "runs" : "waits for a worker"}
+          {a.abandoned ? <span class="tag urgent">abandoned</span> : a.killed ? <span class="tag urgent">killed after {length(stopped)}</span> : stopped > 0 ? <span class="dim"> stopped in {length(stopped)}</span> : null}
+          {a.failure?.code ? <span class="tag">code {a.failure.code}</span> : null}
+          {a.failure?.retryAfter ? <span class="tag">Retry-After {a.failure.retryAfter}</span> : null}
+          {a.note ? <span class="dim"> {a.note}</span> : null}
+        </td>
+        <td><bdi>{a.worker}</bdi></td>
+        <td>{a.nextAt ? <>next in {length(parse(a.nextAt) - ended)}</> : null}
+          {s.type === "exec" || s.kind === "exec" ? <button type="button" onClick={() => void show()}>{log === null ? "Log" : "Hide log"}</button> : null}</td>
+      </tr>
+      {log !== null || error ? <tr><td colSpan={6}>{error ? <Problem error={error} /> : <pre class="log">{log}</pre>}</td></tr> : null}
+    </>
+  );
+}
+
+function Send({ run, event }: { run: string; event: string }) {
+  const [payload, setPayload] = useState("{}");
+  const [error, setError] = useState<unknown>(null);
+  const send = async () => {
+    try {
+      setError(null);
+      await sendEvent(run, event, JSON.parse(payload));
+    } catch (e) {
+      setError(e);
+    }
+  };
+  return (
+    <form class="send" onSubmit={(e) => { e.preventDefault(); void send(); }}>
+      <label>Send event {event} <input value={payload} onInput={(e) => setPayload(e.currentTarget.value)} aria-label="Payload, JSON" /></label>
+      <button type="submit">Send</button>
+      <Problem error={error} />
+    </form>
+  );
+}
+
+function Operations({ run }: { run: Run }) {
+  return (
+    <section>
+      <h2>Operations</h2>
+      <ul class="operations">
+        {(run.operations ?? []).map((o, i) => (
+          <li key={i} dir="auto"><Time at={o.at} /> {o.operation.replaceAll("_", " ")}{o.step ? ` step ${o.step}` : ""} by {o.actor || "somebody"}{o.reason ? `: ${o.reason}` : ""}
+            {(o.deadlines ?? []).map((d) => <span class="dim" key={d.limit}> {d.limit} {d.at ? <>until <Time at={d.at} /></> : "taken away"}</span>)}</li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+

@@ -1,0 +1,30 @@
+// What the whole page shares: the clock, the place, and how things are shown.
+import { signal, effect } from "@preact/signals";
+
+export const now = signal(Date.now());
+setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 250);
+
+export const place = signal(location.pathname + location.search);
+addEventListener("popstate", () => { place.value = location.pathname + location.search; });
+
+// go shows another page, or the same one with another query.
+export function go(to: string, replace = false): void {
+  if (to === place.value) return;
+  history[replace ? "replaceState" : "pushState"](null, "", to);
+  place.value = to;
+}
+
+const kept = (key: string) => { try { return localStorage.getItem(key); } catch { return null; } };
+const keep = (key: string, value: string) => { try { localStorage.setItem(key, value); } catch { /* private windows */ } };
+
+export const utc = signal(kept("pawl.utc") === "yes");
+export const theme = signal(kept("pawl.theme") ?? "system");
+effect(() => keep("pawl.utc", utc.value ? "yes" : "no"));
+effect(() => {
+  keep("pawl.theme", theme.value);
+  if (theme.value === "system") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = theme.value;
+});
+
+export const connected = signal(true);
+export const helpShown = signal(false);

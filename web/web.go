@@ -1,0 +1,39 @@
+// Package web is the page that shows runs. Its sources are in app, and what they build, in dist, is embedded. It speaks
+// to the public HTTP API alone.
+package web
+
+import (
+	"embed"
+	"io/fs"
+	"net/http"
+)
+
+//go:embed dist
+var dist embed.FS
+
+// policyOf allows the page what it needs: its own scripts and styles, and requests to the server it came from. Widths
+// of bars are set by its script through the style object, which needs no permission.
+const policyOf = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Routes adds the page to a server's routes.
+func Routes(mux *http.ServeMux) {
+	files, err := fs.Sub(dist, "dist")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	page := func(w http.ResponseWriter, r *http.Request) { serve(w, r, files, "index.html") }
+	mux.HandleFunc("GET /{$}", page)
+	mux.HandleFunc("GET /run/{run}", page)
+	mux.HandleFunc("GET /ui/{file}", func(w http.ResponseWriter, r *http.Request) {
+		serve(w, r, files, r.PathValue("file"))
+	})
+}
+
+// serve answers with a file of the page. The browser asks for it again each time, since another version of the server
+// may have another page.
+func serve(w http.ResponseWriter, r *http.Request, files fs.FS, name string) {
+	w.Header().Set("Content-Security-Policy", policyOf)
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.ServeFileFS(w, r, files, name)
+}
