@@ -11,14 +11,14 @@ const (
 	// patientLooks is how many times the loop looks for the decision at most, whatever its clock says.
 	patientLooks = 1000
 	// restAfterVain is how many batches do not wait after one has waited in vain.
-	restAfterVain = 4
+	restAfterVain = 1
 )
 
 // awaitDecision lets a body that was asked just now decide, if nothing else keeps the batch from being cut. Then the
 // cause and the decision are one commit: the start of a run and that of its first step, for example. It waits for half
 // of the time that a commit takes, so it costs less than it can save; most bodies need some microseconds. Where commits
 // take no time, it does not wait at all. The loop yields instead of sleeping, because a timer may take a millisecond.
-// If the wait was in vain, the body probably computes, and others may do so too: the next batches do not wait. It
+// If the wait was in vain, the body probably computes, and others may do so too: the next batch does not wait. It
 // reports whether more requests may be waiting.
 func (l *loop) awaitDecision() (more bool) {
 	if l.busy || l.patience == 0 || !l.p.awaitsDecision() {

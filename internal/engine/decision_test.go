@@ -87,7 +87,7 @@ func TestStartAndDecisionAreOneCommit(t *testing.T) {
 }
 
 // TestStartWaitsForNoDecision: a start is acknowledged after one commit although the body decides nothing, and the
-// starts after it do not wait for their bodies.
+// start after it does not wait for its body.
 func TestStartWaitsForNoDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &quickBodies{silent: true}
