@@ -25,15 +25,16 @@ func TestLateEnds(t *testing.T) {
 		"in two":          {time.Millisecond, 0},
 		"long after that": {200 * time.Millisecond, 0},
 	} {
+		var end time.Time // when the first attempt ends: after its limit has fired, before that is saved
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 			late := pawl.Async(ctx, "late", func(ctx context.Context) (int, error) {
 				if pawl.AttemptNumber(ctx) == 1 {
-					<-time.After(limit - 1500*time.Millisecond) // it began two seconds after what its limit counts from
+					<-time.After(time.Until(end)) // however many commits were before it began
 				}
 				return pawl.AttemptNumber(ctx), nil
 			}, pawl.AttemptTimeout(limit), pawl.Retry("fixed(2, 1h)"))
 			beside := pawl.Async(ctx, "beside", func(ctx context.Context) (none, error) {
-				return none{}, wait(ctx, limit-1500*time.Millisecond+c.beside)
+				return none{}, wait(ctx, time.Until(end)+c.beside)
 			})
 			n, err := late.Get(ctx)
 			if err != nil {
@@ -51,6 +52,7 @@ func TestLateEnds(t *testing.T) {
 		})
 		bubble(t, func(t *testing.T) {
 			e := open(t, slow{memory.New(), time.Second}, w)
+			end = time.Now().Add(limit + 500*time.Millisecond) // the limit counts from the start of the run
 			r, err := w.Start(t.Context(), e, "", none{})
 			if err != nil {
 				t.Fatal(err)
@@ -68,12 +70,13 @@ func TestLateEnds(t *testing.T) {
 // is on its way. The body is called anew, and that end is void.
 func TestRetryBeforeWhatFollows(t *testing.T) {
 	calls := 0
+	var fails time.Time
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 		_, err := pawl.Step(ctx, "pay", func(ctx context.Context) (int, error) {
 			if calls++; calls > 1 {
 				return 0, nil
 			}
-			<-time.After(3450 * time.Millisecond)
+			<-time.After(time.Until(fails)) // however many commits were before it began
 			return 0, errors.New("no money")
 		}, pawl.Retry("fixed(1, 1s)"))
 		if err != nil {
@@ -83,7 +86,8 @@ func TestRetryBeforeWhatFollows(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T) {
 		e := open(t, slow{memory.New(), time.Second}, w)
-		r, err := w.Start(t.Context(), e, "", none{}) // at 1s; pay begins at 2s
+		fails = time.Now().Add(5450 * time.Millisecond)
+		r, err := w.Start(t.Context(), e, "", none{}) // it takes a second
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,8 +102,8 @@ func TestRetryBeforeWhatFollows(t *testing.T) {
 	})
 }
 
-// beforeWhatFollows operates on a run whose first step fails 4.45s after its start, while what its body makes of that
-// is on its way.
+// beforeWhatFollows operates on a run while what its body makes of a failed step is on its way. The run was started 1s
+// ago, which is when the times below count from, and the step fails at 5.45s.
 func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operation) {
 	t.Helper()
 	large := strings.Repeat("x", 1_200_000) // a batch takes nothing more after it
@@ -124,9 +128,10 @@ func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operati
 // on.
 func TestPauseBeforeWhatFollows(t *testing.T) {
 	child := pawl.Define("child", func(pawl.Context, none) (string, error) { return "paid by the child", nil })
+	var fails time.Time
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 		err := pawl.Do(ctx, "pay", func(ctx context.Context) error {
-			<-time.After(3450 * time.Millisecond)
+			<-time.After(time.Until(fails))
 			return errors.New("no money")
 		}, pawl.Retry("fixed(1, 1s)"))
 		if err == nil {
@@ -136,6 +141,7 @@ func TestPauseBeforeWhatFollows(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T) {
 		e := open(t, slow{memory.New(), time.Second}, w, child)
+		fails = time.Now().Add(5450 * time.Millisecond)
 		r, err := w.Start(t.Context(), e, "", none{})
 		if err != nil {
 			t.Fatal(err)

@@ -265,4 +265,5 @@ func (p *Partition) sendNews(r *run, closed []core.StepID) {
 		return
 	}
 	r.kind.Bodies.Consult(news)
+	p.pipeline.open.asked = r
 }

@@ -101,6 +101,7 @@ func (l *loop) round() bool {
 		}
 		l.startWindowReader(now)
 		l.startInboxReader(now)
+		more = l.awaitDecision() || more
 		l.dispatch(now)
 	}
 	l.publish()
@@ -273,6 +274,7 @@ func (l *loop) jobDone(r result) {
 			l.dispatch(now)
 		}
 		l.scheduleRenewal(now)
+		l.patience = min(r.took/2, maxPatience)
 		l.tellCommit(r)
 		l.p.Committed(now)
 	}

@@ -43,6 +43,7 @@ type batch struct {
 	view            journal.View
 	viewed          []*run // the runs that have rows in the view part
 	out             journal.Batch
+	asked           *run // whose body got news last while this batch was open; nil: none
 
 	// These wait until the batch is durable.
 	after    []effect
