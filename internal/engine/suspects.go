@@ -41,6 +41,25 @@ func (g *group) joined(size int) {
 
 func (g *group) left() { g.running-- }
 
+// kept counts a suspect whose worker has it since before the engine was opened. Where suspects of several sizes were
+// kept, because more than one process had them, none joins them.
+func (g *group) kept(size int) {
+	alone := g.running == 0
+	g.joined(size)
+	if !alone && size != g.size {
+		g.size = 0
+	}
+}
+
+// keep counts an attempt that a remote worker has since before the engine was opened.
+func (m *Matcher) keep(key queueKey) {
+	if key.group > 0 {
+		m.mu.Lock()
+		m.group.kept(key.group)
+		m.mu.Unlock()
+	}
+}
+
 // takeApart takes a slot for a suspect. It wakes the next one that may have a slot as well.
 func (m *Matcher) takeApart(s suspects) (slot, bool) {
 	m.mu.Lock()
