@@ -118,7 +118,7 @@ func (p *Partition) revokeAgain() error {
 		if !ok {
 			continue
 		}
-		r, err := p.load(e.run)
+		r, err := p.onDisk(e.run)
 		if permanent(err) {
 			later = append(later, e) // the run is set aside now, but perhaps not after the next Open
 			continue
@@ -135,6 +135,21 @@ func (p *Partition) revokeAgain() error {
 	}
 	p.pipeline.revokes = later
 	return nil
+}
+
+// onDisk returns a run as it was restored from the tail. If it is not in the tail, the view has all of it.
+func (p *Partition) onDisk(id core.RunID) (*run, error) {
+	if a := p.residents.aside[id]; a != nil {
+		return nil, a
+	}
+	if r := p.residents.runs[id]; r != nil {
+		return r, nil
+	}
+	h, err := p.cfg.Journal.History(p.ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return p.restore(id, h.Entries, nil)
 }
 
 // setTailRunAside sets a run of the tail aside. The journal keeps its entries, from the first batch that has one.

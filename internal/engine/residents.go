@@ -151,23 +151,8 @@ func (p *Partition) Each(fn func(*core.Run)) {
 	}
 }
 
-// get returns a run whose attempts are taken over.
+// get returns a run. If it is not in memory, the view has all of it, and get loads it.
 func (p *Partition) get(id core.RunID) (*run, error) {
-	r, err := p.load(id)
-	if err != nil {
-		return nil, err
-	}
-	if r.unrecovered {
-		p.takeOver(r)
-	}
-	if r.aside != nil {
-		return nil, r.aside
-	}
-	return r, nil
-}
-
-// load returns a run, also if its attempts are not taken over yet. If it is not in memory, the view has all of it.
-func (p *Partition) load(id core.RunID) (*run, error) {
 	if a := p.residents.aside[id]; a != nil {
 		return nil, a
 	}
@@ -185,6 +170,12 @@ func (p *Partition) load(id core.RunID) (*run, error) {
 			return nil, err
 		}
 		p.residents.evictLater(r)
+	}
+	if r.unrecovered {
+		p.takeOver(r)
+	}
+	if r.aside != nil {
+		return nil, r.aside
 	}
 	return r, nil
 }
