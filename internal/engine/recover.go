@@ -18,7 +18,7 @@ import (
 // partition that was owned before is never taken back from a newer owner: then the error is CodeFenced, and it
 // stays.
 func (p *Partition) Open(ctx context.Context, now core.Time) error {
-	p.admissions.startLoad()
+	p.startLoad()
 	p.forget()
 	p.ctx = ctx
 	lease, err := p.acquire(ctx)
@@ -278,7 +278,7 @@ func (p *Partition) trackRestored(restored []*run) {
 // The partition forgets what it has in memory, answers those who wait for a batch, and keeps the workers' reports.
 // Open makes it ready again.
 func (p *Partition) Failed(err error) {
-	p.admissions.startLoad()
+	p.startLoad()
 	var kept []report
 	p.tasks.alive = make(map[core.Token]bool)
 	for _, b := range p.pipeline.batches() {

@@ -251,14 +251,16 @@ func TestKeptSuspectsCount(t *testing.T) {
 	if n := running(); n != 1 {
 		t.Fatalf("%d suspects run that run alone", n)
 	}
-	r.open(workers, nil)
-	r.settle()
-	if n := running(); n != 1 {
-		t.Errorf("%d suspects run after the engine was opened", n)
-	}
 	first := ids[0]
 	if r.state(first).Steps[0].Phase != core.StepRunning {
 		first = ids[1]
+	}
+	r.inbox = append(r.inbox, report{first, core.Beat{Step: 0, Attempt: 5, At: r.now}}) // it has begun
+	r.settle()
+	r.open(workers, nil)
+	r.pass(time.Minute)
+	if n := running(); n != 1 || r.state(first).Steps[0].Phase != core.StepRunning {
+		t.Errorf("%d suspects run after the engine was opened, the first is %s", n, r.state(first).Steps[0].Phase)
 	}
 	r.inbox = append(r.inbox, report{first, core.TaskEnded{Step: 0, Attempt: 5}})
 	r.pass(time.Minute)
