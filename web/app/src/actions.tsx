@@ -3,9 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import type { OperateBody, Run, Step } from "./api.ts";
 import { forecast, operateRun, operateStep, restartRun } from "./api.ts";
 import { Dialog, Problem } from "./parts.tsx";
-import { go } from "./state.ts";
+import { go, now, utc } from "./state.ts";
 import { instant, parse } from "./time.ts";
-import { utc } from "./state.ts";
 import { isClosed } from "./timeline.ts";
 
 interface Action {
@@ -176,7 +175,7 @@ function Preview({ run, step, action, body }: { run: Run; step: Step | undefined
 
 function tellStep(s: Step | undefined): string {
   if (!s) return "";
-  const coming = (s.attempts ?? []).filter((a) => parse(a.startedAt) > Date.now());
+  const coming = (s.attempts ?? []).filter((a) => parse(a.startedAt) > now.value);
   const at = coming.slice(0, 4).map((a) => `attempt ${a.attempt} at ${instant(parse(a.startedAt), utc.value)}`).join(", ");
   const more = coming.length > 4 ? ` and ${coming.length - 4} more` : "";
   const deadline = (s.deadlines ?? []).map((d) => `${d.limit} until ${instant(parse(d.at), utc.value)}`).join(", ");

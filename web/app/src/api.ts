@@ -10,6 +10,15 @@ export type Deadline = Schemas["Deadline"];
 export type Page = Schemas["Page"];
 export type ForecastRequest = Schemas["ForecastRequest"];
 export type OperateBody = Schemas["OperateBody"];
+export type Event = Schemas["Event"];
+export type Simulated = Schemas["Simulated"];
+export type Explained = Schemas["Explained"];
+export type PolicyRequest = Schemas["PolicyRequest"];
+export type Act = Schemas["Act"];
+export type ClockState = Schemas["ClockState"];
+export type Schedule = Schemas["Schedule"];
+export type Webhook = Schemas["Webhook"];
+export type Delivery = Schemas["Delivery"];
 type Problem = Schemas["Problem"];
 
 const base = "/api/v1";
@@ -64,10 +73,15 @@ export const operateStep = (run: string, step: string, action: string, body: Ope
   post<void>(runPath(run, "steps", step, action), body);
 export const restartRun = (run: string) => post<Schemas["Started"]>(runPath(run, "restart"), {});
 export const sendEvent = (run: string, name: string, payload: unknown) => post<void>(runPath(run, "events"), { name, payload });
-// getLog returns what an attempt has printed so far.
-export async function getLog(run: string, step: string, attempt: number): Promise<string> {
-  const part = await ask<Schemas["LogPart"]>(runPath(run, "steps", step, "attempts", String(attempt), "log"));
-  return new TextDecoder().decode(Uint8Array.from(atob(part.text ?? ""), (c) => c.charCodeAt(0)));
+// getLog returns what an attempt has printed from a place on.
+export async function getLog(run: string, step: string, attempt: number, from: number, signal: AbortSignal): Promise<{ next: number; bytes: Uint8Array }> {
+  const part = await ask<Schemas["LogPart"]>(`${runPath(run, "steps", step, "attempts", String(attempt), "log")}?from=${from}`, { signal });
+  return { next: part.next, bytes: Uint8Array.from(atob(part.text ?? ""), (c) => c.charCodeAt(0)) };
+}
+// getHistory returns all that has happened to a run.
+export async function getHistory(run: string): Promise<Event[]> {
+  const h = await ask<{ entries?: { events?: Event[] }[] }>(runPath(run, "history"));
+  return (h.entries ?? []).flatMap((e) => e.events ?? []);
 }
 export const getVersion = async () => (await (await fetch("/version")).json()) as Schemas["Version"];
 
@@ -79,3 +93,18 @@ export function changes(query: URLSearchParams, fn: () => void, state: (connecte
   source.onmessage = fn;
   return () => source.close();
 }
+
+export const explainPolicy = (q: PolicyRequest) => post<Explained>("/policies/explain", q);
+export const simulatePolicy = (q: PolicyRequest) => post<Simulated>("/policies/simulate", q);
+export const getClock = () => ask<ClockState>("/clock");
+export const moveClock = (by: Schemas["ClockMove"]) => post<ClockState>("/clock", by);
+export const listFlows = async () => (await ask<Schemas["FlowList"]>("/flows")).flows ?? [];
+export const getDefinition = (id: string) => ask<Schemas["Definition"]>(`/definitions/${encodeURIComponent(id)}`);
+export const startRun = (body: Schemas["StartBody"]) => post<Schemas["Started"]>("/runs", body);
+export const listSchedules = async () => (await ask<Schemas["ScheduleList"]>("/schedules")).schedules ?? [];
+export const changeSchedule = (name: string, what: string) => post<void>(`/schedules/${encodeURIComponent(name)}/${what}`, { actor: "page" });
+export const listWebhooks = async () => (await ask<Schemas["WebhookList"]>("/webhooks")).webhooks ?? [];
+export const listDeliveries = async (webhook: string) =>
+  (await ask<Schemas["DeliveryPage"]>(`/webhooks/${encodeURIComponent(webhook)}/deliveries?limit=50`)).deliveries ?? [];
+export const replayDelivery = (webhook: string, delivery: string) =>
+  post<Schemas["Replayed"]>(`/webhooks/${encodeURIComponent(webhook)}/replay`, { delivery });

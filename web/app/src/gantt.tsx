@@ -16,13 +16,15 @@ interface Props {
   ended: boolean;
   selected: string | null;
   onSelect: (step: string) => void;
+  onFold: (group: string) => void;
 }
 
-export function Gantt({ line, now, ended, selected, onSelect }: Props) {
+export function Gantt({ line, now, ended, selected, onSelect, onFold }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(900);
   const [seen, setSeen] = useState({ top: 0, height: 600 });
   const [zoom, setZoom] = useState(1);
+  const [follow, setFollow] = useState(true);
   useEffect(() => {
     const el = box.current;
     if (!el) return;
@@ -40,11 +42,23 @@ export function Gantt({ line, now, ended, selected, onSelect }: Props) {
   const last = Math.min(first + Math.ceil(seen.height / rowHeight) + 10, line.rows.length);
   const height = axisHeight + line.rows.length * rowHeight + 6;
   const right = names + plot;
+  useEffect(() => { // what is now stays in sight while one follows
+    const el = box.current;
+    if (el && follow && !ended && zoom > 1) el.scrollLeft = x(now) - el.clientWidth * 0.7;
+  }, [now, follow, zoom, ended]);
+  useEffect(() => { // a step that the keys have chosen comes into sight
+    const el = box.current, i = line.rows.findIndex((r) => r.step.step === selected);
+    if (!el || i < 0) return;
+    const y = axisHeight + i * rowHeight;
+    if (y < el.scrollTop) el.scrollTop = y - rowHeight;
+    else if (y + rowHeight > el.scrollTop + el.clientHeight) el.scrollTop = y + 2 * rowHeight - el.clientHeight;
+  }, [selected]);
   return (
     <section class="gantt" aria-label="Timeline">
       <div class="tools">
         <button type="button" onClick={() => setZoom(Math.min(zoom * 2, 64))} aria-label="Zoom in">+</button>
         <button type="button" onClick={() => setZoom(Math.max(zoom / 2, 1))} aria-label="Zoom out" disabled={zoom === 1}>−</button>
+        {ended ? null : <label class="check"><input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> follow</label>}
         <span class="keys dim">
           <i class="key queued" /> queued <i class="key running" /> running <i class="key backoff" /> backoff
           {" "}<i class="key asleep" /> waits <i class="key stopping" /> stopping <i class="key ghost" /> to come, if it fails
@@ -67,7 +81,7 @@ export function Gantt({ line, now, ended, selected, onSelect }: Props) {
           ))}
           {line.rows.slice(first, last).map((row, i) => (
             <RowOf key={row.step.id} row={row} y={axisHeight + (first + i) * rowHeight} x={x} names={names} right={right}
-              selected={selected === row.step.step} onSelect={onSelect} />
+              selected={selected === row.step.step} onSelect={onSelect} onFold={onFold} />
           ))}
           {line.lines.map((l) => <Limit key={l.limit} l={l} x={x} y1={axisHeight - 8} y2={height} right={right} run />)}
           {ended ? null : <line class="now" x1={x(now)} x2={x(now)} y1={axisHeight - 8} y2={height}><title>now</title></line>}
@@ -79,18 +93,21 @@ export function Gantt({ line, now, ended, selected, onSelect }: Props) {
 
 function RowOf(props: {
   row: Row; y: number; x: (at: number) => number; names: number; right: number; selected: boolean;
-  onSelect: (step: string) => void;
+  onSelect: (step: string) => void; onFold: (group: string) => void;
 }) {
   const { row, y, x, names } = props;
   const s = row.step;
-  const room = Math.floor((names - 14 - row.depth * 14) / 7.2);
+  const room = Math.floor((names - (row.fold ? 30 : 14) - row.depth * 14) / 7.2);
   const name = s.step.length > room ? s.step.slice(0, Math.max(room - 1, 1)) + "…" : s.step;
   const select = () => props.onSelect(s.step);
   return (
     <g class={`row${props.selected ? " selected" : ""}`} onClick={select}>
       <rect class="back" x={0} y={y} width={props.right + 12} height={rowHeight} />
       <text class={`name ${s.phase}`} x={8 + row.depth * 14} y={y + 17}>{name}<title>{s.step}: {s.phase.replaceAll("_", " ")}</title></text>
+      {row.fold ? <g class="fold" onClick={(e) => { e.stopPropagation(); props.onFold(s.step); }}>
+        <rect class="touch" x={names - 20} y={y} width={20} height={rowHeight} /><text x={names - 15} y={y + 17}>{row.open ? "▾" : "▸"}<title>{row.open ? "fold" : "unfold"}: {row.fold}</title></text></g> : null}
       {row.bars.map((b, i) => <BarOf key={i} b={b} x={x} y={y} />)}
+      {row.fold && !row.open ? <text class="count" x={x(row.bars[0]?.from ?? NaN) + 6} y={y + 17}>{row.fold}</text> : null}
       {row.lines.map((l) => <Limit key={l.limit} l={l} x={x} y1={y + 2} y2={y + rowHeight - 2} right={props.right} />)}
     </g>
   );

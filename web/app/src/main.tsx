@@ -3,12 +3,20 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { Link, Dialog } from "./parts.tsx";
 import { connected, go, helpShown, place, theme, utc } from "./state.ts";
+import { Clock } from "./clock.tsx";
+import { Lab } from "./lab.tsx";
 import { RunPage } from "./run.tsx";
 import { Runs } from "./runs.tsx";
+import { Start } from "./start.tsx";
+import { Deadlines, Schedules, Webhooks } from "./watch.tsx";
+
+const pages: [string, string][] = [
+  ["/", "Runs"], ["/deadlines", "Deadlines"], ["/start", "Start"], ["/lab", "Lab"], ["/schedules", "Schedules"], ["/webhooks", "Webhooks"],
+];
 
 const keys: [string, string][] = [
-  ["?", "show these keys"], ["/", "go to the first filter"], ["j k", "the next run, the one before"], ["Enter", "open the chosen run"],
-  ["g", "all runs"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
+  ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["Enter", "open the chosen run"], ["o", "fold or unfold the chosen group"],
+  ["g", "all runs"], ["d l s", "deadlines, the lab, start a run"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
 ];
 
 function useKeys(): void {
@@ -21,8 +29,11 @@ function useKeys(): void {
       }
       switch (e.key) {
         case "?": helpShown.value = !helpShown.value; break;
-        case "/": e.preventDefault(); document.querySelector<HTMLInputElement>(".filters input")?.focus(); break;
+        case "/": e.preventDefault(); document.querySelector<HTMLInputElement>("main input[type=search], main input, main textarea")?.focus(); break;
         case "g": go("/"); break;
+        case "d": go("/deadlines"); break;
+        case "l": go("/lab"); break;
+        case "s": e.preventDefault(); go("/start"); break;
         case "u": utc.value = !utc.value; break;
         case "t": theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system"; break;
       }
@@ -32,24 +43,36 @@ function useKeys(): void {
   }, []);
 }
 
+function PageOf({ at }: { at: URL }) {
+  switch (at.pathname) {
+    case "/deadlines": return <Deadlines search={at.search} />;
+    case "/start": return <Start search={at.search} />;
+    case "/lab": return <Lab search={at.search} />;
+    case "/schedules": return <Schedules />;
+    case "/webhooks": return <Webhooks />;
+    default: return <Runs search={at.search} />;
+  }
+}
+
 function App() {
   useKeys();
   const at = new URL(place.value, location.origin);
   const run = /^\/run\/([^/]+)$/.exec(at.pathname);
-  useEffect(() => { document.title = run ? `${decodeURIComponent(run[1] ?? "")} · Pawl` : "Runs · Pawl"; }, [place.value]);
+  useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? "Runs"} · Pawl`; }, [place.value]);
   return (
     <>
       <header class="bar">
         <Link to="/" class="brand">Pawl</Link>
-        <nav><Link to="/" class={run ? "" : "current"}>Runs</Link> <a href="/docs">API</a></nav>
+        <nav aria-label="Pages">{pages.map(([to, name]) => <Link key={to} to={to} class={at.pathname === to ? "current" : ""}>{name}</Link>)} <a href="/docs">API</a></nav>
         <span class="grow" />
         {connected.value ? null : <span class="tag urgent" role="status">not connected, trying again</span>}
         <button type="button" onClick={() => { utc.value = !utc.value; }}>{utc.value ? "UTC" : "Local"}</button>
-        <button type="button" aria-label="Light or dark" onClick={() => { theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system"; }}>{theme.value}</button>
-        <button type="button" aria-label="Keys" onClick={() => { helpShown.value = true; }}>?</button>
+        <button type="button" aria-label={`Colours: ${theme.value}`} onClick={() => { theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system"; }}>{theme.value}</button>
+        <button type="button" aria-label="Keys ?" onClick={() => { helpShown.value = true; }}>?</button>
       </header>
+      <Clock />
       {run ? <RunPage id={decodeURIComponent(run[1] ?? "")} selected={at.searchParams.get("step")}
-        select={(s) => go(at.pathname + (s ? `?step=${encodeURIComponent(s)}` : ""), true)} /> : <Runs search={at.search} />}
+        select={(s) => go(at.pathname + (s ? `?step=${encodeURIComponent(s)}` : ""), true)} /> : <PageOf at={at} />}
       {helpShown.value ? (
         <Dialog title="Keys" onClose={() => { helpShown.value = false; }}>
           <dl class="keys">{keys.map(([k, what]) => <><dt><kbd>{k}</kbd></dt><dd>{what}</dd></>)}</dl>

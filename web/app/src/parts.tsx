@@ -1,6 +1,6 @@
 // Small parts that several pages use.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Deadline } from "./api.ts";
 import { Failed } from "./api.ts";
 import { go, now, utc } from "./state.ts";
@@ -51,24 +51,6 @@ export function Problem({ error }: { error: unknown }) {
   const text = error instanceof Error ? error.message : String(error);
   const hint = error instanceof Failed ? error.hint : "";
   return <p class="problem" role="alert">{text}{hint ? <span class="dim"> — {hint}</span> : null}</p>;
-}
-
-const big = 2000;
-
-// Value shows JSON as a text that nothing in it can leave, and copies it.
-export function Value({ name, value }: { name: string; value: unknown }) {
-  const [whole, setWhole] = useState(false);
-  if (value === undefined || value === null) return null;
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-  const shown = whole || text.length <= big ? text : text.slice(0, big) + "…";
-  return (
-    <details class="value" open={text.length < 400}>
-      <summary>{name} <span class="dim">{text.length > big ? `${text.length} characters` : ""}</span></summary>
-      <pre dir="auto">{shown}</pre>
-      <button type="button" onClick={() => void navigator.clipboard.writeText(text)}>Copy</button>
-      {text.length > big && !whole ? <button type="button" onClick={() => setWhole(true)}>Show all</button> : null}
-    </details>
-  );
 }
 
 // Dialog asks for something before it is done.

@@ -1,13 +1,19 @@
 // One run: what it is doing, which deadline binds it, why it stopped, what happens next, and what one can do.
 import { useEffect, useState } from "preact/hooks";
+import { plain } from "./ansi.ts";
 import type { Attempt, Run, Step } from "./api.ts";
-import { forecast, getLog, getRun, nextRun, sendEvent } from "./api.ts";
+import { forecast, getRun, nextRun, sendEvent } from "./api.ts";
 import { Actions } from "./actions.tsx";
 import { Gantt } from "./gantt.tsx";
-import { Budget, Link, Phase, Problem, Time, Value } from "./parts.tsx";
+import { Graph } from "./graph.tsx";
+import { Children, History } from "./history.tsx";
+import { Otherwise } from "./lab.tsx";
+import { Log } from "./log.tsx";
+import { Budget, Link, Phase, Problem, Time } from "./parts.tsx";
 import { connected, now } from "./state.ts";
 import { length, parse } from "./time.ts";
 import { isClosed, timeline } from "./timeline.ts";
+import { Value } from "./tree.tsx";
 import { doing, why } from "./why.ts";
 
 // useRun follows a run: it asks for it again as soon as something has happened to it.
@@ -91,14 +97,14 @@ export function RunPage({ id, selected, select }: { id: string; selected: string
         <Actions run={run} />
       </header>
       <Problem error={error} />
-      <section class={`why ${run.phase}`} aria-live="polite"><p dir="auto">{why(run, current)}</p></section>
+      <section class={`why ${run.phase}`}><p dir="auto">{plain(why(run, current))}</p></section>
       <section class="budgets" aria-label="Budgets">
         {(run.deadlines ?? []).map((d) => <Budget key={d.limit} d={d} label="run" over={run.endedAt} />)}
         {open.slice(0, 6).map((s) => <Budget key={s.id} d={s.binding!} label={s.step} />)}
       </section>
-      <Gantt line={timeline(run, seen, current)} now={current} ended={ended} selected={selected}
-        onSelect={(s) => select(s === selected ? null : s)} />
+      <Views run={run} seen={seen} selected={selected} select={select} />
       {step ? <StepPanel run={run} s={step} seen={seen} close={() => select(null)} /> : <p class="dim">Choose a step to see its attempts.</p>}
+      <Children run={run} />
       <section class="values">
         <Value name="Input" value={run.input} />
         <Value name="Output" value={run.output} />
@@ -106,6 +112,41 @@ export function RunPage({ id, selected, select }: { id: string; selected: string
       </section>
       {(run.operations ?? []).length > 0 ? <Operations run={run} /> : null}
     </main>
+  );
+}
+
+const views = ["Timeline", "Graph", "History"] as const;
+
+// Views are three ways to look at the steps of a run. The keys j and k choose a step.
+function Views({ run, seen, selected, select }: { run: Run; seen: Run | null; selected: string | null; select: (step: string | null) => void }) {
+  const [view, setView] = useState<(typeof views)[number]>("Timeline");
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+  const ended = isClosed(run.phase);
+  const line = timeline(run, seen, ended ? parse(run.endedAt) : now.value, unfolded);
+  const toggle = (s: string) => select(s === selected ? null : s);
+  const fold = (g: string) => setUnfolded((old) => { const to = new Set(old); if (!to.delete(g)) to.add(g); return to; });
+  const names = line.rows.map((r) => r.step.step);
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => {
+      if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) return;
+      const i = names.indexOf(selected ?? "");
+      if (e.key === "j") select(names[Math.min(i + 1, names.length - 1)] ?? null);
+      else if (e.key === "k") select(names[Math.max(i - 1, 0)] ?? null);
+      else if (e.key === "o" && selected && line.rows[i]?.fold) fold(selected);
+      else if (e.key === "Escape" && !document.querySelector("dialog")) select(null);
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [names.join("\n"), selected]);
+  return (
+    <>
+      <div class="views" role="group" aria-label="Ways to look at it">
+        {views.map((v) => <button type="button" key={v} aria-pressed={v === view} class={v === view ? "current" : ""} onClick={() => setView(v)}>{v}</button>)}
+      </div>
+      {view === "Timeline" ? <Gantt line={line} now={now.value} ended={ended} selected={selected} onSelect={toggle} onFold={fold} /> : null}
+      {view === "Graph" ? <Graph run={run} selected={selected} onSelect={toggle} /> : null}
+      {view === "History" ? <History run={run} /> : null}
+    </>
   );
 }
 
@@ -128,23 +169,15 @@ function StepPanel({ run, s, seen, close }: { run: Run; s: Step; seen: Run | nul
           </table>
         </div>
       ) : null}
+      <Otherwise run={run} step={s} />
       <Value name="Output" value={s.output} />
     </section>
   );
 }
 
 function AttemptRow({ run, s, a }: { run: string; s: Step; a: Attempt }) {
-  const [log, setLog] = useState<string | null>(null);
-  const [error, setError] = useState<unknown>(null);
+  const [log, setLog] = useState(false);
   const started = parse(a.startedAt), ended = parse(a.endedAt);
-  const show = async () => {
-    if (log !== null) { setLog(null); return; }
-    try {
-      setLog((await getLog(run, s.step, a.attempt)) || "(it printed nothing)");
-    } catch (e) {
-      setError(e);
-    }
-  };
   const stopped = parse(a.stoppedAt) - ended;
   return (
     <>
@@ -153,7 +186,7 @@ function AttemptRow({ run, s, a }: { run: string; s: Step; a: Attempt }) {
         <td><Time at={a.startedAt} />{started - parse(a.readyAt) >= 1000 ? <span class="dim"> queued {length(started - parse(a.readyAt))}</span> : null}</td>
         <td class="num">{Number.isFinite(started) ? length((Number.isFinite(ended) ? ended : now.value) - started) : ""}</td>
         <td dir="auto">
-          {a.outcome ? a.outcome === "succeeded" ? "succeeded" : `${a.outcome}: ${a.why ?? ""}` : a.held ? `held: ${a.held.reason}` : Number.isFinite(started) ? "runs" : "waits for a worker"}
+          {a.outcome ? a.outcome === "succeeded" ? "succeeded" : plain(`${a.outcome.replaceAll("_", " ")}: ${a.why ?? ""}`) : a.held ? `held: ${a.held.reason}` : Number.isFinite(started) ? "runs" : "waits for a worker"}
           {a.abandoned ? <span class="tag urgent">abandoned</span> : a.killed ? <span class="tag urgent">killed after {length(stopped)}</span> : stopped > 0 ? <span class="dim"> stopped in {length(stopped)}</span> : null}
           {a.failure?.code ? <span class="tag">code {a.failure.code}</span> : null}
           {a.failure?.retryAfter ? <span class="tag">Retry-After {a.failure.retryAfter}</span> : null}
@@ -161,9 +194,9 @@ function AttemptRow({ run, s, a }: { run: string; s: Step; a: Attempt }) {
         </td>
         <td><bdi>{a.worker}</bdi></td>
         <td>{a.nextAt ? <>next in {length(parse(a.nextAt) - ended)}</> : null}
-          {s.type === "exec" || s.kind === "exec" ? <button type="button" onClick={() => void show()}>{log === null ? "Log" : "Hide log"}</button> : null}</td>
+          {s.type === "exec" || s.kind === "exec" ? <button type="button" aria-expanded={log} onClick={() => setLog(!log)}>{log ? "Hide log" : "Log"}</button> : null}</td>
       </tr>
-      {log !== null || error ? <tr><td colSpan={6}>{error ? <Problem error={error} /> : <pre class="log">{log}</pre>}</td></tr> : null}
+      {log ? <tr><td colSpan={6}><Log run={run} step={s.step} attempt={a.attempt} open={!a.endedAt} /></td></tr> : null}
     </>
   );
 }

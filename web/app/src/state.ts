@@ -2,7 +2,10 @@
 import { signal, effect } from "@preact/signals";
 
 export const now = signal(Date.now());
-setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 250);
+// virtual is where the time of the server stands; null: it goes by itself.
+export const virtual = signal<number | null>(null);
+effect(() => { if (virtual.value !== null) now.value = virtual.value; });
+setInterval(() => { if (!document.hidden && virtual.value === null) now.value = Date.now(); }, 250);
 
 export const place = signal(location.pathname + location.search);
 addEventListener("popstate", () => { place.value = location.pathname + location.search; });

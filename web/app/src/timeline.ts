@@ -23,6 +23,8 @@ export interface Line {
 export interface Row {
   step: Step;
   depth: number; // 1: an item of a forEach
+  fold: string; // of a group whose items are folded or shown: how many there are and how they stand
+  open: boolean; // its items are shown
   bars: Bar[];
   lines: Line[];
 }
@@ -104,14 +106,41 @@ function ghosts(s: Step, later: Step | undefined, now: number): Bar[] {
   return out;
 }
 
-// timeline lays out a run. forecast is the run as it would be if its attempts failed; null: it is not known.
-export function timeline(run: Run, forecast: Run | null, now: number): Timeline {
+// The bars of a step that has ended stay as they are.
+const drawn = new WeakMap<Step, Bar[]>();
+
+function barsOf(s: Step, later: Step | undefined, now: number): Bar[] {
+  if (!isClosed(s.phase) || s.stopping) return [...stepBars(s, now), ...ghosts(s, later, now)];
+  let bars = drawn.get(s);
+  if (!bars) drawn.set(s, bars = stepBars(s, now));
+  return bars;
+}
+
+// counted says how the items of each group stand: 5 succeeded, 1 failed.
+function counted(steps: Step[]): Map<string, string> {
+  const counts = new Map<string, Map<string, number>>();
+  for (const s of steps) {
+    if (!s.group) continue;
+    const of = counts.get(s.group) ?? new Map<string, number>();
+    of.set(s.phase, (of.get(s.phase) ?? 0) + 1);
+    counts.set(s.group, of);
+  }
+  return new Map([...counts].map(([g, of]) => [g, [...of].map(([p, n]) => `${n} ${p.replaceAll("_", " ")}`).join(", ")]));
+}
+
+// timeline lays out a run. forecast is the run as it would be if its attempts failed; null: it is not known. unfolded
+// are the groups whose items have rows of their own.
+export function timeline(run: Run, forecast: Run | null, now: number, unfolded: ReadonlySet<string>): Timeline {
   const steps = run.steps ?? [];
   const later = new Map((forecast?.steps ?? []).map((s) => [s.step, s]));
-  const rows: Row[] = steps.map((s) => ({
+  const items = counted(steps);
+  const groups = new Set(steps.filter((s) => items.has(s.step)).map((s) => s.step));
+  const rows: Row[] = steps.filter((s) => !s.group || !groups.has(s.group) || unfolded.has(s.group)).map((s) => ({
     step: s,
     depth: s.group ? 1 : 0,
-    bars: isClosed(s.phase) ? stepBars(s, now) : [...stepBars(s, now), ...ghosts(s, later.get(s.step), now)],
+    fold: items.get(s.step) ?? "",
+    open: unfolded.has(s.step),
+    bars: barsOf(s, later.get(s.step), now),
     lines: stepLimits(s).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) })),
   }));
   const lines = (run.deadlines ?? []).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) }));

@@ -4,7 +4,7 @@ import { isClosed } from "./timeline.ts";
 import { length, parse } from "./time.ts";
 
 const within = (d: Deadline | undefined, now: number): string =>
-  d ? ` ${d.limit} ends it in ${length(parse(d.at) - now)}${d.origin ? ` (${d.origin})` : ""}.` : "";
+  d ? ` The limit ${d.limit} ends it in ${length(parse(d.at) - now)}${d.origin ? ` (${d.origin})` : ""}.` : "";
 
 // doing says what an open step is doing.
 export function doing(s: Step, now: number): string {

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// colourFlow prints colours, has a list of items, and a step that goes on failing. Its input has a schema.
+const colourFlow = `pawl: 1
+name: colours
+timeout: 30m
+input:
+  type: object
+  required: [customer]
+  properties:
+    customer: {type: string, minLength: 2, description: who pays}
+    count: {type: integer, minimum: 1, default: 3}
+    size: {type: string, enum: [small, large]}
+steps:
+  - {name: paint, exec: "printf '\\033[31mred paint\\033[0m and \\033[1mbold\\033[0m <i>text</i>\\n'"}
+  - {name: each, needs: [paint], forEach: [1, 2, 3, 4, 5, 6], exec: "echo item"}
+  - {name: charge, needs: [each], exec: "echo none; exit 3", retry: "exponential(6, 2m)"}
+`
+
+// runs evaluates something, and waits for it if it is a promise.
+func (l looker) runs(script string) {
+	l.Helper()
+	l.does(script, noted(script))
+}
+
+// accessible checks the page that is shown with axe-core, where it is installed.
+func (l looker) accessible(name string) {
+	l.Helper()
+	axe, err := os.ReadFile("../../web/app/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		if os.Getenv("PAWL_REQUIRE_BROWSER") != "" {
+			l.Fatalf("%v: run npm ci in web/app", err)
+		}
+		return
+	}
+	l.runs(string(axe))
+	l.runs(`window.found = undefined; axe.run().then((r) => { window.found = "found: " + r.violations
+		.filter((v) => v.impact === "serious" || v.impact === "critical")
+		.map((v) => v.id + " at " + v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join(", ")).join("; "); })`)
+	_, err = chromedp.Run(l.ctx, chromedp.Poll[bool](`window.found !== undefined`,
+		chromedp.WithPollingTimeout(30*time.Second)))
+	found, err2 := chromedp.Run(l.ctx, chromedp.Evaluate[string](`window.found`))
+	if err != nil || err2 != nil || found != "found: " {
+		l.Errorf("%s: axe-core %s %v %v", name, found, err, err2)
+	}
+}
+
+// pictures keeps pictures of the page, light and dark, wide and narrow, and checks both colours with axe-core.
+func (l looker) pictures(name string) {
+	l.Helper()
+	for _, theme := range []string{"dark", "light"} {
+		l.runs(fmt.Sprintf(`document.documentElement.dataset.theme = %q`, theme))
+		l.accessible(name + ", " + theme)
+		l.shot(name + "-" + theme)
+		l.does("a narrow screen", chromedp.EmulateViewport(390, 844))
+		l.shot(name + "-" + theme + "-narrow")
+		l.does("a wide screen", chromedp.EmulateViewport(1440, 900))
+	}
+}
+
+// fill replaces what is in a field.
+func (l looker) fill(selector, text string) {
+	l.Helper()
+	l.runs(fmt.Sprintf(`{ const f = document.querySelector(%q);
+		Object.getOwnPropertyDescriptor(Object.getPrototypeOf(f), "value").set.call(f, %q);
+		f.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, text))
+}
+
+// TestPageOfARun: the items of a list are folded, logs have their colours, and the run is shown in three ways.
+func TestPageOfARun(t *testing.T) {
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "colours.yaml", colourFlow)
+	address := served(t, dir, ".")
+	write(t, dir, "input.json",
+		`{"customer":"<img src=x onerror=alert(1)> \u202eacme\u0007","count":3,"size":"small"}`)
+	start := command(t, dir, "run", "--detach", "colours.yaml", "--id", "tree-1", "--input", "@input.json")
+	if out, err := start.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.sees("table.runs", "tree-1")
+	l.click("table.runs tbody a")
+	l.sees(".why", "charge backs off")
+	l.sees(".gantt", "6 succeeded")
+	l.runs(`document.querySelector(".gantt .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
+	l.counts(".gantt .row", 9)
+	l.sees(".tree", "<img src=x onerror=alert(1)> \ufffdacme\u2407")
+
+	l.runs(`dispatchEvent(new KeyboardEvent("keydown", {key: "j"}))`)
+	l.sees(".step h2", "paint")
+	l.press("Log")
+	l.sees(".log .c1", "red paint")
+	l.sees(".log .bold", "bold")
+	l.sees(".log", "<i>text</i>")
+	l.pictures("run")
+	l.press("Graph")
+	l.counts(".graph .node.succeeded", 2)
+	l.counts(".graph .edge", 2)
+	l.pictures("graph")
+	l.runs(`document.querySelector(".graph .node.backing_off").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
+	l.sees(".step h2", "charge")
+	l.runs(`document.querySelector(".otherwise").open = true`)
+	l.fill(".otherwise textarea", "retry: none")
+	l.press("Try it")
+	l.sees(".otherwise .verdict", "after 1 attempt")
+	l.press("History")
+	l.sees(".history", "run.started")
+	l.sees(".history", "attempt.ended")
+	l.pictures("history")
+}
+
+// TestPagePlaces: what a policy does is seen before it is used, a run is started from a form, and deadlines,
+// schedules and webhooks have pages that say what to do where there are none.
+func TestPagePlaces(t *testing.T) {
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "colours.yaml", colourFlow)
+	address := served(t, dir, ".")
+	l.does("open the lab", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/lab"))
+	l.sees(".verdict", "It gives up at")
+	l.fill(".lab textarea", "retry: exponential(5,")
+	l.sees(".problem", "missing )")
+	l.fill(".lab textarea", `retry: "exponential(5, 1s)"`)
+	l.sees(".verdict", "It gives up at 15s after 5 attempts: attempts exhausted.")
+	l.press("Down for 10 minutes")
+	l.sees(".during", "It gives up at 15s")
+	l.fill(".lab textarea", `retry: "exponential(20, 1s, max=1m)"`)
+	l.sees(".during", "It succeeds at 10m")
+	l.pictures("lab")
+
+	l.does("start", chromedp.Navigate(address+"/start"))
+	l.press("Start")
+	l.sees(".problem", "customer")
+	l.fill(".start textarea", `{"customer":"acme"}`)
+	l.press("Start")
+	l.sees(".why", "charge backs off")
+	l.does("start another", chromedp.Navigate(address+"/start?flow=colours"))
+	l.sees("form", "who pays")
+	l.fill(`.start input[type="text"]`, "globex")
+	l.pictures("start")
+	l.press("Start")
+	l.sees(".tree", "globex")
+
+	l.does("write a flow", chromedp.Navigate(address+"/start?flow=new"))
+	l.fill(".editor textarea", "pawl: 1\nname: x\nsteps:\n  - {name: a, run: nothing}\n")
+	l.press("Start")
+	l.sees(".problem", `a step has no key "run"`)
+	l.sees(".lines .wrong", "4")
+	l.pictures("flow")
+
+	l.does("look at deadlines", chromedp.Navigate(address+"/deadlines"))
+	l.sees(".radar", "left")
+	l.sees("table", "colours")
+	l.pictures("deadlines")
+	l.does("look at schedules", chromedp.Navigate(address+"/schedules"))
+	l.sees(".empty", "EnsureSchedule")
+	l.pictures("schedules")
+	l.does("look at webhooks", chromedp.Navigate(address+"/webhooks"))
+	l.sees(".empty", "pawl webhook add")
+	add := command(t, dir, "webhook", "add", "alerts", "https://hooks.example/in", "--server", address)
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	l.sees(".card", "hooks.example")
+	l.pictures("webhooks")
+	l.does("look at all runs", chromedp.Navigate(address+"/"))
+	l.sees("table.runs", "colours")
+	l.pictures("runs")
+}
+
+// TestPageClock: the clock of pawl dev --virtual-time is moved on the page, and what is due happens.
+func TestPageClock(t *testing.T) {
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "colours.yaml", colourFlow)
+	address := served(t, dir, "--virtual-time", "--database", "memory:", ".")
+	start := command(t, dir, "run", "--detach", "colours.yaml", "--input", "customer=acme", "--server", address)
+	if out, err := start.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.sees(".clock", "Time stands at")
+	l.click("table.runs tbody a")
+	l.sees(".why", "charge backs off: attempt 2 of 6 in 2m")
+	l.press("+1 m")
+	l.sees(".why", "charge backs off: attempt 2 of 6 in 1m")
+	l.press("Next timer")
+	l.sees(".why", "attempt 3 of 6 in 4m")
+	l.pictures("clock")
+	l.press("Until the end")
+	l.sees("h1", "timed out")
+	if title, err := chromedp.Run(l.ctx, chromedp.Evaluate[string](`document.title`)); err != nil ||
+		!strings.HasSuffix(title, "· Pawl") {
+		t.Errorf("the title is %q, %v", title, err)
+	}
+}

@@ -1,0 +1,39 @@
+// The clock of pawl dev --virtual-time. It stands until somebody moves it.
+import { useEffect, useState } from "preact/hooks";
+import type { ClockState } from "./api.ts";
+import { getClock, moveClock } from "./api.ts";
+import { Problem } from "./parts.tsx";
+import { utc, virtual } from "./state.ts";
+import { instant, length, parse } from "./time.ts";
+
+export function Clock() {
+  const [state, setState] = useState<ClockState | null>(null);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const take = (c: ClockState) => { setState(c); virtual.value = parse(c.now); };
+  useEffect(() => {
+    let timer: ReturnType<typeof setInterval> | undefined;
+    const read = () => getClock().then(take);
+    // A server whose clock goes by itself answers so once, and is not asked again.
+    read().then(() => { timer = setInterval(() => { if (!document.hidden) read().catch(() => {}); }, 1000); }, () => {});
+    return () => clearInterval(timer);
+  }, []);
+  if (!state) return null;
+  const move = async (by: Parameters<typeof moveClock>[0]) => {
+    setBusy(true);
+    setError(null);
+    try { take(await moveClock(by)); } catch (e) { setError(e); } finally { setBusy(false); }
+  };
+  const next = parse(state.next);
+  return (
+    <div class="clock" role="group" aria-label="Virtual time">
+      <span>Time stands at <b class="num">{instant(parse(state.now), utc.value)}</b>{Number.isFinite(next) ? <span class="dim"> · next timer in {length(next - parse(state.now))}</span> : <span class="dim"> · nothing is due</span>}</span>
+      <button type="button" disabled={busy} onClick={() => void move({ by: "1m" })}>+1 m</button>
+      <button type="button" disabled={busy} onClick={() => void move({ by: "1h" })}>+1 h</button>
+      <button type="button" disabled={busy || !Number.isFinite(next)} onClick={() => void move({ next: true })}>Next timer</button>
+      <button type="button" disabled={busy} onClick={() => void move({ end: true })}>Until the end</button>
+      {state.more ? <span class="tag urgent">more is due: press again</span> : null}
+      <Problem error={error} />
+    </div>
+  );
+}

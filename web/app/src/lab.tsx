@@ -1,0 +1,146 @@
+// Tries a policy out: what it does when every attempt fails, and when a service is down for a while.
+import { useEffect, useState } from "preact/hooks";
+import type { Act, Attempt, Explained, Run, Simulated, Step } from "./api.ts";
+import { explainPolicy, simulatePolicy } from "./api.ts";
+import { Delays, Outlook, verdict } from "./outlook.tsx";
+import { Problem } from "./parts.tsx";
+import { go } from "./state.ts";
+import { length, parse, readLength } from "./time.ts";
+
+const samples: [string, string][] = [
+  ["native", 'retry: "exponential(6, 1s, max=1m)"\ntimeout: {startToClose: 30s, scheduleToClose: 10m}\n'],
+  ["temporal", "startToCloseTimeout: 30s\nscheduleToCloseTimeout: 10m\nretryPolicy:\n  initialInterval: 1s\n  maximumAttempts: 6\n"],
+  ["steep", ""], ["stevora", ""], ["zart", ""], ["aether", ""],
+];
+
+const most = 200; // attempts that are asked for
+
+// through asks what a policy makes of a service that is down for a while: attempts fail until it is back.
+async function through(policy: string, system: string, runLimit: string, outage: number): Promise<Simulated> {
+  const request = { policy, system, attempts: most, ...(runLimit ? { runLimit } : {}) };
+  const failing: Act[] = [{ end: "error" }];
+  const down = await simulatePolicy({ ...request, script: failing });
+  const failed = (down.attempts ?? []).filter((a) => !a.never && readLength(a.started) < outage).length;
+  const script: Act[] = [...Array.from({ length: failed }, () => ({ end: "error" })), { end: "ok" }];
+  return failed < (down.attempts ?? []).filter((a) => !a.never).length ? simulatePolicy({ ...request, script }) : down;
+}
+
+interface Answer { explained: Explained; during: Simulated | null; outage: number }
+
+export function Lab({ search }: { search: string }) {
+  const q = new URLSearchParams(search);
+  const system = q.get("system") ?? "native";
+  const text = q.get("policy") ?? samples[0]![1];
+  const down = q.get("down") ?? "", runLimit = q.get("run") ?? "";
+  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const set = (name: string, value: string) => {
+    const to = new URLSearchParams(location.search);
+    if (value) to.set(name, value); else to.delete(name);
+    go(`/lab?${to}`, true);
+  };
+  useEffect(() => {
+    let over = false;
+    const wait = setTimeout(() => void (async () => {
+      try {
+        if (text.trim() === "") { setAnswer(null); setError(null); return; }
+        const outage = down ? readLength(down) : 0;
+        if (Number.isNaN(outage)) throw new Error(`"${down}" is no length of time: write 10m or 1h30m`);
+        const explained = await explainPolicy({ policy: text, system, ...(runLimit ? { runLimit } : {}) });
+        const during = outage > 0 ? await through(text, system, runLimit, outage) : null;
+        if (!over) { setAnswer({ explained, during, outage }); setError(null); }
+      } catch (e) {
+        if (!over) setError(e);
+      }
+    })(), 250);
+    return () => { over = true; clearTimeout(wait); };
+  }, [text, system, down, runLimit]);
+  const choose = (name: string) => {
+    const to = new URLSearchParams(location.search);
+    to.set("system", name);
+    const sample = samples.find(([n]) => n === name)?.[1];
+    if (samples.some(([, t]) => t === text) && sample) to.set("policy", sample);
+    go(`/lab?${to}`, true);
+  };
+  return (
+    <main class="lab">
+      <h1>Policy lab</h1>
+      <p class="dim">Write or paste a policy. The address of this page has it, so a link shows it to others.</p>
+      <div class="columns">
+        <form onSubmit={(e) => e.preventDefault()}>
+          <label>Written for <select value={system} onChange={(e) => choose(e.currentTarget.value)}>
+            {samples.map(([n]) => <option key={n} value={n}>{n === "native" ? "Pawl" : n[0]!.toUpperCase() + n.slice(1)}</option>)}</select></label>
+          <label>Policy <textarea rows={10} spellcheck={false} value={text} onInput={(e) => set("policy", e.currentTarget.value)} /></label>
+          <label>The whole run may take <input value={runLimit} placeholder="no limit" onInput={(e) => set("run", e.currentTarget.value.trim())} /></label>
+          <label>What if the service is down for <input value={down} placeholder="10m" onInput={(e) => set("down", e.currentTarget.value.trim())} /></label>
+          <Problem error={error} />
+          <div class="actions">
+            {down ? null : <button type="button" onClick={() => set("down", "10m")}>Down for 10 minutes</button>}
+            <button type="button" onClick={() => void navigator.clipboard.writeText(location.href)}>Copy the link</button>
+          </div>
+        </form>
+        {answer ? <Shown answer={answer} stale={error !== null} /> : <p class="empty">{text.trim() === "" ? <>Try <code>retry: "exponential(5, 1s)"</code></> : ""}</p>}
+      </div>
+    </main>
+  );
+}
+
+function Shown({ answer, stale }: { answer: Answer; stale: boolean }) {
+  const { explained: e, during, outage } = answer;
+  const findings = e.findings ?? [];
+  return (
+    <section class={stale ? "stale" : ""} aria-live="polite">
+      <h2>{(e.assumes ?? "").replace(/^./, (c) => c.toUpperCase())}</h2>
+      <p class="verdict">{verdict(e)}</p>
+      <Outlook sim={e} />
+      {during ? <><h2>If the service is down for {length(outage)}</h2><p class="verdict during">{verdict(during)}</p><Outlook sim={during} outage={outage} /></> : null}
+      {findings.length > 0 ? <><h2>What to look at</h2><ul class="findings">{findings.map((f) => <li key={f.code + (f.path ?? []).join()}><code>{(f.path ?? []).join(".")}</code> {f.message}</li>)}</ul></> : <p class="dim">Every part of it can have an effect.</p>}
+      <Delays sim={e} />
+      <details><summary>In Pawl's own form</summary><pre>{JSON.stringify(e.policy, null, 2)}</pre></details>
+    </section>
+  );
+}
+
+// act says in the words of a script how an attempt ended.
+function act(a: Attempt): Act {
+  const run = Math.max(Math.round((parse(a.endedAt) || 0) - (parse(a.startedAt) || 0)), 0);
+  const queue = Math.max(Math.round((parse(a.startedAt) || 0) - (parse(a.readyAt) || parse(a.startedAt) || 0)), 0);
+  const took = { ...(run > 0 ? { run: `${run}ms` } : {}), ...(queue > 0 ? { queue: `${queue}ms` } : {}) };
+  if (a.outcome === "succeeded") return { end: "ok", ...took };
+  if (a.outcome === "timed_out") return { end: "hang", ...took };
+  if (a.outcome === "lost") return { end: "lost", ...took };
+  const f = a.failure;
+  return { end: "error", ...took, ...(f?.type ? { type: f.type } : {}), ...(f?.nonRetryable ? { nonRetryable: true } : {}),
+    ...(typeof f?.retryAfter === "string" ? { retryAfter: f.retryAfter } : {}) };
+}
+
+// Otherwise tells what would have become of a step under another policy, had its attempts gone as they went.
+export function Otherwise({ run, step }: { run: Run; step: Step }) {
+  const [text, setText] = useState('retry: "exponential(6, 1s)"\n');
+  const [sim, setSim] = useState<Simulated | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const ended = (step.attempts ?? []).filter((a) => a.endedAt);
+  if (ended.length === 0) return null;
+  const ask = async () => {
+    try {
+      setError(null);
+      const limit = (run.deadlines ?? [])[0];
+      const left = limit ? parse(limit.at) - parse(step.scheduledAt) : 0;
+      setSim(await simulatePolicy({ policy: text, script: ended.map(act), ...(left > 0 ? { runLimit: `${Math.round(left)}ms` } : {}) }));
+    } catch (e) {
+      setError(e);
+    }
+  };
+  return (
+    <details class="otherwise">
+      <summary>What would have happened under another policy</summary>
+      <form onSubmit={(e) => { e.preventDefault(); void ask(); }}>
+        <label>Policy <textarea rows={3} spellcheck={false} value={text} onInput={(e) => setText(e.currentTarget.value)} /></label>
+        <p class="dim">Its attempts go as they went; more attempts go as the last one did.</p>
+        <button type="submit">Try it</button>
+      </form>
+      <Problem error={error} />
+      {sim ? <><p class="verdict">{verdict(sim)}</p><Outlook sim={sim} /></> : null}
+    </details>
+  );
+}

@@ -1,0 +1,126 @@
+// Starts a run: a form from what the flow says of its input, or a flow that is written here.
+import { useEffect, useState } from "preact/hooks";
+import { plain } from "./ansi.ts";
+import { getDefinition, listFlows, startRun } from "./api.ts";
+import { fields, inputOf, type Field } from "./schemaform.ts";
+import { Problem } from "./parts.tsx";
+import { go } from "./state.ts";
+
+interface Known { name: string; file?: string; definition?: string; problem?: string }
+
+const sample = 'pawl: 1\nname: hello\nsteps:\n  - {name: greet, exec: "echo hello", retry: "exponential(3, 1s)"}\n';
+
+export function Start({ search }: { search: string }) {
+  const [flows, setFlows] = useState<Known[] | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const chosen = new URLSearchParams(search).get("flow") ?? "";
+  useEffect(() => { listFlows().then((l) => setFlows(l), setError); }, []);
+  const known = (flows ?? []).filter((f) => !f.problem);
+  const flow = known.find((f) => f.name === chosen) ?? (chosen === "" ? known[0] : undefined);
+  const written = chosen === "" ? flows !== null && known.length === 0 : !flow && chosen === "new";
+  return (
+    <main class="start">
+      <h1>Start a run</h1>
+      <Problem error={error} />
+      <nav class="views" aria-label="Flows">
+        {known.map((f) => <a key={f.name} href={`/start?flow=${encodeURIComponent(f.name)}`} class={f === flow ? "current" : ""}
+          onClick={(e) => { e.preventDefault(); go(`/start?flow=${encodeURIComponent(f.name)}`); }}><bdi>{plain(f.name)}</bdi></a>)}
+        <a href="/start?flow=new" class={written ? "current" : ""} onClick={(e) => { e.preventDefault(); go("/start?flow=new"); }}>Write a flow</a>
+      </nav>
+      {flow ? <Named key={flow.name} flow={flow} /> : written ? <Written /> : flows ? <p class="empty">There is no flow {plain(chosen)}. Choose one above.</p> : null}
+      {(flows ?? []).filter((f) => f.problem).map((f) => <section key={f.file ?? f.name} class="card"><h2>{f.file ?? f.name} <span class="tag urgent">cannot be started</span></h2><pre>{plain(f.problem ?? "")}</pre></section>)}
+    </main>
+  );
+}
+
+function useStart(): [(body: Parameters<typeof startRun>[0]) => void, unknown, boolean] {
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const start = (body: Parameters<typeof startRun>[0]) => {
+    setBusy(true);
+    setError(null);
+    startRun({ ...body, actor: "page" }).then((s) => go(`/run/${s.run}`), (e: unknown) => { setError(e); setBusy(false); });
+  };
+  return [start, error, busy];
+}
+
+function Named({ flow }: { flow: Known }) {
+  const [form, setForm] = useState<Field[] | null>(null);
+  const [values, setValues] = useState<Record<string, string>>({});
+  const [json, setJson] = useState("{}");
+  const [asJson, setAsJson] = useState(false);
+  const [id, setId] = useState("");
+  const [wrong, setWrong] = useState<unknown>(null);
+  const [start, error, busy] = useStart();
+  useEffect(() => {
+    if (!flow.definition) { setForm([]); return; }
+    getDefinition(flow.definition).then((d) => {
+      const found = fields(d.source);
+      setForm(found);
+      setValues(Object.fromEntries(found.map((f) => [f.name, f.preset])));
+    }, () => setForm([])); // the server keeps a flow once it has been started
+  }, [flow.definition]);
+  if (!form) return <p class="dim">Loading…</p>;
+  const written = asJson || form.length === 0;
+  const submit = () => {
+    try {
+      setWrong(null);
+      const input: unknown = written ? JSON.parse(json) : inputOf(form, values);
+      start({ workflow: flow.name, input, ...(id ? { workflowId: id } : {}) });
+    } catch (e) {
+      setWrong(e);
+    }
+  };
+  return (
+    <form class="card" onSubmit={(e) => { e.preventDefault(); submit(); }}>
+      {written ? <label>Input, JSON <textarea rows={6} spellcheck={false} value={json} onInput={(e) => setJson(e.currentTarget.value)} /></label>
+        : form.map((f) => <Entry key={f.name} f={f} value={values[f.name] ?? ""} set={(v) => setValues({ ...values, [f.name]: v })} />)}
+      {form.length > 0 ? <button type="button" onClick={() => { if (!asJson) { try { setJson(JSON.stringify(inputOf(form, values), null, 2)); } catch { /* it stays as it was */ } } setAsJson(!asJson); }}>{asJson ? "As a form" : "As JSON"}</button> : null}
+      <label>Workflow id <input value={id} placeholder="order-42, or nothing" onInput={(e) => setId(e.currentTarget.value.trim())} /></label>
+      <Problem error={wrong ?? error} />
+      <div class="actions"><button type="submit" class="main" disabled={busy}>Start</button></div>
+    </form>
+  );
+}
+
+function Entry({ f, value, set }: { f: Field; value: string; set: (v: string) => void }) {
+  const label = <>{plain(f.name)}{f.required ? "" : <span class="dim"> (may be left out)</span>}</>;
+  const said = f.says ? <span class="dim">{plain(f.says)}</span> : null;
+  if (f.choices.length > 0) {
+    return <label>{label}<select value={value} required={f.required} onChange={(e) => set(e.currentTarget.value)}>
+      <option value="" />{f.choices.map((c) => <option key={c} value={c}>{c}</option>)}</select>{said}</label>;
+  }
+  const number = f.type === "integer" || f.type === "number";
+  if (f.type === "object" || f.type === "array") {
+    return <label>{label}, JSON<textarea rows={3} required={f.required} value={value} onInput={(e) => set(e.currentTarget.value)} />{said}</label>;
+  }
+  return (
+    <label>{label}{number
+      ? <input type="number" step={f.type === "number" ? "any" : "1"} min={f.min} max={f.max} required={f.required} value={value} onInput={(e) => set(e.currentTarget.value)} />
+      : <input type="text" minLength={f.minLength} maxLength={f.maxLength} required={f.required} value={value} onInput={(e) => set(e.currentTarget.value)} />}{said}</label>
+  );
+}
+
+// lineOf finds the line that an error of a flow names.
+const lineOf = (text: string): number => Number(/\.yaml:(\d+):\d+/.exec(text)?.[1] ?? NaN);
+
+function Written() {
+  const [text, setText] = useState(() => sessionStorage.getItem("pawl.flow") ?? sample);
+  const [input, setInput] = useState("{}");
+  const [wrong, setWrong] = useState<unknown>(null);
+  const [start, error, busy] = useStart();
+  useEffect(() => { sessionStorage.setItem("pawl.flow", text); }, [text]);
+  const problem = wrong ?? error;
+  const line = problem instanceof Error ? lineOf(problem.message) : NaN;
+  return (
+    <form class="card" onSubmit={(e) => { e.preventDefault(); try { setWrong(null); start({ flow: text, input: JSON.parse(input) as unknown }); } catch (w) { setWrong(w); } }}>
+      <label>Flow<div class="editor">
+        <pre class="lines" aria-hidden="true">{text.split("\n").map((_, i) => <span key={i} class={i + 1 === line ? "wrong" : ""}>{i + 1}{"\n"}</span>)}</pre>
+        <textarea rows={Math.min(Math.max(text.split("\n").length + 1, 8), 40)} wrap="off" spellcheck={false} value={text} onInput={(e) => setText(e.currentTarget.value)} />
+      </div></label>
+      <label>Input, JSON <textarea rows={3} spellcheck={false} value={input} onInput={(e) => setInput(e.currentTarget.value)} /></label>
+      {problem ? <pre class="problem" role="alert">{plain(problem instanceof Error ? problem.message : String(problem))}</pre> : null}
+      <div class="actions"><button type="submit" class="main" disabled={busy}>Start</button></div>
+    </form>
+  );
+}

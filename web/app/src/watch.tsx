@@ -1,0 +1,149 @@
+// Pages that are asked for again while they are open: what will miss its deadline, schedules, webhooks.
+import { useEffect, useState } from "preact/hooks";
+import { plain } from "./ansi.ts";
+import type { Delivery, RunSummary, Schedule, Webhook } from "./api.ts";
+import { changeSchedule, listDeliveries, listRuns, listSchedules, listWebhooks, replayDelivery } from "./api.ts";
+import { Link, Phase, Problem, Time } from "./parts.tsx";
+import { now } from "./state.ts";
+import { length, parse } from "./time.ts";
+
+// useAsked asks for something now, every few seconds while the page can be seen, and when told to.
+function useAsked<T>(ask: () => Promise<T>, key: string): [T | null, unknown, () => void] {
+  const [got, setGot] = useState<T | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [again, setAgain] = useState(0);
+  useEffect(() => {
+    let over = false;
+    const read = () => ask().then((g) => { if (!over) { setGot(g); setError(null); } }, (e: unknown) => { if (!over) setError(e); });
+    void read();
+    const timer = setInterval(() => { if (!document.hidden) void read(); }, 3000);
+    return () => { over = true; clearInterval(timer); };
+  }, [key, again]);
+  return [got, error, () => setAgain(again + 1)];
+}
+
+const spans = ["1h", "24h", "168h"];
+
+export function Deadlines({ search }: { search: string }) {
+  const within = new URLSearchParams(search).get("within") ?? "24h";
+  const query = (extra: Record<string, string>) => listRuns(new URLSearchParams({ ...extra, limit: "200" }));
+  const [got, error] = useAsked(async () => {
+    const [soon, miss, retry] = await Promise.all([query({ deadlineWithin: within }), query({ willMiss: "true" }), query({ retrying: "true" })]);
+    return { soon: soon.runs ?? [], miss: new Set((miss.runs ?? []).map((r) => r.run)), retry: retry.runs ?? [], more: Boolean(retry.next) };
+  }, within);
+  const pressure = new Map<string, RunSummary[]>();
+  for (const r of got?.retry ?? []) pressure.set(r.workflow, [...(pressure.get(r.workflow) ?? []), r]);
+  return (
+    <main>
+      <h1>Deadlines</h1>
+      <nav class="views" aria-label="How far ahead">{spans.map((s) => <Link key={s} to={`/deadlines?within=${s}`} class={s === within ? "current" : ""}>within {length(parseSpan(s))}</Link>)}</nav>
+      <Problem error={error} />
+      {!got ? <p class="dim">Loading…</p> : got.soon.length === 0
+        ? <p class="empty">No open run has a deadline within {length(parseSpan(within))}. A flow gets one from <code>timeout: 1h</code> at its top, a start from <code>--timeout 1h</code>.</p>
+        : <ul class="radar">{got.soon.map((r) => <Due key={r.run} r={r} misses={got.miss.has(r.run)} />)}</ul>}
+      {got && got.retry.length > 0 ? (
+        <section>
+          <h2>Retrying now</h2>
+          <table><thead><tr><th>Workflow</th><th>Runs</th><th>The next attempt</th></tr></thead><tbody>
+            {[...pressure].sort((a, b) => b[1].length - a[1].length).map(([w, runs]) => {
+              const wake = runs.map((r) => r.wake ?? "").filter(Boolean).sort()[0];
+              return <tr key={w}><td><Link to={`/?retrying=true&workflow=${encodeURIComponent(w)}`}><bdi>{plain(w)}</bdi></Link></td><td class="num">{runs.length}{got.more ? "+" : ""}</td><td><Time at={wake} ago /></td></tr>;
+            })}
+          </tbody></table>
+        </section>
+      ) : null}
+    </main>
+  );
+}
+
+const parseSpan = (s: string) => Number(s.slice(0, -1)) * 3_600_000;
+
+function Due({ r, misses }: { r: RunSummary; misses: boolean }) {
+  const from = parse(r.createdAt), at = parse(r.deadline), left = at - now.value;
+  const share = at > from ? Math.min(Math.max(left / (at - from), 0), 1) : 0;
+  return (
+    <li class={misses || share < 0.2 ? "urgent" : ""}>
+      <Link to={`/run/${r.run}`}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi></Link> <Phase phase={r.phase} />
+      <span class="meter" role="meter" aria-label="Time left" aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(share * 100)}><i style={{ width: `${share * 100}%` }} /></span>
+      <span class="num">{left >= 0 ? `${length(left)} left` : `over by ${length(-left)}`}</span>
+      <span>{misses ? <b>will miss it{r.expectedEnd ? <>: it would end <Time at={r.expectedEnd} ago /></> : null}</b> : null} <span class="dim"><bdi>{plain(r.workflow)}</bdi>{r.message ? ` · ${plain(r.message)}` : ""}</span></span>
+    </li>
+  );
+}
+
+export function Schedules() {
+  const [got, error, again] = useAsked(() => listSchedules(), "");
+  const all = got ?? [];
+  return (
+    <main>
+      <h1>Schedules</h1>
+      <Problem error={error} />
+      {!got ? null : all.length === 0 ? <div class="empty"><p>There are no schedules. A Go program makes one:</p><pre>{'w.EnsureSchedule(ctx, eng, "nightly", client.Schedule{Cron: "0 6 * * *"}, input)'}</pre><p class="dim">Runs of a flow with a line <code>cron:</code> follow one another and are among the runs.</p></div>
+        : all.map((s) => <ScheduleOf key={s.name} s={s} again={again} />)}
+    </main>
+  );
+}
+
+function ScheduleOf({ s, again }: { s: Schedule; again: () => void }) {
+  const [error, setError] = useState<unknown>(null);
+  const does = (what: string) => changeSchedule(s.name, what).then(() => { setError(null); again(); }, setError);
+  return (
+    <section class="card">
+      <h2><bdi>{plain(s.name)}</bdi> {s.paused ? <span class="tag urgent">paused</span> : null}</h2>
+      <p><code>{s.schedule.cron}</code> {s.schedule.zone ?? ""} starts <bdi>{plain(s.workflow)}</bdi>{s.paused ? <span class="dim"> · paused: {plain(s.paused)}</span> : null}</p>
+      <p>{s.next ? <>Next <Time at={s.next} />, <Time at={s.next} ago /></> : "No next firing"}{s.last ? <> · last <Time at={s.last} /></> : null}{s.lastRun ? <> · <Link to={`/?workflowId=${encodeURIComponent(s.lastRun)}`}>the last run</Link></> : null}</p>
+      {(s.coming ?? []).length > 1 ? <p class="dim">Then {(s.coming ?? []).slice(1, 6).map((c) => <span key={c} class="tag num"><Time at={c} /></span>)}</p> : null}
+      {s.missed > 0 ? <p class="problem">{s.missed} missed{(s.recentMissed ?? []).map((m) => <span key={m.from} class="dim"> · {m.count} at <Time at={m.from} />: {m.reason}</span>)}</p> : null}
+      <Problem error={error} />
+      <div class="actions">
+        <button type="button" onClick={() => void does("trigger")}>Start a run now</button>
+        {s.paused ? <button type="button" onClick={() => void does("resume")}>Resume</button> : <button type="button" onClick={() => void does("pause")}>Pause</button>}
+      </div>
+    </section>
+  );
+}
+
+export function Webhooks() {
+  const [got, error] = useAsked(() => listWebhooks(), "");
+  const all = got ?? [];
+  return (
+    <main>
+      <h1>Webhooks</h1>
+      <Problem error={error} />
+      {!got ? null : all.length === 0 ? <div class="empty"><p>There are no webhooks. Register one:</p><pre>pawl webhook add alerts https://example.com/hook --event run.failed --server {location.origin}</pre></div>
+        : all.map((w) => <WebhookOf key={w.name} w={w} />)}
+    </main>
+  );
+}
+
+function WebhookOf({ w }: { w: Webhook }) {
+  const [got, error, again] = useAsked(() => listDeliveries(w.name), w.name);
+  const all = got ?? [];
+  return (
+    <section class="card">
+      <h2><bdi>{plain(w.name)}</bdi> {w.disabled ? <span class="tag urgent">disabled: {plain(w.disabled)}</span> : null} {w.pending > 0 ? <span class="tag">{w.pending} to send</span> : null}</h2>
+      <p><bdi>{plain(w.url)}</bdi> <span class="dim">{(w.events ?? []).join(", ")}</span></p>
+      <Problem error={error} />
+      {all.length === 0 ? <p class="dim">Nothing has been sent to it yet.</p> : (
+        <div class="scroll" tabIndex={0} aria-label={`Deliveries of ${w.name}`}>
+          <table>
+            <thead><tr><th>Event</th><th>At</th><th>State</th><th>Tried</th><th>Why</th><th>Run</th><th /></tr></thead>
+            <tbody>{all.map((d) => <DeliveryOf key={d.id} d={d} again={again} />)}</tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function DeliveryOf({ d, again }: { d: Delivery; again: () => void }) {
+  const [error, setError] = useState<unknown>(null);
+  return (
+    <tr>
+      <td>{d.type}</td><td><Time at={d.at} /></td><td>{d.state.replaceAll("_", " ")}</td><td class="num">{d.tried}</td>
+      <td dir="auto">{plain(d.why)}{d.nextAt ? <span class="dim"> next <Time at={d.nextAt} ago /></span> : null}<Problem error={error} /></td>
+      <td>{d.run ? <Link to={`/run/${d.run}`}>run</Link> : null}</td>
+      <td>{d.state === "failed" ? <button type="button" onClick={() => void replayDelivery(d.webhook, d.id).then(again, setError)}>Send again</button> : null}</td>
+    </tr>
+  );
+}
