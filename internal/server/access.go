@@ -42,6 +42,7 @@ var roles = rolesOf(map[string][]string{
 	},
 	api.RoleOperate: {
 		"POST /api/v1/runs", "POST /api/v1/runs/{run}/restart", "POST /api/v1/runs/{run}/events",
+		"POST /api/v1/runs/{run}/updates",
 		"POST /api/v1/runs/{run}/carry", "POST /api/v1/bulk/{operation}", "POST /api/v1/workflow-runs",
 		"POST /api/v1/workflow-runs/{id}/retry", "POST /api/v1/workflow-runs/{id}/cancel",
 		"POST /api/v1/workflow-runs/{id}/signals", "POST /api/v1/workflow-runs/{id}/resume",
@@ -120,6 +121,11 @@ func callerOf(ctx context.Context) *caller {
 // admit finds out who makes a request, and refuses it if that one may not. It returns the request that knows its
 // caller.
 func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi.Problem) {
+	if s.cfg.Allow != nil && !s.cfg.Allow(r) {
+		return r, httpapi.ProblemOf(&api.Error{
+			Code: api.CodeNoToken, Message: "the program that serves this does not let you do it",
+		})
+	}
 	if !s.cfg.Guarded {
 		return r, nil
 	}

@@ -33,6 +33,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.changeRoutes(a)
 	s.bulkRoutes(a)
 	s.waitRoutes(a)
+	s.updateRoutes(a)
 	s.changesRoute(a)
 	s.policyRoutes(a)
 	s.scheduleRoutes(a)

@@ -21,6 +21,8 @@ type Config struct {
 	Flows Flows
 	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
 	Carry func(ctx context.Context, run string) error
+	// Updates sends updates to the bodies of Go workflows. nil: there are none.
+	Updates api.Updates
 	// Webhooks keeps webhooks and sends their messages. nil: there are none.
 	Webhooks api.Webhooks
 	// Tasks hands out tasks to workers in other processes. nil: none are handed out.
@@ -35,6 +37,8 @@ type Config struct {
 	Access Access
 	// Guarded asks callers from the network for a token. Those of the socket beside the database need none.
 	Guarded bool
+	// Allow decides which callers from the network may do what they ask for, instead of tokens. nil: this does not.
+	Allow func(r *http.Request) bool
 	// Limits bound what the bearer of one token may ask for.
 	Limits Limits
 	// Logs reads what attempts print. nil: nothing is kept.
@@ -120,6 +124,9 @@ func New(cfg Config) *Server {
 	}
 	return s
 }
+
+// Handler returns what answers requests, for a program that listens by itself.
+func (s *Server) Handler() http.Handler { return s.http.Handler }
 
 // Serve answers requests that come to a listener, until Shutdown or Close. The listener is closed then.
 func (s *Server) Serve(l net.Listener) error {
