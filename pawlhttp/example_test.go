@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os/signal"
 	"syscall"
@@ -58,7 +59,8 @@ func ExampleConnect() {
 
 	server := httptest.NewServer(pawlhttp.Handler(engine, nil)) // in the program that has the workflows
 	defer server.Close()
-	client, err := pawlhttp.Connect(server.URL, pawlhttp.Access{}, cfg) // in another one
+	address := server.URL
+	client, err := pawlhttp.Connect(address, pawlhttp.Access{}, cfg) // in the place of pawl.Open
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -67,4 +69,16 @@ func ExampleConnect() {
 	// Output:
 	// hello, Ann <nil>
 	// hello, Ann <nil>
+}
+
+// The program that has the workflows serves its engine, for clients of any kind on this machine.
+func ExampleHandler() {
+	ctx := context.Background()
+	engine, err := pawl.Open(ctx, pawl.Config{Database: "memory:"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer engine.Close()
+	err = http.ListenAndServe("127.0.0.1:7295", pawlhttp.Handler(engine, nil))
+	log.Fatal(err)
 }
