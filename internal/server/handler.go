@@ -37,6 +37,9 @@ func (s *Server) handler() http.Handler {
 		header.Set(idHeader, id)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
+		if s.cfg.Clock != nil {
+			header.Set(httpapi.ClockHeader, api.At(s.now()).String())
+		}
 		if p := s.refuse(foreign, r); p != nil {
 			answer(out, p)
 			return

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -25,6 +26,9 @@ type Client struct {
 	name  string // of the server, as errors have it
 	http  *http.Client
 	token string // that it shows; empty: none
+
+	answered atomic.Bool  // the server has answered something
+	shown    atomic.Int64 // what its clock showed last, an api.Time; 0: it goes by itself
 }
 
 var _ api.Service = (*Client)(nil)
@@ -380,6 +384,7 @@ func (c *Client) send(ctx context.Context, method, path, accept string, in any) 
 		sent := !errors.As(err, &dial) || dial.Op != "dial"
 		return nil, c.broken(ctx, method, sent, err)
 	}
+	c.note(res.Header)
 	return res, nil
 }
 
