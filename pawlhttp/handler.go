@@ -27,10 +27,10 @@ func Handler(e *pawl.Engine, allow func(r *http.Request) bool) http.Handler {
 // workflows are those that a program has, by name.
 type workflows struct{ of served.Engine }
 
-func (w workflows) List(context.Context) ([]server.Flow, error) {
-	out := []server.Flow{}
+func (w workflows) List(context.Context) ([]api.Flow, error) {
+	out := []api.Flow{}
 	for _, name := range w.of.Workflows() {
-		out = append(out, server.Flow{Name: name})
+		out = append(out, api.Flow{Name: name})
 	}
 	return out, nil
 }

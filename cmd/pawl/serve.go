@@ -48,6 +48,11 @@ func (a *app) serve(m *machine) {
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder
+		if a.folder.applied = a.catalogOf(m.journal); a.folder.applied != nil {
+			cfg.Catalog = startable{a.folder.applied, a.folder}
+		}
+	} else if applied := a.catalogOf(m.journal); applied != nil {
+		cfg.Catalog = applied
 	}
 	cfg.Routes = func(mux *http.ServeMux, svc api.Service) {
 		if a.guard == nil {

@@ -19,6 +19,8 @@ type Config struct {
 	// Flows finds the flows that can be started by name, and reads those that are given as text. nil: runs are started
 	// by their definitions only.
 	Flows Flows
+	// Catalog keeps the flows that are applied; it lists those of Flows, too. nil: none are kept.
+	Catalog api.Catalog
 	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
 	Carry func(ctx context.Context, run string) error
 	// Updates sends updates to the bodies of Go workflows. nil: there are none.
@@ -66,24 +68,6 @@ type Metrics interface {
 	http.Handler
 	// Request counts a request that was answered. route is the pattern of its route; empty: there is none for it.
 	Request(method, route string, status int, took time.Duration)
-}
-
-// Flow is a flow that a server has.
-type Flow struct {
-	Name       string `json:"name"`
-	File       string `json:"file,omitempty" doc:"Where it was read."`
-	Definition string `json:"definition,omitempty" doc:"The id of its definition."`
-	Problem    string `json:"problem,omitempty" doc:"Why it cannot be started."`
-}
-
-// Flows are the flows that can be started by name. Its methods are safe for concurrent use.
-type Flows interface {
-	// List returns all of them, by name.
-	List(ctx context.Context) ([]Flow, error)
-	// Find returns the definition of the flow with a name. Errors: CodeNotFound, CodeInvalid.
-	Find(ctx context.Context, name string) (api.Definition, error)
-	// Read makes a definition of the text of a flow file. Errors: CodeInvalid.
-	Read(ctx context.Context, text string) (api.Definition, error)
 }
 
 // The limits on what a caller may take.
