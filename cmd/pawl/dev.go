@@ -162,6 +162,7 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
+	m.serving.Drain()
 	m.queues.Drain(ctx) // workers that wait for tasks are answered, so that their requests do not hold up the end
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)

@@ -42,6 +42,9 @@ func (a *app) serve(m *machine) {
 		m.access = access.NewKeeper(documents, apiNow)
 		cfg.Access = m.access
 	}
+	if m.Engine != nil {
+		cfg.Engine = m.Engine.Err
+	}
 	cfg.Now = func() time.Time { return m.now().Std() }
 	if m.clock != nil {
 		cfg.Clock = virtual.NewMover(m.clock, m.Engine)

@@ -118,12 +118,3 @@ type health struct {
 type version struct {
 	Version string `json:"version"`
 }
-
-// ready returns why the engine takes no work at present.
-func (s *Server) ready(ctx context.Context) error {
-	st, err := s.cfg.Service.Stats(ctx)
-	if err == nil && st.Stalled != "" {
-		err = &api.Error{Code: api.CodeStalled, Message: "the storage takes no writes at present: " + st.Stalled}
-	}
-	return err
-}

@@ -19,6 +19,8 @@ type Config struct {
 	// Flows finds the flows that can be started by name, and reads those that are given as text. nil: runs are started
 	// by their definitions only.
 	Flows Flows
+	// Engine returns why the engine takes no requests, for /readyz; nil: it is not asked.
+	Engine func() error
 	// Catalog keeps the flows that are applied; it lists those of Flows, too. nil: none are kept.
 	Catalog api.Catalog
 	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
@@ -85,10 +87,12 @@ type Server struct {
 	cfg     Config
 	http    *http.Server
 	streams atomic.Int64
-	usage   *usage          // of tokens
-	atWork  sync.Map        // the hashes of idempotency keys of requests that are being carried out
-	over    context.Context // ends when the streams have to end
-	end     context.CancelFunc
+
+	draining atomic.Bool     // it tells that it is not ready
+	usage    *usage          // of tokens
+	atWork   sync.Map        // the hashes of idempotency keys of requests that are being carried out
+	over     context.Context // ends when the streams have to end
+	end      context.CancelFunc
 }
 
 // New returns a server. It serves nothing yet.
