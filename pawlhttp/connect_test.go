@@ -18,8 +18,6 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-type none = struct{}
-
 // connect returns a client of a server that serves the engine of a test.
 func connect(t *testing.T, e *pawltest.Env, cfg pawl.Config) pawl.Client {
 	t.Helper()

@@ -85,7 +85,8 @@ func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 		p = a.newPrinted(svc)
 	}
 	return &follower{
-		now: a.clockOf(context.Background()), app: a, svc: svc, m: m, telling: how, printed: p, runs: map[string]*api.Run{}, changed: map[string]bool{},
+		now: a.clockOf(context.Background()),
+		app: a, svc: svc, m: m, telling: how, printed: p, runs: map[string]*api.Run{}, changed: map[string]bool{},
 		looking: map[string]bool{}, watched: map[string]bool{}, over: map[string]bool{},
 		expected: map[string]bool{}, lastAsked: map[string]bool{},
 		updates: make(chan update, 256), cancelled: make(chan error, 1),
