@@ -86,8 +86,8 @@ func readBody(r io.Reader, size, limit int64, alive worker.Alive) ([]byte, error
 	return body, nil
 }
 
-// responseOutput is the output of an attempt: an object with sorted keys. It is written part by part, because an encoder
-// that has to look at a map takes longer than the rest of a request.
+// responseOutput is the output of an attempt: an object with sorted keys. It is written part by part, because an
+// encoder that has to look at a map takes longer than the rest of a request.
 func responseOutput(resp *http.Response, body []byte) []byte {
 	text := worker.ValidText(body)
 	var out bytes.Buffer
