@@ -22,6 +22,14 @@ type folder struct {
 	path string // empty: it has no files, and flows are given as text only
 }
 
+// of returns the folder of a namespace; empty: the default one. Another namespace has a folder in it, with its name.
+func (f *folder) of(namespace string) *folder {
+	if f == nil || f.path == "" || namespace == "" {
+		return f
+	}
+	return &folder{app: f.app, path: filepath.Join(f.path, namespace)}
+}
+
 var _ server.Flows = (*folder)(nil)
 
 // List implements server.Flows.

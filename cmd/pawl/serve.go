@@ -39,22 +39,27 @@ func (a *app) serve(m *machine) {
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
-		m.access = access.NewKeeper(documents, apiNow)
-		cfg.Access = m.access
+		if m.place.namespace == "" {
+			m.access = access.NewKeeper(documents, apiNow)
+			a.keeper = m.access
+		}
+		cfg.Access = a.keeper // of the server's own database, for all namespaces
 	}
+	cfg.Namespace = m.place.namespace
 	cfg.Now = func() time.Time { return m.now().Std() }
 	if m.clock != nil {
 		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
-	if a.folder != nil {
-		cfg.Flows = a.folder
+	flows := a.folder.of(m.place.namespace)
+	if flows != nil {
+		cfg.Flows = flows
 	}
 	cfg.Routes = func(mux *http.ServeMux, svc api.Service) {
 		if a.guard == nil {
 			web.Routes(mux) // the page has no token to show
 		}
-		if a.folder != nil {
-			stevoraapi.Routes(mux, svc, a.folder.Find)
+		if flows != nil {
+			stevoraapi.Routes(mux, svc, flows.Find)
 		}
 	}
 	if m.metrics != nil {

@@ -7,29 +7,20 @@ import (
 )
 
 // gauges are what an engine tells of itself when it is asked.
-type gauges struct{ stats func() engine.Stats }
+type gauges struct {
+	stats     func() engine.Stats
+	namespace string
+}
 
 // Read lets the metrics ask an engine for its numbers each time they are read. streams returns how many callers follow
 // a run or wait for its end.
 func (m *Metrics) Read(stats func() engine.Stats, streams func() int) {
-	m.registry.MustRegister(&gauges{stats})
+	m.registry.MustRegister(&gauges{stats, m.namespace})
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pawl_http_streams", Help: "Callers that follow a run or wait for its end.",
+		ConstLabels: prometheus.Labels{namespaceLabel: m.namespace},
 	}, func() float64 { return float64(streams()) }))
 }
-
-func gauge(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
-
-var (
-	runsLoaded   = gauge("pawl_runs_loaded", "Runs in memory: those that do something at present, or soon.")
-	runsSetAside = gauge("pawl_runs_set_aside",
-		"Runs that cannot go on because code panicked or data cannot be read.")
-	runsBehind     = gauge("pawl_view_behind_runs", "Runs whose rows in the tables for reading are out of date.")
-	attemptsQueued = gauge("pawl_attempts_queued", "Attempts that wait for a worker.")
-	attemptsLive   = gauge("pawl_attempts_running", "Attempts that workers execute.")
-	stalled        = gauge("pawl_journal_stalled", "1 while the storage takes no writes, else 0.")
-	latest         = gauge("pawl_timer_lag_max_seconds", "How late the timer was that fired latest since the start.")
-)
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(g, to) }
@@ -41,18 +32,25 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	if s.Stalled != "" {
 		stands = 1
 	}
+	of := prometheus.Labels{namespaceLabel: g.namespace}
 	for _, v := range []struct {
-		of    *prometheus.Desc
-		value float64
+		name, help string
+		value      float64
 	}{
-		{runsLoaded, float64(s.Loaded)},
-		{runsSetAside, float64(s.SetAside)},
-		{runsBehind, float64(s.Behind)},
-		{attemptsQueued, float64(s.Queued)},
-		{attemptsLive, float64(s.Live)},
-		{stalled, float64(stands)},
-		{latest, s.Late.Seconds()},
+		{"pawl_runs_loaded", "Runs in memory: those that do something at present, or soon.", float64(s.Loaded)},
+		{
+			"pawl_runs_set_aside", "Runs that cannot go on because code panicked or data cannot be read.",
+			float64(s.SetAside),
+		},
+		{"pawl_view_behind_runs", "Runs whose rows in the tables for reading are out of date.", float64(s.Behind)},
+		{"pawl_attempts_queued", "Attempts that wait for a worker.", float64(s.Queued)},
+		{"pawl_attempts_running", "Attempts that workers execute.", float64(s.Live)},
+		{"pawl_journal_stalled", "1 while the storage takes no writes, else 0.", float64(stands)},
+		{
+			"pawl_timer_lag_max_seconds", "How late the timer was that fired latest since the start.",
+			s.Late.Seconds(),
+		},
 	} {
-		to <- prometheus.MustNewConstMetric(v.of, prometheus.GaugeValue, v.value)
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc(v.name, v.help, nil, of), prometheus.GaugeValue, v.value)
 	}
 }
