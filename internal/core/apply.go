@@ -255,6 +255,7 @@ func (s *Step) start(at Time, rec AttemptStarted) {
 	}
 	s.release()
 	s.Started, s.Told, s.Secret, s.Confirms = at, s.Effective(), rec.Secret, rec.Confirms
+	s.Among = s.SuspectGroup()
 	if s.Began == 0 {
 		s.Began = at
 	}

@@ -87,7 +87,7 @@ func (r *Run) task(s *Step, payload []byte) Task {
 		Token: Token{r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: r.Workflow,
 		Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
-		Headers: r.Headers, Secret: s.Secret, Confirms: s.Confirms,
+		Headers: r.Headers, Secret: s.Secret, Confirms: s.Confirms, Group: s.Among,
 	}
 	d := r.binding(s)
 	// What bounds the attempt as a whole; silence limits are measured on their own.

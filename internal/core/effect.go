@@ -95,4 +95,5 @@ type Task struct {
 	Announce bool
 	Secret   uint64 // see TaskStarted
 	Confirms bool   // see TaskStarted
+	Group    int    // as of the Offer
 }

@@ -180,6 +180,7 @@ type Step struct {
 	Attempt  int    // number of the last attempt, 0 before the first
 	Counted  int    // attempts that use up the budget
 	Lost     int    // lost attempts in a row
+	Among    int    // of the last attempt: SuspectGroup as it began
 	Apart    int    // those of them that count: it was the only suspect that ran, and has made no progress since
 	Began    Time   // the first attempt's start; zero: not started
 	ReadyAt  Time   // the attempt became ready for a worker

@@ -25,12 +25,12 @@ type admissions struct {
 // admissionTask takes the place of a task type where the limiter wakes a partition for a run.
 const admissionTask = "admission of a run"
 
-// startLoad tells the limiter that not all places of this partition are counted. Until finishLoad, no queue of runs
-// admits any.
-func (a *admissions) startLoad() {
-	if !a.loading {
-		a.loading = true
-		a.limiter.startLoad()
+// startLoad tells the matcher that not all runs of this partition are read. Until finishLoad, no queue of runs admits
+// any.
+func (p *Partition) startLoad() {
+	if !p.admissions.loading {
+		p.admissions.loading = true
+		p.tasks.matcher.startLoad()
 	}
 }
 
@@ -67,12 +67,13 @@ func (t *ticket) compare(o *ticket) int {
 	return cmp.Or(cmp.Compare(t.order, o.order), bytes.Compare(t.token.Run[:], o.token.Run[:]))
 }
 
-// finishLoad tells the limiter that all places of this partition are counted: the active runs were read, and those
-// that were restored are recovered.
+// finishLoad tells the matcher that the active runs were read and those that were restored are recovered. So all places
+// of this partition are counted, and what remote workers execute.
 func (p *Partition) finishLoad() {
 	if p.admissions.loading && p.residents.activeRead && p.residents.restored.len() == 0 {
 		p.admissions.loading = false
-		p.admissions.limiter.finishLoad(p.admissions.client)
+		p.tasks.matcher.finishLoad(p.tasks.client)
+		p.tasks.listSuspects()
 	}
 }
 

@@ -74,7 +74,7 @@ func newEngine(cfg Config, defs *definitions) *Engine {
 		cfg: cfg, defs: defs, requests: newRequestQueue(), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.cfg.Wake = e.wake
-	e.cfg.Matcher.limiter.startLoad()
+	e.cfg.Matcher.startLoad()
 	e.gate = make(chan struct{}, e.cfg.Inflight)
 	e.ctx, e.cancel = context.WithCancel(journal.Urgent(context.Background()))
 	return e

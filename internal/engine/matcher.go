@@ -25,6 +25,7 @@ type Matcher struct {
 	queues   map[queueKey]*queueSlots
 	suspects []suspects // partitions in which suspects wait, in the order in which they came
 	group    group      // of the suspects that have slots
+	loads    int        // partitions of which not all runs are read
 
 	limiter *limiter // of queues and services; it has a lock of its own
 }

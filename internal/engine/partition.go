@@ -49,7 +49,7 @@ type atHand struct {
 // NewPartition returns a partition. It is ready after Open.
 func NewPartition(cfg Config) *Partition {
 	cfg = cfg.withDefaults()
-	cfg.Matcher.limiter.startLoad()
+	cfg.Matcher.startLoad()
 	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Kinds))
 }
 

@@ -18,7 +18,7 @@ import (
 // partition that was owned before is never taken back from a newer owner: then the error is CodeFenced, and it
 // stays.
 func (p *Partition) Open(ctx context.Context, now core.Time) error {
-	p.admissions.startLoad()
+	p.startLoad()
 	p.forget()
 	p.ctx = ctx
 	lease, err := p.acquire(ctx)
@@ -29,7 +29,11 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	p.pipeline.begin(lease.Last + 1)
 	p.messages.open(lease.Taken, now)
 	p.feeds.load(lease, now)
-	if err := p.replay(ctx, lease); err != nil {
+	err = p.replay(ctx, lease)
+	if err == nil {
+		err = p.revokeAgain()
+	}
+	if err != nil {
 		p.forget()
 		return failure("open", "", err)
 	}
@@ -52,7 +56,6 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	for _, rep := range reports {
 		p.Report(rep.run, p.reportedAgain(rep), p.now)
 	}
-	p.revokeAgain()
 	if err := p.atHand.readErr; err != nil {
 		p.Failed(err)
 		return failure("open", "", err)
@@ -79,18 +82,11 @@ func (p *Partition) Release(ctx context.Context) error {
 	return p.cfg.Journal.Release(ctx, p.cfg.Partition, epoch)
 }
 
-// loadReported loads the runs that the kept reports and revokes are about. If one cannot be read now, it returns the
-// error and both stay kept.
+// loadReported loads the runs that the kept reports are about. If one cannot be read now, it returns the error and the
+// reports stay kept.
 func (p *Partition) loadReported() error {
-	about := make([]core.RunID, 0, len(p.pipeline.reports)+len(p.pipeline.revokes))
 	for _, rep := range p.pipeline.reports {
-		about = append(about, rep.run)
-	}
-	for _, e := range p.pipeline.revokes {
-		about = append(about, e.run)
-	}
-	for _, id := range about {
-		if _, err := p.get(id); err != nil && !errors.Is(err, journal.ErrNotFound) && !permanent(err) {
+		if _, err := p.get(rep.run); err != nil && !errors.Is(err, journal.ErrNotFound) && !permanent(err) {
 			return err
 		}
 	}
@@ -113,18 +109,22 @@ func (p *Partition) reportedAgain(rep report) core.Input {
 }
 
 // revokeAgain stops attempts whose worker was not told to stop. Their end was in a batch whose append seemed to
-// fail, but it is on disk after all.
-func (p *Partition) revokeAgain() {
+// fail, but it is on disk after all. The runs are asked as they are on disk: what happens to them from now on is not
+// durable yet. If one cannot be read now, it returns the error and the revokes stay kept.
+func (p *Partition) revokeAgain() error {
 	var later []effect
 	for _, e := range p.pipeline.revokes {
 		eff, ok := e.eff.(core.Revoke)
 		if !ok {
 			continue
 		}
-		r, err := p.get(e.run)
+		r, err := p.onDisk(e.run)
 		if permanent(err) {
 			later = append(later, e) // the run is set aside now, but perhaps not after the next Open
 			continue
+		}
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return err
 		}
 		if err != nil || int(eff.Step) >= len(r.state.Steps) {
 			continue // the run or its step was not saved, so nothing is to be stopped
@@ -134,7 +134,22 @@ func (p *Partition) revokeAgain() {
 		}
 	}
 	p.pipeline.revokes = later
-	p.settle()
+	return nil
+}
+
+// onDisk returns a run as it was restored from the tail. If it is not in the tail, the view has all of it.
+func (p *Partition) onDisk(id core.RunID) (*run, error) {
+	if a := p.residents.aside[id]; a != nil {
+		return nil, a
+	}
+	if r := p.residents.runs[id]; r != nil {
+		return r, nil
+	}
+	h, err := p.cfg.Journal.History(p.ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return p.restore(id, h.Entries, nil)
 }
 
 // setTailRunAside sets a run of the tail aside. The journal keeps its entries, from the first batch that has one.
@@ -263,7 +278,7 @@ func (p *Partition) trackRestored(restored []*run) {
 // The partition forgets what it has in memory, answers those who wait for a batch, and keeps the workers' reports.
 // Open makes it ready again.
 func (p *Partition) Failed(err error) {
-	p.admissions.startLoad()
+	p.startLoad()
 	var kept []report
 	p.tasks.alive = make(map[core.Token]bool)
 	for _, b := range p.pipeline.batches() {

@@ -90,8 +90,9 @@ func (p *Partition) keepRemote(r *run) (reachable bool) {
 			continue // its end was reported before the storage failed, and is reported again after that
 		}
 		if !known {
-			h = hold{slot: slot{of: w, key: queueKey{queue: t.Queue, taskType: t.Type}, used: true}, dispatched: true}
-			h.ticket = p.takenBefore(r, t)
+			key := queueKey{t.Queue, t.Type, t.Group}
+			h = hold{slot: slot{of: w, key: key, used: true}, dispatched: true, ticket: p.takenBefore(r, t)}
+			p.tasks.matcher.keep(key)
 			p.tasks.held[t.Token] = h
 		}
 		w.remote.Keep(t)

@@ -101,23 +101,25 @@ func (w *remoteFake) Revoke(tok core.Token, why policy.Kind) {
 	w.fakeWorkers.Revoke(tok, why)
 }
 
+// open opens the partition again, with these workers.
+func (r *rig) open(workers Workers, carried *Carried) {
+	r.t.Helper()
+	r.journal, r.inbox = r.journal.Reopen(), nil
+	cfg := r.config()
+	cfg.Workers, cfg.Carried, cfg.Matcher = workers, carried, nil
+	r.p = NewPartition(cfg)
+	if err := r.p.Open(r.t.Context(), r.now); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // TestRemoteWorkOfARunThatRests: an operator completes a step of a run that rests, while a remote worker executes the
 // step since before the engine was opened. The attempt is over when that worker has stopped, not before: else another
 // attempt, after a retry, could begin beside it.
 func TestRemoteWorkOfARunThatRests(t *testing.T) {
 	r := newRig(t, 1)
 	workers := &remoteFake{fakeWorkers: r.workers}
-	open := func(carried *Carried) {
-		t.Helper()
-		r.journal, r.inbox = r.journal.Reopen(), nil
-		cfg := r.config()
-		cfg.Workers, cfg.Carried, cfg.Matcher = workers, carried, nil
-		r.p = NewPartition(cfg)
-		if err := r.p.Open(t.Context(), r.now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	open(nil)
+	r.open(workers, nil)
 	id := r.start(flow("rests", task()))
 	r.settle()
 	tok := core.Token{Run: id, Step: 0, Attempt: 1}
@@ -125,7 +127,7 @@ func TestRemoteWorkOfARunThatRests(t *testing.T) {
 		t.Fatalf("the remote worker has %+v", tasks)
 	}
 	carried := NewCarried()
-	open(carried)
+	r.open(workers, carried)
 	r.settle()
 	done := r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpComplete, Step: 0}})
 	r.settle()

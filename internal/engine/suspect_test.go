@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // suspectRig is a process with several partitions whose suspects share the slots of its workers.
@@ -220,4 +221,68 @@ func TestOneKillerAmongMany(t *testing.T) {
 	if took := done.Sub(epoch); took > 30*time.Second {
 		t.Errorf("the last of the others ended after %s; one after the other they need %s", took, others*takes)
 	}
+}
+
+// TestKeptSuspectsCount: a suspect that a remote worker has since before the engine was opened is among those that run.
+func TestKeptSuspectsCount(t *testing.T) {
+	r := newRig(t, 8)
+	workers := &remoteFake{fakeWorkers: r.workers}
+	r.open(workers, nil)
+	ids := []core.RunID{r.start(flow("a", task())), r.start(flow("b", task()))}
+	lose := func(id core.RunID, attempt int) {
+		lost := &policy.Failure{Kind: policy.KindLost, Type: "worker_silent"}
+		r.inbox = append(r.inbox, report{id, core.TaskEnded{Step: 0, Attempt: attempt, Failure: lost}})
+		r.pass(10 * time.Second)
+	}
+	running := func() (n int) {
+		for _, id := range ids {
+			if r.state(id).Steps[0].Phase == core.StepRunning {
+				n++
+			}
+		}
+		return n
+	}
+	for attempt := 1; attempt <= 3; attempt++ {
+		lose(ids[0], attempt)
+		lose(ids[1], attempt)
+	}
+	lose(ids[0], 4) // it runs alone from now on, as soon as the other has ended
+	lose(ids[1], 4)
+	if n := running(); n != 1 {
+		t.Fatalf("%d suspects run that run alone", n)
+	}
+	first := ids[0]
+	if r.state(first).Steps[0].Phase != core.StepRunning {
+		first = ids[1]
+	}
+	r.inbox = append(r.inbox, report{first, core.Beat{Step: 0, Attempt: 5, At: r.now}}) // it has begun
+	r.settle()
+	r.open(workers, nil)
+	r.pass(time.Minute)
+	if n := running(); n != 1 || r.state(first).Steps[0].Phase != core.StepRunning {
+		t.Errorf("%d suspects run after the engine was opened, the first is %s", n, r.state(first).Steps[0].Phase)
+	}
+	r.inbox = append(r.inbox, report{first, core.TaskEnded{Step: 0, Attempt: 5}})
+	r.pass(time.Minute)
+	r.wantPhase(first, core.RunSucceeded)
+	if n := running(); n != 1 {
+		t.Errorf("%d suspects run after the first has ended", n)
+	}
+}
+
+// TestKeptSuspectsOfSeveralGroups: nobody joins suspects of several sizes, which several processes had. When they have
+// ended, the next group begins.
+func TestKeptSuspectsOfSeveralGroups(t *testing.T) {
+	s := newSuspectRig(t, 100, 1)
+	m := s.parts[0].matcher
+	four, alone := queueKey{"q", "t", 4}, queueKey{"q", "t", 1}
+	of := (*m.workers.Load())[0]
+	m.keep(four)
+	m.keep(alone)
+	s.take(0, "q", 4, false)
+	m.release(nil, slot{of: of, key: alone})
+	s.take(0, "q", 4, false)
+	m.release(nil, slot{of: of, key: four})
+	s.take(0, "q", 4, true)
+	s.take(0, "q", 4, true)
 }

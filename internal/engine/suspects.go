@@ -41,6 +41,25 @@ func (g *group) joined(size int) {
 
 func (g *group) left() { g.running-- }
 
+// kept counts a suspect whose worker has it since before the engine was opened. Where suspects of several sizes were
+// kept, because more than one process had them, none joins them.
+func (g *group) kept(size int) {
+	alone := g.running == 0
+	g.joined(size)
+	if !alone && size != g.size {
+		g.size = 0
+	}
+}
+
+// keep counts an attempt that a remote worker has since before the engine was opened.
+func (m *Matcher) keep(key queueKey) {
+	if key.group > 0 {
+		m.mu.Lock()
+		m.group.kept(key.group)
+		m.mu.Unlock()
+	}
+}
+
 // takeApart takes a slot for a suspect. It wakes the next one that may have a slot as well.
 func (m *Matcher) takeApart(s suspects) (slot, bool) {
 	m.mu.Lock()
@@ -66,9 +85,31 @@ func (m *Matcher) takeApart(s suspects) (slot, bool) {
 	return taken, true
 }
 
+// startLoad says that a partition is about to read its runs. While one does, what remote workers execute of them is not
+// counted yet.
+func (m *Matcher) startLoad() {
+	m.mu.Lock()
+	m.loads++
+	m.mu.Unlock()
+	m.limiter.startLoad()
+}
+
+// finishLoad says that a partition has read its runs. The caller looks by itself whether suspects wait.
+func (m *Matcher) finishLoad(c *matcherClient) {
+	m.limiter.finishLoad(c)
+	m.mu.Lock()
+	m.loads--
+	next := m.whichSuspect(c)
+	m.mu.Unlock()
+	next.wake()
+}
+
 // nextSuspect returns which of the waiting suspects may take a slot, as an index; -1: none may. It is the first one
 // that may join the group, and for whose queue workers have a free slot.
 func (m *Matcher) nextSuspect() int {
+	if m.loads > 0 && m.remote() != nil {
+		return -1
+	}
 	return slices.IndexFunc(m.suspects, func(s suspects) bool {
 		if !m.group.joins(s.key.group, m.otherGroupWaits()) {
 			return false

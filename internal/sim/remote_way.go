@@ -108,7 +108,10 @@ func (y *taskWay) missing(w *workers, t core.Task) *workerTask {
 	if !y.u.checker.announced(t.Token) {
 		y.u.violate(NoHang, t.Token.Run, "attempt %s is kept, and had yet to announce itself", tokenText(t.Token))
 	}
-	wt := &workerTask{task: t, begun: true, over: true, missing: true, silent: !y.promised[t.Secret]}
+	wt := &workerTask{
+		task: t, group: y.u.checker.groupOf(t.Token), begun: true, over: true, missing: true,
+		silent: !y.promised[t.Secret],
+	}
 	if !t.Confirms {
 		return wt
 	}
