@@ -162,7 +162,8 @@ func TestServerReadsItsConfigurationAgain(t *testing.T) {
 	token := createToken(t, dir, database, "root", "--role", "admin", "--namespace", "*")
 	write(t, dir, "pawl.yaml", "rate: 1000\n")
 	p := startServer(t, dir, "--config", "pawl.yaml", "--database", database)
-	if status, text := p.ask(token, "GET", "/api/v1/runs", "", "Pawl-Namespace", "blue"); status != http.StatusNotFound {
+	status, text := p.ask(token, "GET", "/api/v1/runs", "", "Pawl-Namespace", "blue")
+	if status != http.StatusNotFound {
 		t.Errorf("before: %d %s", status, text)
 	}
 	write(t, dir, "pawl.yaml", "rate: [\n")

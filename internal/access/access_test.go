@@ -77,7 +77,8 @@ func TestAuthenticate(t *testing.T) {
 	for _, text := range []string{
 		"", mark, token.ID, mark + token.ID, mark + token.ID + "_", mark + "_" + secret, token.Token + "x",
 		token.Token[:len(token.Token)-1], strings.ToUpper(token.Token), mark + other.ID + "_" + secret,
-		mark + "000000000000_" + secret, token.Token[len(mark):], mark + token.ID + "_" + hashOf(secret), " " + token.Token,
+		mark + "000000000000_" + secret, token.Token[len(mark):], mark + token.ID + "_" + hashOf(secret),
+		" " + token.Token,
 	} {
 		_, err := k.Authenticate(t.Context(), text)
 		if !errors.Is(err, api.Sentinel(api.CodeNoToken)) || said != "" && said != err.Error() {
