@@ -225,8 +225,10 @@ func TestFlowsOfNamespaces(t *testing.T) {
 		token, flow string
 		status      int
 	}{
-		{blue, "bluish", http.StatusCreated}, {blue, "plain", http.StatusNotFound},
-		{plain, "plain", http.StatusCreated}, {plain, "bluish", http.StatusNotFound},
+		{blue, "bluish", http.StatusCreated},
+		{blue, "plain", http.StatusNotFound},
+		{plain, "plain", http.StatusCreated},
+		{plain, "bluish", http.StatusNotFound},
 	} {
 		status, text := p.ask(c.token, "POST", "/api/v1/runs", `{"workflow":"`+c.flow+`"}`)
 		if status != c.status {
@@ -241,8 +243,10 @@ func TestFlowsOfNamespaces(t *testing.T) {
 		token, run string
 		status     int
 	}{
-		{blue, runs[blue], http.StatusOK}, {plain, runs[plain], http.StatusOK},
-		{blue, runs[plain], http.StatusNotFound}, {plain, runs[blue], http.StatusNotFound},
+		{blue, runs[blue], http.StatusOK},
+		{plain, runs[plain], http.StatusOK},
+		{blue, runs[plain], http.StatusNotFound},
+		{plain, runs[blue], http.StatusNotFound},
 	} {
 		p.ask(c.token, "GET", "/api/v1/runs/"+c.run+"/outcome?wait=20s", "")
 		status, text := p.ask(c.token, "GET", "/api/v1/runs/"+c.run+"/steps/say/attempts/1/log", "")

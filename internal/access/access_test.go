@@ -203,9 +203,12 @@ func TestAuditPages(t *testing.T) {
 			q           api.AuditQuery
 			count, step int
 		}{
-			{k, api.AuditQuery{Limit: 10}, 25, 1}, {k, api.AuditQuery{}, 25, 1},
-			{k, api.AuditQuery{Limit: 4, Actor: "ada"}, 13, 2}, {k.Within("blue"), api.AuditQuery{Limit: 4}, 12, 2},
-			{k.Within("blue"), api.AuditQuery{Actor: "ada"}, 0, 2}, {k.Within("green"), api.AuditQuery{}, 0, 1},
+			{k, api.AuditQuery{Limit: 10}, 25, 1},
+			{k, api.AuditQuery{}, 25, 1},
+			{k, api.AuditQuery{Limit: 4, Actor: "ada"}, 13, 2},
+			{k.Within("blue"), api.AuditQuery{Limit: 4}, 12, 2},
+			{k.Within("blue"), api.AuditQuery{Actor: "ada"}, 0, 2},
+			{k.Within("green"), api.AuditQuery{}, 0, 1},
 			{k, api.AuditQuery{Since: api.At(time.Now().Add(-5 * time.Second))}, 5, 1},
 		} {
 			entries, _ := all(t, c.keeper, c.q)
@@ -218,8 +221,10 @@ func TestAuditPages(t *testing.T) {
 				}
 			}
 		}
-		for _, forged := range []string{"x", "!", base64.RawURLEncoding.EncodeToString([]byte("../tokens/1")),
-			base64.RawURLEncoding.EncodeToString([]byte(strings.Repeat("9", 20) + "-" + strings.Repeat("g", 16)))} {
+		for _, forged := range []string{
+			"x", "!", base64.RawURLEncoding.EncodeToString([]byte("../tokens/1")),
+			base64.RawURLEncoding.EncodeToString([]byte(strings.Repeat("9", 20) + "-" + strings.Repeat("g", 16))),
+		} {
 			if _, err := k.Audit(t.Context(), api.AuditQuery{Cursor: forged}); api.CodeOf(err) != api.CodeInvalid {
 				t.Errorf("%q: %v", forged, err)
 			}

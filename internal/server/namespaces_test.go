@@ -27,12 +27,11 @@ const secretWord = "crimson"
 // walls are a server with the namespaces default and blue, and what there is in default.
 type walls struct {
 	*guarded
-	blue     *bed
-	ids      map[string]string    // of default's things, by the part of a path that names them
-	strange  map[string]api.Token // of blue, by role
-	whole    api.Token            // of an admin of all namespaces
-	attempt  string               // the token of an attempt in default
-	stevoras map[string]any       // the requests of Stevora, by pattern
+	blue    *bed
+	ids     map[string]string    // of default's things, by the part of a path that names them
+	strange map[string]api.Token // of blue, by role
+	whole   api.Token            // of an admin of all namespaces
+	attempt string               // the token of an attempt in default
 }
 
 const crimsonFlow = `pawl: 1
@@ -322,12 +321,18 @@ func TestTokensOfAllNamespaces(t *testing.T) {
 			{w.tokens[api.RoleAdmin], "POST", "/api/v1/runs", `{"flow":"pawl: 1"}`, "", 403, "for one namespace"},
 			{w.whole, "POST", "/api/v1/runs", `{"flow":"pawl: 1"}`, "blue", 400, "flow.yaml"},
 			{w.strange[api.RoleAdmin], "GET", "/api/v1/audit", "", "", 200, `"namespace":"blue"`},
-			{w.strange[api.RoleAdmin], "POST", "/api/v1/tokens", `{"name":"a","role":"read","namespace":"default"}`,
-				"", 403, "of the namespace"},
-			{w.strange[api.RoleAdmin], "POST", "/api/v1/tokens", `{"name":"a","role":"read","namespace":"*"}`,
-				"", 403, "of the namespace"},
-			{w.strange[api.RoleAdmin], "POST", "/api/v1/tokens", `{"name":"a","role":"read"}`, "", 201,
-				`"namespace":"blue"`},
+			{
+				w.strange[api.RoleAdmin], "POST", "/api/v1/tokens", `{"name":"a","role":"read","namespace":"default"}`,
+				"", 403, "of the namespace",
+			},
+			{
+				w.strange[api.RoleAdmin], "POST", "/api/v1/tokens", `{"name":"a","role":"read","namespace":"*"}`,
+				"", 403, "of the namespace",
+			},
+			{
+				w.strange[api.RoleAdmin], "POST", "/api/v1/tokens", `{"name":"a","role":"read"}`, "", 201,
+				`"namespace":"blue"`,
+			},
 			{w.whole, "POST", "/api/v1/tokens", `{"name":"all","role":"read","namespace":"*"}`, "", 201, `"*"`},
 			{w.whole, "POST", "/api/v1/tokens", `{"name":"b","role":"read"}`, "blue", 201, `"namespace":"blue"`},
 			{w.whole, "GET", "/api/v1/tokens", "", "", 200, `"namespace":"*"`},
