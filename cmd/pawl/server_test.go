@@ -69,6 +69,14 @@ type process struct {
 // startServer starts pawl server in a folder, and waits until it is ready.
 func startServer(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
+	p := launchServer(t, dir, args...)
+	p.told("READY=1")
+	return p
+}
+
+// launchServer starts pawl server in a folder.
+func launchServer(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
 	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +103,6 @@ func startServer(t *testing.T, dir string, args ...string) *process {
 		_ = p.cmd.Process.Kill() // it may have ended
 		_ = p.cmd.Wait()
 	})
-	p.told("READY=1")
 	return p
 }
 
@@ -257,4 +264,13 @@ func TestFlowsOfNamespaces(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "p.blue.db")); err != nil {
 		t.Error(err)
 	}
+}
+
+// writeFolder writes a file and the folders above it.
+func writeFolder(dir, name, text string) error {
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
 }
