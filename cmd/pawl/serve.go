@@ -65,6 +65,7 @@ func (a *app) serve(m *machine) {
 	if m.metrics != nil {
 		cfg.Metrics = m.metrics
 		m.metrics.Read(m.Stats, func() int { return m.serving.Streams() })
+		m.metrics.ReadWebhooks(m.webhooks.Counts)
 	}
 	if a.guard != nil {
 		cfg.Guarded, cfg.Limits, cfg.Log = true, a.guard.limits(), a.guard.log

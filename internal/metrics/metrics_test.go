@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -75,6 +76,9 @@ func counted(t *testing.T) *Metrics {
 		}
 		stats := e.Stats() // before the engine is closed, which takes no writes any more
 		m.Read(func() engine.Stats { return stats }, func() int { return 3 })
+		m.ReadWebhooks(func() []api.WebhookCounts {
+			return []api.WebhookCounts{{Webhook: "ops", Pending: 5, Delivered: 4, Failed: 3, Missed: 2, Retried: 1}}
+		})
 		m.Request("GET", "/api/v1/runs/{run}", 200, 3*time.Millisecond)
 		m.Request("BREW", "", 404, time.Millisecond)
 		if err := pool.Close(t.Context()); err != nil {
@@ -109,6 +113,11 @@ func TestMetrics(t *testing.T) {
 		`pawl_timer_lag_seconds_count{namespace="default"} 4`, // two retries, the sleep, the wait's limit
 		`pawl_http_streams{namespace="default"} 3`,
 		`pawl_journal_stalled{namespace="default"} 0`,
+		`pawl_webhook_pending{namespace="default",webhook="ops"} 5`,
+		`pawl_webhook_deliveries_total{namespace="default",outcome="delivered",webhook="ops"} 4`,
+		`pawl_webhook_deliveries_total{namespace="default",outcome="failed",webhook="ops"} 3`,
+		`pawl_webhook_deliveries_total{namespace="default",outcome="missed",webhook="ops"} 2`,
+		`pawl_webhook_retries_total{namespace="default",webhook="ops"} 1`,
 		`pawl_http_request_duration_seconds_count{method="GET",namespace="default",route="/api/v1/runs/{run}",` +
 			`status="200"} 1`,
 		`pawl_http_request_duration_seconds_count{method="",namespace="default",route="none",status="404"} 1`,

@@ -3,6 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
@@ -20,6 +21,37 @@ func (m *Metrics) Read(stats func() engine.Stats, streams func() int) {
 		Name: "pawl_http_streams", Help: "Callers that follow a run or wait for its end.",
 		ConstLabels: prometheus.Labels{namespaceLabel: m.namespace},
 	}, func() float64 { return float64(streams()) }))
+}
+
+// webhooks tell what has become of deliveries when they are asked.
+type webhooks struct {
+	counts    func() []api.WebhookCounts
+	namespace string
+}
+
+// ReadWebhooks lets the metrics ask for the numbers of webhooks each time they are read.
+func (m *Metrics) ReadWebhooks(counts func() []api.WebhookCounts) {
+	m.registry.MustRegister(&webhooks{counts, m.namespace})
+}
+
+// Describe implements prometheus.Collector. It tells nothing, because webhooks come and go.
+func (w *webhooks) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (w *webhooks) Collect(to chan<- prometheus.Metric) {
+	of := prometheus.Labels{namespaceLabel: w.namespace}
+	pending := prometheus.NewDesc("pawl_webhook_pending", "Deliveries that have not ended.", []string{"webhook"}, of)
+	ended := prometheus.NewDesc("pawl_webhook_deliveries_total", "Deliveries that have ended, and events that were "+
+		"missed because too many were pending.", []string{"webhook", "outcome"}, of)
+	retries := prometheus.NewDesc("pawl_webhook_retries_total", "Attempts after which another one follows.",
+		[]string{"webhook"}, of)
+	for _, c := range w.counts() {
+		to <- prometheus.MustNewConstMetric(pending, prometheus.GaugeValue, float64(c.Pending), c.Webhook)
+		to <- prometheus.MustNewConstMetric(retries, prometheus.CounterValue, float64(c.Retried), c.Webhook)
+		for outcome, n := range map[string]int{"delivered": c.Delivered, "failed": c.Failed, "missed": c.Missed} {
+			to <- prometheus.MustNewConstMetric(ended, prometheus.CounterValue, float64(n), c.Webhook, outcome)
+		}
+	}
 }
 
 // Describe implements prometheus.Collector.
