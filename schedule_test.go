@@ -103,7 +103,9 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 			for _, r := range runs {
 				chains[r.WorkflowID] = true
 			}
-			if err != nil || len(chains) != want {
+			// Whether the chain has ended when a missed firing is looked at is a matter of moments.
+			alsoOne := overlap == client.OverlapSkip && len(chains) == 1
+			if err != nil || len(chains) != want && !alsoOne {
 				t.Errorf("%s: %d runs were fired, want %d: %v, %v", overlap, len(chains), want, chains, err)
 			}
 		}, long)

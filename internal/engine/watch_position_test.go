@@ -74,9 +74,13 @@ func TestPositionInMemoryReadsNoHistory(t *testing.T) {
 		if rest, err := e.Entries(t.Context(), id, len(all)); err != nil || len(rest) != 0 || reads.Load() != 1 {
 			t.Fatalf("%d entries, %d reads: %v", len(rest), reads.Load(), err)
 		}
+		n, over := 0, make(chan error)
+		go func() {
+			over <- e.Watch(t.Context(), id, len(all), func(core.Entry) error { n++; return nil })
+		}()
+		synctest.Wait() // else the run may have ended, and left the memory, before it is followed
 		e.Report(id, succeed(k))
-		n := 0
-		err = e.Watch(t.Context(), id, len(all), func(core.Entry) error { n++; return nil })
+		err = <-over
 		if err != nil || n == 0 || reads.Load() != 1 {
 			t.Fatalf("%d entries, %d reads: %v", n, reads.Load(), err)
 		}
