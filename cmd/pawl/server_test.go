@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -259,6 +260,17 @@ func TestFlowsOfNamespaces(t *testing.T) {
 		status, text := p.ask(c.token, "GET", "/api/v1/runs/"+c.run+"/steps/say/attempts/1/log", "")
 		if status != c.status {
 			t.Errorf("the log of %s: %d %s", c.run, status, text)
+		}
+	}
+	secret := filepath.Join(dir, "secret")
+	write(t, dir, "secret", "said-secret")
+	for _, step := range []string{"../../../secret", "..", "/etc/passwd", secret, "say/../../../secret", "\x00"} {
+		for _, run := range []string{runs[plain], "..", "../.."} {
+			path := "/api/v1/runs/" + url.PathEscape(run) + "/steps/" + url.PathEscape(step) + "/attempts/1/log"
+			status, text := p.ask(plain, "GET", path, "")
+			if status < 400 || status >= 500 || strings.Contains(text, "c2FpZC1zZWNyZXQ") {
+				t.Errorf("%s: %d %s", path, status, text)
+			}
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "p.blue.db")); err != nil {
