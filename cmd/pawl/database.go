@@ -28,7 +28,8 @@ type place struct {
 	memory     bool
 	server     string // the address of a PostgreSQL database; empty: it is a file
 	path       string
-	partitions int // that a new file gets, or an old one has to have; 0: it does not matter
+	namespace  string // whose database it is; empty: the default one
+	partitions int    // that a new file gets, or an old one has to have; 0: it does not matter
 }
 
 // name is the database as messages name it, without a password.
@@ -45,17 +46,24 @@ func (p place) name() string {
 
 // where parses --database and finds the default.
 func (a *app) where() (place, error) {
+	if a.namespace != "" {
+		return place{}, usage("--namespace (PAWL_NAMESPACE) is for a --server: here name the database of the namespace")
+	}
 	if a.server != "" {
 		return place{}, usage("this needs the database itself: leave --server (PAWL_SERVER) out, and give --database")
 	}
-	text := a.database
-	if text == "" {
+	if a.database == "" {
 		dir, err := stateDir()
 		if err != nil {
 			return place{}, err
 		}
 		return place{path: filepath.Join(dir, "pawl.db")}, nil
 	}
+	return parsePlace("database", a.database)
+}
+
+// parsePlace parses the value of a flag that names a database.
+func parsePlace(flag, text string) (place, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch {
 	case text == "memory:" || text == "memory":
@@ -65,15 +73,15 @@ func (a *app) where() (place, error) {
 	case ok && scheme == "sqlite":
 		path, partitions, err := journal.SplitPartitions(strings.TrimPrefix(rest, "//"))
 		if err != nil {
-			return place{}, usage("--database: %s", strings.TrimPrefix(err.Error(), "journal: "))
+			return place{}, usage("--%s: %s", flag, strings.TrimPrefix(err.Error(), "journal: "))
 		}
 		if path == "" {
-			return place{}, usage("--database sqlite: names no file; write sqlite:PATH")
+			return place{}, usage("--%s: sqlite: names no file; write sqlite:PATH", flag)
 		}
 		return place{path: path, partitions: partitions}, nil
 	default:
-		return place{}, usage("--database %q is not understood; write sqlite:PATH, postgres://USER@HOST/DATABASE, "+
-			"or memory: for a database that ends with the command", text)
+		return place{}, usage("--%s %q is not understood; write sqlite:PATH, postgres://USER@HOST/DATABASE, "+
+			"or memory: for a database that ends with the command", flag, text)
 	}
 }
 
@@ -95,6 +103,9 @@ func (p place) logDir() string {
 		dir, err := stateDir()
 		if err != nil {
 			return ""
+		}
+		if p.namespace != "" {
+			return filepath.Join(dir, "logs-"+p.namespace) // a run's id opens its logs, so each namespace has a folder
 		}
 		return filepath.Join(dir, "logs")
 	}

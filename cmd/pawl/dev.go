@@ -164,6 +164,9 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 	defer cancel()
 	m.serving.Drain()
 	m.queues.Drain(ctx) // workers that wait for tasks are answered, so that their requests do not hold up the end
+	for _, other := range m.namespaces {
+		other.queues.Drain(ctx)
+	}
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)
 	}
@@ -179,6 +182,8 @@ func (a *app) untilSignal(m *machine, hangup func()) (bool, error) {
 			return true, nil
 		}
 		return false, nil
+	case err := <-m.lost:
+		return false, err
 	case <-m.Done():
 		return false, fmt.Errorf("%w\nWhat was acknowledged is safe; start it again", m.Err())
 	case err := <-m.serving.ended:

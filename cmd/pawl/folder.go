@@ -25,6 +25,18 @@ type folder struct {
 	applied *catalog.Catalog
 }
 
+// of returns the folder of a namespace; empty: the default one. Another namespace has a folder in it, with its name.
+func (f *folder) of(namespace string) *folder {
+	if f == nil || namespace == "" {
+		return f
+	}
+	other := &folder{app: f.app}
+	if f.path != "" {
+		other.path = filepath.Join(f.path, namespace)
+	}
+	return other
+}
+
 var _ server.Flows = (*folder)(nil)
 
 // List implements server.Flows.

@@ -24,7 +24,7 @@ func (s *Server) documents(mux *http.ServeMux, described *huma.OpenAPI) {
 		write(w, text)
 	})
 	if s.cfg.Metrics != nil {
-		mux.Handle("GET /metrics", s.cfg.Metrics)
+		mux.HandleFunc("GET /metrics", s.metrics)
 	}
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -21,15 +21,14 @@ import (
 
 // handler returns what answers all requests: first the checks that concern every request, then the routes.
 func (s *Server) handler() http.Handler {
-	mux := http.NewServeMux()
-	s.routes(mux)
+	s.routes(s.mux)
 	foreign := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &patient{ResponseWriter: w, control: http.NewResponseController(w), status: http.StatusOK}
-		pattern, id := "", requestID(r)
+		pattern, id, in := "", requestID(r), s
 		defer func(from time.Time) {
 			took := time.Since(from)
-			s.counted(r, pattern, out.status, took)
+			in.counted(r, pattern, out.status, took)
 			s.logged(r, pattern, out.status, id, took)
 		}(time.Now())
 		defer s.recovered(out, r)
@@ -45,9 +44,12 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		var route http.Handler
-		route, pattern = mux.Handler(r)
+		route, pattern = s.mux.Handler(r)
 		var p *httpapi.Problem
-		if r, p = s.admit(r, pattern); p != nil {
+		if r, p = s.admit(r, pattern); p == nil {
+			in, p = s.inNamespace(r, pattern)
+		}
+		if p != nil {
 			s.audit(r, pattern, p.Status, id)
 			answer(out, p)
 			return
@@ -67,7 +69,7 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		defer func() { s.audit(r, pattern, out.status, id) }()
-		s.once(out, r, pattern, mux)
+		in.once(out, r, pattern, in.mux)
 	})
 }
 

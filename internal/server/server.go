@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,6 +38,8 @@ type Config struct {
 	Policies api.Policies
 	// Answers keeps what requests with an idempotency key were answered. nil: only starts take a key.
 	Answers Answers
+	// Namespace is the name of the one that this server is for. Default: api.DefaultNamespace.
+	Namespace string
 	// Access keeps tokens and the audit log. nil: there are none.
 	Access Access
 	// Guarded asks callers from the network for a token. Those of the socket beside the database need none.
@@ -70,6 +73,8 @@ type Metrics interface {
 	http.Handler
 	// Request counts a request that was answered. route is the pattern of its route; empty: there is none for it.
 	Request(method, route string, status int, took time.Duration)
+	// Only serves what concerns one namespace.
+	Only(namespace string) http.Handler
 }
 
 // The limits on what a caller may take.
@@ -86,6 +91,8 @@ const (
 type Server struct {
 	cfg     Config
 	http    *http.Server
+	mux     *http.ServeMux
+	others  sync.Map // the servers of other namespaces, by name
 	streams atomic.Int64
 
 	draining atomic.Bool     // it tells that it is not ready
@@ -103,8 +110,9 @@ func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Namespace = cmp.Or(cfg.Namespace, api.DefaultNamespace)
 	cfg.Service = signed{cfg.Service}
-	s := &Server{cfg: cfg, usage: newUsage(cfg.Limits)}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), usage: newUsage(cfg.Limits)}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,

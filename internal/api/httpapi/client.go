@@ -26,10 +26,15 @@ type Client struct {
 	name  string // of the server, as errors have it
 	http  *http.Client
 	token string // that it shows; empty: none
+	// namespace is the one that it works in; empty: that of its token, or the default one.
+	namespace string
 
 	answered atomic.Bool  // the server has answered something
 	shown    atomic.Int64 // what its clock showed last, an api.Time; 0: it goes by itself
 }
+
+// NamespaceHeader names the namespace that a request is for, where the caller may work in several.
+const NamespaceHeader = "Pawl-Namespace"
 
 var _ api.Service = (*Client)(nil)
 
@@ -95,6 +100,9 @@ func (c *Client) Show(token string, roots *x509.CertPool) error {
 	}
 	return nil
 }
+
+// In makes the client work in a namespace. Call it before the first request.
+func (c *Client) In(namespace string) { c.namespace = namespace }
 
 // isOwnMachine reports whether a host, without a port, is this machine. The name pawl stands for a dialer's server.
 func isOwnMachine(host string) bool {
@@ -377,6 +385,9 @@ func (c *Client) send(ctx context.Context, method, path, accept string, in any) 
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.namespace != "" {
+		req.Header.Set(NamespaceHeader, c.namespace)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
