@@ -140,8 +140,11 @@ func TestPagePlaces(t *testing.T) {
 	l.pictures("lab")
 
 	l.does("start", chromedp.Navigate(address+"/start"))
+	l.sees("form", "who pays")
+	l.fill(`.start input[type="text"]`, "a")
 	l.press("Start")
-	l.sees(".problem", "customer")
+	l.sees(".problem", "minLength")
+	l.press("As JSON")
 	l.fill(".start textarea", `{"customer":"acme"}`)
 	l.press("Start")
 	l.sees(".why", "charge backs off")
@@ -177,6 +180,14 @@ func TestPagePlaces(t *testing.T) {
 	l.does("look at all runs", chromedp.Navigate(address+"/"))
 	l.sees("table.runs", "colours")
 	l.pictures("runs")
+	l.press("Change all of these…")
+	l.press("Show which ones")
+	l.sees(".bulk .verdict", "2 would be changed")
+	l.pictures("bulk")
+	l.press("Do it to 2")
+	l.sees(".bulk .verdict", "2 done")
+	l.press("Close")
+	l.sees("table.runs", "paused")
 }
 
 // TestPageClock: the clock of pawl dev --virtual-time is moved on the page, and what is due happens.

@@ -19,6 +19,9 @@ export type ClockState = Schemas["ClockState"];
 export type Schedule = Schemas["Schedule"];
 export type Webhook = Schemas["Webhook"];
 export type Delivery = Schemas["Delivery"];
+export type BulkBody = Schemas["BulkBody"];
+export type BulkQuery = Schemas["BulkQuery"];
+export type BulkResult = Schemas["Result"];
 type Problem = Schemas["Problem"];
 
 const base = "/api/v1";
@@ -44,13 +47,19 @@ async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   }
   const text = await answer.text();
   if (answer.ok) return (text === "" ? undefined : JSON.parse(text)) as T;
+  throw refusal(answer.status, text);
+}
+
+// refusal reads why the server says no.
+function refusal(status: number, text: string): Failed {
   let p: Partial<Problem> = {};
   try {
     p = JSON.parse(text) as Problem;
   } catch {
     // not from the API itself
   }
-  throw new Failed(answer.status, p.detail ?? p.title ?? `the server answers ${answer.status}`, p.hint);
+  const faults = (p.errors ?? []).map((f) => `${f.parameter ?? f.pointer ?? ""} ${f.detail}`.trim());
+  return new Failed(status, [p.detail ?? p.title ?? `the server answers ${status}`, ...faults].join("; "), p.hint);
 }
 
 function post<T>(path: string, body: unknown): Promise<T> {
@@ -99,7 +108,7 @@ export const simulatePolicy = (q: PolicyRequest) => post<Simulated>("/policies/s
 export const getClock = () => ask<ClockState>("/clock");
 export const moveClock = (by: Schemas["ClockMove"]) => post<ClockState>("/clock", by);
 export const listFlows = async () => (await ask<Schemas["FlowList"]>("/flows")).flows ?? [];
-export const getDefinition = (id: string) => ask<Schemas["Definition"]>(`/definitions/${encodeURIComponent(id)}`);
+export const getFlow = (name: string) => ask<{ source?: string }>(`/flows/${encodeURIComponent(name)}`);
 export const startRun = (body: Schemas["StartBody"]) => post<Schemas["Started"]>("/runs", body);
 export const listSchedules = async () => (await ask<Schemas["ScheduleList"]>("/schedules")).schedules ?? [];
 export const changeSchedule = (name: string, what: string) => post<void>(`/schedules/${encodeURIComponent(name)}/${what}`, { actor: "page" });
@@ -108,3 +117,26 @@ export const listDeliveries = async (webhook: string) =>
   (await ask<Schemas["DeliveryPage"]>(`/webhooks/${encodeURIComponent(webhook)}/deliveries?limit=50`)).deliveries ?? [];
 export const replayDelivery = (webhook: string, delivery: string) =>
   post<Schemas["Replayed"]>(`/webhooks/${encodeURIComponent(webhook)}/replay`, { delivery });
+
+// bulk applies an operation to many runs, and calls fn with what became of each.
+export async function bulk(operation: string, body: BulkBody, fn: (r: BulkResult) => void, signal: AbortSignal): Promise<void> {
+  const answer = await fetch(`${base}/bulk/${operation}`, {
+    method: "POST", body: JSON.stringify(body), signal,
+    headers: { "Content-Type": "application/json" },
+  });
+  if (!answer.ok || !answer.body) throw refusal(answer.status, await answer.text());
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Failed(0, "the server ended before it had told of all runs");
+    const messages = (rest + value).split("\n\n");
+    rest = messages.pop() ?? "";
+    for (const m of messages) {
+      const data = m.split("\n").filter((l) => l.startsWith("data:")).map((l) => l.slice(5)).join("\n");
+      if (/^event: ?end/m.test(m)) return;
+      if (/^event: ?problem/m.test(m)) throw refusal(0, data);
+      if (data) fn(JSON.parse(data) as BulkResult);
+    }
+  }
+}

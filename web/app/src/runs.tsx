@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunSummary } from "./api.ts";
 import { changes, listRuns } from "./api.ts";
+import { Bulk } from "./bulk.tsx";
 import { Link, Phase, Problem, Time } from "./parts.tsx";
 import { connected, go, now } from "./state.ts";
 import { length, parse } from "./time.ts";
@@ -32,6 +33,7 @@ export function Runs({ search }: { search: string }) {
   const [next, setNext] = useState<string>("");
   const [error, setError] = useState<unknown>(null);
   const [chosen, setChosen] = useState(0);
+  const [many, setMany] = useState(false);
   const query = listQuery(search);
   const key = query.toString();
   const more = useRef(1); // pages that are shown
@@ -95,6 +97,8 @@ export function Runs({ search }: { search: string }) {
         ))}
       </nav>
       <Filters search={search} />
+      {runs && runs.length > 0 ? <div class="actions"><button type="button" onClick={() => setMany(true)}>Change all of these…</button></div> : null}
+      {many ? <Bulk query={query} onClose={() => setMany(false)} /> : null}
       <Problem error={error} />
       {runs === null ? <p class="dim">Loading…</p> : runs.length === 0 ? <Empty search={search} /> : (
         <div class="scroll">

@@ -1207,6 +1207,7 @@ export interface components {
             from?: string;
             id: string;
             method: string;
+            namespace?: string;
             path: string;
             request?: string;
             /** Format: int64 */
@@ -1967,6 +1968,7 @@ export interface components {
             expiresAt?: string;
             id: string;
             name: string;
+            namespace: string;
             queues?: string[] | null;
             role: string;
             token?: string;
@@ -1977,6 +1979,7 @@ export interface components {
         TokenRequest: {
             expiresIn?: string;
             name: string;
+            namespace?: string;
             queues?: string[] | null;
             role: string;
         };
@@ -1996,6 +1999,8 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            /** Format: int64 */
+            missed?: number;
             missedAt?: string;
             name: string;
             overlap?: string;

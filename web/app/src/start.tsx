@@ -1,7 +1,7 @@
 // Starts a run: a form from what the flow says of its input, or a flow that is written here.
 import { useEffect, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
-import { getDefinition, listFlows, startRun } from "./api.ts";
+import { getFlow, listFlows, startRun } from "./api.ts";
 import { fields, inputOf, type Field } from "./schemaform.ts";
 import { Problem } from "./parts.tsx";
 import { go } from "./state.ts";
@@ -53,13 +53,12 @@ function Named({ flow }: { flow: Known }) {
   const [wrong, setWrong] = useState<unknown>(null);
   const [start, error, busy] = useStart();
   useEffect(() => {
-    if (!flow.definition) { setForm([]); return; }
-    getDefinition(flow.definition).then((d) => {
-      const found = fields(d.source);
+    getFlow(flow.name).then((d) => {
+      const found = fields(d.source ?? "");
       setForm(found);
       setValues(Object.fromEntries(found.map((f) => [f.name, f.preset])));
-    }, () => setForm([])); // the server keeps a flow once it has been started
-  }, [flow.definition]);
+    }, () => setForm([])); // without it the input is written as JSON
+  }, [flow.name, flow.definition]);
   if (!form) return <p class="dim">Loading…</p>;
   const written = asJson || form.length === 0;
   const submit = () => {
@@ -84,7 +83,7 @@ function Named({ flow }: { flow: Known }) {
 }
 
 function Entry({ f, value, set }: { f: Field; value: string; set: (v: string) => void }) {
-  const label = <>{plain(f.name)}{f.required ? "" : <span class="dim"> (may be left out)</span>}</>;
+  const label = <span>{plain(f.name)}{f.required ? "" : <span class="dim"> (may be left out)</span>}</span>;
   const said = f.says ? <span class="dim">{plain(f.says)}</span> : null;
   if (f.choices.length > 0) {
     return <label>{label}<select value={value} required={f.required} onChange={(e) => set(e.currentTarget.value)}>
