@@ -42,12 +42,20 @@ func (a *app) serve(m *machine) {
 		m.access = access.NewKeeper(documents, apiNow)
 		cfg.Access = m.access
 	}
+	if m.Engine != nil {
+		cfg.Engine = m.Engine.Err
+	}
 	cfg.Now = func() time.Time { return m.now().Std() }
 	if m.clock != nil {
 		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder
+		if a.folder.applied = a.catalogOf(m.journal); a.folder.applied != nil {
+			cfg.Catalog = startable{a.folder.applied, a.folder}
+		}
+	} else if applied := a.catalogOf(m.journal); applied != nil {
+		cfg.Catalog = applied
 	}
 	cfg.Routes = func(mux *http.ServeMux, svc api.Service) {
 		if a.guard == nil {
