@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -16,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/virtual"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -128,7 +130,12 @@ func (a *app) openToRead(ctx context.Context) (*service.File, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return service.NewFile(j, a.readWorkflow, clockNow), func() { _ = j.Close() }, nil
+	a.clock = func(ctx context.Context) (api.Time, bool) {
+		at, err := virtual.Shown(ctx, j)
+		return api.Time(at), err == nil && at != 0
+	}
+	instant := func() time.Time { return a.runsNow(ctx) }
+	return service.NewFile(j, a.readWorkflow, instant), func() { _ = j.Close() }, nil
 }
 
 func (p place) openReadOnly(ctx context.Context) (journal.Journal, error) {
@@ -190,6 +197,27 @@ func (a *app) reading(ctx context.Context, fn func(ctx context.Context, svc api.
 
 // now is the wall clock, as the command line reads it.
 func now() core.Time { return policy.At(clockNow()) }
+
+// runsNow is the time of the runs that this command is about: that of the wall clock, unless a clock that stands has
+// been told of by their server or database.
+func (a *app) runsNow(ctx context.Context) time.Time {
+	if a.clock == nil && a.server != "" {
+		if c, err := a.connect(); err == nil { // the command will tell what is wrong with the address
+			defer c.Close()
+		}
+	}
+	if a.clock != nil {
+		if at, stands := a.clock(ctx); stands {
+			return at.Std()
+		}
+	}
+	return clockNow()
+}
+
+// clockOf returns the clock that shows runsNow.
+func (a *app) clockOf(ctx context.Context) func() time.Time {
+	return func() time.Time { return a.runsNow(ctx) }
+}
 
 // apiNow is the same instant for the values of package api.
 func apiNow() api.Time { return api.At(clockNow()) }

@@ -78,6 +78,7 @@ func (a *app) connect() (*httpapi.Client, error) {
 	if err := c.Show(token, roots); err != nil {
 		return nil, asUsage(err)
 	}
+	a.clock = c.Now
 	return c, nil
 }
 

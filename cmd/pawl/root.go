@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/bench"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/metrics"
@@ -55,8 +56,9 @@ type app struct {
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
 	webhookAllow []netip.Prefix
 
-	joined bool           // start found another process that has the engine
-	told   map[string]int // by run, the number of the last event that was told
+	clock  func(ctx context.Context) (at api.Time, stands bool) // of the server or database; nil: not opened yet
+	joined bool                                                 // start found another process that has the engine
+	told   map[string]int                                       // by run, the number of the last event that was told
 }
 
 const rootLong = `Pawl runs durable workflows: steps with exact timeouts and retries that survive a kill of the engine.

@@ -84,6 +84,7 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return nil, err
 	}
 	if c != nil {
+		a.clock = c.Now
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
 	m, err := a.assemble(p, j, work, carried)

@@ -35,7 +35,8 @@ var roles = rolesOf(map[string][]string{
 		"GET /metrics", "GET /api/v1/runs", "GET /api/v1/runs/{run}", "GET /api/v1/events",
 		"GET /api/v1/runs/{run}/events", "GET /api/v1/runs/{run}/history", "GET /api/v1/runs/{run}/outcome",
 		"GET /api/v1/runs/{run}/steps/{step}/attempts/{attempt}/log", "POST /api/v1/runs/{run}/forecast",
-		"GET /api/v1/definitions/{definition}", "GET /api/v1/flows", "GET /api/v1/stats", "GET /api/v1/webhooks",
+		"GET /api/v1/definitions/{definition}", "GET /api/v1/flows", "GET /api/v1/flows/{flow}",
+		"GET /api/v1/flows/{flow}/versions", "GET /api/v1/stats", "GET /api/v1/webhooks",
 		"GET /api/v1/webhooks/{webhook}", "GET /api/v1/webhooks/{webhook}/deliveries",
 		"GET /api/v1/webhooks/{webhook}/deliveries/{delivery}", "POST /api/v1/policies/explain",
 		"POST /api/v1/policies/lint", "POST /api/v1/policies/simulate", "GET /api/v1/workflow-runs",
@@ -44,7 +45,8 @@ var roles = rolesOf(map[string][]string{
 	},
 	api.RoleOperate: {
 		"POST /api/v1/runs", "POST /api/v1/runs/{run}/restart", "POST /api/v1/runs/{run}/events",
-		"POST /api/v1/runs/{run}/carry", "POST /api/v1/bulk/{operation}", "POST /api/v1/workflow-runs",
+		"POST /api/v1/runs/{run}/updates", "POST /api/v1/runs/{run}/carry",
+		"POST /api/v1/bulk/{operation}", "POST /api/v1/workflow-runs",
 		"POST /api/v1/workflow-runs/{id}/retry", "POST /api/v1/workflow-runs/{id}/cancel",
 		"POST /api/v1/workflow-runs/{id}/signals", "POST /api/v1/workflow-runs/{id}/resume",
 		"POST /api/v1/webhooks/{webhook}/replay", "POST /api/v1/schedules/{schedule}/pause",
@@ -52,7 +54,7 @@ var roles = rolesOf(map[string][]string{
 		"POST /api/v1/schedules/{schedule}/backfill",
 	},
 	api.RoleAdmin: {
-		"POST /api/v1/prune", "POST /api/v1/webhooks", "PATCH /api/v1/webhooks/{webhook}",
+		"PUT /api/v1/flows/{flow}", "POST /api/v1/prune", "POST /api/v1/webhooks", "PATCH /api/v1/webhooks/{webhook}",
 		"DELETE /api/v1/webhooks/{webhook}", "POST /api/v1/webhooks/{webhook}/rotate",
 		"POST /api/v1/webhooks/{webhook}/test", "GET /api/v1/tokens", "POST /api/v1/tokens",
 		"DELETE /api/v1/tokens/{token}", "GET /api/v1/audit", "POST /api/v1/clock",
@@ -127,6 +129,11 @@ func callerOf(ctx context.Context) *caller {
 // admit finds out who makes a request, and refuses it if that one may not. It returns the request that knows its
 // caller.
 func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi.Problem) {
+	if s.cfg.Allow != nil && !s.cfg.Allow(r) {
+		return r, httpapi.ProblemOf(&api.Error{
+			Code: api.CodeNoToken, Message: "the program that serves this does not let you do it",
+		})
+	}
 	if !s.cfg.Guarded {
 		return r, nil
 	}

@@ -66,7 +66,7 @@ func docsPage(described *huma.OpenAPI) ([]byte, error) {
 	for _, path := range slices.Sorted(maps.Keys(described.Paths)) {
 		item := described.Paths[path]
 		for method, op := range map[string]*huma.Operation{
-			"GET": item.Get, "POST": item.Post, "PATCH": item.Patch, "DELETE": item.Delete,
+			"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch, "DELETE": item.Delete,
 		} {
 			if op != nil {
 				d := documented{method, path, op, fieldsOf(described, op)}

@@ -36,6 +36,9 @@ func (s *Server) handler() http.Handler {
 		header.Set(idHeader, id)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
+		if s.cfg.Clock != nil {
+			header.Set(httpapi.ClockHeader, api.At(s.now()).String())
+		}
 		if p := s.refuse(foreign, r); p != nil {
 			answer(out, p)
 			return
@@ -83,7 +86,7 @@ func (s *Server) counted(r *http.Request, pattern string, status int, took time.
 func (s *Server) refuse(foreign *http.CrossOriginProtection, r *http.Request) *httpapi.Problem {
 	// A page that reaches the server under a name of its own has no token to show.
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "tcp" &&
-		!s.cfg.Guarded && !isLoopback(r.Host) {
+		!s.cfg.Guarded && s.cfg.Allow == nil && !isLoopback(r.Host) {
 		return httpapi.Invalid(http.StatusMisdirectedRequest, fmt.Sprintf(
 			"this server answers as localhost and 127.0.0.1, not as %q: the name of another host may be an attempt "+
 				"of a web page to reach it", r.Host))
