@@ -30,11 +30,11 @@ func (f *folder) of(namespace string) *folder {
 	if f == nil || namespace == "" {
 		return f
 	}
-	own := &folder{app: f.app}
+	other := &folder{app: f.app}
 	if f.path != "" {
-		own.path = filepath.Join(f.path, namespace)
+		other.path = filepath.Join(f.path, namespace)
 	}
-	return own
+	return other
 }
 
 var _ server.Flows = (*folder)(nil)

@@ -45,24 +45,23 @@ func (a *app) serve(m *machine) {
 		}
 		cfg.Access = a.keeper // of the server's own database, for all namespaces
 	}
-	cfg.Namespace = m.place.namespace
 	if m.Engine != nil {
 		cfg.Engine = m.Engine.Err
 	}
+	cfg.Namespace = m.place.namespace
 	cfg.Now = func() time.Time { return m.now().Std() }
 	if m.clock != nil {
 		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
-	applied := a.catalogOf(m.journal)
-	flows := a.folder.of(m.place.namespace)
-	switch {
-	case flows != nil:
-		cfg.Flows = flows
-		if flows.applied = applied; applied != nil {
+	flows, applied := a.folder.of(m.place.namespace), a.catalogOf(m.journal)
+	if applied != nil {
+		cfg.Catalog = applied
+	}
+	if flows != nil {
+		cfg.Flows, flows.applied = flows, applied
+		if applied != nil {
 			cfg.Catalog = startable{applied, flows}
 		}
-	case applied != nil:
-		cfg.Catalog = applied
 	}
 	cfg.Routes = func(mux *http.ServeMux, svc api.Service) {
 		if a.guard == nil {
