@@ -17,10 +17,10 @@ func (slow) Runs(ctx context.Context, _ api.Query) (api.Page, error) {
 	return api.Page{}, ctx.Err()
 }
 
-// broken is a service whose storage cannot be read.
-type broken struct{ api.Service }
+// unreadable is a service whose storage cannot be read.
+type unreadable struct{ api.Service }
 
-func (broken) Runs(context.Context, api.Query) (api.Page, error) {
+func (unreadable) Runs(context.Context, api.Query) (api.Page, error) {
 	return api.Page{}, &api.Error{Code: api.CodeStorage, Message: "the disk is gone"}
 }
 
@@ -34,7 +34,7 @@ func TestReady(t *testing.T) {
 		"ready":  {},
 		"stops":  {act: (*Server).Drain, says: "the server is stopping"},
 		"silent": {with: func(c *Config) { c.Service = slow{c.Service} }, says: "no answer within 2s"},
-		"broken": {with: func(c *Config) { c.Service = broken{c.Service} }, says: "the disk is gone"},
+		"broken": {with: func(c *Config) { c.Service = unreadable{c.Service} }, says: "the disk is gone"},
 		"fenced": {
 			with: func(c *Config) { c.Engine = func() error { return errors.New("another engine has partition 3") } },
 			says: "another engine has partition 3",
