@@ -27,7 +27,7 @@ steps:
   - {name: charge, needs: [each], exec: "echo none; exit 3", retry: "exponential(6, 2m)"}
 `
 
-// runs evaluates something, and waits for it if it is a promise.
+// runs evaluates something on the page.
 func (l looker) runs(script string) {
 	l.Helper()
 	l.does(script, noted(script))
@@ -46,7 +46,8 @@ func (l looker) accessible(name string) {
 	l.runs(string(axe))
 	l.runs(`window.found = undefined; axe.run().then((r) => { window.found = "found: " + r.violations
 		.filter((v) => v.impact === "serious" || v.impact === "critical")
-		.map((v) => v.id + " at " + v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join(", ")).join("; "); })`)
+		.map((v) => v.id + " at " + v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join(", "))
+		.join("; "); })`)
 	_, err = chromedp.Run(l.ctx, chromedp.Poll[bool](`window.found !== undefined`,
 		chromedp.WithPollingTimeout(30*time.Second)))
 	found, err2 := chromedp.Run(l.ctx, chromedp.Evaluate[string](`window.found`))
