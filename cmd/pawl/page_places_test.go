@@ -83,8 +83,8 @@ func TestPageOfARun(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "colours.yaml", colourFlow)
 	address := served(t, dir, ".")
-	write(t, dir, "input.json",
-		`{"customer":"<img src=x onerror=alert(1)> \u202eacme\u0007","count":3,"size":"small"}`)
+	write(t, dir, "input.json", `{"customer":"<img src=x onerror=alert(1)> \u202eacme\u0007","count":3,"size":"small",`+
+		`"note":"`+strings.Repeat("<b>", 300_000)+`"}`)
 	start := command(t, dir, "run", "--detach", "colours.yaml", "--id", "tree-1", "--input", "@input.json")
 	if out, err := start.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -96,6 +96,7 @@ func TestPageOfARun(t *testing.T) {
 	l.sees(".gantt", "6 succeeded")
 	l.runs(`document.querySelector(".gantt .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
 	l.counts(".gantt .row", 9)
+	l.sees(".tree", "Show all 900000 characters")
 	l.sees(".tree", "<img src=x onerror=alert(1)> \ufffdacme\u2407")
 
 	l.runs(`dispatchEvent(new KeyboardEvent("keydown", {key: "j"}))`)

@@ -1,5 +1,5 @@
 // A value as a tree that is searched and copied. Nothing in it is ever more than text.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 
 const many = 100; // entries of one list, and characters of one text in hundreds, that are shown before one asks for more
@@ -17,8 +17,8 @@ function holds(name: string, v: unknown, sought: string): boolean {
 export function Value({ name, value }: { name: string; value: unknown }) {
   const [sought, setSought] = useState("");
   const [copied, setCopied] = useState(false);
+  const text = useMemo(() => typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "", [value]);
   if (value === undefined || value === null) return null;
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
   const copy = () => void navigator.clipboard.writeText(text).then(() => setCopied(true), () => setCopied(false));
   const s = sought.trim().toLowerCase();
   return (
