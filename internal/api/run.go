@@ -90,11 +90,12 @@ type Run struct {
 	Output      json.RawMessage   `json:"output,omitempty"`
 	Execution   Time              `json:"executionDeadline,omitzero"`
 	RunLimit    Time              `json:"runDeadline,omitzero"`
-	Deadlines   []Deadline        `json:"deadlines,omitempty"` // both, with where they were set
-	Binding     *Deadline         `json:"binding,omitempty"`   // the one that counts down now; a stopped clock has none
-	State       json.RawMessage   `json:"state,omitempty"`     // what its body published last
-	StateAt     Time              `json:"stateAt,omitzero"`    // when it did
-	StartAt     Time              `json:"startAt,omitzero"`    // of a delayed start
+	Deadlines   []Deadline        `json:"deadlines,omitempty"`  // both, with where they were set
+	Binding     *Deadline         `json:"binding,omitempty"`    // the one that counts down now; a stopped clock has none
+	State       json.RawMessage   `json:"state,omitempty"`      // what its body published last
+	StateAt     Time              `json:"stateAt,omitzero"`     // when it did
+	StartAt     Time              `json:"startAt,omitzero"`     // of a delayed start
+	ScheduledAt Time              `json:"scheduledAt,omitzero"` // of a run by cron: its firing
 	StartedAt   Time              `json:"startedAt,omitzero"`
 	Queue       *RunQueue         `json:"queue,omitempty"`   // that it was started into
 	QueuedAt    Time              `json:"queuedAt,omitzero"` // of one that waits there: since when

@@ -1609,6 +1609,7 @@ export interface components {
             retrying?: boolean;
             run: string;
             runDeadline?: string;
+            scheduledAt?: string;
             startAt?: string;
             startedAt?: string;
             state?: unknown;
