@@ -90,12 +90,11 @@ type Run struct {
 	Output      json.RawMessage   `json:"output,omitempty"`
 	Execution   Time              `json:"executionDeadline,omitzero"`
 	RunLimit    Time              `json:"runDeadline,omitzero"`
-	Deadlines   []Deadline        `json:"deadlines,omitempty"`  // both, with where they were set
-	Binding     *Deadline         `json:"binding,omitempty"`    // the one that counts down now; a stopped clock has none
-	State       json.RawMessage   `json:"state,omitempty"`      // what its body published last
-	StateAt     Time              `json:"stateAt,omitzero"`     // when it did
-	StartAt     Time              `json:"startAt,omitzero"`     // of a delayed start
-	ScheduledAt Time              `json:"scheduledAt,omitzero"` // of a run by cron: its firing
+	Deadlines   []Deadline        `json:"deadlines,omitempty"` // both, with where they were set
+	Binding     *Deadline         `json:"binding,omitempty"`   // the one that counts down now; a stopped clock has none
+	State       json.RawMessage   `json:"state,omitempty"`     // what its body published last
+	StateAt     Time              `json:"stateAt,omitzero"`    // when it did
+	StartAt     Time              `json:"startAt,omitzero"`    // of a delayed start
 	StartedAt   Time              `json:"startedAt,omitzero"`
 	Queue       *RunQueue         `json:"queue,omitempty"`   // that it was started into
 	QueuedAt    Time              `json:"queuedAt,omitzero"` // of one that waits there: since when
@@ -103,6 +102,8 @@ type Run struct {
 	PausedAt    Time              `json:"pausedAt,omitzero"`
 	Closing     RunPhase          `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
 	CancelAsked bool              `json:"cancelAsked,omitempty"`
+	// ScheduledAt is the firing that it is for, of a run by cron.
+	ScheduledAt Time `json:"scheduledAt,omitzero"`
 	// CompensateUntil: it was cancelled or has expired, and its body undoes what it did, until then at the latest.
 	CompensateUntil Time            `json:"compensateUntil,omitzero"`
 	Cron            string          `json:"cron,omitempty"`
