@@ -78,7 +78,7 @@ func (a *app) backfill(ctx context.Context, file string, f *backfillFlags) error
 	if err != nil {
 		return err
 	}
-	firings, err := f.firings(c.doc.Name, table)
+	firings, err := f.firings(c.doc.Name, table, a.clockOf(ctx))
 	if err != nil {
 		return err
 	}
@@ -147,13 +147,13 @@ func (a *app) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timet
 }
 
 // span reads from when until when firings are made up for.
-func (f *backfillFlags) span() (from, before time.Time, err error) {
-	now := apiNow()
-	first, err := readInstant("--from", f.from)
+func (f *backfillFlags) span(clock func() time.Time) (from, before time.Time, err error) {
+	now := api.At(clock())
+	first, err := readInstant(clock, "--from", f.from)
 	if err != nil {
 		return from, before, err
 	}
-	end, err := readInstant("--before", f.before)
+	end, err := readInstant(clock, "--before", f.before)
 	if err != nil {
 		return from, before, err
 	}
@@ -174,8 +174,8 @@ func (f *backfillFlags) span() (from, before time.Time, err error) {
 }
 
 // firings returns the firings of a flow's cron in the span, the oldest first, with the runs that they have.
-func (f *backfillFlags) firings(workflow string, t cron.Timetable) ([]firing, error) {
-	from, before, err := f.span()
+func (f *backfillFlags) firings(workflow string, t cron.Timetable, clock func() time.Time) ([]firing, error) {
+	from, before, err := f.span(clock)
 	if err != nil {
 		return nil, err
 	}
