@@ -17,10 +17,10 @@ func (a *app) pruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prune --older-than AGE", Short: "Remove runs that ended some time ago, with their logs",
 		Args: cobra.NoArgs,
-		Long: `Removes the runs that ended longer ago than the age says: their histories, their rows, and the logs of their
-steps on this machine. Open runs stay. The idempotency keys of removed runs, and the ids of events that they took, are
-forgotten. It works beside a process that has the file. A database in PostgreSQL that processes on several machines work
-with is pruned on each, for the logs there.
+		Long: `Removes the runs that ended longer ago than the age says: their histories, their rows, and the logs of
+their steps on this machine. Open runs stay. The idempotency keys of removed runs, and the ids of events that they took,
+are forgotten. It works beside a process that has the file. A database in PostgreSQL that processes on several machines
+work with is pruned on each, for the logs there.
 
 To do that all the time, give --retention, best in the configuration file: "retention: 30d". While a command carries
 runs on, or pawl dev serves, older runs go by themselves.`,
