@@ -52,11 +52,11 @@ func (d *drawing) printed(r *api.Run, s *api.Step) string {
 	if line == "" || s.Phase != api.StepRunning {
 		return ""
 	}
-	return "| " + screen.Clean(colors.ReplaceAllString(line, ""))
+	return "| " + screen.Clean(escapes.ReplaceAllString(line, ""))
 }
 
-// colors are the sequences with which programs colour what they print and move the cursor.
-var colors = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
+// escapes are the sequences with which programs colour what they print and move the cursor.
+var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 
 // label is a step's name, filled up to its column; an item stands below its group and needs its index only.
 func label(s *api.Step, name int) string {
