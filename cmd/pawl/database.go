@@ -97,19 +97,27 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "pawl"), nil
 }
 
-// logDir is where the attempts' logs lie: beside the database, or on this machine where the database is elsewhere.
+// logDir is where the attempts' logs lie: beside the database, or on this machine where the database is elsewhere, for
+// each database in a folder of its own.
 func (p place) logDir() string {
-	if p.memory || p.server != "" {
-		dir, err := stateDir()
-		if err != nil {
-			return ""
-		}
+	if !p.memory && p.server == "" {
+		return p.path + ".logs"
+	}
+	dir, err := stateDir()
+	if err != nil {
+		return ""
+	}
+	if p.server == "" {
 		if p.namespace != "" {
 			return filepath.Join(dir, "logs-"+p.namespace) // a run's id opens its logs, so each namespace has a folder
 		}
 		return filepath.Join(dir, "logs")
 	}
-	return p.path + ".logs"
+	key, err := postgres.Key(p.server) // a namespace has another schema
+	if err != nil {
+		return "" // such an address is refused before anything is logged
+	}
+	return filepath.Join(dir, "logs-"+key)
 }
 
 // openToRead opens the database for looking, whoever holds it.

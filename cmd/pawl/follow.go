@@ -56,7 +56,8 @@ type follower struct {
 	// toldBefore has, by run, the last event that was told before the process ended that carried the runs then
 	toldBefore map[string]int
 
-	printed *printed // nil: what steps print is not printed
+	printed    *printed    // nil: what steps print is not printed
+	lineReader *lineReader // nil: the live view does not show what steps print
 
 	terminal  *screen.Terminal // nil: there is no live view
 	asks      bool             // Ctrl-C asks what to do with runs that another process carries
@@ -71,6 +72,7 @@ type update struct {
 	snapshot *api.Run // the run as it is now; with its first event, with its end, and where it was asked for
 	over     bool
 	err      error
+	lines    map[live.StepOf]string // set: news of no run, but the last lines of all running steps
 }
 
 // errLeft is the error of a follower that stops while runs are still open.
@@ -252,6 +254,10 @@ func (f *follower) look(ctx context.Context) {
 
 // take reports an update of a run.
 func (f *follower) take(ctx context.Context, u update) error {
+	if u.lines != nil {
+		f.lineReader.shown, f.lineReader.reading = u.lines, false
+		return nil
+	}
 	if u.err != nil && f.over[u.run] {
 		return nil // it was being read when it ended
 	}
@@ -346,6 +352,7 @@ func (f *follower) tick(ctx context.Context) error {
 	}
 	f.watchExpected(ctx)
 	f.look(ctx)
+	f.readLines(ctx)
 	if f.printed != nil {
 		f.printed.poll(ctx)
 	}
@@ -380,7 +387,7 @@ func (f *follower) openTerminal() {
 		f.telling = tellPlain
 		return
 	}
-	f.terminal = terminal
+	f.terminal, f.lineReader = terminal, f.newLineReader(f.svc)
 }
 
 // paint draws the live view as it is now.
@@ -395,6 +402,9 @@ func (f *follower) paint() error {
 // view returns what to draw on a screen of so many columns.
 func (f *follower) view(width int) live.View {
 	v := live.View{Children: f.runs, Stalled: f.stalled, Others: f.others, Note: f.note}
+	if f.lineReader != nil {
+		v.Printed = f.lineReader.shown
+	}
 	for _, id := range f.roots {
 		if r := f.runs[id]; r != nil {
 			v.Runs = append(v.Runs, r)

@@ -17,9 +17,10 @@ func (a *app) pruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prune --older-than AGE", Short: "Remove runs that ended some time ago, with their logs",
 		Args: cobra.NoArgs,
-		Long: `Removes the runs that ended longer ago than the age says: their histories, their rows, and beside a file
-the logs of their steps. Open runs stay. The idempotency keys of removed runs, and the ids of events that they took,
-are forgotten. It works beside a process that has the database.
+		Long: `Removes the runs that ended longer ago than the age says: their histories, their rows, and the logs of
+their steps on this machine. Open runs stay. The idempotency keys of removed runs, and the ids of events that they took,
+are forgotten. It works beside a process that has the file. A database in PostgreSQL that processes on several machines
+work with is pruned on each, for the logs there.
 
 To do that all the time, give --retention, best in the configuration file: "retention: 30d". While a command carries
 runs on, or pawl dev serves, older runs go by themselves.`,
@@ -70,7 +71,7 @@ func (a *app) prune(ctx context.Context, r api.PruneRequest) error {
 // pruner removes runs from the database of an open machine.
 func (m *machine) pruner() pruner {
 	p := pruner{journal: m.journal, svc: m.svc}
-	if !m.place.memory && m.place.server == "" { // else the folder holds the logs of other databases, too
+	if !m.place.memory { // else the folder holds the logs of other databases, too
 		p.logs = m.place.logDir()
 	}
 	return p

@@ -29,8 +29,12 @@ func (a *app) repair(ctx context.Context) (*repaired, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case p.memory || p.server != "":
+	case p.memory:
 		return nil, usage("--repair is for a database in a file")
+	case p.server != "":
+		return nil, usage("--repair is for a database in a file: it works on one that nobody else writes, after a " +
+			"copy of it was made, and neither can be had from a server\nRestore a backup, or let PostgreSQL make its " +
+			"indexes anew: REINDEX DATABASE")
 	}
 	if _, err := os.Stat(p.path); err != nil {
 		return nil, fmt.Errorf("there is no database at %s", p.path)

@@ -94,6 +94,7 @@ A file that is called like a verb is given as ./list.`,
 		a.runCancelCommand(), a.runTerminateCommand(),
 		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),
 		a.runRerunCommand(), a.runExtendCommand(), a.runBulkCommand(),
+		a.runBackfillCommand(),
 	)
 	return cmd
 }

@@ -103,6 +103,8 @@ type Run struct {
 	PausedAt    Time              `json:"pausedAt,omitzero"`
 	Closing     RunPhase          `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
 	CancelAsked bool              `json:"cancelAsked,omitempty"`
+	// ScheduledAt is the firing that it is for, of a run by cron.
+	ScheduledAt Time `json:"scheduledAt,omitzero"`
 	// CompensateUntil: it was cancelled or has expired, and its body undoes what it did, until then at the latest.
 	CompensateUntil Time            `json:"compensateUntil,omitzero"`
 	Cron            string          `json:"cron,omitempty"`

@@ -47,6 +47,9 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	}
 	if def := r.Attached(); def != nil {
 		out.Cron = def.Timetable
+		if out.Cron != "" {
+			out.ScheduledAt = api.Time(r.ScheduledFor())
+		}
 	}
 	if r.Next == (core.RunID{}) && !r.Phase.Closed() {
 		out.NextFrom = api.Time(r.Follows(now))

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -111,6 +113,18 @@ func nameOf(c *pgconn.Config, schema string) string {
 		host = net.JoinHostPort(host, strconv.Itoa(int(c.Port)))
 	}
 	return fmt.Sprintf("postgres://%s/%s?schema=%s", host, c.Database, schema)
+}
+
+// Key returns a name for files that belong to one database: another host, port, database or schema has another one.
+// Who logs in, and how, makes no difference.
+func Key(dsn string) (string, error) {
+	p, err := parse(dsn)
+	if err != nil {
+		return "", err
+	}
+	c := &p.pool.ConnConfig.Config
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %q %q", c.Host, c.Port, c.Database, p.schema))
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 // in returns a statement's text with the name of the schema in it.

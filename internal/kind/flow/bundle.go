@@ -22,6 +22,9 @@ type Bundle struct {
 	// Edition is the version of the rules by which the flows are read; see Parse. What was stored under older rules is
 	// read by these as long as it has runs.
 	Edition int `json:"edition,omitempty"`
+	// Once leaves out the flow's own cron: the run begins at once, and none follows. Such a run makes up for a firing
+	// that was missed.
+	Once bool `json:"once,omitempty"`
 }
 
 // Edition is today's version of the rules. With edition 0, less is an error: keys that an input or an output does not

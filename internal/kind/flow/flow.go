@@ -30,6 +30,11 @@ func New(b Bundle) (*Flow, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.Once {
+		once := *def
+		once.Begins, once.Follows, once.Timetable = nil, nil, ""
+		def = &once
+	}
 	b.Flow.Origins.apply(doc, def)
 	doc.Place = b.Flow.Places[""]
 	for s := range doc.AllSteps() {

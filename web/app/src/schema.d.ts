@@ -1699,6 +1699,7 @@ export interface components {
             retrying?: boolean;
             run: string;
             runDeadline?: string;
+            scheduledAt?: string;
             startAt?: string;
             startedAt?: string;
             state?: unknown;

@@ -17,9 +17,13 @@ type View struct {
 	Children map[string]*api.Run // child runs of theirs that are known, by run id
 	Stalled  string              // why the engine takes no work; "": it does
 	Others   int                 // open runs in the same database that rest meanwhile
+	Printed  map[StepOf]string   // the last line that each running step printed
 	Question screen.Line         // what the person is asked
 	Note     string              // more to say
 }
+
+// StepOf names a step, or an item of one, of a run.
+type StepOf struct{ Run, Step string }
 
 // class says what may be left out when the screen is too small, from the first on.
 type class uint8

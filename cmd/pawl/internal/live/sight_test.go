@@ -72,3 +72,41 @@ func TestFolded(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestPrintedLine: a running step shows its last line, an item in its own line. Nothing in it controls the terminal,
+// and what is too long is cut.
+func TestPrintedLine(t *testing.T) {
+	index := 1
+	r := &api.Run{RunSummary: api.RunSummary{Run: "01a1fb50-f6b1-7624", Workflow: "w", Phase: api.RunRunning}}
+	r.Steps = []*api.Step{
+		{Step: "build", ID: 0, Name: "build", Type: "exec", Phase: api.StepRunning, Attempt: 1},
+		{Step: "over", ID: 1, Name: "over", Type: "exec", Phase: api.StepSucceeded},
+		{Step: "pages", ID: 2, Name: "pages", Kind: api.KindGroup, Phase: api.StepSuspended},
+		{
+			Step: "pages[1]", ID: 3, Name: "pages", Type: "exec", Phase: api.StepRunning, Attempt: 1, Group: "pages",
+			Item: &index,
+		},
+	}
+	v := View{Runs: []*api.Run{r}, Printed: map[StepOf]string{
+		{r.Run, "build"}:    "\x1b[31mred\x1b[0m\a and " + strings.Repeat("long ", 40),
+		{r.Run, "over"}:     "of one that has ended",
+		{r.Run, "pages[1]"}: "page b",
+	}}
+	text := ""
+	for _, l := range Frame(v, 1, 60, 30) {
+		if l.Width() > 60 {
+			t.Errorf("%d cells wide: %q", l.Width(), l.String())
+		}
+		text += l.String() + "\n"
+	}
+	for _, want := range []string{"    | red· and long long", "[1]     attempt 1  0s  | page b\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	for _, unwanted := range []string{"\x1b", "\a", "of one that has ended"} {
+		if strings.Contains(text, unwanted) {
+			t.Errorf("%q in:\n%s", unwanted, text)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -20,7 +21,14 @@ func (d *drawing) step(r *api.Run, s *api.Step, items []*api.Step, name, depth i
 	} else {
 		line = append(line, d.status(r, s)...)
 	}
+	printed := d.printed(r, s)
+	if printed != "" && d.inItems { // an item has one line
+		line = line.Add(screen.Dim, "  "+printed)
+	}
 	d.add(classOf(s), line)
+	if printed != "" && !d.inItems {
+		d.add(detail, indent(depth+1).Add(screen.Dim, printed))
+	}
 	if why := screen.Clean(s.Why); why != "" && s.Phase.Closed() && classOf(s) == problem {
 		d.add(problem, indent(depth+1).Add(style, why))
 	}
@@ -37,6 +45,18 @@ func (d *drawing) step(r *api.Run, s *api.Step, items []*api.Step, name, depth i
 		d.run(child, depth+1)
 	}
 }
+
+// printed is the last line that a running step printed, with what could control the terminal made visible.
+func (d *drawing) printed(r *api.Run, s *api.Step) string {
+	line := d.view.Printed[StepOf{r.Run, s.Step}]
+	if line == "" || s.Phase != api.StepRunning {
+		return ""
+	}
+	return "| " + screen.Clean(escapes.ReplaceAllString(line, ""))
+}
+
+// escapes are the sequences with which programs colour what they print and move the cursor.
+var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 
 // label is a step's name, filled up to its column; an item stands below its group and needs its index only.
 func label(s *api.Step, name int) string {
