@@ -179,6 +179,12 @@ func (b *builder) policies() {
 			b.retryCondition(s.Policy.Retry, varsHook)
 		}
 	}
+	for _, entry := range b.doc.Notify {
+		if entry.Step != nil {
+			b.step, b.ordinal = entry.Step.Name, -1
+			b.retryCondition(entry.Step.Policy.Retry, varsHook)
+		}
+	}
 }
 
 func (b *builder) retryCondition(r *policy.Retry, vars expr.Vars) {

@@ -60,6 +60,7 @@ func Encode(doc *Document) ([]byte, error) {
 		hooks.put(hookKeys[i], encodeHook(hookKeys[i], list))
 	}
 	out.put("hooks", hooks.value())
+	out.put("notify", encodeNotify(doc.Notify))
 	out.put("output", doc.Output)
 	return tree.YAML(tree.NodeOf(out.value())), nil
 }

@@ -115,8 +115,11 @@ func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, 
 // to be told.
 func (l *linter) hook(spec *core.StepSpec) {
 	p := spec.Policy
-	if p.ScheduleToClose != nil && p.ScheduleToClose.Origin == hookOrigin {
+	if p.ScheduleToClose != nil && contains([]string{hookOrigin, notifyOrigin}, p.ScheduleToClose.Origin) {
 		p.ScheduleToClose = nil
+	}
+	if p.Retry != nil && p.Retry.Origin == notifyOrigin {
+		p.Retry = nil
 	}
 	l.policy(spec.Name, tree.Pos{}, &p, 0)
 }

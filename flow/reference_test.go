@@ -105,6 +105,14 @@ queues: {imports: {concurrency: 2}}`},
   onFailure: {exec: ./tell.sh}
   onExit: {exec: rm -rf scratch}`,
 	},
+	{
+		"notify", "notify", "Tells people; see [notices](../guide/notify.md). Expressions see `notice.subject`, " +
+			"`notice.text` and `notice.on`.",
+		`secrets: [chat]
+notify:
+  - http: "${{ secrets.chat }}"
+  - {on: failure, exec: ./page.sh, timeout: 1m}`,
+	},
 }
 
 type schemaDef struct {

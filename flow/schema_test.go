@@ -34,7 +34,7 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 		"httpSettings": httpSettingsKeys,
 		"taskObject":   taskKeys, "sleepObject": sleepKeys, "waitObject": waitKeys, "flowObject": flowKeys,
 		"queueLimits": queueKeys, "breaker": breakerKeys, "runQueueObject": runQueueKeys,
-		"template": templateKeys, "parameter": parameterKeys,
+		"template": templateKeys, "notify": notifyKeys, "parameter": parameterKeys,
 		"failObject": failKeys, "noopObject": noopKeys, "limits": limits, "cronObject": cronKeys,
 	}
 	compare := func(name string, schema, parser []string) {
