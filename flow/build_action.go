@@ -31,6 +31,10 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 		b.placeholders = false
 		p.payload = b.http(a, vars|expr.VarPlaceholders)
 		p.refers = b.placeholders
+	case *Mail:
+		b.placeholders = false
+		p.payload = b.mail(a, vars|expr.VarPlaceholders)
+		p.refers = b.placeholders
 	case *Task:
 		p.payload = b.compiler.Template(tree.NodeOf(a.Input), vars, false)
 		if a.Type == "" && b.Source == nil {

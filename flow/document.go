@@ -287,14 +287,14 @@ var (
 	stepKeys     = []string{
 		"name", "description", "service", "needs", "trigger", "when", "continueOn", "forEach", "each", "more",
 		"concurrency", "timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow",
-		"fail", "noop", "template", "with",
+		"fail", "noop", "mail", "template", "with",
 	}
 	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
 	runQueueKeys = []string{"name", "key", "priority"}
 	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
 	hookStepKeys = without(stepKeys, "needs", "trigger", "continueOn", "forEach", "each", "more", "concurrency")
-	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop"}
+	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop", "mail"}
 	runLimitKeys = []string{"execution", "run", "deadline"}
 	limitKeys    = []string{"after", "retry", "onExpire", "warn"}
 	deadlineKeys = append([]string{"at"}, limitKeys...)

@@ -301,7 +301,7 @@ func pointless(action Action, kind policy.LimitKind) (severity Severity, code, w
 			return Warning, lintNoSignOfLife,
 				fmt.Sprintf("a child run gives no sign of life, so %s ends it in any case; use startToClose", kind)
 		}
-	case *HTTP:
+	case *HTTP, *Mail:
 		if kind == policy.LimitHeartbeat {
 			return Warning, lintNoSignOfLife,
 				"a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"

@@ -14,7 +14,7 @@ import (
 // Notify is one who is told of what becomes of runs.
 type Notify struct {
 	On   []string // failure, the default
-	Step *Step    // how: its action is an exec, an http or a task
+	Step *Step    // how: its action is an exec, an http, a mail or a task
 }
 
 // noticeFailure is what a notice can be about.
@@ -23,7 +23,7 @@ const noticeFailure = "failure"
 var notices = []string{noticeFailure}
 
 var (
-	notifyKinds = []string{"exec", "http", "task"}
+	notifyKinds = []string{"exec", "http", "mail", "task"}
 	notifyKeys  = append([]string{
 		"on", "name", "description", "service", "when", "timeout", "retry", "template", "with",
 	}, notifyKinds...)
@@ -175,6 +175,15 @@ func withNotice(a Action) Action {
 		}
 		out := *a
 		out.Stdin = V(noticeText + "\n")
+		return &out
+	case *Mail:
+		out := *a
+		if out.Subject.IsZero() {
+			out.Subject = V("${{ notice.subject }}")
+		}
+		if out.Text.IsZero() {
+			out.Text = V("${{ notice.text }}\n")
+		}
 		return &out
 	default:
 		return a
