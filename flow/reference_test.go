@@ -22,7 +22,8 @@ input: {type: object, required: [orderId], properties: {orderId: {type: string}}
 timeout: 30m
 output: {page: "${{ input.orderId }}.html"}`},
 	{
-		"Steps", "step", "A step has one action: `exec`, `http`, `task`, `sleep`, `wait`, `flow`, `fail`, `noop` or `mail`.",
+		"Steps", "step",
+		"A step has one action: `exec`, `http`, `task`, `sleep`, `wait`, `flow`, `fail`, `noop` or `mail`.",
 		`- name: render
   forEach: [a, b]
   concurrency: 2

@@ -1,5 +1,5 @@
-// Package mail executes the mail tasks of flows' steps: each sends one message by SMTP. It is apart from package worker,
-// so that a program without flows does not link net/smtp.
+// Package mail executes the mail tasks of flows' steps: each sends one message by SMTP. It is apart from package
+// worker, so that a program without flows does not link net/smtp.
 package mail
 
 import (
@@ -73,8 +73,8 @@ const patience = 2 * time.Minute
 // accepted although its attempt failed, the receiver can recognise the second copy.
 //
 // The output is {"messageId", "to"}. An answer of 4xx is a failure of kind error and type smtp, which may go away; one
-// of 5xx is of kind failed. A connection that cannot be made, breaks or cannot be trusted is a failure of kind error and
-// type connection. A server without TLS, unless that is allowed, is a failure of kind failed and type tls.
+// of 5xx is of kind failed. A connection that cannot be made, breaks or cannot be trusted is a failure of kind error
+// and type connection. A server without TLS, unless that is allowed, is a failure of kind failed and type tls.
 type Executor struct{ cfg Config }
 
 // New returns an executor of mail tasks.

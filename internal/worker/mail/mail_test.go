@@ -27,7 +27,8 @@ func (l *lives) Heartbeat([]byte) {}
 func send(ctx context.Context, t *testing.T, s *server, p map[string]any) worker.Result {
 	t.Helper()
 	payload := map[string]any{
-		"server": s.address, "from": "Shop <shop@shop.example>", "to": "ops@shop.example", "subject": "Stock", "text": "x",
+		"server": s.address, "from": "Shop <shop@shop.example>", "to": "ops@shop.example",
+		"subject": "Stock", "text": "x",
 	}
 	for key, value := range p {
 		payload[key] = value
@@ -59,7 +60,8 @@ func TestMessage(t *testing.T) {
 	res := send(t.Context(), t, s, map[string]any{
 		"user": "shop", "password": "s3cret", "from": "Größe <shop@shop.example>",
 		"to":      []string{"ops@shop.example, Ada <ada@shop.example>", "bob@shop.example"},
-		"subject": "Stück\r\nBcc: eve@evil.example\r\n\r\nhello", "text": ".\nempty: ä\n..\n" + strings.Repeat("long ", 300),
+		"subject": "Stück\r\nBcc: eve@evil.example\r\n\r\nhello",
+		"text":    ".\nempty: ä\n..\n" + strings.Repeat("long ", 300),
 	})
 	if res.Failure != nil {
 		t.Fatal(res.Failure)
