@@ -73,7 +73,7 @@ func (e *Engine) Codec() Codec { return e.host.codec }
 // StartRun makes a run.
 func (e *Engine) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	if r.Workflow != schedule.Workflow { // a schedule is no part of what its caller is about just now
-		r.Headers = e.host.headersOf(ctx, r.Headers)
+		r.Headers = headersOf(ctx, e.host.propagators, r.Headers)
 	}
 	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
 }
@@ -86,9 +86,8 @@ func (e *Engine) startRun(
 		return client.Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to "+
 			"Config.Workflows or Engine.Register", r.Workflow)
 	}
-	if len(r.Steps) > 0 || r.From != "" {
-		return client.Started{}, invalid(errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"),
-			"start")
+	if err := noRerun(r); err != nil {
+		return client.Started{}, err
 	}
 	labels, err := labelsOf(r.Labels, "start")
 	if err != nil {

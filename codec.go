@@ -133,6 +133,11 @@ func lasting(err error) bool {
 // encode makes a payload; its error names what the payload is.
 func encode(ctx context.Context, c Codec, what string, at place, v any) ([]byte, error) {
 	if _, plain := c.(JSON); plain {
+		if text, ok := v.(string); ok {
+			if b, ok := writeText(text); ok {
+				return b, nil
+			}
+		}
 		b, err := json.Marshal(v)
 		if err != nil {
 			return nil, NonRetryable(fmt.Errorf("pawl: %s%s cannot be encoded: %w", at.of(), what, err))

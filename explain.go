@@ -17,21 +17,19 @@ import (
 // Explain returns a run with everything that explains it: every attempt of every step, why each step and the run ended
 // as they did, which deadline ends them first and where it was set, what happens next and when, and who operated on it.
 func (e *Engine) Explain(ctx context.Context, id string) (*client.Explanation, error) {
-	var problem error
-	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) {
-		problem = e.host.bodies.Problem(run)
-		return e.explained.Run(ctx, run.String())
-	})
+	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
 	if err != nil {
 		return nil, missing(err, "explain", id)
 	}
+	return explained(ctx, r, e.host.codec), nil
+}
+
+// explained makes the explanation of a run. Steps with which bodies only note something are left out.
+func explained(ctx context.Context, r *api.Run, codec Codec) *client.Explanation {
 	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return body.Notes(s.Type) })
 	out := client.Explain(r)
-	if problem != nil {
-		out.Problem = problem.Error()
-	}
-	openExplanation(ctx, out, e.host.codec)
-	return out, nil
+	openExplanation(ctx, out, codec)
+	return out
 }
 
 // openExplanation reads what the codec made of failures. Inputs and outputs stay as they are recorded.
@@ -54,5 +52,7 @@ func (e *Engine) explains() *service.Embedded {
 		def, err := e.node.Compile(d)
 		return &service.Workflow{Definition: def}, err
 	}
-	return service.NewEmbedded(e.engine, read, func() core.Time { return policy.At(time.Now()) })
+	s := service.NewEmbedded(e.engine, read, func() core.Time { return policy.At(time.Now()) })
+	s.KnowProblems(e.host.bodies.Problems)
+	return s
 }

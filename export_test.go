@@ -8,3 +8,6 @@ func ScheduleWorkflow() Definition { return scheduleWorkflow(nil) }
 
 // PlainText reads a JSON string without escapes.
 func PlainText(b []byte) (string, bool) { return plainText(b) }
+
+// WriteText writes a text in which nothing has to be escaped as JSON.
+func WriteText(text string) ([]byte, bool) { return writeText(text) }

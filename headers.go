@@ -36,12 +36,12 @@ type Propagator interface {
 }
 
 // headersOf returns the headers of a start: what the context holds, replaced by those that are given.
-func (h *host) headersOf(ctx context.Context, given map[string]string) map[string]string {
-	if len(h.propagators) == 0 {
+func headersOf(ctx context.Context, propagators []Propagator, given map[string]string) map[string]string {
+	if len(propagators) == 0 {
 		return given
 	}
 	all := map[string]string{}
-	for _, p := range h.propagators {
+	for _, p := range propagators {
 		maps.Copy(all, p.ToHeaders(ctx))
 	}
 	maps.Copy(all, given)

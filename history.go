@@ -15,12 +15,17 @@ func (e *Engine) HistoryEvents(ctx context.Context, id string, after int) ([]cli
 	if err != nil {
 		return nil, missing(err, "history", id)
 	}
+	return eventsOf(ctx, e.explained, r, after)
+}
+
+// eventsOf returns the events that a run has had, without the first ones.
+func eventsOf(ctx context.Context, from api.Reader, r *api.Run, after int) ([]client.HistoryEvent, error) {
 	var out []client.HistoryEvent
 	enough := errors.New("enough")
 	if after >= r.Events {
 		return nil, nil
 	}
-	err = e.explained.Watch(ctx, r.Run, after, func(ev api.Event) error {
+	err := from.Watch(ctx, r.Run, after, func(ev api.Event) error {
 		out = append(out, client.Event(&ev))
 		if ev.Seq >= r.Events {
 			return enough
@@ -28,7 +33,7 @@ func (e *Engine) HistoryEvents(ctx context.Context, id string, after int) ([]cli
 		return nil
 	})
 	if err != nil && !errors.Is(err, enough) {
-		return nil, missing(err, "history", id)
+		return nil, missing(err, "history", r.Run)
 	}
 	return out, nil
 }

@@ -4,76 +4,66 @@ import (
 	"context"
 
 	"github.com/pawl-dev/pawl/client"
-	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// ListRuns lists runs, the newest first.
+// ListRuns lists runs, the newest first; those with the soonest deadlines first if the query asks for deadlines.
 func (e *Engine) ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error) {
-	query, err := requestOf(&q)
-	if err != nil {
-		return nil, err
-	}
-	problems := e.host.bodies.Problems()
-	if q.Stuck {
-		query.Bodies = map[core.RunID]bool{}
-		for id := range problems {
-			query.Bodies[id] = true
-		}
-	}
-	page, err := e.engine.List(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]client.Summary, len(page.Runs))
-	for i := range page.Runs {
-		out[i] = summaryOf(&page.Runs[i], problems[page.Runs[i].ID])
-	}
-	return out, nil
+	return listRuns(ctx, e.explained, q)
 }
 
-// request checks a query.
-func requestOf(q *client.Query) (journal.Query, error) {
-	out := journal.Query{Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit, Stuck: q.Stuck}
-	for _, name := range q.Phases {
-		var phase core.RunPhase
-		if err := phase.UnmarshalText([]byte(name)); err != nil {
-			return out, invalid(err, "list: phase")
-		}
-		out.Phases = append(out.Phases, phase)
+// listRuns lists the runs of a service. What no index knows comes in short pages, so it asks for more of them.
+func listRuns(ctx context.Context, from api.Reader, q client.Query) ([]client.Summary, error) {
+	query, limit := queryOf(&q), q.Limit
+	if limit <= 0 {
+		limit = journal.DefaultLimit
 	}
-	var err error
-	if out.Labels, err = labelsOf(q.Labels, "list"); err != nil {
-		return out, err
+	out := []client.Summary{}
+	for {
+		query.Limit = limit - len(out)
+		page, err := from.Runs(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Runs {
+			out = append(out, summaryOf(&page.Runs[i]))
+		}
+		if page.Next == "" || len(out) >= limit {
+			return out, nil
+		}
+		query.Cursor = page.Next
+	}
+}
+
+func queryOf(q *client.Query) api.Query {
+	out := api.Query{
+		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Labels: q.Labels, Stuck: q.Stuck, Parent: q.Parent, Top: q.Top,
+		DeadlineWithin: duration.Duration(q.DeadlineWithin), Retrying: q.Retrying, WillMiss: q.WillMiss,
+		Input: q.Input, After: q.After,
+	}
+	for _, p := range q.Phases {
+		out.Phases = append(out.Phases, api.RunPhase(p))
 	}
 	if !q.CreatedFrom.IsZero() {
-		out.CreatedFrom = policy.At(q.CreatedFrom)
+		out.CreatedFrom = api.Time(policy.At(q.CreatedFrom))
 	}
 	if !q.CreatedBefore.IsZero() {
-		out.CreatedBefore = policy.At(q.CreatedBefore)
+		out.CreatedBefore = api.Time(policy.At(q.CreatedBefore))
 	}
-	if q.After != "" {
-		if out.After, err = core.ParseRunID(q.After); err != nil {
-			return out, invalid(err, "list: after")
-		}
-	}
-	return out, nil
+	return out
 }
 
-// summaryOf is a row of a list. The problem is that of the run's body, if it has one.
-func summaryOf(r *journal.RunRow, problem error) client.Summary {
+// summaryOf is a row of a list.
+func summaryOf(r *api.RunSummary) client.Summary {
 	s := client.Summary{
-		ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: client.Phase(r.Phase.String()),
-		CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(), Labels: r.Labels.Map(),
+		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: client.Phase(r.Phase),
+		CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(), Labels: r.Labels,
+		Problem: r.Problem,
 	}
-	switch {
-	case r.Phase.Closed():
-	case problem != nil:
-		s.Problem = problem.Error()
-	case r.Wake == journal.WakeSetAside:
-		s.Problem = r.Message
-	default:
+	if s.Problem == "" && !r.Phase.Closed() {
 		s.Held = r.Message
 	}
 	return s

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-func init() { served.Register(withoutEngine) }
+func init() { served.Register(withoutEngine, connect, toServe) }
 
 // withoutEngine makes what executes handlers in a process without an engine.
 func withoutEngine(ctx context.Context, given any, queue string, slots int, handlers any) (

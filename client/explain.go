@@ -130,7 +130,7 @@ func Explain(r *api.Run) *Explanation {
 		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
 		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
 		Labels: r.Labels, QueuedAt: r.QueuedAt.Std(), Held: held, HeldUntil: until, Headers: r.Headers,
-		Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
+		Problem: r.Problem, Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
 	}
 }
 

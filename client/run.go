@@ -61,6 +61,16 @@ type Query struct {
 	// CreatedFrom and CreatedBefore bound when the runs were created: from ≤ created < before. Zero: no bound.
 	CreatedFrom, CreatedBefore time.Time
 	Stuck                      bool   // only open runs that have a problem
-	After                      string // run id: the last of the page before
-	Limit                      int    // default 50
+	Parent                     string // the child runs that this run's steps started
+	Top                        bool   // no child runs
+	// DeadlineWithin selects open runs whose deadline comes within this time, or has; WillMiss those that will miss
+	// theirs at the pace of their workflow. Of both, the runs with the soonest deadlines come first.
+	DeadlineWithin time.Duration
+	WillMiss       bool
+	Retrying       bool // open runs of which a step backs off or is tried again
+	// Input selects runs by values in their inputs: by the path of a value, customer.id, what it is. It is read run by
+	// run, so it is slow in a large database; labels are not.
+	Input map[string]string
+	After string // run id: the last of the page before
+	Limit int    // default 50
 }

@@ -2,11 +2,15 @@ package pawlhttp_test
 
 import (
 	"context"
+	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"os/signal"
 	"syscall"
 
 	"github.com/pawl-dev/pawl"
+	_ "github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/pawlhttp"
 )
 
@@ -32,4 +36,49 @@ func ExampleWorker() {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// A program that works with an engine of its own, or with a server: one line decides.
+func ExampleConnect() {
+	greet := pawl.Define("greet", func(_ pawl.Context, name string) (string, error) { return "hello, " + name, nil })
+	hello := func(c pawl.Client) {
+		r, err := greet.Start(context.Background(), c, "", "Ann")
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(r.Result(context.Background()))
+	}
+
+	cfg := pawl.Config{Database: "memory:", Workflows: []pawl.Definition{greet}}
+	engine, err := pawl.Open(context.Background(), cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer engine.Close()
+	hello(engine)
+
+	server := httptest.NewServer(pawlhttp.Handler(engine, nil)) // in the program that has the workflows
+	defer server.Close()
+	address := server.URL
+	client, err := pawlhttp.Connect(address, pawlhttp.Access{}, cfg) // in the place of pawl.Open
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	hello(client)
+	// Output:
+	// hello, Ann <nil>
+	// hello, Ann <nil>
+}
+
+// The program that has the workflows serves its engine, for clients of any kind on this machine.
+func ExampleHandler() {
+	ctx := context.Background()
+	engine, err := pawl.Open(ctx, pawl.Config{Database: "memory:"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer engine.Close()
+	err = http.ListenAndServe("127.0.0.1:7295", pawlhttp.Handler(engine, nil))
+	log.Fatal(err)
 }

@@ -1,4 +1,5 @@
-// Package pawlhttp works with a Pawl server from a Go program: it executes the tasks of the server's queues.
+// Package pawlhttp works with a Pawl server from a Go program: [Connect] gives a client of it, [Worker] executes the
+// tasks of its queues, and [Handler] makes a server of the program's own engine.
 //
 //	send := pawl.Handle("Send", func(ctx context.Context, m Mail) (string, error) { … })
 //	err := pawlhttp.Worker{
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/served"
 )
@@ -23,6 +23,7 @@ import (
 // Worker executes the tasks of a queue that a server has. Its zero values are useful, but for Server and Handlers.
 type Worker struct {
 	Server   string // http://127.0.0.1:7295
+	Access   Access // zero: the server asks for no token
 	Queue    string // default "", the queue of steps without one
 	Handlers []pawl.AnyHandler
 	Slots    int // tasks that run at once, of all handlers together. Default 16.
@@ -45,7 +46,7 @@ func (w Worker) Run(ctx context.Context) error {
 	if len(w.Handlers) == 0 {
 		return fmt.Errorf("pawlhttp: worker of the queue %q: %w: it has no handlers", w.Queue, pawl.ErrInvalid)
 	}
-	c, err := httpapi.New(w.Server)
+	c, err := w.Access.client(w.Server)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func keysOf(cmd *cobra.Command) []string {
 }
 
 // ofCallers are flags that every command has and a server has no use for.
-var ofCallers = []string{"server", "token-file", "ca", "actor", "reason", "no-color", "output"}
+var ofCallers = []string{"server", "namespace", "token-file", "ca", "actor", "reason", "no-color", "output"}
 
 func configPath() string {
 	dir := os.Getenv("XDG_CONFIG_HOME")
@@ -144,8 +144,12 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 			continue
 		}
 		values := []tree.Value{f.Value}
-		if f.Value.IsList() {
+		switch {
+		case f.Value.IsList():
 			values = f.Value.Items()
+		case f.Value.IsMapping() && f.Name == namespacesFlag:
+			out[f.Name] = namespacesIn(f.Value)
+			continue
 		}
 		for _, v := range values {
 			out[f.Name] = append(out[f.Name], fmt.Sprint(v.Any()))

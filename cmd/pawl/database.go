@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -16,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/virtual"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -26,7 +28,8 @@ type place struct {
 	memory     bool
 	server     string // the address of a PostgreSQL database; empty: it is a file
 	path       string
-	partitions int // that a new file gets, or an old one has to have; 0: it does not matter
+	namespace  string // whose database it is; empty: the default one
+	partitions int    // that a new file gets, or an old one has to have; 0: it does not matter
 }
 
 // name is the database as messages name it, without a password.
@@ -43,17 +46,24 @@ func (p place) name() string {
 
 // where parses --database and finds the default.
 func (a *app) where() (place, error) {
+	if a.namespace != "" {
+		return place{}, usage("--namespace (PAWL_NAMESPACE) is for a --server: here name the database of the namespace")
+	}
 	if a.server != "" {
 		return place{}, usage("this needs the database itself: leave --server (PAWL_SERVER) out, and give --database")
 	}
-	text := a.database
-	if text == "" {
+	if a.database == "" {
 		dir, err := stateDir()
 		if err != nil {
 			return place{}, err
 		}
 		return place{path: filepath.Join(dir, "pawl.db")}, nil
 	}
+	return parsePlace("database", a.database)
+}
+
+// parsePlace parses the value of a flag that names a database.
+func parsePlace(flag, text string) (place, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch {
 	case text == "memory:" || text == "memory":
@@ -63,15 +73,15 @@ func (a *app) where() (place, error) {
 	case ok && scheme == "sqlite":
 		path, partitions, err := journal.SplitPartitions(strings.TrimPrefix(rest, "//"))
 		if err != nil {
-			return place{}, usage("--database: %s", strings.TrimPrefix(err.Error(), "journal: "))
+			return place{}, usage("--%s: %s", flag, strings.TrimPrefix(err.Error(), "journal: "))
 		}
 		if path == "" {
-			return place{}, usage("--database sqlite: names no file; write sqlite:PATH")
+			return place{}, usage("--%s: sqlite: names no file; write sqlite:PATH", flag)
 		}
 		return place{path: path, partitions: partitions}, nil
 	default:
-		return place{}, usage("--database %q is not understood; write sqlite:PATH, postgres://USER@HOST/DATABASE, "+
-			"or memory: for a database that ends with the command", text)
+		return place{}, usage("--%s %q is not understood; write sqlite:PATH, postgres://USER@HOST/DATABASE, "+
+			"or memory: for a database that ends with the command", flag, text)
 	}
 }
 
@@ -93,6 +103,9 @@ func (p place) logDir() string {
 		dir, err := stateDir()
 		if err != nil {
 			return ""
+		}
+		if p.namespace != "" {
+			return filepath.Join(dir, "logs-"+p.namespace) // a run's id opens its logs, so each namespace has a folder
 		}
 		return filepath.Join(dir, "logs")
 	}
@@ -117,7 +130,12 @@ func (a *app) openToRead(ctx context.Context) (*service.File, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return service.NewFile(j, a.readWorkflow, clockNow), func() { _ = j.Close() }, nil
+	a.clock = func(ctx context.Context) (api.Time, bool) {
+		at, err := virtual.Shown(ctx, j)
+		return api.Time(at), err == nil && at != 0
+	}
+	instant := func() time.Time { return a.runsNow(ctx) }
+	return service.NewFile(j, a.readWorkflow, instant), func() { _ = j.Close() }, nil
 }
 
 func (p place) openReadOnly(ctx context.Context) (journal.Journal, error) {
@@ -179,6 +197,27 @@ func (a *app) reading(ctx context.Context, fn func(ctx context.Context, svc api.
 
 // now is the wall clock, as the command line reads it.
 func now() core.Time { return policy.At(clockNow()) }
+
+// runsNow is the time of the runs that this command is about: that of the wall clock, unless a clock that stands has
+// been told of by their server or database.
+func (a *app) runsNow(ctx context.Context) time.Time {
+	if a.clock == nil && a.server != "" {
+		if c, err := a.connect(); err == nil { // the command will tell what is wrong with the address
+			defer c.Close()
+		}
+	}
+	if a.clock != nil {
+		if at, stands := a.clock(ctx); stands {
+			return at.Std()
+		}
+	}
+	return clockNow()
+}
+
+// clockOf returns the clock that shows runsNow.
+func (a *app) clockOf(ctx context.Context) func() time.Time {
+	return func() time.Time { return a.runsNow(ctx) }
+}
 
 // apiNow is the same instant for the values of package api.
 func apiNow() api.Time { return api.At(clockNow()) }

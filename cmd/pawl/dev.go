@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
@@ -132,7 +132,7 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 }
 
 // warnOfFlow prints which steps of a flow of the folder wait for workers in other processes.
-func (a *app) warnOfFlow(ctx context.Context, f server.Flow) {
+func (a *app) warnOfFlow(ctx context.Context, f api.Flow) {
 	d, err := a.folder.Find(ctx, f.Name)
 	if err != nil {
 		return // it was told, or the file has just changed
@@ -162,7 +162,11 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
+	m.serving.Drain()
 	m.queues.Drain(ctx) // workers that wait for tasks are answered, so that their requests do not hold up the end
+	for _, other := range m.namespaces {
+		other.queues.Drain(ctx)
+	}
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)
 	}
@@ -178,6 +182,8 @@ func (a *app) untilSignal(m *machine, hangup func()) (bool, error) {
 			return true, nil
 		}
 		return false, nil
+	case err := <-m.lost:
+		return false, err
 	case <-m.Done():
 		return false, fmt.Errorf("%w\nWhat was acknowledged is safe; start it again", m.Err())
 	case err := <-m.serving.ended:

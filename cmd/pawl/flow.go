@@ -52,7 +52,8 @@ type checked struct {
 }
 
 func (a *app) flowCommand() *cobra.Command {
-	return noun("flow", "Check flow files", "", a.flowValidateCommand(), a.flowConvertCommand())
+	return noun("flow", "Check flow files, and keep flows in the database", "", a.flowValidateCommand(),
+		a.flowConvertCommand(), a.flowApplyCommand(), a.flowListCommand(), a.flowVersionsCommand(), a.flowShowCommand())
 }
 
 func (a *app) flowValidateCommand() *cobra.Command {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/catalog"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/server"
 )
@@ -19,17 +20,31 @@ import (
 // folder has the flows that a server starts by name. A file is read at each start, so that it can be changed meanwhile.
 type folder struct {
 	*app
-	path string // empty: it has no files, and flows are given as text only
+	path string // empty: it has no files
+	// applied are the flows of the database that were applied. nil: it keeps none.
+	applied *catalog.Catalog
+}
+
+// of returns the folder of a namespace; empty: the default one. Another namespace has a folder in it, with its name.
+func (f *folder) of(namespace string) *folder {
+	if f == nil || namespace == "" {
+		return f
+	}
+	other := &folder{app: f.app}
+	if f.path != "" {
+		other.path = filepath.Join(f.path, namespace)
+	}
+	return other
 }
 
 var _ server.Flows = (*folder)(nil)
 
 // List implements server.Flows.
-func (f *folder) List(ctx context.Context) ([]server.Flow, error) { return f.read(ctx), nil }
+func (f *folder) List(ctx context.Context) ([]api.Flow, error) { return f.read(ctx), nil }
 
 // read reads all flows of the folder. One that cannot be started says why.
-func (f *folder) read(ctx context.Context) []server.Flow {
-	all := []server.Flow{}
+func (f *folder) read(ctx context.Context) []api.Flow {
+	all := []api.Flow{}
 	if f.path == "" {
 		return all
 	}
@@ -45,15 +60,19 @@ func (f *folder) read(ctx context.Context) []server.Flow {
 			all = append(all, f.flow(file))
 		}
 	}
-	slices.SortFunc(all, func(a, b server.Flow) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File))
-	})
+	sortFlows(all)
 	return all
 }
 
+func sortFlows(all []api.Flow) {
+	slices.SortFunc(all, func(a, b api.Flow) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File))
+	})
+}
+
 // flow reads one file.
-func (f *folder) flow(file string) server.Flow {
-	out := server.Flow{File: file}
+func (f *folder) flow(file string) api.Flow {
+	out := api.Flow{File: file}
 	_, src, err := f.readFile(file)
 	if err == nil {
 		var d api.Definition
@@ -84,18 +103,10 @@ func (f *folder) define(file string, src []byte, read reader) (api.Definition, e
 	return api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, nil
 }
 
-// Find implements server.Flows.
+// Find implements server.Flows. A file of the folder comes before a flow that was applied.
 func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) {
-	all := f.read(ctx)
-	if f.path == "" {
-		return api.Definition{}, &api.Error{
-			Code:    api.CodeNotFound,
-			Message: fmt.Sprintf("there is no flow %q: pawl dev was started without a folder", name),
-			Hint:    "start it with pawl dev FOLDER, or give the flow's text as flow",
-		}
-	}
 	var names, broken []string
-	for _, one := range all {
+	for _, one := range f.read(ctx) {
 		switch {
 		case one.Problem != "":
 			broken = append(broken, one.Problem)
@@ -109,8 +120,28 @@ func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) 
 			names = append(names, one.Name)
 		}
 	}
+	if f.applied == nil {
+		return api.Definition{}, f.unknown(name, names, broken)
+	}
+	found, err := f.applied.Flow(ctx, name, 0)
+	if f.path != "" && api.CodeOf(err) == api.CodeNotFound {
+		err = f.unknown(name, names, broken)
+	}
+	return api.Definition{ID: found.Definition, Kind: found.Kind, Name: found.Name, Source: found.Source}, err
+}
+
+// unknown returns the error for a name that nothing has.
+func (f *folder) unknown(name string, names, broken []string) error {
 	err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("the folder %s has no flow %q", f.path, name)}
+	if f.applied != nil {
+		err.Message += ", and none was applied"
+	}
+	if f.path == "" {
+		err.Message = fmt.Sprintf("there is no flow %q: pawl dev was started without a folder", name)
+	}
 	switch hint := nearest.Hint(name, names); {
+	case f.path == "":
+		err.Hint = "start it with pawl dev FOLDER, or give the flow's text as flow"
 	case hint != "":
 		err.Hint = hint
 	case len(broken) > 0:
@@ -118,7 +149,7 @@ func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) 
 	default:
 		err.Hint = "it has " + strings.Join(names, ", ")
 	}
-	return api.Definition{}, err
+	return err
 }
 
 // Read implements server.Flows. Flows that the text's steps start are looked for in the folder, and so are the files

@@ -37,7 +37,8 @@ type follower struct {
 	svc     api.Service
 	m       *machine // nil: another process carries the runs
 	telling telling
-	note    string // more to say about all of it
+	now     func() time.Time // of the runs
+	note    string           // more to say about all of it
 
 	roots   []string            // followed; where a chain goes on, its next run takes the place
 	runs    map[string]*api.Run // as they were when last read
@@ -84,6 +85,7 @@ func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 		p = a.newPrinted(svc)
 	}
 	return &follower{
+		now: a.clockOf(context.Background()),
 		app: a, svc: svc, m: m, telling: how, printed: p, runs: map[string]*api.Run{}, changed: map[string]bool{},
 		looking: map[string]bool{}, watched: map[string]bool{}, over: map[string]bool{},
 		expected: map[string]bool{}, lastAsked: map[string]bool{},
@@ -387,7 +389,7 @@ func (f *follower) paint() error {
 		return nil
 	}
 	width, height := f.terminal.Size()
-	return f.terminal.Paint(live.Frame(f.view(width-1), apiNow(), width-1, height-1))
+	return f.terminal.Paint(live.Frame(f.view(width-1), api.At(f.now()), width-1, height-1))
 }
 
 // view returns what to draw on a screen of so many columns.

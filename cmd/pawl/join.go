@@ -74,9 +74,11 @@ func (a *app) connect() (*httpapi.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.In(a.namespace)
 	if err := c.Show(token, roots); err != nil {
 		return nil, asUsage(err)
 	}
+	a.clock = c.Now
 	return c, nil
 }
 

@@ -16,8 +16,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/bench"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -33,6 +36,7 @@ type app struct {
 	database  string
 	retention string   // how long closed runs are kept while this process has the database; empty: for ever
 	server    string   // whose address --server gives; empty: a database is opened
+	namespace string   // of that server; empty: that of the token
 	tokenFile string   // the file with the token that is shown to that server
 	ca        string   // the file with the certificates that are trusted for it
 	secrets   []string // where secrets come from: NAME=env:VARIABLE
@@ -42,16 +46,19 @@ type app struct {
 	actor     string
 	reason    string
 
-	flows   flowkind.Flows // that were read so far
-	folder  *folder        // the flows that a server starts by name; nil: this is no server
-	guard   *guarding      // of pawl server; nil: this is not that
-	given   []string       // flags of the command line
-	virtual bool           // the clock of the runs stands until somebody moves it
+	flows   flowkind.Flows   // that were read so far
+	folder  *folder          // the flows that a server starts by name; nil: this is no server
+	guard   *guarding        // of pawl server; nil: this is not that
+	metrics *metrics.Metrics // of a server, those of its default namespace
+	keeper  *access.Keeper   // of the tokens of a server, for all its namespaces
+	given   []string         // flags of the command line
+	virtual bool             // the clock of the runs stands until somebody moves it
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
 	webhookAllow []netip.Prefix
 
-	joined bool           // start found another process that has the engine
-	told   map[string]int // by run, the number of the last event that was told
+	clock  func(ctx context.Context) (at api.Time, stands bool) // of the server or database; nil: not opened yet
+	joined bool                                                 // start found another process that has the engine
+	told   map[string]int                                       // by run, the number of the last event that was told
 }
 
 const rootLong = `Pawl runs durable workflows: steps with exact timeouts and retries that survive a kill of the engine.
@@ -92,6 +99,7 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			database, server := cmd.Flags().Changed("database"), cmd.Flags().Changed("server")
+			namespace := cmd.Flags().Changed("namespace")
 			a.given = nil
 			cmd.Flags().Visit(func(f *pflag.Flag) { a.given = append(a.given, f.Name) })
 			if err := configure(cmd); err != nil {
@@ -102,6 +110,9 @@ func (a *app) rootCommand() *cobra.Command {
 				return usage("--database and --server exclude each other: a server has its own database")
 			case database:
 				a.server = "" // of the environment
+				if !namespace {
+					a.namespace = ""
+				}
 			}
 			return asUsage(a.checkOutput(cmd))
 		},
@@ -118,6 +129,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+defaultPathHint+")")
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
 	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token to show to that server (also: PAWL_TOKEN)")
+	flags.StringVar(&a.namespace, "namespace", "",
+		"namespace of that server to work in, where the token is for all of them (default: that of the token)")
 	flags.StringVar(&a.ca, "ca", "", "file with certificates to trust for that server, as PEM (default: the system's)")
 	flags.StringArrayVar(&a.secrets, "secret", nil,
 		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")

@@ -43,7 +43,7 @@ begin at once.`,
 			"  pawl run bulk cancel --label customer=42 --open --dry-run",
 		ValidArgs: []cobra.Completion{"cancel", "terminate", "pause", "resume", "retry", "extend"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := f.request(args[0])
+			r, err := f.request(args[0], a.clockOf(cmd.Context()))
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ begin at once.`,
 }
 
 // request checks the flags.
-func (f *bulkFlags) request(verb string) (r bulk.Request, err error) {
+func (f *bulkFlags) request(verb string, now func() time.Time) (r bulk.Request, err error) {
 	op := api.Operation{Operation: manyVerbs[verb]}
 	if op.Operation == "" {
 		known := make([]string, 0, len(manyVerbs))
@@ -71,7 +71,7 @@ func (f *bulkFlags) request(verb string) (r bulk.Request, err error) {
 		slices.Sort(known)
 		return r, usage("%q is not done to many runs: %s", verb, nearestOr(verb, known, "choose one of"))
 	}
-	if err := f.list.complete(&f.q); err != nil {
+	if err := f.list.complete(&f.q, now); err != nil {
 		return r, err
 	}
 	if f.q.Limit > bulk.MaxRuns {

@@ -81,7 +81,7 @@ func (a *app) forecast(ctx context.Context, run string, q api.ForecastRequest) e
 			after = " after that operation, which was not done"
 		}
 		a.say("What it would come to%s, if each attempt %s:\n", after, does)
-		a.lines(live.Show(r, apiNow(), a.textWidth(), live.Showing{}))
+		a.lines(live.Show(r, api.At(a.runsNow(ctx)), a.textWidth(), live.Showing{}))
 		return nil
 	})
 }

@@ -28,7 +28,7 @@ func (a *app) runListCommand() *cobra.Command {
 		Example: "  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
 			"  pawl run list --label customer=42 --since 2d\n  pawl run list --deadline-within 10m --retrying",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.complete(&q); err != nil {
+			if err := f.complete(&q, a.clockOf(cmd.Context())); err != nil {
 				return err
 			}
 			q.Top = !f.children && q.Parent == "" && q.Workflow == "" && q.WorkflowID == "" && !q.Stuck &&
@@ -76,7 +76,7 @@ func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
 }
 
 // complete checks the flags and adds them to a query.
-func (f *listFlags) complete(q *api.Query) (err error) {
+func (f *listFlags) complete(q *api.Query, now func() time.Time) (err error) {
 	for _, name := range f.phases {
 		p := api.RunPhase(strings.ReplaceAll(name, "-", "_"))
 		if !slices.Contains(api.RunPhases(), p) {
@@ -94,7 +94,7 @@ func (f *listFlags) complete(q *api.Query) (err error) {
 	if q.Labels, err = readLabels(f.labels); err != nil {
 		return err
 	}
-	if q.CreatedFrom, err = readInstant("--since", f.since); err != nil {
+	if q.CreatedFrom, err = readInstant(now, "--since", f.since); err != nil {
 		return err
 	}
 	if q.DeadlineWithin, err = lengthOf("--deadline-within", f.within); err != nil {
@@ -110,7 +110,7 @@ func (f *listFlags) complete(q *api.Query) (err error) {
 		}
 		q.Input[path] = value
 	}
-	q.CreatedBefore, err = readInstant("--until", f.until)
+	q.CreatedBefore, err = readInstant(now, "--until", f.until)
 	return err
 }
 
@@ -152,13 +152,13 @@ func readHeaders(given []string) (map[string]string, error) {
 	return headers, nil
 }
 
-// readInstant reads an instant, or an age as the instant so long ago. An empty text is no instant.
-func readInstant(flag, text string) (api.Time, error) {
+// readInstant reads an instant, or an age as the instant so long before now. An empty text is no instant.
+func readInstant(now func() time.Time, flag, text string) (api.Time, error) {
 	if text == "" {
 		return 0, nil
 	}
 	if age, err := duration.Parse(text); err == nil {
-		return api.At(clockNow().Add(-age)), nil
+		return api.At(now().Add(-age)), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -190,7 +190,7 @@ func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) 
 		a.say("There is no such run.")
 		return nil
 	}
-	if err := a.runTable(rows); err != nil {
+	if err := a.runTable(rows, api.At(a.runsNow(ctx))); err != nil {
 		return err
 	}
 	if q.Cursor != "" {
@@ -203,8 +203,7 @@ func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) 
 var lessNeeded = []string{"WORKFLOW ID", "TOOK", "CREATED"}
 
 // runTable writes runs as a table that fits the terminal.
-func (a *app) runTable(rows []api.RunSummary) error {
-	now := apiNow()
+func (a *app) runTable(rows []api.RunSummary, now api.Time) error {
 	cells := make([][]string, len(rows))
 	alike := map[string]int{}
 	for _, r := range rows {

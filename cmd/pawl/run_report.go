@@ -29,13 +29,13 @@ value in it is escaped.`,
 				}
 				to := a.output
 				if slices.Contains([]string{"", "-", formatTable, formatJSON, formatYAML}, to) { // of the configuration
-					return report.Write(a.Out, r, apiNow())
+					return report.Write(a.Out, r, api.At(a.runsNow(ctx)))
 				}
 				f, err := os.Create(to)
 				if err != nil {
 					return err
 				}
-				if err := report.Write(f, r, apiNow()); err != nil {
+				if err := report.Write(f, r, api.At(a.runsNow(ctx))); err != nil {
 					_ = f.Close()
 					return err
 				}

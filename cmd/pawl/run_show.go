@@ -23,7 +23,7 @@ func (a *app) runShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.show(r, how)
+				return a.show(ctx, r, how)
 			})
 		},
 	}
@@ -33,11 +33,11 @@ func (a *app) runShowCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) show(r *api.Run, how live.Showing) error {
+func (a *app) show(ctx context.Context, r *api.Run, how live.Showing) error {
 	if a.structured() {
 		return a.print(r)
 	}
-	a.lines(live.Show(r, apiNow(), a.textWidth(), how))
+	a.lines(live.Show(r, api.At(a.runsNow(ctx)), a.textWidth(), how))
 	if r.Phase.Closed() {
 		a.say("")
 		a.lines(a.ending(r, how.Full))

@@ -34,10 +34,10 @@ func (a *app) scheduleVerbCommand(verb, short string) *cobra.Command {
 		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			c := schedules.ScheduleChange{Actor: a.who(), Reason: a.reason}
-			if c.From, err = readInstant("--from", from); err != nil {
+			if c.From, err = readInstant(a.clockOf(cmd.Context()), "--from", from); err != nil {
 				return err
 			}
-			if c.Before, err = readInstant("--before", before); err != nil {
+			if c.Before, err = readInstant(a.clockOf(cmd.Context()), "--before", before); err != nil {
 				return err
 			}
 			return a.changeSchedule(cmd.Context(), args[0], verb, c)
@@ -55,7 +55,7 @@ func (a *app) changeSchedule(ctx context.Context, name, verb string, c schedules
 	if err != nil {
 		return err
 	}
-	out, err := schedules.Do(ctx, m.svc, name, verb, c, clockNow())
+	out, err := schedules.Do(ctx, m.svc, name, verb, c, a.runsNow(ctx))
 	if err := errors.Join(err, m.close()); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (a *app) scheduleListCommand() *cobra.Command {
 }
 
 func (a *app) listSchedules(ctx context.Context, svc api.Service) error {
-	all, err := schedules.List(ctx, svc, clockNow())
+	all, err := schedules.List(ctx, svc, a.runsNow(ctx))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *app) listSchedules(ctx context.Context, svc api.Service) error {
 		a.say("There is no schedule.")
 		return nil
 	}
-	now := apiNow()
+	now := api.At(a.runsNow(ctx))
 	cells := make([][]string, len(all))
 	for i, s := range all {
 		cells[i] = []string{
@@ -108,21 +108,21 @@ func (a *app) scheduleShowCommand() *cobra.Command {
 		Use: "show NAME", Short: "Show a schedule: its firings, and what it missed", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
-				s, err := schedules.Get(ctx, svc, args[0], clockNow())
+				s, err := schedules.Get(ctx, svc, args[0], a.runsNow(ctx))
 				if err != nil {
 					return err
 				}
 				if a.structured() {
 					return a.print(s)
 				}
-				a.showSchedule(&s)
+				a.showSchedule(&s, api.At(a.runsNow(ctx)))
 				return nil
 			})
 		},
 	}
 }
 
-func (a *app) showSchedule(s *schedules.Schedule) {
+func (a *app) showSchedule(s *schedules.Schedule, now api.Time) {
 	fact := func(label, text string) {
 		if text != "" {
 			a.say("  %s%s", screen.Pad(label, 10), text)
@@ -133,7 +133,7 @@ func (a *app) showSchedule(s *schedules.Schedule) {
 	fact("overlap", string(s.Spec.Overlap))
 	fact("catch up", s.Spec.CatchUp)
 	fact("run", s.Run)
-	fact("next", nextFiring(s, apiNow()))
+	fact("next", nextFiring(s, now))
 	fact("last", strings.TrimSpace(whenOf(s, s.Last)+"  "+screen.Clean(s.LastRun)))
 	if s.Deadline != 0 {
 		fact("until", live.Local(s.Deadline))

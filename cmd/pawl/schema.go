@@ -67,7 +67,13 @@ func keySchema(f *pflag.Flag) map[string]any {
 		out["type"] = "boolean"
 	case "stringSlice", "stringArray":
 		texts := map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
-		out["anyOf"] = []any{map[string]any{"type": "string"}, texts}
+		forms := []any{map[string]any{"type": "string"}, texts}
+		if f.Name == namespacesFlag {
+			forms = append(forms, map[string]any{
+				"type": "object", "additionalProperties": map[string]any{"type": []string{"string", "null"}},
+			})
+		}
+		out["anyOf"] = forms
 	default:
 		out["type"] = "string"
 	}

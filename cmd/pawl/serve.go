@@ -39,27 +39,42 @@ func (a *app) serve(m *machine) {
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
-		m.access = access.NewKeeper(documents, apiNow)
-		cfg.Access = m.access
+		if m.place.namespace == "" {
+			m.access = access.NewKeeper(documents, apiNow)
+			a.keeper = m.access
+		}
+		cfg.Access = a.keeper // of the server's own database, for all namespaces
 	}
+	if m.Engine != nil {
+		cfg.Engine = m.Engine.Err
+	}
+	cfg.Namespace = m.place.namespace
 	cfg.Now = func() time.Time { return m.now().Std() }
 	if m.clock != nil {
 		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
-	if a.folder != nil {
-		cfg.Flows = a.folder
+	flows, applied := a.folder.of(m.place.namespace), a.catalogOf(m.journal)
+	if applied != nil {
+		cfg.Catalog = applied
+	}
+	if flows != nil {
+		cfg.Flows, flows.applied = flows, applied
+		if applied != nil {
+			cfg.Catalog = startable{applied, flows}
+		}
 	}
 	cfg.Routes = func(mux *http.ServeMux, svc api.Service) {
 		if a.guard == nil {
 			web.Routes(mux) // the page has no token to show
 		}
-		if a.folder != nil {
-			stevoraapi.Routes(mux, svc, a.folder.Find)
+		if flows != nil {
+			stevoraapi.Routes(mux, svc, flows.Find)
 		}
 	}
 	if m.metrics != nil {
 		cfg.Metrics = m.metrics
 		m.metrics.Read(m.Stats, func() int { return m.serving.Streams() })
+		m.metrics.ReadWebhooks(m.webhooks.Counts)
 	}
 	if a.guard != nil {
 		cfg.Guarded, cfg.Limits, cfg.Log = true, a.guard.limits(), a.guard.log

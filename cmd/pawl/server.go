@@ -33,6 +33,7 @@ type guarding struct {
 	pprof        string
 	stopWithin   string
 	webhookAllow []string
+	namespaces   []string
 
 	log      *slog.Logger
 	logLevel slog.LevelVar
@@ -54,10 +55,11 @@ through the socket beside it and need none. Beyond loopback it listens with TLS 
 
 Each flag can be a key of the file that --config names, or a variable of the environment (--listen: PAWL_LISTEN). pawl
 schema config prints the file's JSON Schema. SIGHUP reads the file again: rate, waits and log-level change at once,
-of the others it says that they need a restart. Certificates are read again when their files change.
+and namespaces that are new are opened; of the others it says that they need a restart. Certificates are read again
+when their files change.
 
-Flow files of the FOLDER are started by name. They are read again at each start. It logs as JSON on stderr, and tells
-systemd when it is ready.`,
+Flow files of the FOLDER are started by name. They are read again at each start. A namespace has its own in
+FOLDER/NAME. It logs as JSON on stderr, and tells systemd when it is ready.`,
 		Example: "  pawl token create ada --role admin --database sqlite:/var/lib/pawl/pawl.db\n" +
 			"  pawl server --config /etc/pawl/pawl.yaml /etc/pawl/flows",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,6 +86,8 @@ systemd when it is ready.`,
 	flags.StringVar(&g.stopWithin, "stop-within", "10s", "how long requests may take to be answered when it stops")
 	flags.StringSliceVar(&g.webhookAllow, "webhook-allow", nil,
 		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
+	flags.StringSliceVar(&g.namespaces, namespacesFlag, nil,
+		"namespaces beside default: NAME, whose database lies beside the server's, or NAME=DATABASE")
 	return cmd
 }
 
@@ -92,6 +96,10 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if a.server != "" {
 		return usage("pawl server is a server itself: leave --server (PAWL_SERVER) out")
 	}
+	if slices.Contains(g.given, "namespace") {
+		return usage("--namespace is for those who call a server; which namespaces it has says --" + namespacesFlag)
+	}
+	a.namespace = "" // of the environment
 	stopWithin, err := duration.Parse(g.stopWithin)
 	if err != nil {
 		return usage("--stop-within: %v", err)
@@ -123,9 +131,12 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	if err := a.openNamespaces(ctx, m, g); err != nil {
+		return errors.Join(err, listener.Close(), m.close())
+	}
 	m.serving.on(listener)
 	a.tellReady(ctx, m, g, listener)
-	err = a.untilStopped(m, stopWithin, func() { g.reload(m) })
+	err = a.untilStopped(m, stopWithin, func() { a.reload(ctx, m, g) })
 	g.log.Info("stopped")
 	return err
 }
@@ -224,7 +235,7 @@ func (g *guarding) readSettings() (map[string][]string, error) {
 }
 
 // reload reads the configuration again. What is wrong in it changes nothing.
-func (g *guarding) reload(m *machine) {
+func (a *app) reload(ctx context.Context, m *machine, g *guarding) {
 	settings, err := g.readSettings()
 	if err == nil {
 		err = g.apply(settings)
@@ -237,6 +248,7 @@ func (g *guarding) reload(m *machine) {
 	if g.certs != nil {
 		g.certs.look()
 	}
+	a.reloadNamespaces(ctx, m, g)
 	g.log.Info("the configuration was read again")
 }
 
@@ -264,7 +276,7 @@ func (g *guarding) apply(settings map[string][]string) error {
 	}
 	g.logLevel.Set(level)
 	for _, name := range changedKeys(g.settings, settings) {
-		if !slices.Contains(reloadable, name) && g.fromFile(name) {
+		if name != namespacesFlag && !slices.Contains(reloadable, name) && g.fromFile(name) {
 			g.log.Warn("a change of the configuration needs a restart", "key", name)
 		}
 	}

@@ -26,11 +26,16 @@ func (a *app) tokenCommand() *cobra.Command {
 // withAccess calls fn with the tokens and the audit log of the server, of the process that holds the database, or of
 // the database.
 func (a *app) withAccess(ctx context.Context, fn func(keeper api.Access) error) error {
+	namespace := a.namespace
+	if a.server == "" {
+		a.namespace = "" // the server's own database has the tokens of all
+	}
 	m, err := a.start(ctx, false)
 	if err != nil {
 		return err
 	}
 	if m.remote != nil {
+		m.remote.In(namespace)
 		return errors.Join(fn(m.remote), m.close())
 	}
 	documents, ok := m.journal.(journal.Documents)
@@ -38,7 +43,11 @@ func (a *app) withAccess(ctx context.Context, fn func(keeper api.Access) error) 
 		return errors.Join(fmt.Errorf("the database %s keeps no tokens", m.place.name()), m.close())
 	}
 	keeper := access.NewKeeper(documents, apiNow)
-	return errors.Join(fn(keeper), keeper.Close(), m.close())
+	var of api.Access = keeper
+	if namespace != "" {
+		of = keeper.Within(namespace)
+	}
+	return errors.Join(fn(of), keeper.Close(), m.close())
 }
 
 func (a *app) tokenCreateCommand() *cobra.Command {
@@ -53,7 +62,10 @@ the bearer does, in the histories of runs and in the audit log. Roles:
   read     look at everything
   operate  also start the server's flows, send events, and operate on runs
   admin    everything, also flows of one's own, webhooks, tokens and the audit log
-  worker   take tasks of its queues and report on them, and nothing else`,
+  worker   take tasks of its queues and report on them, and nothing else
+
+The bearer works in one namespace of the server, default unless --namespace says another one, and sees nothing of the
+others. --namespace '*' is for all of them: then each request says which.`,
 		Example: "  pawl token create ci --role operate --expires-in 90d > ci.token\n" +
 			"  pawl token create mailer --role worker --queue mail",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,6 +76,9 @@ the bearer does, in the histories of runs and in the audit log. Roles:
 					return usage("--expires-in %q: write a time as 90d", expires)
 				}
 				r.ExpiresIn = api.Duration(d)
+			}
+			if a.namespace == api.AllNamespaces {
+				r.Namespace, a.namespace = a.namespace, ""
 			}
 			return a.withAccess(cmd.Context(), func(keeper api.Access) error {
 				t, err := keeper.CreateToken(cmd.Context(), r)
@@ -102,7 +117,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 					a.say("There are no tokens.")
 				}
 				for _, t := range all {
-					text := fmt.Sprintf("%-20s %-8s %s", screen.Clean(t.Name), t.Role, t.ID)
+					text := fmt.Sprintf("%-20s %-8s %s  %s", screen.Clean(t.Name), t.Role, t.ID, t.Namespace)
 					if len(t.Queues) > 0 {
 						text += "  queues " + screen.Clean(strings.Join(t.Queues, ", "))
 					}
@@ -162,8 +177,8 @@ came through the socket beside the database has the actor local. Entries are kep
 					return a.print(page)
 				}
 				for _, e := range page.Entries {
-					a.say("%s  %-16s %-6s %s  %s", e.At, screen.Clean(e.Actor), e.Method, strconv.Itoa(e.Status),
-						screen.Clean(e.Path))
+					a.say("%s  %-16s %-6s %s  %s  %s", e.At, screen.Clean(e.Actor), e.Method, strconv.Itoa(e.Status),
+						screen.Clean(e.Path), e.Namespace)
 				}
 				if page.Next != "" {
 					a.say("more: --cursor %s", page.Next)

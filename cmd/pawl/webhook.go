@@ -308,7 +308,11 @@ func (a *app) showWebhook(h *api.Webhook) {
 	if h.DisabledAt != 0 {
 		fact("disabled", live.Local(h.DisabledAt)+": "+screen.Clean(h.Disabled))
 	}
-	if h.MissedAt != 0 {
+	switch {
+	case h.Missed > 0:
+		fact("missed", fmt.Sprintf("%s until %s, because too many deliveries were pending", count(h.Missed, "event"),
+			live.Local(h.MissedAt)))
+	case h.MissedAt != 0:
 		fact("missed", "events before "+live.Local(h.MissedAt)+" that nobody had read for too long")
 	}
 	if h.Overlap != 0 {

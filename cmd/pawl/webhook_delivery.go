@@ -37,7 +37,7 @@ func (a *app) webhookDeliveriesCommand() *cobra.Command {
 				return usage("name a webhook, or give --run RUN, with --limit 1 or more and without --cursor")
 			}
 			var err error
-			if q.Since, err = readInstant("--since", since); err != nil {
+			if q.Since, err = readInstant(a.clockOf(cmd.Context()), "--since", since); err != nil {
 				return err
 			}
 			return a.withWebhooks(cmd.Context(), func(hooks api.Webhooks) error {
@@ -169,7 +169,7 @@ func (a *app) webhookReplayCommand() *cobra.Command {
 				return usage("name one delivery, or give --failed for all that failed")
 			}
 			var err error
-			if r.Since, err = readInstant("--since", since); err != nil {
+			if r.Since, err = readInstant(a.clockOf(cmd.Context()), "--since", since); err != nil {
 				return err
 			}
 			return a.withWebhooks(cmd.Context(), func(hooks api.Webhooks) error {

@@ -51,6 +51,9 @@ type machine struct {
 	swept          chan struct{}   // closed when nothing sweeps any more; nil: nothing does
 	serving        *serving        // for other commands; nil: this one executes nothing
 	remote         *httpapi.Client // of the process that has the engine; nil: this one has it
+
+	namespaces map[string]*machine // those beside the default one
+	lost       chan error          // the end of the engine of one of them
 }
 
 // drainWithin is how long tasks may take to reach the workers that have asked for them, when the engine closes.
@@ -81,6 +84,7 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return nil, err
 	}
 	if c != nil {
+		a.clock = c.Now
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
 	m, err := a.assemble(p, j, work, carried)
@@ -118,7 +122,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	var counts *metrics.Metrics
 	var observer engine.Observer
 	if a.folder != nil { // a server carries on all that it has, and is asked how it is doing
-		families, counts = nil, metrics.New(buildVersion())
+		families, counts = nil, a.metricsOf(p)
 		observer = counts.Observer()
 	}
 	n, err := node.New(node.Config{
@@ -228,6 +232,11 @@ func (m *machine) close() error {
 	}
 	if m.serving != nil {
 		err = m.serving.stop()
+	}
+	for name, other := range m.namespaces {
+		if ended := other.close(); ended != nil {
+			err = errors.Join(err, fmt.Errorf("the namespace %s: %w", name, ended))
+		}
 	}
 	if m.access != nil { // nobody asks for anything any more, and the journal is open
 		err = errors.Join(err, m.access.Close())

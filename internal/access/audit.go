@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -126,6 +127,11 @@ func (k *Keeper) old(ctx context.Context) []journal.Document {
 
 // Audit implements api.Access.
 func (k *Keeper) Audit(ctx context.Context, q api.AuditQuery) (api.AuditPage, error) {
+	return k.audit(ctx, q, func(api.Audited) bool { return true })
+}
+
+// audit lists the entries that concern the caller.
+func (k *Keeper) audit(ctx context.Context, q api.AuditQuery, concerns func(api.Audited) bool) (api.AuditPage, error) {
 	from, before := auditPrefix, after(auditPrefix)
 	if q.Since > 0 {
 		from = fmt.Sprintf("%s%020d", auditPrefix, int64(q.Since))
@@ -155,12 +161,17 @@ func (k *Keeper) Audit(ctx context.Context, q api.AuditQuery) (api.AuditPage, er
 			if err := json.Unmarshal(d.Value, &e); err != nil {
 				return api.AuditPage{}, failed(fmt.Errorf("%s: %w", d.Key, err))
 			}
-			if q.Actor == "" || q.Actor == e.Actor {
+			e.Namespace = cmp.Or(e.Namespace, api.DefaultNamespace)
+			mine := concerns(e)
+			if mine && (q.Actor == "" || q.Actor == e.Actor) {
 				page.Entries = append(page.Entries, e)
 			}
 			scanned++
 			before = d.Key
 			if len(page.Entries) == limit || scanned == scanAtMost {
+				if !mine { // the id of an entry that the caller may not see is not told
+					e.ID = fmt.Sprintf("%020d-%s", int64(e.At), strings.Repeat("f", 16))
+				}
 				page.Next = base64.RawURLEncoding.EncodeToString([]byte(e.ID))
 				return page, nil
 			}

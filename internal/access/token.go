@@ -58,6 +58,7 @@ func NewKeeper(documents journal.Documents, now func() api.Time) *Keeper {
 
 // CreateToken implements api.Access.
 func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token, error) {
+	r.Namespace = cmp.Or(r.Namespace, api.DefaultNamespace)
 	if err := check(r); err != nil {
 		return api.Token{}, err
 	}
@@ -67,7 +68,7 @@ func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token
 		return api.Token{}, err
 	}
 	for _, t := range k.tokens {
-		if t.Name == r.Name {
+		if t.Name == r.Name && t.Namespace == r.Namespace {
 			return api.Token{}, &api.Error{
 				Code: api.CodeConflict, ID: r.Name, Message: "there is a token with this name",
 				Hint: "revoke it, or choose another name",
@@ -81,8 +82,10 @@ func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token
 	_, _ = rand.Read(random) // it never fails
 	id, secret := hex.EncodeToString(random[:6]), base64.RawURLEncoding.EncodeToString(random[6:])
 	t := stored{
-		Token: api.Token{ID: id, Name: r.Name, Role: r.Role, Queues: r.Queues, CreatedAt: k.now()},
-		Hash:  hashOf(secret),
+		Token: api.Token{
+			ID: id, Name: r.Name, Role: r.Role, Namespace: r.Namespace, Queues: r.Queues, CreatedAt: k.now(),
+		},
+		Hash: hashOf(secret),
 	}
 	if r.ExpiresIn > 0 {
 		t.ExpiresAt = api.At(t.CreatedAt.Std().Add(r.ExpiresIn.Std()))
@@ -108,6 +111,8 @@ func check(r api.TokenRequest) error {
 	switch {
 	case r.Name == "" || len(r.Name) > longestName || strings.ContainsFunc(r.Name, unprintable):
 		return invalid("the name of a token has 1 to %d characters that can be printed", longestName)
+	case r.Namespace != api.AllNamespaces && !IsNamespace(r.Namespace):
+		return invalid("the namespace of a token is %s, or * for all", namespaceForm)
 	case !slices.Contains(api.Roles(), r.Role):
 		return invalid("there is no role %q; there are %s", r.Role, strings.Join(api.Roles(), ", "))
 	case len(r.Queues) > 0 && r.Role != api.RoleWorker:
@@ -129,7 +134,9 @@ func (k *Keeper) Tokens(ctx context.Context) ([]api.Token, error) {
 	for _, t := range k.tokens {
 		out = append(out, t.Token)
 	}
-	slices.SortFunc(out, func(a, b api.Token) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b api.Token) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+	})
 	return out, nil
 }
 
@@ -137,20 +144,35 @@ func (k *Keeper) Tokens(ctx context.Context) ([]api.Token, error) {
 func (k *Keeper) RevokeToken(ctx context.Context, name string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	return k.revoke(ctx, name, func(api.Token) bool { return true })
+}
+
+// revoke makes a token of those that concern the caller worthless. Whoever calls it holds mu.
+func (k *Keeper) revoke(ctx context.Context, name string, concerns func(api.Token) bool) error {
 	if err := k.load(ctx); err != nil {
 		return err
 	}
+	found := ""
 	for id, t := range k.tokens {
-		if id != name && t.Name != name {
+		if id != name && t.Name != name || !concerns(t.Token) {
 			continue
 		}
-		if err := k.documents.PutDocuments(ctx, journal.Document{Key: tokenPrefix + id}); err != nil {
-			return failed(err)
+		if found != "" {
+			return &api.Error{
+				Code: api.CodeConflict, ID: name, Message: "tokens of several namespaces have this name",
+				Hint: "give the id of the token instead, or the namespace",
+			}
 		}
-		delete(k.tokens, id)
-		return nil
+		found = id
 	}
-	return &api.Error{Code: api.CodeNotFound, ID: name, Message: "there is no such token"}
+	if found == "" {
+		return &api.Error{Code: api.CodeNotFound, ID: name, Message: "there is no such token"}
+	}
+	if err := k.documents.PutDocuments(ctx, journal.Document{Key: tokenPrefix + found}); err != nil {
+		return failed(err)
+	}
+	delete(k.tokens, found)
+	return nil
 }
 
 // Authenticate returns the token whose text a caller shows. Errors: CodeNoToken.
@@ -196,6 +218,7 @@ func (k *Keeper) load(ctx context.Context) error {
 		if err := json.Unmarshal(d.Value, &t); err != nil {
 			return failed(fmt.Errorf("%s: %w", d.Key, err))
 		}
+		t.Namespace = cmp.Or(t.Namespace, api.DefaultNamespace) // older versions knew no other
 		tokens[t.ID] = t
 	}
 	k.tokens, k.read = tokens, k.now()

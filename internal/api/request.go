@@ -97,6 +97,7 @@ type Query struct {
 	WorkflowID string     `json:"workflowId,omitempty"`
 	Phases     []RunPhase `json:"phases,omitempty"`
 	Cursor     string     `json:"cursor,omitempty"` // Page.Next of the page before
+	After      string     `json:"after,omitempty"`  // without a cursor: the id of the last run of the page before
 
 	Labels        map[string]string `json:"labels,omitempty"`       // the runs that have all of them
 	CreatedFrom   Time              `json:"createdFrom,omitzero"`   // those created at this instant or later

@@ -71,6 +71,7 @@ type RunSummary struct {
 	Wake       Time     `json:"wake,omitzero"`     // when it next does something by itself
 	Parent     string   `json:"parent,omitempty"`
 	Message    string   `json:"message,omitempty"` // why it ended badly, or what holds it in its queue
+	Problem    string   `json:"problem,omitempty"` // why an open run cannot go on until somebody acts
 	Definition string   `json:"definition,omitempty"`
 
 	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by

@@ -13,11 +13,18 @@ const (
 // Roles returns all roles.
 func Roles() []string { return []string{RoleRead, RoleOperate, RoleAdmin, RoleWorker} }
 
+// Names of namespaces with a meaning of their own. A namespace is a database that a server has beside its first one.
+const (
+	DefaultNamespace = "default" // the server's first database
+	AllNamespaces    = "*"       // said of a token that works in each of them
+)
+
 // Token is what a caller from the network shows to be let in. Only a hash of it is stored.
 type Token struct {
 	ID        string   `json:"id"`
 	Name      string   `json:"name"` // who has it; it is the actor of what the bearer does
 	Role      string   `json:"role"`
+	Namespace string   `json:"namespace"`        // whose runs its bearer sees; *: those of all
 	Queues    []string `json:"queues,omitempty"` // of a worker: whose tasks it may take; empty: those of all
 	CreatedAt Time     `json:"createdAt"`
 	ExpiresAt Time     `json:"expiresAt,omitzero"` // none: never
@@ -29,21 +36,24 @@ type Token struct {
 type TokenRequest struct {
 	Name      string   `json:"name"`
 	Role      string   `json:"role"`
+	Namespace string   `json:"namespace,omitempty"` // or * for all; default: that of the request
 	Queues    []string `json:"queues,omitempty"`
 	ExpiresIn Duration `json:"expiresIn,omitzero"` // from now on; none: never
 }
 
 // Audited is one entry of the audit log: what somebody did through the server, or tried to do without the right to.
 type Audited struct {
-	ID      string `json:"id"`
-	At      Time   `json:"at"`
-	Actor   string `json:"actor"`           // the name of the token; local: a command on the server's machine
-	Token   string `json:"token,omitempty"` // its id
-	Method  string `json:"method"`
-	Path    string `json:"path"`
-	Status  int    `json:"status"`            // of the answer
-	Request string `json:"request,omitempty"` // the request's id, as the log and the answer have it
-	From    string `json:"from,omitempty"`    // the caller's address
+	ID    string `json:"id"`
+	At    Time   `json:"at"`
+	Actor string `json:"actor"`           // the name of the token; local: a command on the server's machine
+	Token string `json:"token,omitempty"` // its id
+	// Namespace is the one that the request was for; empty in entries of older versions: the default one.
+	Namespace string `json:"namespace,omitempty"`
+	Method    string `json:"method"`
+	Path      string `json:"path"`
+	Status    int    `json:"status"`            // of the answer
+	Request   string `json:"request,omitempty"` // the request's id, as the log and the answer have it
+	From      string `json:"from,omitempty"`    // the caller's address
 }
 
 // AuditQuery selects entries of the audit log.

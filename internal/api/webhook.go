@@ -77,11 +77,20 @@ type Webhook struct {
 	DisabledAt Time   `json:"disabledAt,omitzero"`
 	Disabled   string `json:"disabled,omitempty"` // why
 	Pending    int    `json:"pending"`            // deliveries that have not ended
-	// MissedAt is when events were last lost, because nobody had read them for so long that they were dropped.
+	// MissedAt is when events were last lost: nobody had read them for so long that they were dropped, or too many
+	// deliveries were pending. Missed counts the latter.
 	MissedAt Time `json:"missedAt,omitzero"`
+	Missed   int  `json:"missed,omitempty"`
 	// Overlap is until when messages are signed with an older secret too.
 	Overlap Time   `json:"overlap,omitzero"`
 	Secret  string `json:"secret,omitempty"` // only in the answer to its creation or rotation
+}
+
+// WebhookCounts is what has become of the deliveries of a webhook since the process began.
+type WebhookCounts struct {
+	Webhook                            string
+	Pending                            int // at present
+	Delivered, Failed, Missed, Retried int
 }
 
 // DeliveryState is whether a delivery has arrived.

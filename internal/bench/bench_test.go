@@ -137,7 +137,7 @@ func TestWrite(t *testing.T) {
 	if err := Write(&out, rows, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"REACH", "yes: >= 8000 runs/s", "no: p50 <= 4 x", "latency: 3 x"} {
+	for _, want := range []string{"REACH", "yes: <= 0.021 ms cpu a run", "no: p50 <= 1.7 x", "latency: 3 x"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
 		}

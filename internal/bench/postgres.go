@@ -136,8 +136,8 @@ func (o Options) onBoth(ctx context.Context, w work) (rows []Row, err error) {
 	return []Row{first, second}, nil
 }
 
-// wanted returns what is to be reached on a file, or on a server.
-func (s *session) wanted(file, server float64) float64 {
+// reaches returns what a row reaches on a server, or on a file.
+func (s *session) reaches(server, file bool) bool {
 	if s.server != nil {
 		return server
 	}

@@ -257,7 +257,7 @@ func temporalCronOption(t *testing.T) {
 		_, err := result(t, e, r)
 		isErr(t, err, pawl.ErrTimedOut)
 		took(t, start, 35*time.Minute)
-		runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "w"})
+		runs, err := goClient(t, e).ListRuns(t.Context(), client.Query{Workflow: "w"})
 		if err != nil {
 			t.Fatal(err)
 		}

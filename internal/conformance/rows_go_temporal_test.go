@@ -371,14 +371,14 @@ func temporalCron(t *testing.T) {
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
 		s := client.Schedule{Cron: "*/10 * * * *"}
-		if _, err := w.EnsureSchedule(t.Context(), e, "s", s, nothing{},
+		if _, err := w.EnsureSchedule(t.Context(), goClient(t, e), "s", s, nothing{},
 			pawl.RunDeadline(start.Add(35*time.Minute))); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(15 * time.Minute)
 		e.Restart()
 		e.Skip(2 * time.Hour)
-		runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "w"})
+		runs, err := goClient(t, e).ListRuns(t.Context(), client.Query{Workflow: "w"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,6 +32,9 @@ var goRows = map[string][]func(t *testing.T){}
 // goDatabase names the database of a test.
 var goDatabase = func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "go.db") }
 
+// goClient is what the rows work with runs through.
+var goClient = func(_ *testing.T, e *pawltest.Env) pawl.Client { return e }
+
 // goEnv runs a test in virtual time against an engine on goDatabase.
 func goEnv(t *testing.T, test func(t *testing.T, e *pawltest.Env), workflows ...pawl.Definition) {
 	t.Helper()
@@ -42,7 +45,7 @@ func goEnv(t *testing.T, test func(t *testing.T, e *pawltest.Env), workflows ...
 // begin starts a run under the id "run".
 func begin[In, Out any](t *testing.T, e *pawltest.Env, w *pawl.Workflow[In, Out], in In) pawl.Run[Out] {
 	t.Helper()
-	r, err := w.Start(t.Context(), e, "run", in)
+	r, err := w.Start(t.Context(), goClient(t, e), "run", in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +61,12 @@ func result[Out any](t *testing.T, e *pawltest.Env, r pawl.Run[Out]) (Out, error
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	return pawl.RunOf[Out](e, r.ID).Result(ctx)
+	return pawl.RunOf[Out](goClient(t, e), r.ID).Result(ctx)
 }
 
 func operate(t *testing.T, e *pawltest.Env, op pawl.Operation) {
 	t.Helper()
-	if err := e.Operate(t.Context(), "run", op); err != nil {
+	if err := goClient(t, e).Operate(t.Context(), "run", op); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -38,7 +38,7 @@ func zartEventWait(t *testing.T) {
 		return pawl.Event[string]("paid").Wait(ctx)
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		pay := func() error { return pawl.Event[string]("paid").Send(t.Context(), e, "run", "in full") }
+		pay := func() error { return pawl.Event[string]("paid").Send(t.Context(), goClient(t, e), "run", "in full") }
 		ends := func(r pawl.Run[string], want string) {
 			t.Helper()
 			if got, err := result(t, e, r); err != nil || got != want {
@@ -179,23 +179,23 @@ func zartRestart(t *testing.T) {
 		again := func(id string, want string, opts ...pawl.StartOption) {
 			t.Helper()
 			if opts != nil {
-				_, err := e.RestartRun(t.Context(), id, opts...)
+				_, err := goClient(t, e).RestartRun(t.Context(), id, opts...)
 				isErr(t, err, pawl.ErrConflict) // trap: a run that goes on is not rerun beside itself
 			}
 			send := func() {
-				isErr(t, pawl.Event[string]("go").Send(t.Context(), e, "run", "on"), nil)
+				isErr(t, pawl.Event[string]("go").Send(t.Context(), goClient(t, e), "run", "on"), nil)
 			}
 			send()
 			if _, err := pawl.RunOf[string](e, id).Result(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			e.Skip(6 * time.Hour)
-			id, err := e.RestartRun(t.Context(), id, opts...)
+			id, err := goClient(t, e).RestartRun(t.Context(), id, opts...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			e.Skip(time.Second)
-			d, _ := e.DescribeRun(t.Context(), id)
+			d, _ := goClient(t, e).DescribeRun(t.Context(), id)
 			if left := time.Until(d.Deadline); left < 23*time.Hour {
 				t.Errorf("the new run has %s", left)
 			}
@@ -248,7 +248,7 @@ func zartPause(t *testing.T) {
 		if got := time.Until(e.Step("run", "go").Next); got != 2*time.Hour {
 			t.Errorf("after the pause the wait has %s, want 2h", got)
 		}
-		isErr(t, pawl.Event[string]("go").Send(t.Context(), e, r.ID, "on"), nil)
+		isErr(t, pawl.Event[string]("go").Send(t.Context(), goClient(t, e), r.ID, "on"), nil)
 		if got, err := result(t, e, r); err != nil || got != "on" {
 			t.Errorf("%q, %v", got, err)
 		}

@@ -18,6 +18,9 @@ func Apply(r *Run, at Time, rec Record) {
 			stage = r.Closing.Hook // another outcome; the hooks that were asked for are not asked for again
 		}
 		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, From: rec.From, Hook: stage}
+		if rec.SameAs != 0 {
+			r.Closing.Output = r.Steps[rec.SameAs-1].Output
+		}
 		r.PausedAt, r.StopClock = 0, false // the hooks are not held by a pause, which nobody would end
 	case RunStopping:
 		r.applyStopping(rec)

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"bytes"
+
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -17,12 +19,37 @@ func (m *machine) close(cmd Close) {
 		return
 	}
 	m.stopOpen("the run has " + cmd.Phase.String())
-	m.emit(RunClosing{Phase: cmd.Phase, Output: cmd.Output, Failure: cmd.Failure, From: m.failedAmong(cmd.From)})
+	m.closeAs(RunClosing{Phase: cmd.Phase, Output: cmd.Output, Failure: cmd.Failure, From: m.failedAmong(cmd.From)})
+}
+
+// closeAs records an outcome. An output that is a step's as well is recorded with the step alone.
+func (m *machine) closeAs(rec RunClosing) {
+	if s := m.r.stepWith(rec.Output); s != nil {
+		rec.Output, rec.SameAs = nil, s.ID+1
+	}
+	m.emit(rec)
+}
+
+// shareFrom is from how many bytes on an output is recorded once if it is a step's and the run's. Shorter ones are not
+// worth the search.
+const shareFrom = 1 << 10
+
+// stepWith returns a step that has this output, if the output is long enough to be shared.
+func (r *Run) stepWith(output []byte) *Step {
+	if len(output) < shareFrom {
+		return nil
+	}
+	for i := len(r.Steps) - 1; i >= 0; i-- { // mostly it is the last one's
+		if bytes.Equal(r.Steps[i].Output, output) {
+			return &r.Steps[i]
+		}
+	}
+	return nil
 }
 
 // settle records how the run will end. It ends when its hooks have run and its attempts have stopped.
 func (m *machine) settle(phase RunPhase, output []byte, f *policy.Failure) {
-	m.emit(RunClosing{Phase: phase, Output: output, Failure: f})
+	m.closeAs(RunClosing{Phase: phase, Output: output, Failure: f})
 }
 
 // stopOpen cancels every open step.

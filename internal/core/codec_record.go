@@ -359,6 +359,9 @@ func (r *RunClosing) fields(c *coder) {
 	c.bytes(&r.Output)
 	c.failure(&r.Failure)
 	c.steps(&r.From)
+	if c.has(r.SameAs != 0) {
+		c.step(&r.SameAs)
+	}
 }
 
 func (r *RunStopping) fields(c *coder) {

@@ -70,6 +70,7 @@ type (
 		Output  []byte
 		Failure *policy.Failure
 		From    []StepID // of a body: the failed steps that the failure came from; none: the body's own
+		SameAs  StepID   // 1 + the step that has the run's output, which is not recorded again; 0: Output has it
 	}
 
 	// RunStopping: the run was cancelled or has expired and that its body is asked to stop; it follows a second

@@ -2,29 +2,44 @@ package metrics
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Metrics are those of one process. Its methods are safe for concurrent use.
+// Metrics are those of one namespace of a process. Its methods are safe for concurrent use.
 type Metrics struct {
-	registry *prometheus.Registry
-	handler  http.Handler
+	registry  *prometheus.Registry // of the whole process
+	handler   http.Handler
+	all       families
+	namespace string
 
-	runsStarted, runsEnded, attempts, retries, stops, held *prometheus.CounterVec
-	commitEntries, commitBytes                             prometheus.Counter
-	runDuration, attemptDuration, scheduleToStart          *prometheus.HistogramVec
-	timerLag, commitDuration                               prometheus.Histogram
-	requests                                               *prometheus.HistogramVec
+	runsStarted, runsEnded, attempts, retries, stops, held  *prometheus.CounterVec
+	commitEntries, commitBytes                              prometheus.Counter
+	runDuration, attemptDuration, scheduleToStart, requests prometheus.ObserverVec
+	timerLag, commitDuration                                prometheus.Observer
 }
+
+// families are what is counted for each namespace. Their first label is its name.
+type families struct {
+	runsStarted, runsEnded, attempts, retries, stops, held *prometheus.CounterVec
+	commitEntries, commitBytes                             *prometheus.CounterVec
+	runDuration, attemptDuration, scheduleToStart          *prometheus.HistogramVec
+	timerLag, commitDuration, requests                     *prometheus.HistogramVec
+}
+
+// namespaceLabel is on everything but what concerns the process as a whole.
+const namespaceLabel = "namespace"
 
 // What takes long may take days; what is quick is measured from half a millisecond on.
 var (
@@ -32,40 +47,41 @@ var (
 	quick = []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 60}
 )
 
-// New returns metrics in which nothing is counted yet. version is the program's.
+// New returns metrics of the default namespace in which nothing is counted yet. version is the program's.
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+	f := &m.all
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		labels = append([]string{namespaceLabel}, labels...)
 		return added(m, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
 	}
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		labels = append([]string{namespaceLabel}, labels...)
 		return added(m, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
 			labels))
 	}
-	m.runsStarted = counter("pawl_runs_started_total", "Runs that have begun.", "workflow")
-	m.runsEnded = counter("pawl_runs_ended_total", "Runs that have ended.", "workflow", "phase")
-	m.runDuration = histogram("pawl_run_duration_seconds", "From the start of a run to its end.", long, "workflow")
-	m.attempts = counter("pawl_attempts_total", "Attempts of steps that have ended, by how they ended.",
+	f.runsStarted = counter("pawl_runs_started_total", "Runs that have begun.", "workflow")
+	f.runsEnded = counter("pawl_runs_ended_total", "Runs that have ended.", "workflow", "phase")
+	f.runDuration = histogram("pawl_run_duration_seconds", "From the start of a run to its end.", long, "workflow")
+	f.attempts = counter("pawl_attempts_total", "Attempts of steps that have ended, by how they ended.",
 		"workflow", "service", "outcome")
-	m.retries = counter("pawl_retries_total", "Attempts after which another one follows, by the kind of the failure.",
+	f.retries = counter("pawl_retries_total", "Attempts after which another one follows, by the kind of the failure.",
 		"workflow", "service", "kind")
-	m.stops = counter("pawl_steps_stopped_total", "Steps that ended badly, by why no more attempts follow.",
+	f.stops = counter("pawl_steps_stopped_total", "Steps that ended badly, by why no more attempts follow.",
 		"workflow", "service", "reason")
-	m.held = counter("pawl_attempts_held_total",
+	f.held = counter("pawl_attempts_held_total",
 		"Attempts that limits have held back, by the queue or service that has the limits.", "by", "reason")
-	m.attemptDuration = histogram("pawl_attempt_duration_seconds", "From the start of an attempt to its end.", long,
+	f.attemptDuration = histogram("pawl_attempt_duration_seconds", "From the start of an attempt to its end.", long,
 		"workflow", "service")
-	m.scheduleToStart = histogram("pawl_schedule_to_start_seconds",
+	f.scheduleToStart = histogram("pawl_schedule_to_start_seconds",
 		"How long an attempt that was ready waited for a worker.", quick, "queue")
-	m.timerLag = histogram("pawl_timer_lag_seconds",
-		"From the instant at which a deadline, sleep or retry was due to the one at which it was dealt with.", quick).
-		WithLabelValues().(prometheus.Histogram)
-	m.commitDuration = histogram("pawl_commit_duration_seconds", "How long the journal took for a batch.", quick).
-		WithLabelValues().(prometheus.Histogram)
-	m.commitEntries = counter("pawl_commit_entries_total", "Entries that the journal has taken.").WithLabelValues()
-	m.commitBytes = counter("pawl_commit_bytes_total", "Bytes that the journal has taken.").WithLabelValues()
-	m.requests = histogram("pawl_http_request_duration_seconds",
+	f.timerLag = histogram("pawl_timer_lag_seconds",
+		"From the instant at which a deadline, sleep or retry was due to the one at which it was dealt with.", quick)
+	f.commitDuration = histogram("pawl_commit_duration_seconds", "How long the journal took for a batch.", quick)
+	f.commitEntries = counter("pawl_commit_entries_total", "Entries that the journal has taken.")
+	f.commitBytes = counter("pawl_commit_bytes_total", "Bytes that the journal has taken.")
+	f.requests = histogram("pawl_http_request_duration_seconds",
 		"How long a request took, by its route; requests that wait or follow a run take as long as that.", long,
 		"method", "route", "status")
 	info := added(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -74,7 +90,23 @@ func New(version string) *Metrics {
 	info.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
+	return m.In(api.DefaultNamespace)
+}
+
+// In returns the metrics of another namespace of this process.
+func (m *Metrics) In(namespace string) *Metrics {
+	of := prometheus.Labels{namespaceLabel: namespace}
+	f := m.all
+	return &Metrics{
+		registry: m.registry, handler: m.handler, all: f, namespace: namespace,
+		runsStarted: f.runsStarted.MustCurryWith(of), runsEnded: f.runsEnded.MustCurryWith(of),
+		attempts: f.attempts.MustCurryWith(of), retries: f.retries.MustCurryWith(of),
+		stops: f.stops.MustCurryWith(of), held: f.held.MustCurryWith(of),
+		commitEntries: f.commitEntries.With(of), commitBytes: f.commitBytes.With(of),
+		runDuration: f.runDuration.MustCurryWith(of), attemptDuration: f.attemptDuration.MustCurryWith(of),
+		scheduleToStart: f.scheduleToStart.MustCurryWith(of), requests: f.requests.MustCurryWith(of),
+		timerLag: f.timerLag.With(of), commitDuration: f.commitDuration.With(of),
+	}
 }
 
 // added adds a collector to the registry.
@@ -83,7 +115,27 @@ func added[C prometheus.Collector](m *Metrics, c C) C {
 	return c
 }
 
-// ServeHTTP serves the metrics in the format that Prometheus reads.
+// Only serves what concerns one namespace.
+func (m *Metrics) Only(namespace string) http.Handler {
+	gather := func() ([]*dto.MetricFamily, error) {
+		all, err := m.registry.Gather()
+		var out []*dto.MetricFamily
+		for _, f := range all {
+			f.Metric = slices.DeleteFunc(f.Metric, func(one *dto.Metric) bool {
+				return !slices.ContainsFunc(one.Label, func(l *dto.LabelPair) bool {
+					return l.GetName() == namespaceLabel && l.GetValue() == namespace
+				})
+			})
+			if len(f.Metric) > 0 {
+				out = append(out, f)
+			}
+		}
+		return out, err
+	}
+	return promhttp.HandlerFor(prometheus.GathererFunc(gather), promhttp.HandlerOpts{})
+}
+
+// ServeHTTP serves the metrics of all namespaces in the format that Prometheus reads.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
 // Request counts a request that was answered. route is a route's pattern, never a path; empty: there was none for it.

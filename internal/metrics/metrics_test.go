@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -75,6 +76,9 @@ func counted(t *testing.T) *Metrics {
 		}
 		stats := e.Stats() // before the engine is closed, which takes no writes any more
 		m.Read(func() engine.Stats { return stats }, func() int { return 3 })
+		m.ReadWebhooks(func() []api.WebhookCounts {
+			return []api.WebhookCounts{{Webhook: "ops", Pending: 5, Delivered: 4, Failed: 3, Missed: 2, Retried: 1}}
+		})
 		m.Request("GET", "/api/v1/runs/{run}", 200, 3*time.Millisecond)
 		m.Request("BREW", "", 404, time.Millisecond)
 		if err := pool.Close(t.Context()); err != nil {
@@ -97,20 +101,26 @@ func TestMetrics(t *testing.T) {
 	text := page(counted(t))
 	for _, want := range []string{
 		`pawl_build_info{version="v9"} 1`,
-		`pawl_runs_started_total{workflow="shop"} 1`,
-		`pawl_runs_ended_total{phase="succeeded",workflow="shop"} 1`,
-		`pawl_run_duration_seconds_sum{workflow="shop"} 60`,
-		`pawl_attempts_total{outcome="error",service="bank",workflow="shop"} 3`,
-		`pawl_retries_total{kind="error",service="bank",workflow="shop"} 2`,
-		`pawl_steps_stopped_total{reason="attempts_exhausted",service="bank",workflow="shop"} 1`,
-		`pawl_attempt_duration_seconds_count{service="bank",workflow="shop"} 3`,
-		`pawl_schedule_to_start_seconds_count{queue=""} 3`,
-		`pawl_timer_lag_seconds_sum 0`,
-		`pawl_timer_lag_seconds_count 4`, // two retries, the sleep, the wait's limit
-		`pawl_http_streams 3`,
-		`pawl_journal_stalled 0`,
-		`pawl_http_request_duration_seconds_count{method="GET",route="/api/v1/runs/{run}",status="200"} 1`,
-		`pawl_http_request_duration_seconds_count{method="",route="none",status="404"} 1`,
+		`pawl_runs_started_total{namespace="default",workflow="shop"} 1`,
+		`pawl_runs_ended_total{namespace="default",phase="succeeded",workflow="shop"} 1`,
+		`pawl_run_duration_seconds_sum{namespace="default",workflow="shop"} 60`,
+		`pawl_attempts_total{namespace="default",outcome="error",service="bank",workflow="shop"} 3`,
+		`pawl_retries_total{kind="error",namespace="default",service="bank",workflow="shop"} 2`,
+		`pawl_steps_stopped_total{namespace="default",reason="attempts_exhausted",service="bank",workflow="shop"} 1`,
+		`pawl_attempt_duration_seconds_count{namespace="default",service="bank",workflow="shop"} 3`,
+		`pawl_schedule_to_start_seconds_count{namespace="default",queue=""} 3`,
+		`pawl_timer_lag_seconds_sum{namespace="default"} 0`,
+		`pawl_timer_lag_seconds_count{namespace="default"} 4`, // two retries, the sleep, the wait's limit
+		`pawl_http_streams{namespace="default"} 3`,
+		`pawl_journal_stalled{namespace="default"} 0`,
+		`pawl_webhook_pending{namespace="default",webhook="ops"} 5`,
+		`pawl_webhook_deliveries_total{namespace="default",outcome="delivered",webhook="ops"} 4`,
+		`pawl_webhook_deliveries_total{namespace="default",outcome="failed",webhook="ops"} 3`,
+		`pawl_webhook_deliveries_total{namespace="default",outcome="missed",webhook="ops"} 2`,
+		`pawl_webhook_retries_total{namespace="default",webhook="ops"} 1`,
+		`pawl_http_request_duration_seconds_count{method="GET",namespace="default",route="/api/v1/runs/{run}",` +
+			`status="200"} 1`,
+		`pawl_http_request_duration_seconds_count{method="",namespace="default",route="none",status="404"} 1`,
 	} {
 		if !strings.Contains(text, "\n"+want+"\n") {
 			t.Errorf("there is no line %s", want)
@@ -118,6 +128,29 @@ func TestMetrics(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+// Each namespace has its own numbers. What is read of one has nothing of another, and nothing of the process.
+func TestNamespaces(t *testing.T) {
+	m := counted(t)
+	blue := m.In("blue")
+	blue.Request("GET", "/api/v1/runs", 200, time.Millisecond)
+	blue.Read(func() engine.Stats { return engine.Stats{Loaded: 7} }, func() int { return 1 })
+	only := httptest.NewRecorder()
+	m.Only("blue").ServeHTTP(only, httptest.NewRequest("GET", "/metrics", nil))
+	for _, want := range []string{
+		`pawl_runs_loaded{namespace="blue"} 7`, `pawl_http_streams{namespace="blue"} 1`,
+		`pawl_http_request_duration_seconds_count{method="GET",namespace="blue",route="/api/v1/runs",status="200"} 1`,
+	} {
+		if !strings.Contains(only.Body.String(), want+"\n") || !strings.Contains(page(m), want+"\n") {
+			t.Errorf("there is no line %s in\n%s", want, only.Body)
+		}
+	}
+	for _, foreign := range []string{"default", "shop", "go_", "process_"} {
+		if strings.Contains(only.Body.String(), foreign) {
+			t.Errorf("the metrics of one namespace have %s:\n%s", foreign, only.Body)
+		}
 	}
 }
 

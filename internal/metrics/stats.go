@@ -3,33 +3,56 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
 // gauges are what an engine tells of itself when it is asked.
-type gauges struct{ stats func() engine.Stats }
+type gauges struct {
+	stats     func() engine.Stats
+	namespace string
+}
 
 // Read lets the metrics ask an engine for its numbers each time they are read. streams returns how many callers follow
 // a run or wait for its end.
 func (m *Metrics) Read(stats func() engine.Stats, streams func() int) {
-	m.registry.MustRegister(&gauges{stats})
+	m.registry.MustRegister(&gauges{stats, m.namespace})
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pawl_http_streams", Help: "Callers that follow a run or wait for its end.",
+		ConstLabels: prometheus.Labels{namespaceLabel: m.namespace},
 	}, func() float64 { return float64(streams()) }))
 }
 
-func gauge(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
+// webhooks tell what has become of deliveries when they are asked.
+type webhooks struct {
+	counts    func() []api.WebhookCounts
+	namespace string
+}
 
-var (
-	runsLoaded   = gauge("pawl_runs_loaded", "Runs in memory: those that do something at present, or soon.")
-	runsSetAside = gauge("pawl_runs_set_aside",
-		"Runs that cannot go on because code panicked or data cannot be read.")
-	runsBehind     = gauge("pawl_view_behind_runs", "Runs whose rows in the tables for reading are out of date.")
-	attemptsQueued = gauge("pawl_attempts_queued", "Attempts that wait for a worker.")
-	attemptsLive   = gauge("pawl_attempts_running", "Attempts that workers execute.")
-	stalled        = gauge("pawl_journal_stalled", "1 while the storage takes no writes, else 0.")
-	latest         = gauge("pawl_timer_lag_max_seconds", "How late the timer was that fired latest since the start.")
-)
+// ReadWebhooks lets the metrics ask for the numbers of webhooks each time they are read.
+func (m *Metrics) ReadWebhooks(counts func() []api.WebhookCounts) {
+	m.registry.MustRegister(&webhooks{counts, m.namespace})
+}
+
+// Describe implements prometheus.Collector. It tells nothing, because webhooks come and go.
+func (w *webhooks) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (w *webhooks) Collect(to chan<- prometheus.Metric) {
+	of := prometheus.Labels{namespaceLabel: w.namespace}
+	pending := prometheus.NewDesc("pawl_webhook_pending", "Deliveries that have not ended.", []string{"webhook"}, of)
+	ended := prometheus.NewDesc("pawl_webhook_deliveries_total", "Deliveries that have ended, and events that were "+
+		"missed because too many were pending.", []string{"webhook", "outcome"}, of)
+	retries := prometheus.NewDesc("pawl_webhook_retries_total", "Attempts after which another one follows.",
+		[]string{"webhook"}, of)
+	for _, c := range w.counts() {
+		to <- prometheus.MustNewConstMetric(pending, prometheus.GaugeValue, float64(c.Pending), c.Webhook)
+		to <- prometheus.MustNewConstMetric(retries, prometheus.CounterValue, float64(c.Retried), c.Webhook)
+		for outcome, n := range map[string]int{"delivered": c.Delivered, "failed": c.Failed, "missed": c.Missed} {
+			to <- prometheus.MustNewConstMetric(ended, prometheus.CounterValue, float64(n), c.Webhook, outcome)
+		}
+	}
+}
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(g, to) }
@@ -41,18 +64,25 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	if s.Stalled != "" {
 		stands = 1
 	}
+	of := prometheus.Labels{namespaceLabel: g.namespace}
 	for _, v := range []struct {
-		of    *prometheus.Desc
-		value float64
+		name, help string
+		value      float64
 	}{
-		{runsLoaded, float64(s.Loaded)},
-		{runsSetAside, float64(s.SetAside)},
-		{runsBehind, float64(s.Behind)},
-		{attemptsQueued, float64(s.Queued)},
-		{attemptsLive, float64(s.Live)},
-		{stalled, float64(stands)},
-		{latest, s.Late.Seconds()},
+		{"pawl_runs_loaded", "Runs in memory: those that do something at present, or soon.", float64(s.Loaded)},
+		{
+			"pawl_runs_set_aside", "Runs that cannot go on because code panicked or data cannot be read.",
+			float64(s.SetAside),
+		},
+		{"pawl_view_behind_runs", "Runs whose rows in the tables for reading are out of date.", float64(s.Behind)},
+		{"pawl_attempts_queued", "Attempts that wait for a worker.", float64(s.Queued)},
+		{"pawl_attempts_running", "Attempts that workers execute.", float64(s.Live)},
+		{"pawl_journal_stalled", "1 while the storage takes no writes, else 0.", float64(stands)},
+		{
+			"pawl_timer_lag_max_seconds", "How late the timer was that fired latest since the start.",
+			s.Late.Seconds(),
+		},
 	} {
-		to <- prometheus.MustNewConstMetric(v.of, prometheus.GaugeValue, v.value)
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc(v.name, v.help, nil, of), prometheus.GaugeValue, v.value)
 	}
 }

@@ -1,10 +1,11 @@
-// Package served is the door through which package pawlhttp takes the handlers of package pawl: it executes them in a
-// process without an engine. So the root package need not link net/http.
+// Package served is the door between package pawlhttp and package pawl, so that the root package need not link
+// net/http: pawlhttp executes handlers in a process without an engine, serves an engine, and is a client of a server.
 package served
 
 import (
 	"context"
 
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -13,14 +14,44 @@ type Executors func(
 	ctx context.Context, cfg any, queue string, slots int, handlers any,
 ) (all map[string]worker.Executor, stop func(), err error)
 
-var registered Executors
+// Remote is what a client needs of a server.
+type Remote interface {
+	api.Service
+	api.Updates
+	// StartNamed starts a workflow that the server knows by its name. Errors: those of Start, CodeNotFound.
+	StartNamed(ctx context.Context, workflow string, r api.StartRequest) (api.Started, error)
+}
 
-// Register tells how executors are made. Package pawl does so before any other code runs.
-func Register(e Executors) { registered = e }
+// Engine is an engine as a server needs it.
+type Engine interface {
+	api.Service
+	api.Updates
+	// Workflows returns the names of the workflows that it can start.
+	Workflows() []string
+	// Find returns the definition of the workflow with a name. Errors: CodeNotFound.
+	Find(ctx context.Context, name string) (api.Definition, error)
+}
+
+var (
+	executors Executors
+	connect   func(s Remote, cfg any) any
+	engine    func(engine any) Engine
+)
+
+// Register tells how executors, clients and engines are made. Package pawl does so before any other code runs.
+func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) Engine) {
+	executors, connect, engine = e, c, of
+}
 
 // Make makes executors.
 func Make(ctx context.Context, cfg any, queue string, slots int, handlers any) (
 	map[string]worker.Executor, func(), error,
 ) {
-	return registered(ctx, cfg, queue, slots, handlers)
+	return executors(ctx, cfg, queue, slots, handlers)
 }
+
+// Connect makes the client of a server, a pawl.Client. cfg is a pawl.Config.
+func Connect(s Remote, cfg any) any { return connect(s, cfg) }
+
+// Of returns an engine, a *pawl.Engine, as a server needs it.
+func Of(e any) Engine { return engine(e) }

@@ -19,6 +19,8 @@ type Access interface {
 	api.Access
 	// Authenticate returns the token whose text a caller shows. Errors: CodeNoToken.
 	Authenticate(ctx context.Context, text string) (api.Token, error)
+	// Within returns what concerns one namespace.
+	Within(namespace string) api.Access
 	// Record adds an entry to the audit log.
 	Record(e api.Audited)
 }
@@ -33,7 +35,8 @@ var roles = rolesOf(map[string][]string{
 		"GET /metrics", "GET /api/v1/runs", "GET /api/v1/runs/{run}", "GET /api/v1/events",
 		"GET /api/v1/runs/{run}/events", "GET /api/v1/runs/{run}/history", "GET /api/v1/runs/{run}/outcome",
 		"GET /api/v1/runs/{run}/steps/{step}/attempts/{attempt}/log", "POST /api/v1/runs/{run}/forecast",
-		"GET /api/v1/definitions/{definition}", "GET /api/v1/flows", "GET /api/v1/stats", "GET /api/v1/webhooks",
+		"GET /api/v1/definitions/{definition}", "GET /api/v1/flows", "GET /api/v1/flows/{flow}",
+		"GET /api/v1/flows/{flow}/versions", "GET /api/v1/stats", "GET /api/v1/webhooks",
 		"GET /api/v1/webhooks/{webhook}", "GET /api/v1/webhooks/{webhook}/deliveries",
 		"GET /api/v1/webhooks/{webhook}/deliveries/{delivery}", "POST /api/v1/policies/explain",
 		"POST /api/v1/policies/lint", "POST /api/v1/policies/simulate", "GET /api/v1/workflow-runs",
@@ -42,7 +45,8 @@ var roles = rolesOf(map[string][]string{
 	},
 	api.RoleOperate: {
 		"POST /api/v1/runs", "POST /api/v1/runs/{run}/restart", "POST /api/v1/runs/{run}/events",
-		"POST /api/v1/runs/{run}/carry", "POST /api/v1/bulk/{operation}", "POST /api/v1/workflow-runs",
+		"POST /api/v1/runs/{run}/updates", "POST /api/v1/runs/{run}/carry",
+		"POST /api/v1/bulk/{operation}", "POST /api/v1/workflow-runs",
 		"POST /api/v1/workflow-runs/{id}/retry", "POST /api/v1/workflow-runs/{id}/cancel",
 		"POST /api/v1/workflow-runs/{id}/signals", "POST /api/v1/workflow-runs/{id}/resume",
 		"POST /api/v1/webhooks/{webhook}/replay", "POST /api/v1/schedules/{schedule}/pause",
@@ -50,7 +54,7 @@ var roles = rolesOf(map[string][]string{
 		"POST /api/v1/schedules/{schedule}/backfill",
 	},
 	api.RoleAdmin: {
-		"POST /api/v1/prune", "POST /api/v1/webhooks", "PATCH /api/v1/webhooks/{webhook}",
+		"PUT /api/v1/flows/{flow}", "POST /api/v1/prune", "POST /api/v1/webhooks", "PATCH /api/v1/webhooks/{webhook}",
 		"DELETE /api/v1/webhooks/{webhook}", "POST /api/v1/webhooks/{webhook}/rotate",
 		"POST /api/v1/webhooks/{webhook}/test", "GET /api/v1/tokens", "POST /api/v1/tokens",
 		"DELETE /api/v1/tokens/{token}", "GET /api/v1/audit", "POST /api/v1/clock",
@@ -97,6 +101,11 @@ type caller struct {
 	token api.Token
 	local bool // a command on the server's machine, through the socket beside the database
 	from  string
+	// namespace is the one that the request is for. walled is set if the server has others, and the token is not for
+	// these.
+	namespace string
+	walled    bool
+	whole     bool // it may work in all namespaces, and names none
 }
 
 // localActor is the actor of what comes through the socket, in the audit log.
@@ -120,6 +129,11 @@ func callerOf(ctx context.Context) *caller {
 // admit finds out who makes a request, and refuses it if that one may not. It returns the request that knows its
 // caller.
 func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi.Problem) {
+	if s.cfg.Allow != nil && !s.cfg.Allow(r) {
+		return r, httpapi.ProblemOf(&api.Error{
+			Code: api.CodeNoToken, Message: "the program that serves this does not let you do it",
+		})
+	}
 	if !s.cfg.Guarded {
 		return r, nil
 	}
@@ -174,8 +188,8 @@ func (s *Server) audit(r *http.Request, pattern string, status int, id string) {
 		return
 	}
 	s.cfg.Access.Record(api.Audited{
-		Actor: c.name(), Token: c.token.ID, Method: r.Method, Path: r.URL.Path, Status: status, Request: id,
-		From: c.from,
+		Actor: c.name(), Token: c.token.ID, Namespace: c.namespace, Method: r.Method, Path: r.URL.Path,
+		Status: status, Request: id, From: c.from,
 	})
 }
 
@@ -223,8 +237,17 @@ func (s signed) Restart(ctx context.Context, name string, r api.RestartRequest) 
 // mayBring refuses a flow that a caller brings along: its steps execute any command as the server.
 func mayBring(ctx context.Context, kind string) error {
 	c := callerOf(ctx)
-	if kind == kindGo || c == nil || c.local || c.token.Role == api.RoleAdmin {
+	switch {
+	case kind == kindGo || c == nil || c.local || c.token.Role == api.RoleAdmin && !c.walled:
 		return nil
+	case c.token.Role == api.RoleAdmin: // these commands could read the databases of the other namespaces
+		return &api.Error{
+			Code: api.CodeForbidden,
+			Message: fmt.Sprintf("the token %q is for one namespace: it may start the flows that the server has, and "+
+				"not bring one, whose steps execute commands there", c.token.Name),
+			Hint: "put the flow into the namespace's folder and start it by its name, or use an admin's token for " +
+				"all namespaces",
+		}
 	}
 	return &api.Error{
 		Code: api.CodeForbidden,
@@ -249,12 +272,12 @@ func mayTake(ctx context.Context, queue string) error {
 
 // accessRoutes adds tokens and the audit log.
 func (s *Server) accessRoutes(a huma.API) {
-	access := s.cfg.Access
 	none := httpapi.ProblemOf(&api.Error{Code: api.CodeReadOnly, Message: "this server keeps no tokens"})
 	op := under("POST", "/tokens", "createToken", "access", "Make a token")
 	op.DefaultStatus = http.StatusCreated
 	op.Description = "The answer has the token, which is never shown again."
 	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.TokenRequest }) (*answered[api.Token], error) {
+		access := s.accessFor(ctx)
 		if access == nil {
 			return nil, none
 		}
@@ -262,6 +285,7 @@ func (s *Server) accessRoutes(a huma.API) {
 	})
 	huma.Register(a, under("GET", "/tokens", "listTokens", "access", "List tokens"),
 		func(ctx context.Context, _ *struct{}) (*answered[httpapi.TokenList], error) {
+			access := s.accessFor(ctx)
 			if access == nil {
 				return nil, none
 			}
@@ -274,6 +298,7 @@ func (s *Server) accessRoutes(a huma.API) {
 		Token string `path:"token" doc:"Its name or id."`
 	},
 	) (*struct{}, error) {
+		access := s.accessFor(ctx)
 		if access == nil {
 			return nil, none
 		}
@@ -287,6 +312,7 @@ func (s *Server) accessRoutes(a huma.API) {
 			Cursor string  `query:"cursor" doc:"Next of the page before."`
 		},
 		) (*answered[api.AuditPage], error) {
+			access := s.accessFor(ctx)
 			if access == nil {
 				return nil, none
 			}

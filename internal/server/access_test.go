@@ -14,6 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/remote"
+	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 // guarded is a bed whose server asks for tokens, with one token of each role.
@@ -139,6 +141,36 @@ func TestQueuesOfAWorker(t *testing.T) {
 		own := `{"queue":"mail","worker":"w"}`
 		if status, _, body = g.as(api.RoleWorker, "POST", "/api/v1/tasks/poll", own); status != 200 {
 			t.Errorf("its own queue: %d %s", status, body)
+		}
+	})
+}
+
+// A worker ends when its token does not count any more: asking again would not help.
+func TestWorkerWhoseTokenIsRevoked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		if err := g.client.Show(g.tokens[api.RoleWorker].Token, nil); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() {
+			ended <- remote.NewWorker(remote.WorkerConfig{
+				Tasks: g.client, Queue: "mail", Slots: 1, Executors: map[string]worker.Executor{"Send": nil},
+			}).Run(t.Context())
+		}()
+		pass(time.Hour)
+		select {
+		case err := <-ended:
+			t.Fatalf("before: %v", err)
+		default:
+		}
+		from := time.Now()
+		if err := g.keeper.RevokeToken(t.Context(), "my worker"); err != nil {
+			t.Fatal(err)
+		}
+		err := <-ended
+		if took := time.Since(from); !errors.Is(err, api.Sentinel(api.CodeNoToken)) || took > time.Minute {
+			t.Errorf("after %s: %v", took, err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -192,6 +193,55 @@ func TestSlowCallers(t *testing.T) {
 				t.Errorf("%s: the client does not hear that it may repeat it: %q", what, answer)
 			}
 			conn.Close()
+		}
+	})
+}
+
+// A body of which no length is said is read up to the bound and no further.
+func TestEndlessBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, func(c *Config) { c.MaxBody = 10_000 })
+		conn, err := b.dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		sent := make(chan int)
+		go func() {
+			n, err := io.WriteString(conn, "POST /api/v1/runs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+			for chunk := strings.Repeat("x", 4096); err == nil; {
+				n += len(chunk)
+				_, err = fmt.Fprintf(conn, "%x\r\n%s\r\n", len(chunk), chunk)
+			}
+			sent <- n // the server has closed the connection
+		}()
+		answer, _ := io.ReadAll(conn) // the end of the connection may come as an error
+		if !strings.HasPrefix(string(answer), "HTTP/1.1 413 ") || !strings.Contains(string(answer), `"too_large"`) {
+			t.Errorf("%q", answer)
+		}
+		conn.Close()
+		if n := <-sent; n > 2<<20 {
+			t.Errorf("the server has taken %d bytes", n)
+		}
+	})
+}
+
+// A request's id comes back only if nothing else could be made of it: it is in the answer's header and in logs.
+func TestRequestIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		for id, kept := range map[string]bool{
+			"abc-1_2.Z": true, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "a b": false,
+			"a\tb": false, `a"b`: false, "é": false, "a\x1b[31m": false, "a%0d%0aSet-Cookie:b": false, "": false,
+		} {
+			r := httptest.NewRequest("GET", "http://127.0.0.1/version", nil)
+			r.Header[idHeader] = []string{id}
+			rec := httptest.NewRecorder()
+			b.server.http.Handler.ServeHTTP(rec, r)
+			got := rec.Header().Get(idHeader)
+			if (got == id) != kept || got == "" || strings.ContainsAny(got, "\r\n ") {
+				t.Errorf("%q came back as %q", id, got)
+			}
 		}
 	})
 }

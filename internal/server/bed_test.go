@@ -66,10 +66,10 @@ func definition(source string) api.Definition {
 // flows are the flows of a test's server.
 type flows map[string]string
 
-func (f flows) List(context.Context) ([]Flow, error) {
-	var out []Flow
+func (f flows) List(context.Context) ([]api.Flow, error) {
+	var out []api.Flow
 	for name, source := range f {
-		out = append(out, Flow{Name: name, Definition: definition(source).ID})
+		out = append(out, api.Flow{Name: name, Definition: definition(source).ID})
 	}
 	return out, nil
 }

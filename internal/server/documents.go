@@ -24,7 +24,7 @@ func (s *Server) documents(mux *http.ServeMux, described *huma.OpenAPI) {
 		write(w, text)
 	})
 	if s.cfg.Metrics != nil {
-		mux.Handle("GET /metrics", s.cfg.Metrics)
+		mux.HandleFunc("GET /metrics", s.metrics)
 	}
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -66,7 +66,7 @@ func docsPage(described *huma.OpenAPI) ([]byte, error) {
 	for _, path := range slices.Sorted(maps.Keys(described.Paths)) {
 		item := described.Paths[path]
 		for method, op := range map[string]*huma.Operation{
-			"GET": item.Get, "POST": item.Post, "PATCH": item.Patch, "DELETE": item.Delete,
+			"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch, "DELETE": item.Delete,
 		} {
 			if op != nil {
 				d := documented{method, path, op, fieldsOf(described, op)}

@@ -21,15 +21,14 @@ import (
 
 // handler returns what answers all requests: first the checks that concern every request, then the routes.
 func (s *Server) handler() http.Handler {
-	mux := http.NewServeMux()
-	s.routes(mux)
+	s.routes(s.mux)
 	foreign := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &patient{ResponseWriter: w, control: http.NewResponseController(w), status: http.StatusOK}
-		pattern, id := "", requestID(r)
+		pattern, id, in := "", requestID(r), s
 		defer func(from time.Time) {
 			took := time.Since(from)
-			s.counted(r, pattern, out.status, took)
+			in.counted(r, pattern, out.status, took)
 			s.logged(r, pattern, out.status, id, took)
 		}(time.Now())
 		defer s.recovered(out, r)
@@ -37,14 +36,20 @@ func (s *Server) handler() http.Handler {
 		header.Set(idHeader, id)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
+		if s.cfg.Clock != nil {
+			header.Set(httpapi.ClockHeader, api.At(s.now()).String())
+		}
 		if p := s.refuse(foreign, r); p != nil {
 			answer(out, p)
 			return
 		}
 		var route http.Handler
-		route, pattern = mux.Handler(r)
+		route, pattern = s.mux.Handler(r)
 		var p *httpapi.Problem
-		if r, p = s.admit(r, pattern); p != nil {
+		if r, p = s.admit(r, pattern); p == nil {
+			in, p = s.inNamespace(r, pattern)
+		}
+		if p != nil {
 			s.audit(r, pattern, p.Status, id)
 			answer(out, p)
 			return
@@ -64,7 +69,7 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		defer func() { s.audit(r, pattern, out.status, id) }()
-		s.once(out, r, pattern, mux)
+		in.once(out, r, pattern, in.mux)
 	})
 }
 
@@ -81,7 +86,7 @@ func (s *Server) counted(r *http.Request, pattern string, status int, took time.
 func (s *Server) refuse(foreign *http.CrossOriginProtection, r *http.Request) *httpapi.Problem {
 	// A page that reaches the server under a name of its own has no token to show.
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "tcp" &&
-		!s.cfg.Guarded && !isLoopback(r.Host) {
+		!s.cfg.Guarded && s.cfg.Allow == nil && !isLoopback(r.Host) {
 		return httpapi.Invalid(http.StatusMisdirectedRequest, fmt.Sprintf(
 			"this server answers as localhost and 127.0.0.1, not as %q: the name of another host may be an attempt "+
 				"of a web page to reach it", r.Host))

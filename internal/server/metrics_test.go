@@ -20,6 +20,8 @@ func (m *requests) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("metrics 1\n"))
 }
 
+func (m *requests) Only(string) http.Handler { return m }
+
 func (m *requests) Request(method, route string, status int, _ time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -39,10 +39,10 @@ func (s *Server) logged(r *http.Request, pattern string, status int, id string, 
 	if !s.cfg.Log.Enabled(r.Context(), level) {
 		return
 	}
-	actor := ""
+	actor, namespace := "", ""
 	if c := callerOf(r.Context()); c != nil {
-		actor = c.name()
+		actor, namespace = c.name(), c.namespace
 	}
 	s.cfg.Log.Log(r.Context(), level, "request", "id", id, "method", r.Method, "path", r.URL.Path, "status", status,
-		"took", took.Seconds(), "actor", actor, "from", r.RemoteAddr)
+		"took", took.Seconds(), "actor", actor, "namespace", namespace, "from", r.RemoteAddr)
 }

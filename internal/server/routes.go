@@ -33,6 +33,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.changeRoutes(a)
 	s.bulkRoutes(a)
 	s.waitRoutes(a)
+	s.updateRoutes(a)
 	s.changesRoute(a)
 	s.policyRoutes(a)
 	s.scheduleRoutes(a)
@@ -42,6 +43,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.logRoutes(a)
 	s.pruneRoutes(a)
 	s.accessRoutes(a)
+	s.flowRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())
 	if s.cfg.Routes != nil {
@@ -95,14 +97,6 @@ func (s *Server) otherRoutes(a huma.API) {
 		) (*answered[api.Definition], error) {
 			return body(s.cfg.Service.Definition(ctx, in.Definition))
 		})
-	huma.Register(a, under("GET", "/flows", "listFlows", "definitions", "List the flows that can be started by name"),
-		func(ctx context.Context, _ *struct{}) (*answered[flowList], error) {
-			if s.cfg.Flows == nil {
-				return body(flowList{Flows: []Flow{}}, nil)
-			}
-			flows, err := s.cfg.Flows.List(ctx)
-			return body(flowList{Flows: flows}, err)
-		})
 	huma.Register(a, under("GET", "/stats", "getStats", "server", "Count what the engine holds and does"),
 		func(ctx context.Context, _ *struct{}) (*answered[api.Stats], error) {
 			return body(s.cfg.Service.Stats(ctx))
@@ -117,23 +111,10 @@ func (s *Server) otherRoutes(a huma.API) {
 		func(context.Context, *struct{}) (*answered[version], error) { return body(version{s.cfg.Version}, nil) })
 }
 
-type flowList struct {
-	Flows []Flow `json:"flows"`
-}
-
 type health struct {
 	Status string `json:"status"`
 }
 
 type version struct {
 	Version string `json:"version"`
-}
-
-// ready returns why the engine takes no work at present.
-func (s *Server) ready(ctx context.Context) error {
-	st, err := s.cfg.Service.Stats(ctx)
-	if err == nil && st.Stalled != "" {
-		err = &api.Error{Code: api.CodeStalled, Message: "the storage takes no writes at present: " + st.Stalled}
-	}
-	return err
 }

@@ -38,6 +38,7 @@ type listQuery struct {
 	RunQuery
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" doc:"How many at most; default 50."`
 	Cursor string `query:"cursor" doc:"Next of the page before."`
+	After  string `query:"after" doc:"Without a cursor: the id of the last run of the page before."`
 }
 
 // query returns the query that the parameters mean.
@@ -88,7 +89,7 @@ func (s *Server) runRoutes(a huma.API) {
 			if err != nil {
 				return nil, err
 			}
-			q.Limit, q.Cursor = in.Limit, in.Cursor
+			q.Limit, q.Cursor, q.After = in.Limit, in.Cursor, in.After
 			return body(s.cfg.Service.Runs(ctx, q))
 		})
 	huma.Register(a, under("GET", "/runs/{run}", "getRun", "runs", "Get a run with everything that explains it"),

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -19,8 +20,14 @@ type Config struct {
 	// Flows finds the flows that can be started by name, and reads those that are given as text. nil: runs are started
 	// by their definitions only.
 	Flows Flows
+	// Engine returns why the engine takes no requests, for /readyz; nil: it is not asked.
+	Engine func() error
+	// Catalog keeps the flows that are applied; it lists those of Flows, too. nil: none are kept.
+	Catalog api.Catalog
 	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
 	Carry func(ctx context.Context, run string) error
+	// Updates sends updates to the bodies of Go workflows. nil: there are none.
+	Updates api.Updates
 	// Webhooks keeps webhooks and sends their messages. nil: there are none.
 	Webhooks api.Webhooks
 	// Tasks hands out tasks to workers in other processes. nil: none are handed out.
@@ -31,10 +38,14 @@ type Config struct {
 	Policies api.Policies
 	// Answers keeps what requests with an idempotency key were answered. nil: only starts take a key.
 	Answers Answers
+	// Namespace is the name of the one that this server is for. Default: api.DefaultNamespace.
+	Namespace string
 	// Access keeps tokens and the audit log. nil: there are none.
 	Access Access
 	// Guarded asks callers from the network for a token. Those of the socket beside the database need none.
 	Guarded bool
+	// Allow decides which callers from the network may do what they ask for, instead of tokens. nil: this does not.
+	Allow func(r *http.Request) bool
 	// Limits bound what the bearer of one token may ask for.
 	Limits Limits
 	// Logs reads what attempts print. nil: nothing is kept.
@@ -62,24 +73,8 @@ type Metrics interface {
 	http.Handler
 	// Request counts a request that was answered. route is the pattern of its route; empty: there is none for it.
 	Request(method, route string, status int, took time.Duration)
-}
-
-// Flow is a flow that a server has.
-type Flow struct {
-	Name       string `json:"name"`
-	File       string `json:"file,omitempty" doc:"Where it was read."`
-	Definition string `json:"definition,omitempty" doc:"The id of its definition."`
-	Problem    string `json:"problem,omitempty" doc:"Why it cannot be started."`
-}
-
-// Flows are the flows that can be started by name. Its methods are safe for concurrent use.
-type Flows interface {
-	// List returns all of them, by name.
-	List(ctx context.Context) ([]Flow, error)
-	// Find returns the definition of the flow with a name. Errors: CodeNotFound, CodeInvalid.
-	Find(ctx context.Context, name string) (api.Definition, error)
-	// Read makes a definition of the text of a flow file. Errors: CodeInvalid.
-	Read(ctx context.Context, text string) (api.Definition, error)
+	// Only serves what concerns one namespace.
+	Only(namespace string) http.Handler
 }
 
 // The limits on what a caller may take.
@@ -96,11 +91,15 @@ const (
 type Server struct {
 	cfg     Config
 	http    *http.Server
+	mux     *http.ServeMux
+	others  sync.Map // the servers of other namespaces, by name
 	streams atomic.Int64
-	usage   *usage          // of tokens
-	atWork  sync.Map        // the hashes of idempotency keys of requests that are being carried out
-	over    context.Context // ends when the streams have to end
-	end     context.CancelFunc
+
+	draining atomic.Bool     // it tells that it is not ready
+	usage    *usage          // of tokens
+	atWork   sync.Map        // the hashes of idempotency keys of requests that are being carried out
+	over     context.Context // ends when the streams have to end
+	end      context.CancelFunc
 }
 
 // New returns a server. It serves nothing yet.
@@ -111,8 +110,9 @@ func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Namespace = cmp.Or(cfg.Namespace, api.DefaultNamespace)
 	cfg.Service = signed{cfg.Service}
-	s := &Server{cfg: cfg, usage: newUsage(cfg.Limits)}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), usage: newUsage(cfg.Limits)}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
@@ -120,6 +120,9 @@ func New(cfg Config) *Server {
 	}
 	return s
 }
+
+// Handler returns what answers requests, for a program that listens by itself.
+func (s *Server) Handler() http.Handler { return s.http.Handler }
 
 // Serve answers requests that come to a listener, until Shutdown or Close. The listener is closed then.
 func (s *Server) Serve(l net.Listener) error {

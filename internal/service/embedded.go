@@ -24,6 +24,10 @@ func NewEmbedded(e engine.API, read Read, now func() core.Time) *Embedded {
 	return &Embedded{reads: newReads(e, read, now, false), engine: e}
 }
 
+// KnowProblems tells the service of a program with bodies why these cannot go on, by run. Call it before the first
+// request.
+func (s *Embedded) KnowProblems(problems func() map[core.RunID]error) { s.problems = problems }
+
 // Start implements api.Service.
 func (s *Embedded) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
 	req, err := s.startRequest(r)

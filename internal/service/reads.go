@@ -25,6 +25,8 @@ type reads struct {
 	workflows *workflows
 	follows   follows
 	paces     paces
+	// problems returns why bodies cannot go on, by run. nil: nothing is known.
+	problems func() map[core.RunID]error
 	// lazy is set if reading a history again is expensive. Then a trail that a watcher keeps counts as up to date.
 	lazy bool
 }
@@ -52,6 +54,11 @@ func (r *reads) Run(ctx context.Context, name string) (*api.Run, error) {
 func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	out := f.trail.Snapshot(r.now())
 	out.Kind, out.Plan = f.kind, f.workflow.Plan
+	if r.problems != nil {
+		if problem := r.problems()[f.id]; problem != nil {
+			out.Problem = problem.Error()
+		}
+	}
 	words := f.workflow.Words
 	if words == nil {
 		return out
@@ -69,6 +76,9 @@ func summaryOf(row *journal.RunRow) api.RunSummary {
 	}
 	if row.Wake > 1 { // 1: at once
 		s.Wake = api.Time(row.Wake)
+	}
+	if row.Wake == journal.WakeSetAside && !row.Phase.Closed() {
+		s.Problem = row.Message
 	}
 	if row.Parent != (core.RunID{}) {
 		s.Parent = row.Parent.String()

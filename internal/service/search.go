@@ -27,6 +27,7 @@ type search struct {
 	api.Query
 	journal journal.Query
 	looked  int // runs that were looked at one by one
+	stuck   map[core.RunID]error
 }
 
 // newSearch checks a query.
@@ -46,7 +47,7 @@ func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err erro
 	for _, p := range q.Phases {
 		var phase core.RunPhase
 		if err := phase.UnmarshalText([]byte(p)); err != nil {
-			return nil, &api.Error{Code: api.CodeInvalid, Message: "list: " + err.Error(), Err: err}
+			return nil, &api.Error{Code: api.CodeInvalid, Message: "list: phase: " + err.Error(), Err: err}
 		}
 		to.Phases = append(to.Phases, phase)
 	}
@@ -63,8 +64,35 @@ func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err erro
 			return nil, err
 		}
 	}
+	if r.problems != nil {
+		s.stuck = r.problems()
+	}
+	if q.Stuck {
+		to.Bodies = map[core.RunID]bool{}
+		for id := range s.stuck {
+			to.Bodies[id] = true
+		}
+	}
+	if q.After != "" && q.Cursor == "" {
+		return s, s.goOnAfter(ctx)
+	}
 	to.After, to.AfterDeadline, err = readCursor(&q)
 	return s, err
+}
+
+// goOnAfter lets the search go on after a run that the caller names.
+func (s *search) goOnAfter(ctx context.Context) (err error) {
+	if s.journal.After, err = core.ParseRunID(s.After); err != nil {
+		return invalid(err, "list: after: %v", err)
+	}
+	if !s.journal.ByDeadline {
+		return nil
+	}
+	last, err := s.reads.Run(ctx, s.After)
+	if err == nil {
+		s.journal.AfterDeadline = core.Time(last.Deadline)
+	}
+	return err
 }
 
 // Runs implements api.Service.
@@ -83,6 +111,9 @@ func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 		for i := range page.Runs {
 			row := &page.Runs[i]
 			summary := summaryOf(row)
+			if problem := s.stuck[row.ID]; problem != nil && !row.Phase.Closed() {
+				summary.Problem = problem.Error()
+			}
 			keep, err := s.keeps(ctx, row, &summary)
 			if err != nil {
 				return api.Page{}, err

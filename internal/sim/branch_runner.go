@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 // branchRunner executes the part of a program that belongs to one branch of a body.
 type branchRunner struct {
 	*body.Thread
+	large   []byte // the last large output that it has seen
 	seen    uint32 // a hash of the results that the branch has seen
 	begun   map[string]*body.Result
 	from    []string // the steps because of which it fails
@@ -32,7 +34,7 @@ func (p *program) body(t *body.Thread, renamed bool) {
 		pl.Thread = t.Detached()
 		pl.do(p.undo)
 	}
-	c := p.close(at, pl.seen, t.Head().Input)
+	c := p.close(at, pl.seen, pl.large, t.Head().Input)
 	c.From = pl.from
 	var err error
 	if c.Phase == core.RunFailed {
@@ -44,7 +46,7 @@ func (p *program) body(t *body.Thread, renamed bool) {
 var errFails = errors.New("the program fails")
 
 // close returns the decision with which the program closes its run.
-func (p *program) close(at progress, seen uint32, input []byte) core.Close {
+func (p *program) close(at progress, seen uint32, large, input []byte) core.Close {
 	var in struct {
 		N int `json:"n"`
 	}
@@ -55,6 +57,8 @@ func (p *program) close(at progress, seen uint32, input []byte) core.Close {
 		return core.Close{Phase: core.RunFailed, Failure: f}
 	case p.again && in.N > 4:
 		return core.Close{Phase: core.RunContinued, Output: fmt.Appendf(nil, `{"n":%d,"list":[]}`, in.N-1)}
+	case large != nil:
+		return core.Close{Phase: core.RunSucceeded, Output: bytes.Clone(large)}
 	default:
 		return core.Close{Phase: core.RunSucceeded, Output: fmt.Appendf(nil, `{"seen":%d}`, seen)}
 	}
@@ -118,6 +122,9 @@ func (r *branchRunner) ask(act *action) *body.Result {
 func (r *branchRunner) outcome(act *action, result *body.Result) progress {
 	record := must(r.Get(result))
 	r.seen = hashResult(r.seen, record.Phase, record.Output)
+	if len(record.Output) >= largeOutput {
+		r.large = record.Output
+	}
 	at := act.after(record.Phase)
 	switch at {
 	case waits:
@@ -130,6 +137,9 @@ func (r *branchRunner) outcome(act *action, result *body.Result) progress {
 	}
 	return at
 }
+
+// largeOutput is from how many bytes on an output that a step and its run have is to be recorded once.
+const largeOutput = 1 << 10
 
 // hashResult adds the result of a step to the hash of what a branch has seen.
 func hashResult(seen uint32, phase core.StepPhase, output []byte) uint32 {

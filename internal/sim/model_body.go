@@ -55,13 +55,14 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 		default:
 		}
 	}
+	output := m.outputOf(a, e.Records[:i], end)
 	w := m.program.walkThrough(kn, a, m.stop)
 	for _, cmd := range w.decided {
 		c, ok := cmd.(core.Close)
 		if ok && m.stop != nil {
 			return // the run ends in the phase of the stop
 		}
-		if !ok || c.Phase != end.Phase || !bytes.Equal(c.Output, end.Output) {
+		if !ok || c.Phase != end.Phase || !bytes.Equal(c.Output, output) {
 			continue
 		}
 		if c.Failure == nil || c.Failure.Message == end.Failure.Message {
@@ -71,7 +72,38 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 	}
 	m.u.violate(Decided, a.id,
 		"the run is closed as %s %s, and its body makes %d decisions first or ends in another way",
-		end.Phase, end.Output, len(w.decided))
+		end.Phase, output, len(w.decided))
+}
+
+// outputOf returns the output of a run that is closed in an entry, which may be recorded with a step. The run's own
+// record must have none that is large and is a step's.
+func (m *bodyModel) outputOf(a *account, before []core.Record, end core.RunClosing) []byte {
+	outputs := map[core.StepID][]byte{}
+	for i := range a.state.Steps {
+		outputs[core.StepID(i)] = a.state.Steps[i].Output
+	}
+	next := core.StepID(len(a.state.Steps))
+	for _, rec := range before {
+		switch rec := rec.(type) {
+		case core.StepBegan:
+			next++
+		case core.StepOmitted:
+			outputs[next] = rec.Output
+			next++
+		case core.StepEnded:
+			outputs[rec.Step] = rec.Output
+		default:
+		}
+	}
+	if end.SameAs != 0 {
+		return outputs[end.SameAs-1]
+	}
+	for id, output := range outputs {
+		if len(output) >= largeOutput && bytes.Equal(output, end.Output) {
+			m.u.violate(Decided, a.id, "the output of step %d is recorded again as the run's", id)
+		}
+	}
+	return end.Output
 }
 
 // applyEntry takes an entry that was applied to the run's state.

@@ -81,6 +81,7 @@ const (
 // branchWalk is the walk through one branch.
 type branchWalk struct {
 	prefix string
+	large  []byte // the last large output that it has seen
 	seen   uint32 // a hash of the results that the branch has seen
 	begun  map[string]*known
 	races  int
@@ -109,7 +110,7 @@ func (p *program) walkThrough(kn *knowledge, a *account, stop *stopModel) *walk 
 	w.talk = talk{values: map[string]bool{}, answers: map[string]string{}}
 	root := &branchWalk{begun: map[string]*known{}, seen: hashHeaders(a.model.headers)}
 	if at := w.whole(root, p); at != waits {
-		c := p.close(at, root.seen, a.state.Input)
+		c := p.close(at, root.seen, root.large, a.state.Input)
 		c.From = root.from
 		w.decided = append(w.decided, c)
 	}
@@ -240,6 +241,9 @@ func (w *walk) outcome(br *branchWalk, act *action, k *known) progress {
 		return waits
 	}
 	br.seen = hashResult(br.seen, k.phase, k.output)
+	if len(k.output) >= largeOutput {
+		br.large = k.output
+	}
 	br.failed = br.failed.with(k.since)
 	if endedBadly(k.phase) {
 		br.failed = br.failed.with(set{k.spec.Name: true})

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
@@ -184,6 +185,10 @@ func (wt *workerTask) finish() {
 		in.Failure = wt.failure()
 	default:
 		in.Output = fmt.Appendf(nil, `{"attempt":%d}`, in.Attempt)
+		if in.Step%4 == 1 {
+			in.Output = fmt.Appendf(nil, `{"attempt":%d,"step":%d,"fill":%q}`, in.Attempt, in.Step,
+				strings.Repeat("x", largeOutput))
+		}
 	}
 	if u.chance(0.1) {
 		in.Details = []byte(`{"last":true}`)

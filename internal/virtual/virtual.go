@@ -70,6 +70,19 @@ func Of(ctx context.Context, j journal.Journal, begin core.Time) (*Clock, error)
 	return c, c.save(ctx)
 }
 
+// Shown returns what the clock of a database showed last that is open for reading; 0: it has none.
+func Shown(ctx context.Context, j journal.Journal) (core.Time, error) {
+	documents, ok := j.(journal.Documents)
+	if !ok {
+		return 0, nil
+	}
+	m, err := read(ctx, documents)
+	if err != nil || m == nil {
+		return 0, err
+	}
+	return core.Time(m.Now), nil
+}
+
 // Refuse returns an error if a database has a virtual clock. A process whose clock goes by itself would let everything
 // happen that was to come. Errors: CodeConflict.
 func Refuse(ctx context.Context, j journal.Journal) error {

@@ -126,9 +126,13 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries [
 	if err != nil || len(made) == 0 {
 		return err
 	}
+	made, full := d.bounded(made)
 	var documents []journal.Document
 	for _, one := range made {
 		documents = append(documents, stored(one)...)
+	}
+	for _, h := range full {
+		documents = append(documents, document(hookKey(h.Name), h))
 	}
 	if err := d.put(ctx, documents...); err != nil {
 		return err
@@ -138,8 +142,46 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries [
 	for _, one := range made {
 		d.targets[one.Webhook].add(one.ID, core.Time(one.NextAt))
 	}
+	for name, h := range full {
+		t := d.targets[name]
+		t.counts.Missed += h.Missed - t.hook.Missed
+		t.hook = h
+	}
 	d.stir()
 	return nil
+}
+
+// bounded returns the deliveries that there is room for, and as they are from now on the webhooks that miss others. It
+// is called while change is held.
+//
+// Those that wait are kept and new ones are dropped: what came first is what the receiver needs first, and the other
+// webhooks, whose events come through the same feed, do not wait for one whose receiver is away.
+func (d *Dispatcher) bounded(made []*api.Delivery) (kept []*api.Delivery, full map[string]*hook) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	more := map[string]int{}
+	for _, one := range made {
+		t := d.targets[one.Webhook]
+		if t.pending+more[one.Webhook] < d.cfg.MostPending {
+			more[one.Webhook]++
+			kept = append(kept, one)
+			continue
+		}
+		h := full[one.Webhook]
+		if h == nil {
+			whole := *t.hook
+			h = &whole
+			if full == nil {
+				full = map[string]*hook{}
+			}
+			full[one.Webhook] = h
+			d.cfg.Log.Error("a webhook misses events: too many deliveries are pending", "webhook", h.Name, "pending",
+				t.pending)
+		}
+		h.Missed++
+		h.MissedAt = api.Time(d.cfg.Now())
+	}
+	return kept, full
 }
 
 // deliveriesOf returns the deliveries of what a batch tells: of each event one for each webhook that asks for it.

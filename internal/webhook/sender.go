@@ -32,6 +32,7 @@ type target struct {
 	due     heap.Heap[*line] // the lines of which nothing is on its way
 	sending int
 	pending int
+	counts  api.WebhookCounts
 }
 
 // line has the deliveries of one run in the order of their events. Only the first one is sent: the next one waits until
@@ -274,6 +275,11 @@ func (d *Dispatcher) ended(all []*result) {
 			due = d.cfg.Now().Add(storagePause)
 		case r.delivery.State == api.DeliveryPending:
 			due = core.Time(r.delivery.NextAt)
+			r.target.counts.Retried++
+		case r.delivery.State == api.DeliveryDelivered:
+			r.target.counts.Delivered++
+		default:
+			r.target.counts.Failed++
 		}
 		r.target.back(r.line, due)
 	}

@@ -36,6 +36,9 @@ type Config struct {
 	Now func() core.Time
 	// Transport sends requests, in tests without a network. Default: connections that Allow checks.
 	Transport http.RoundTripper
+	// MostPending bounds the deliveries of one webhook that have not ended. Events beyond that are missed. Default:
+	// 100,000, which cost about 15 MB of memory.
+	MostPending int
 	// Log gets what no caller is told. nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -88,6 +91,9 @@ func New(ctx context.Context, cfg Config) (*Dispatcher, error) {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.MostPending <= 0 {
+		cfg.MostPending = 100_000
 	}
 	d := &Dispatcher{
 		cfg: cfg, guard: &guard{cfg.Allow}, targets: map[string]*target{}, wake: make(chan struct{}, 1),
@@ -284,6 +290,19 @@ func (d *Dispatcher) Webhooks(context.Context) ([]api.Webhook, error) {
 		all = append(all, d.targets[name].public(d.cfg.Now()))
 	}
 	return all, nil
+}
+
+// Counts returns what has become of the deliveries of all webhooks, by name.
+func (d *Dispatcher) Counts() []api.WebhookCounts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]api.WebhookCounts, 0, len(d.targets))
+	for _, name := range slices.Sorted(maps.Keys(d.targets)) {
+		c := d.targets[name].counts
+		c.Webhook, c.Pending = name, d.targets[name].pending
+		out = append(out, c)
+	}
+	return out
 }
 
 // Webhook implements api.Webhooks.

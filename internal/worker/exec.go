@@ -102,6 +102,8 @@ type Exec struct {
 	cfg     ExecConfig
 	results resultFolder // of attempts without logs
 	guard   *processGuard
+
+	programs programs
 }
 
 // Bounds that are the same for every step.
@@ -170,8 +172,6 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 			Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("no file for $PAWL_OUTPUT: %v", err),
 		}}
 	}
-	defer results.remove()
-
 	cmd, failure := e.command(ctx, t, p, results.path)
 	if failure != nil {
 		return Result{Failure: failure}
@@ -185,19 +185,20 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	}
 	defer streams.close()
 
-	e.guard.begin()
+	line := e.guard.begin()
 	proc, err := startProcess(cmd)
 	streams.started(err == nil)
 	if err != nil {
-		e.guard.end(0)
+		e.guard.end(line)
 		return Result{Failure: startFailure(cmd, err)}
 	}
-	e.guard.started(proc.id)
+	e.guard.started(line, proc.id)
 
 	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.guard.mark, t))
-	e.guard.end(proc.id)
+	e.guard.end(line)
 	streams.end()
 	if proc.stopped {
+		results.remove()
 		return Result{Failure: Stopped(ctx), Abandoned: !gone, Killed: proc.killed}
 	}
 	res := conclude(proc, out, results)
@@ -229,8 +230,8 @@ func (e *Exec) await(ctx context.Context, proc *process, s *streams, grace time.
 	}
 
 	// A child that is meant to outlive the attempt may need a moment to leave the group.
-	if rest := groupWait - time.Since(began); rest > 0 && ctx.Err() == nil {
-		awaitGone(children, rest, nil)
+	if rest := groupWait - time.Since(began); rest > 0 && ctx.Err() == nil && awaitGone(children, rest, nil) {
+		return true
 	}
 	return killRest(children)
 }
@@ -268,7 +269,7 @@ func (e *Exec) command(ctx context.Context, t core.Task, p *ExecPayload, results
 			return nil, notFound(fmt.Sprintf("the folder %s does not exist; create it, or correct dir", p.Dir))
 		}
 	}
-	path, err := lookUp(args[0], p.Dir, env)
+	path, err := e.lookUp(args[0], p.Dir, env)
 	if err != nil {
 		return nil, notFound(err.Error())
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/secret"
@@ -316,7 +317,7 @@ type streams struct {
 	stdout, stderr *os.File
 	stdin          *os.File // nil: none
 	input          string
-	reading        sync.WaitGroup
+	reading        atomic.Int32 // outputs that have not ended
 	writing        sync.WaitGroup
 	done           chan struct{} // closed when both streams have ended
 }
@@ -339,6 +340,9 @@ func (p *pipe) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
+// emptyInput is the stdin of all processes without an input. Package os/exec would open it for each.
+var emptyInput = sync.OnceValues(func() (*os.File, error) { return os.Open(os.DevNull) })
+
 func (c *capture) connect(cmd *exec.Cmd, input string) (_ *streams, err error) {
 	s := &streams{capture: c, input: input, done: make(chan struct{})}
 	defer func() {
@@ -347,27 +351,28 @@ func (c *capture) connect(cmd *exec.Cmd, input string) (_ *streams, err error) {
 			s.close()
 		}
 	}()
-	pipe := func() (r, w *os.File) {
+	pipe := func(make func() (r, w *os.File, err error)) (r, w *os.File) {
 		if err == nil {
-			r, w, err = os.Pipe()
+			r, w, err = make()
 		}
 		return r, w
 	}
 	var stdout, stderr, stdin *os.File
-	s.stdout, stdout = pipe()
-	s.stderr, stderr = pipe()
+	s.stdout, stdout = pipe(outputPipe)
+	s.stderr, stderr = pipe(outputPipe)
 	if input != "" {
-		stdin, s.stdin = pipe()
+		stdin, s.stdin = pipe(os.Pipe)
 	}
 	s.child = []*os.File{stdout, stderr, stdin}
 	if err != nil {
 		return nil, err
 	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	if stdin != nil {
-		cmd.Stdin = stdin
+	if stdin == nil {
+		stdin, err = emptyInput()
 	}
-	return s, nil
+	cmd.Stdin = stdin
+	return s, err
 }
 
 // started closes this process's copies of the child's ends. If the child has started, it begins to read and write.
@@ -379,18 +384,23 @@ func (s *streams) started(ok bool) {
 		close(s.done)
 		return
 	}
-	s.reading.Go(func() { s.capture.read(&pipe{s.stdout, pipeSize}, &s.capture.stdout, true) })
-	s.reading.Go(func() { s.capture.read(&pipe{s.stderr, pipeSize}, &s.capture.stderr, false) })
+	s.reading.Store(2)
+	go s.read(s.stdout, &s.capture.stdout, true)
+	go s.read(s.stderr, &s.capture.stderr, false)
 	if s.stdin != nil {
 		s.writing.Go(func() {
 			_, _ = io.WriteString(s.stdin, s.input) // fails if the process does not read its input, which is fine
 			_ = s.stdin.Close()
 		})
 	}
-	go func() {
-		s.reading.Wait()
+}
+
+// read reads one of the two outputs. The last one that ends closes done.
+func (s *streams) read(f *os.File, into *stream, results bool) {
+	s.capture.read(&pipe{f, pipeSize}, into, results)
+	if s.reading.Add(-1) == 0 {
 		close(s.done)
-	}()
+	}
 }
 
 // end reads what is still in the pipes and then stops reading and writing, even if another process holds the other

@@ -106,7 +106,7 @@ func shell(line string) []string {
 }
 
 // lookUp finds a program by name, as a process with this folder and environment would.
-func lookUp(name, dir string, env []string) (string, error) {
+func (e *Exec) lookUp(name, dir string, env []string) (string, error) {
 	if runtime.GOOS == "windows" {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -127,6 +127,9 @@ func lookUp(name, dir string, env []string) (string, error) {
 			path = value
 		}
 	}
+	if full, ok := e.programs.get(name, path); ok {
+		return full, nil
+	}
 	var unusable error
 	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {
@@ -138,6 +141,7 @@ func lookUp(name, dir string, env []string) (string, error) {
 			continue
 		}
 		if err = mayExecute(name, full, info); err == nil {
+			e.programs.put(name, path, full)
 			return full, nil
 		}
 		unusable = err

@@ -72,15 +72,18 @@ func (f *resultFolder) remove() error {
 	return os.RemoveAll(path)
 }
 
-// read returns the results that the process wrote. There are none if the process did not make the file, or removed it.
+// read returns the results that the process wrote, and removes the file. There are none if the process did not make the
+// file, or removed it.
 func (r *resultFile) read() (map[string]string, error) {
 	f, err := os.Open(r.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
+		r.remove()
 		return nil, fmt.Errorf("$PAWL_OUTPUT cannot be read: %w", err)
 	}
+	defer r.remove()
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {

@@ -35,6 +35,18 @@ func EncodeJSON(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
+// AppendText appends a text as JSON, in the form that EncodeJSON gives it.
+func AppendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf-1 || c == '"' || c == '\\' {
+			return append(b, EncodeJSON(text)...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, text...)
+	return append(b, '"')
+}
+
 // ValidText turns bytes into valid UTF-8. U+FFFD replaces what is not.
 func ValidText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 

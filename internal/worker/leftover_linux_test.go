@@ -78,11 +78,29 @@ func TestGuardComesBack(t *testing.T) {
 	if err := left.Start(); err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
-	g.started(left.Process.Pid)
+	g.started(g.begin(), left.Process.Pid)
 	_ = g.shell.cmd.Process.Kill()
 	_ = g.shell.cmd.Wait()
 	g.begin()
+	_ = g.shell.in.Close() // what the system does when this process dies
+	_ = left.Wait()
+	if sig := left.ProcessState.Sys().(syscall.WaitStatus).Signal(); sig != syscall.SIGKILL {
+		t.Errorf("it ended by %v", sig)
+	}
+	_ = g.shell.cmd.Wait()
+}
+
+// TestGuardFindsWhatWasBeingStarted: the worker dies before it knows the group of a process. Its mark shows it.
+func TestGuardFindsWhatWasBeingStarted(t *testing.T) {
+	g := newGuard("", slog.New(slog.DiscardHandler))
+	left := exec.Command("sleep", "1000")
+	left.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	left.Env = []string{"PAWL_OWNER=" + g.mark}
+	g.end(g.begin())
+	g.begin()
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
 	_ = g.shell.in.Close() // what the system does when this process dies
 	_ = left.Wait()
 	if sig := left.ProcessState.Sys().(syscall.WaitStatus).Signal(); sig != syscall.SIGKILL {
@@ -100,11 +118,10 @@ func TestGuardSparesWhatEnded(t *testing.T) {
 	if err := left.Start(); err != nil {
 		t.Fatal(err)
 	}
-	g.begin()
-	g.end(0) // another process that could not be started
-	g.begin()
-	g.started(left.Process.Pid)
-	g.end(left.Process.Pid)
+	g.end(g.begin()) // another process that could not be started
+	line := g.begin()
+	g.started(line, left.Process.Pid)
+	g.end(line)
 	g.rest()
 	if err := left.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Error("it was ended")

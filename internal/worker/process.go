@@ -43,9 +43,11 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-func (p *process) hasExited() bool {
+func (p *process) hasExited() bool { return isClosed(p.exited) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-p.exited:
+	case <-c:
 		return true
 	default:
 		return false
@@ -118,6 +120,9 @@ func killRest(w work) bool {
 // interval is at least ten times as long as the check took. After each check that finds processes it calls again, which
 // kills the ones that were started since.
 func awaitGone(w work, limit time.Duration, again func()) bool {
+	if isClosed(w.exited()) && w.gone() { // mostly there is nothing to wait for
+		return true
+	}
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	select {

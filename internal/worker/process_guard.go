@@ -3,6 +3,7 @@ package worker
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -13,8 +14,9 @@ import (
 const guardIdle = 5 * time.Second
 
 // processGuard is a small process that ends the processes of attempts if this process dies without doing that itself,
-// as after SIGKILL. It is a shell that reads from a pipe which processes run. Only this process has the other end of
-// the pipe, so the shell notices the death of this process whatever caused it.
+// as after SIGKILL. It is a shell that waits for the end of a pipe. Only this process has the other end of the pipe, so
+// the shell notices the death of this process whatever caused it. Which processes run it then reads from a file that
+// both have open: a message for each process would cost the shell more than many a process takes.
 //
 // The guard is not necessary for correctness: the next engine ends what is left before it makes another attempt. It is
 // there so that nothing goes on when no next engine is started.
@@ -23,23 +25,31 @@ type processGuard struct {
 	log  *slog.Logger
 
 	mu     sync.Mutex
-	shell  *guardShell  // nil: it does not run
-	groups map[int]bool // process groups that run
-	open   int          // attempts whose processes run or are being started
-	idle   *time.Timer  // ends the shell; set while open is 0
-	failed bool         // it could not be started, which is not tried again
+	shell  *guardShell // nil: it does not run
+	lines  []string    // of the file: what each attempt has that is open; empty: the line is free
+	free   []int       // lines that are free
+	open   int         // attempts whose processes run or are being started
+	idle   *time.Timer // ends the shell; set while open is 0
+	failed bool        // it could not be started, which is not tried again
 }
+
+// Lines of the guard's file have the same length, so that each can be written without the others.
+const (
+	guardLine = 12
+	starting  = "-" // the line of an attempt whose process is being started; otherwise its group
+)
 
 // newGuard returns a guard that starts with the first process. The mark is the owner's with a part of its own, so that
 // the guard of a killed worker never ends the processes of the next one.
 func newGuard(owner string, log *slog.Logger) *processGuard {
 	life := make([]byte, 8)
 	_, _ = rand.Read(life) // never fails
-	return &processGuard{mark: owner + "." + hex.EncodeToString(life), log: log, groups: map[int]bool{}}
+	return &processGuard{mark: owner + "." + hex.EncodeToString(life), log: log}
 }
 
-// begin tells the guard that a process is about to start. Call end once, whatever comes of it.
-func (g *processGuard) begin() {
+// begin tells the guard that a process is about to start. It returns the attempt's line in the guard's file. Call end
+// once, whatever comes of it.
+func (g *processGuard) begin() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open++
@@ -47,28 +57,31 @@ func (g *processGuard) begin() {
 		g.idle.Stop()
 		g.idle = nil
 	}
-	g.tell("begin")
+	line := len(g.lines)
+	if last := len(g.free) - 1; last >= 0 {
+		line, g.free = g.free[last], g.free[:last]
+	} else {
+		g.lines = append(g.lines, "")
+	}
+	g.ensure()
+	g.write(line, starting)
+	return line
 }
 
 // started tells the guard the group of a process that was started.
-func (g *processGuard) started(group int) {
+func (g *processGuard) started(line, group int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.groups[group] = true
-	g.tell("group " + strconv.Itoa(group))
+	g.write(line, strconv.Itoa(group))
 }
 
-// end tells the guard that the processes of an attempt are gone. group is 0 if none was started.
-func (g *processGuard) end(group int) {
+// end tells the guard that the processes of an attempt are gone, or that none could be started.
+func (g *processGuard) end(line int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.groups, group)
+	g.write(line, "")
+	g.free = append(g.free, line)
 	g.open--
-	if group == 0 {
-		g.tell("failed")
-	} else {
-		g.tell("end " + strconv.Itoa(group))
-	}
 	if g.open == 0 && g.shell != nil {
 		g.idle = time.AfterFunc(guardIdle, g.rest)
 	}
@@ -85,32 +98,41 @@ func (g *processGuard) rest() {
 	g.shell, g.idle = nil, nil
 }
 
-// tell writes a line to the shell. A shell that does not run, or that somebody ended, is started with all that runs.
-func (g *processGuard) tell(line string) {
-	if g.failed {
+// write changes a line of the file.
+func (g *processGuard) write(line int, text string) {
+	g.lines[line] = text
+	if g.shell == nil {
 		return
 	}
-	if g.shell != nil && g.shell.tell(line) == nil {
+	if err := g.shell.write(line, text); err != nil {
+		g.warn(err)
+	}
+}
+
+// ensure starts a shell if there is none, or if somebody ended it. A new one gets a file with all that runs.
+func (g *processGuard) ensure() {
+	if g.failed || g.shell != nil && !g.shell.hasEnded() {
 		return
 	}
 	if g.shell != nil {
 		g.shell.close()
 		g.shell = nil
 	}
-	if g.open == 0 {
-		return
-	}
 	shell, err := startGuardShell(g.mark)
 	if err != nil {
 		g.failed = true
-		g.log.Warn("processes of steps may outlive this one if it is killed", "error", err)
+		g.warn(err)
 		return
 	}
 	g.shell = shell
-	for range g.open {
-		_ = shell.tell("begin") // a shell that is gone again is noticed at the next line
-	}
-	for group := range g.groups {
-		_ = shell.tell("group " + strconv.Itoa(group))
+	for line, text := range g.lines {
+		g.write(line, text)
 	}
 }
+
+func (g *processGuard) warn(err error) {
+	g.log.Warn("processes of steps may outlive this one if it is killed", "error", err)
+}
+
+// guardText is a line of the file as it is written.
+func guardText(text string) string { return fmt.Sprintf("%-*s\n", guardLine-1, text) }

@@ -15,6 +15,8 @@ func startGuardShell(string) (*guardShell, error) {
 	return nil, fmt.Errorf("no guard on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
-func (s *guardShell) tell(string) error { return errors.ErrUnsupported }
+func (s *guardShell) write(int, string) error { return errors.ErrUnsupported }
+
+func (s *guardShell) hasEnded() bool { return true }
 
 func (s *guardShell) close() {}

@@ -3,26 +3,28 @@
 package worker
 
 import (
+	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"syscall"
 )
 
-// guardScript ends process groups when the end of its input comes while attempts are open. Where the system shows the
-// environment of processes, it also ends those that left their group and have kept the mark, its first argument. It
-// looks again as long as it finds some, because they may have started others.
+// guardScript ends process groups when the end of its input comes while attempts are open: descriptor 3 is the file
+// that says which. Where the system shows the environment of processes, it also ends those that left their group and
+// have kept the mark, its first argument. It looks again as long as it finds some, because they may have started others.
 const guardScript = `
 trap "" HUP INT QUIT TERM TSTP
-open=0 groups=" "
-while read -r word group; do
-	case $word in
-	begin) open=$((open + 1)) ;;
-	group) groups="$groups$group " ;;
-	end) open=$((open - 1)) groups="${groups%% "$group" *} ${groups#* "$group" }" ;;
-	failed) open=$((open - 1)) ;;
+while read -r line; do :; done
+open= groups=
+while read -r line; do
+	case $line in
+	"") ;;
+	-) open=1 ;;
+	*) open=1 groups="$groups $line" ;;
 	esac
-done
-[ "$open" -gt 0 ] || exit 0
+done <&3
+[ "$open" ] || exit 0
 for group in $groups; do
 	kill -s KILL -- "-$group"
 done
@@ -39,34 +41,53 @@ done
 
 // guardShell is a running guard.
 type guardShell struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
+	cmd   *exec.Cmd
+	in    io.Closer // nothing is written to it
+	table *os.File  // what runs
+	ended bool      // it has ended and was waited for
 }
 
 // startGuardShell starts a guard in a session of its own: what ends the worker's group or its terminal does not end it.
 func startGuardShell(mark string) (*guardShell, error) {
-	cmd := &exec.Cmd{
-		Path: "/bin/sh", Args: []string{"sh", "-c", guardScript, "pawl-guard", mark},
-		Env: []string{"PATH=" + defaultPath}, Dir: "/",
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	in, err := cmd.StdinPipe()
+	table, err := newGuardTable()
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	cmd := &exec.Cmd{
+		Path: "/bin/sh", Args: []string{"sh", "-c", guardScript, "pawl-guard", mark},
+		Env: []string{"PATH=" + defaultPath}, Dir: "/", ExtraFiles: []*os.File{table},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		_ = table.Close() // nothing was written to it
 		return nil, err
 	}
-	return &guardShell{cmd: cmd, in: in}, nil
+	return &guardShell{cmd: cmd, in: in, table: table}, nil
 }
 
-func (s *guardShell) tell(line string) error {
-	_, err := io.WriteString(s.in, line+"\n")
+// write changes a line of the file. The shell reads the file from its beginning on: this does not move the position
+// that both share.
+func (s *guardShell) write(line int, text string) error {
+	_, err := s.table.WriteAt([]byte(guardText(text)), int64(line)*guardLine)
 	return err
+}
+
+// hasEnded reports whether somebody has ended the shell.
+func (s *guardShell) hasEnded() bool {
+	if !s.ended {
+		pid, err := syscall.Wait4(s.cmd.Process.Pid, nil, syscall.WNOHANG, nil)
+		s.ended = pid > 0 || errors.Is(err, syscall.ECHILD)
+	}
+	return s.ended
 }
 
 // close lets the shell end and waits for that.
 func (s *guardShell) close() {
 	_ = s.in.Close()
-	_ = s.cmd.Wait()
+	_ = s.cmd.Wait()    // its exit status does not matter
+	_ = s.table.Close() // nobody reads it any more
 }

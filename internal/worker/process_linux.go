@@ -8,11 +8,33 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // prepare gives the command a process group of its own, and makes it die with the thread that starts it.
 func prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// outputPipe makes a pipe whose write end is for a process. os.Pipe prepares both ends for the Go runtime, which costs
+// more system calls than the pipe itself, and a process needs an end that blocks.
+func outputPipe() (r, w *os.File, err error) {
+	var ends [2]int
+	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
+		return nil, nil, os.NewSyscallError("pipe2", err)
+	}
+	_ = syscall.SetNonblock(ends[0], true) // never fails for a pipe
+	return os.NewFile(uintptr(ends[0]), "|0"), os.NewFile(uintptr(ends[1]), "|1"), nil
+}
+
+// newGuardTable makes a file that is only in memory.
+func newGuardTable() (*os.File, error) {
+	fd, err := unix.MemfdCreate("pawl-guard", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	return os.NewFile(uintptr(fd), "pawl-guard"), nil
 }
 
 // onlyZombies reports whether all processes of the group are dead. Dead orphans stay listed if the machine's first

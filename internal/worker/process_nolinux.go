@@ -5,6 +5,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 )
 
@@ -23,3 +24,6 @@ func KillLeftovers(string) ([]Leftover, error) {
 	return nil, fmt.Errorf("worker: processes left by a killed worker cannot be found on %s; %s: %w",
 		runtime.GOOS, advice, errors.ErrUnsupported)
 }
+
+// outputPipe makes a pipe whose write end is for a process.
+func outputPipe() (r, w *os.File, err error) { return os.Pipe() }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -25,7 +26,15 @@ type Client struct {
 	name  string // of the server, as errors have it
 	http  *http.Client
 	token string // that it shows; empty: none
+	// namespace is the one that it works in; empty: that of its token, or the default one.
+	namespace string
+
+	answered atomic.Bool  // the server has answered something
+	shown    atomic.Int64 // what its clock showed last, an api.Time; 0: it goes by itself
 }
+
+// NamespaceHeader names the namespace that a request is for, where the caller may work in several.
+const NamespaceHeader = "Pawl-Namespace"
 
 var _ api.Service = (*Client)(nil)
 
@@ -85,18 +94,24 @@ func (c *Client) Show(token string, roots *x509.CertPool) error {
 		}
 	}
 	c.token = token
-	if t, ok := c.http.Transport.(*http.Transport); ok && roots != nil {
+	if t, ok := c.http.Transport.(*http.Transport); ok && roots != nil { // never one of Through
 		t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 		t.ForceAttemptHTTP2 = true
 	}
 	return nil
 }
 
+// In makes the client work in a namespace. Call it before the first request.
+func (c *Client) In(namespace string) { c.namespace = namespace }
+
 // isOwnMachine reports whether a host, without a port, is this machine. The name pawl stands for a dialer's server.
 func isOwnMachine(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || host == "pawl" || ip != nil && ip.IsLoopback()
 }
+
+// Through makes the client send its requests through a transport of the caller's. Call it before the first request.
+func (c *Client) Through(t http.RoundTripper) { c.http = &http.Client{Transport: t} }
 
 // Close gives up the connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -119,6 +134,14 @@ func (c *Client) Carry(ctx context.Context, name string) error {
 // Start implements api.Service.
 func (c *Client) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
 	_, err = c.do(ctx, http.MethodPost, join("runs"), bodyOf(r), &out)
+	return out, err
+}
+
+// StartNamed starts a workflow that the server knows by its name. Errors: those of Start, CodeNotFound.
+func (c *Client) StartNamed(ctx context.Context, workflow string, r api.StartRequest) (out api.Started, err error) {
+	body := bodyOf(r)
+	body.Workflow, body.Definition = workflow, nil
+	_, err = c.do(ctx, http.MethodPost, join("runs"), body, &out)
 	return out, err
 }
 
@@ -217,6 +240,7 @@ func values(q api.Query) url.Values {
 		set("limit", strconv.Itoa(q.Limit))
 	}
 	set("cursor", q.Cursor)
+	set("after", q.After)
 	return v
 }
 
@@ -362,12 +386,16 @@ func (c *Client) send(ctx context.Context, method, path, accept string, in any) 
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
+	if c.namespace != "" {
+		req.Header.Set(NamespaceHeader, c.namespace)
+	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		var dial *net.OpError
 		sent := !errors.As(err, &dial) || dial.Op != "dial"
 		return nil, c.broken(ctx, method, sent, err)
 	}
+	c.note(res.Header)
 	return res, nil
 }
 

@@ -25,6 +25,10 @@ func Backup(ctx context.Context, from, to string) error {
 	defer func() { _ = j.Close() }() // it only read
 	part := to + ".part"
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600) // it is as private as the database
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("journal: %s is there: another backup is being made, or one was interrupted; if none is, "+
+			"remove it", part)
+	}
 	if err != nil {
 		return fmt.Errorf("journal: backup: %w", err)
 	}

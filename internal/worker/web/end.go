@@ -1,11 +1,13 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"mime"
 	"net/http"
@@ -31,7 +33,7 @@ func (p *HTTPPayload) conclude(
 	if expected && resp.ContentLength > maxResponse && resp.Request.Method != http.MethodHead {
 		return worker.Result{Failure: tooLarge(resp)}
 	}
-	body, err := readBody(resp.Body, maxResponse, alive)
+	body, err := readBody(resp.Body, resp.ContentLength, maxResponse, alive)
 	large := len(body) > maxResponse // redacting changes the length
 	switch {
 	case large || err != nil:
@@ -52,14 +54,23 @@ func (p *HTTPPayload) conclude(
 	return worker.Result{Output: responseOutput(resp, body)}
 }
 
-// firstRead is for how many bytes of a body there is room at first. Most bodies are short.
-const firstRead = 1 << 10
+// For so many bytes of a body there is room at first. Most bodies are short.
+const (
+	firstRead = 1 << 10  // of one whose length is not known, or which may be large
+	mayLie    = 64 << 10 // a server that says more than this is not believed before the bytes come
+)
 
-// readBody reads at most one byte more than the limit, which shows the caller that the body is too large.
-func readBody(r io.Reader, limit int64, alive worker.Alive) ([]byte, error) {
-	var body []byte
+// readBody reads at most one byte more than the limit, which shows the caller that the body is too large. size is how
+// long the body should be; negative: that is not known.
+func readBody(r io.Reader, size, limit int64, alive worker.Alive) ([]byte, error) {
+	if size < 0 || size > mayLie {
+		size = firstRead
+	}
+	body := make([]byte, 0, min(size, limit)+1) // one byte more, for the end
 	for int64(len(body)) <= limit {
-		body = slices.Grow(body, firstRead) // doubles what is there
+		if len(body) == cap(body) {
+			body = slices.Grow(body, firstRead) // doubles what is there
+		}
 		n, err := r.Read(body[len(body):min(int64(cap(body)), limit+1)])
 		if n > 0 {
 			alive.Output()
@@ -75,16 +86,33 @@ func readBody(r io.Reader, limit int64, alive worker.Alive) ([]byte, error) {
 	return body, nil
 }
 
+// responseOutput is the output of an attempt: an object with sorted keys. It is written part by part, because an
+// encoder that has to look at a map takes longer than the rest of a request.
 func responseOutput(resp *http.Response, body []byte) []byte {
-	headers := make(map[string]string, len(resp.Header))
-	for name, values := range resp.Header {
-		headers[strings.ToLower(name)] = worker.ValidText([]byte(strings.Join(values, ", ")))
+	text := worker.ValidText(body)
+	var out bytes.Buffer
+	out.Grow(512 + 2*len(text)) // the body may be there twice
+	out.WriteString(`{"body":`)
+	out.Write(worker.AppendText(out.AvailableBuffer(), text))
+	out.WriteString(`,"headers":{`)
+	for i, name := range slices.Sorted(maps.Keys(resp.Header)) { // which differ in more than their case
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		values := resp.Header[name]
+		out.Write(worker.AppendText(out.AvailableBuffer(), strings.ToLower(name)))
+		out.WriteByte(':')
+		out.Write(worker.AppendText(out.AvailableBuffer(), worker.ValidText([]byte(strings.Join(values, ", ")))))
 	}
-	output := map[string]any{"status": resp.StatusCode, "headers": headers, "body": worker.ValidText(body)}
-	if data := worker.ValidText(body); isJSON(resp.Header.Get("Content-Type"), data) {
-		output["json"] = json.RawMessage(data)
+	out.WriteByte('}')
+	if isJSON(resp.Header.Get("Content-Type"), text) {
+		out.WriteString(`,"json":`)
+		_ = json.Compact(&out, []byte(text)) // it is valid
 	}
-	return worker.EncodeJSON(output)
+	out.WriteString(`,"status":`)
+	out.Write(strconv.AppendInt(out.AvailableBuffer(), int64(resp.StatusCode), 10))
+	out.WriteByte('}')
+	return out.Bytes()
 }
 
 // isJSON reports whether a body is JSON. Many servers send no or a wrong content type, so an object or a list counts

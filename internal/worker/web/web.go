@@ -233,11 +233,11 @@ func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Re
 func setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
 	key := worker.IdempotencyKey(t.Token)
 	attempt := strconv.Itoa(t.Token.Attempt)
-	trace := sha256.Sum256([]byte(key))
-	span := sha256.Sum256([]byte(key + "-" + attempt))
+	texts := make([]string, 0, 6) // of all headers: Header.Set makes a list for each
 	set := func(name, value string) {
 		if req.Header.Get(name) == "" {
-			req.Header.Set(name, value)
+			texts = append(texts, value)
+			req.Header[name] = texts[len(texts)-1 : len(texts) : len(texts)]
 		}
 	}
 	set("Idempotency-Key", key)
@@ -248,11 +248,23 @@ func setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
 			set("Tracestate", headers["tracestate"])
 		}
 	}
-	set("Traceparent", "00-"+hex.EncodeToString(trace[:16])+"-"+hex.EncodeToString(span[:8])+"-01")
+	if req.Header.Get("Traceparent") == "" {
+		set("Traceparent", traceOf(key, attempt))
+	}
 	set("User-Agent", "pawl")
 	if left, ok := worker.Remaining(ctx); ok {
 		set("Pawl-Deadline-Ms", strconv.FormatInt(left.Milliseconds(), 10))
 	}
+}
+
+// traceOf makes a trace of hashes.
+func traceOf(key, attempt string) string {
+	trace := sha256.Sum256([]byte(key))
+	span := sha256.Sum256([]byte(key + "-" + attempt))
+	text := append(make([]byte, 0, 55), "00-"...)
+	text = append(hex.AppendEncode(text, trace[:16]), '-')
+	text = append(hex.AppendEncode(text, span[:8]), "-01"...)
+	return string(text)
 }
 
 // Texts is one text or several. In JSON it is a text or a list of texts.

@@ -116,6 +116,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/flows/{flow}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a flow with its source */
+        get: operations["getFlow"];
+        /**
+         * Make a text the newest version of a flow
+         * @description The text is checked as pawl flow validate does. Starts by name use it from now on; runs go on with the version that they were started with. 201 answers a new version, 200 one that was the newest already.
+         */
+        put: operations["applyFlow"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/flows/{flow}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the versions of a flow, the newest first */
+        get: operations["listVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/policies/explain": {
         parameters: {
             query?: never;
@@ -595,6 +633,26 @@ export interface paths {
         put?: never;
         /** Close a run at once */
         post: operations["terminateRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/updates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an update to a run, and get its answer
+         * @description The body of a Go workflow answers it. 202 says that it has not done so yet, and why: send the update again with the same id, and you get its answer. The server of a program that has Go workflows takes updates (pawlhttp.Handler).
+         */
+        post: operations["sendUpdate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1094,8 +1152,23 @@ export interface components {
             run?: string;
             type?: string;
         };
+        Answer: {
+            failure?: components["schemas"]["FailureForm"];
+            open?: string;
+            output?: unknown;
+            refused?: boolean;
+            run?: string;
+        };
         AnswerList: {
             answers: components["schemas"]["TaskAnswer"][] | null;
+        };
+        ApplyBody: {
+            actor?: string;
+            /** @description A definition as it is stored. */
+            definition?: components["schemas"]["Definition"];
+            reason?: string;
+            /** @description The text of a flow file, YAML or JSON. */
+            text?: string;
         };
         Attempt: {
             abandoned?: boolean;
@@ -1360,13 +1433,28 @@ export interface components {
             findings: components["schemas"]["Finding"][] | null;
         };
         Flow: {
+            /** @description Who applied it. */
+            actor?: string;
+            appliedAt?: string;
             /** @description The id of its definition. */
             definition?: string;
             /** @description Where it was read. */
             file?: string;
+            /** @description Of its definition. */
+            kind?: string;
             name: string;
+            /** @description It was applied just now; without it, it was there before. */
+            new?: boolean;
             /** @description Why it cannot be started. */
             problem?: string;
+            reason?: string;
+            /** @description Its definition as it is stored. Lists leave it out. */
+            source?: string;
+            /**
+             * Format: int64
+             * @description Of one that was applied, from 1.
+             */
+            version?: number;
         };
         FlowList: {
             flows: components["schemas"]["Flow"][] | null;
@@ -1604,6 +1692,7 @@ export interface components {
             phase: string;
             plan?: components["schemas"]["PlannedStep"][] | null;
             previous?: string;
+            problem?: string;
             queue?: components["schemas"]["RunQueue"];
             queuedAt?: string;
             retrying?: boolean;
@@ -1638,6 +1727,7 @@ export interface components {
             message?: string;
             parent?: string;
             phase: string;
+            problem?: string;
             retrying?: boolean;
             run: string;
             wake?: string;
@@ -1889,6 +1979,11 @@ export interface components {
             name: string;
             queues?: string[] | null;
             role: string;
+        };
+        Update: {
+            id?: string;
+            name: string;
+            payload?: unknown;
         };
         Version: {
             version: string;
@@ -2210,6 +2305,118 @@ export interface operations {
             };
         };
     };
+    getFlow: {
+        parameters: {
+            query?: {
+                /** @description Default: the newest. */
+                version?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name of the flow. */
+                flow: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Flow"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    applyFlow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the flow. */
+                flow: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApplyBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Flow"];
+                };
+            };
+            /** @description A new version. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Flow"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listVersions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the flow. */
+                flow: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     explainPolicy: {
         parameters: {
             query?: never;
@@ -2375,6 +2582,8 @@ export interface operations {
                 limit?: number;
                 /** @description Next of the page before. */
                 cursor?: string;
+                /** @description Without a cursor: the id of the last run of the page before. */
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -3253,6 +3462,54 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sendUpdate: {
+        parameters: {
+            query?: {
+                /** @description How long to wait at most: 30s, which is the default; at most 5m. */
+                wait?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run: its id, a workflow id, the beginning of an id, or @last. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Update"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Answer"];
+                };
+            };
+            /** @description It has no answer yet. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Answer"];
+                };
             };
             /** @description Error */
             default: {

@@ -1,0 +1,272 @@
+package pawl
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/served"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// connected is a [Client] over the service of another process; pawlhttp.Connect returns one.
+type connected struct {
+	service     served.Remote
+	codec       Codec
+	propagators []Propagator
+
+	mu    sync.Mutex
+	flows map[string]api.Definition // documents that this program has
+}
+
+var _ Client = (*connected)(nil)
+
+// connect makes the client of a service. given is a Config, of which the codec and the propagators count.
+func connect(s served.Remote, given any) any {
+	cfg := given.(Config).withDefaults()
+	return &connected{service: s, codec: cfg.Codec, propagators: cfg.Propagators, flows: map[string]api.Definition{}}
+}
+
+// Codec returns the client's codec.
+func (c *connected) Codec() Codec { return c.codec }
+
+// Register notes the documents of flows, which go to the server with their first runs. The server's program has the
+// functions of workflows in Go.
+func (c *connected) Register(workflows ...Definition) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range workflows {
+		if err := w.Err(); err != nil {
+			return err
+		}
+		d := w.definition()
+		if d.document == nil {
+			continue
+		}
+		s := d.source()
+		c.flows[d.name] = api.Definition{ID: s.ID.String(), Kind: s.Kind, Name: s.Name, Source: string(s.Source)}
+	}
+	return nil
+}
+
+// StartRun implements Client.
+func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
+	if err := noRerun(r); err != nil {
+		return client.Started{}, err
+	}
+	r.Headers = headersOf(ctx, c.propagators, r.Headers)
+	req := api.StartRequest{
+		Input: r.Input, WorkflowID: r.ID, Key: r.Key, UseExisting: r.UseExisting, Actor: r.Actor, Reason: r.Reason,
+		Labels: r.Labels, Headers: r.Headers,
+	}
+	if r.Queue != "" {
+		req.Queue = &api.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}
+	}
+	if !r.At.IsZero() {
+		req.StartAt = api.Time(policy.At(r.At))
+	}
+	if !r.Deadline.IsZero() {
+		req.Deadline = api.Time(policy.At(r.Deadline))
+	}
+	c.mu.Lock()
+	flow, known := c.flows[r.Workflow]
+	c.mu.Unlock()
+	var out api.Started
+	var err error
+	if known {
+		req.Definition = flow
+		out, err = c.service.Start(ctx, req)
+	} else {
+		out, err = c.service.StartNamed(ctx, r.Workflow, req)
+	}
+	return client.Started{ID: out.Run, Existing: out.Existing}, err
+}
+
+// AwaitRun implements Client.
+func (c *connected) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
+	out, err := c.service.Wait(ctx, id)
+	if err != nil && ctx.Err() != nil {
+		return client.Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", id, context.Cause(ctx))
+	}
+	if err != nil {
+		return client.Outcome{}, err
+	}
+	at := placeOf(kindFailure, out.Run, "", "")
+	return client.Outcome{
+		ID: out.Run, Phase: client.Phase(out.Phase), Output: out.Output,
+		Failure: opened(ctx, c.codec, at, out.Failure),
+	}, nil
+}
+
+// SendEvent implements Client.
+func (c *connected) SendEvent(ctx context.Context, id string, r client.SendRequest) error {
+	return c.service.Send(ctx, id, api.Signal{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor})
+}
+
+// SendUpdate implements Client.
+func (c *connected) SendUpdate(ctx context.Context, id string, r client.SendRequest) (client.Answer, error) {
+	if r.ID == "" {
+		r.ID = rand.Text() // a request that is sent again must not be another update
+	}
+	a, err := c.service.Update(ctx, id, api.Update{Name: r.Name, ID: r.ID, Payload: r.Payload})
+	return client.Answer{Run: a.Run, Output: a.Output, Failure: a.Failure, Refused: a.Refused}, err
+}
+
+// Operate implements Client.
+func (c *connected) Operate(ctx context.Context, id string, op Operation) error {
+	out := api.Operation{
+		Operation: string(op.Op), Step: op.Step, By: api.Extension(op.By), StopClock: op.StopClock, Actor: op.Actor,
+		Reason: op.Reason,
+	}
+	if op.Limit != 0 {
+		out.Limit = op.Limit.String()
+	}
+	if !op.To.IsZero() {
+		out.To = api.Time(policy.At(op.To))
+	}
+	if op.Policy != nil {
+		o, err := stepPolicy(op.Policy)
+		if err != nil {
+			return invalid(err, "%s", op.Op)
+		}
+		out.Policy = &o.policy
+	}
+	if op.Output != nil || op.Err != nil {
+		if err := c.give(ctx, id, op, &out); err != nil {
+			return err
+		}
+	}
+	return c.service.Operate(ctx, id, out)
+}
+
+// give encodes what an operation gives to a step, as the run's workflow does.
+func (c *connected) give(ctx context.Context, id string, op Operation, out *api.Operation) (err error) {
+	r, err := c.service.Run(ctx, id)
+	if err != nil {
+		return err
+	}
+	codec := c.codec
+	if r.Kind != journal.KindGo {
+		codec = JSON{} // of a flow
+	}
+	if op.Err != nil {
+		at := placeOf(kindFailure, r.Run, r.Workflow, op.Step)
+		if out.Failure, err = sealFailure(ctx, codec, at, failureOf(op.Err)); passing(err) {
+			return err
+		}
+	}
+	if op.Output == nil {
+		return nil
+	}
+	out.Output, err = encode(ctx, codec, "the result", placeOf(kindOutput, r.Run, r.Workflow, op.Step), op.Output)
+	return err
+}
+
+// RestartRun implements Client. Which steps run again is the server's work, so with those go no options of a start but
+// By.
+func (c *connected) RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error) {
+	r, err := c.service.Run(ctx, id)
+	if err != nil {
+		return "", missing(err, "restart", id)
+	}
+	req := client.StartRequest{
+		Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels, Headers: r.Headers,
+	}
+	if r.WorkflowID == r.Run {
+		req.ID = ""
+	}
+	if q := r.Queue; q != nil {
+		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority
+	}
+	before := req
+	for _, opt := range opts {
+		opt(&req)
+	}
+	before.Steps, before.From, before.Actor, before.Reason = req.Steps, req.From, req.Actor, req.Reason
+	same := reflect.DeepEqual(before, req)
+	switch {
+	case same:
+		out, err := c.service.Restart(ctx, r.Run, api.RestartRequest{
+			Steps: req.Steps, From: req.From, Actor: req.Actor, Reason: req.Reason,
+		})
+		return out.Run, err
+	case len(req.Steps) > 0 || req.From != "":
+		return "", invalid(errors.New("through a server, RerunSteps and RerunFrom go with no other option than By"),
+			"restart")
+	default:
+		out, err := c.StartRun(ctx, req)
+		return out.ID, err
+	}
+}
+
+// DescribeRun implements Client.
+func (c *connected) DescribeRun(ctx context.Context, id string) (client.Description, error) {
+	r, err := c.service.Run(ctx, id)
+	if err != nil {
+		return client.Description{}, missing(err, "describe", id)
+	}
+	at := placeOf(kindFailure, r.Run, r.Workflow, "")
+	d := client.Description{
+		Summary: summaryOf(&r.RunSummary), Input: r.Input, Output: r.Output,
+		Failure: opened(ctx, c.codec, at, r.Failure), Headers: r.Headers, State: r.State, StateAt: r.StateAt.Std(),
+	}
+	d.Held = ""
+	for _, s := range r.Steps {
+		if s.Superseded || body.Notes(s.Type) {
+			continue
+		}
+		at.name = s.Step
+		d.Steps = append(d.Steps, c.describe(ctx, at, s))
+	}
+	return d, nil
+}
+
+func (c *connected) describe(ctx context.Context, at place, s *api.Step) client.StepDescription {
+	d := client.StepDescription{
+		Name: s.Step, Phase: client.Phase(s.Phase), Attempts: s.Counted, Scheduled: s.ScheduledAt.Std(),
+		Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
+		Deadline: policy.Earliest(core.Time(s.ScheduleToClose), core.Time(s.Deadline)).Std(), Output: s.Output,
+		Failure: opened(ctx, c.codec, at, s.Failure),
+	}
+	_ = d.Reason.UnmarshalText([]byte(s.Reason)) // one that only a newer server has is left out
+	return d
+}
+
+// Explain implements Client.
+func (c *connected) Explain(ctx context.Context, id string) (*client.Explanation, error) {
+	r, err := c.service.Run(ctx, id)
+	if err != nil {
+		return nil, missing(err, "explain", id)
+	}
+	return explained(ctx, r, c.codec), nil
+}
+
+// HistoryEvents implements Client.
+func (c *connected) HistoryEvents(ctx context.Context, id string, after int) ([]client.HistoryEvent, error) {
+	r, err := c.service.Run(ctx, id)
+	if err != nil {
+		return nil, missing(err, "history", id)
+	}
+	return eventsOf(ctx, c.service, r, after)
+}
+
+// ListRuns implements Client.
+func (c *connected) ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error) {
+	return listRuns(ctx, c.service, q)
+}
+
+// noRerun refuses what only RestartRun takes.
+func noRerun(r client.StartRequest) error {
+	if len(r.Steps) == 0 && r.From == "" {
+		return nil
+	}
+	return invalid(errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"), "start")
+}

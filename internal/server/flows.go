@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+)
+
+// Flows are the flows that can be started by name. Its methods are safe for concurrent use.
+type Flows interface {
+	// List returns all of them, by name.
+	List(ctx context.Context) ([]api.Flow, error)
+	// Find returns the definition of the flow with a name. Errors: CodeNotFound, CodeInvalid.
+	Find(ctx context.Context, name string) (api.Definition, error)
+	// Read makes a definition of the text of a flow file. Errors: CodeInvalid.
+	Read(ctx context.Context, text string) (api.Definition, error)
+}
+
+// OfFlow is the input of what is about a flow. It is exported because the library skips embedded types that are not.
+type OfFlow struct {
+	Flow string `path:"flow" doc:"The name of the flow."`
+}
+
+// appliedFlow is the answer to an apply.
+type appliedFlow struct {
+	Status int
+	Body   api.Flow
+}
+
+// flowRoutes adds the flows that can be started by name.
+func (s *Server) flowRoutes(a huma.API) {
+	huma.Register(a, under("GET", "/flows", "listFlows", "definitions", "List the flows that can be started by name"),
+		func(ctx context.Context, _ *struct{}) (*answered[httpapi.FlowList], error) {
+			flows, err := s.flows(ctx)
+			return body(httpapi.FlowList{Flows: flows}, err)
+		})
+	op := under("PUT", "/flows/{flow}", "applyFlow", "definitions", "Make a text the newest version of a flow")
+	op.Description = "The text is checked as pawl flow validate does. Starts by name use it from now on; runs go on " +
+		"with the version that they were started with. 201 answers a new version, 200 one that was the newest already."
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		OfFlow
+		Body httpapi.ApplyBody
+	},
+	) (*appliedFlow, error) {
+		f, err := s.apply(ctx, in.Flow, &in.Body)
+		if err != nil {
+			return nil, httpapi.ProblemOf(err)
+		}
+		out := &appliedFlow{http.StatusOK, f}
+		if f.New {
+			out.Status = http.StatusCreated
+		}
+		return out, nil
+	})
+	answers := a.OpenAPI().Paths[op.Path].Put.Responses
+	answers["201"] = &huma.Response{Description: "A new version.", Content: answers["200"].Content}
+	huma.Register(a, under("GET", "/flows/{flow}", "getFlow", "definitions", "Get a flow with its source"),
+		func(ctx context.Context, in *struct {
+			OfFlow
+			Version int `query:"version" minimum:"1" doc:"Default: the newest."`
+		},
+		) (*answered[api.Flow], error) {
+			return body(s.flow(ctx, in.Flow, in.Version))
+		})
+	huma.Register(a, under("GET", "/flows/{flow}/versions", "listVersions", "definitions",
+		"List the versions of a flow, the newest first"),
+		func(ctx context.Context, in *OfFlow) (*answered[httpapi.FlowList], error) {
+			if s.cfg.Catalog == nil {
+				return nil, httpapi.ProblemOf(errNoCatalog)
+			}
+			all, err := s.cfg.Catalog.Versions(ctx, in.Flow)
+			return body(httpapi.FlowList{Flows: all}, err)
+		})
+}
+
+var errNoCatalog = &api.Error{Code: api.CodeReadOnly, Message: "this server keeps no flows that are applied"}
+
+// flows lists what can be started by name.
+func (s *Server) flows(ctx context.Context) ([]api.Flow, error) {
+	switch {
+	case s.cfg.Catalog != nil:
+		return s.cfg.Catalog.Flows(ctx)
+	case s.cfg.Flows != nil:
+		return s.cfg.Flows.List(ctx)
+	default:
+		return []api.Flow{}, nil
+	}
+}
+
+// apply makes what a caller gives the newest version of a flow.
+func (s *Server) apply(ctx context.Context, name string, b *httpapi.ApplyBody) (api.Flow, error) {
+	r := api.ApplyRequest{Actor: b.Actor, Reason: b.Reason}
+	if c := callerOf(ctx); c != nil && !c.local {
+		r.Actor = c.name()
+	}
+	var err error
+	switch {
+	case s.cfg.Catalog == nil:
+		return api.Flow{}, errNoCatalog
+	case (b.Text == "") == (b.Definition == nil):
+		return api.Flow{}, &api.Error{Code: api.CodeInvalid, Message: "give one of text and definition"}
+	case b.Definition != nil:
+		r.Definition = *b.Definition
+	case s.cfg.Flows == nil:
+		return api.Flow{}, &api.Error{Code: api.CodeReadOnly, Message: "this server reads no flows"}
+	default:
+		r.Definition, err = s.cfg.Flows.Read(ctx, b.Text)
+	}
+	if err == nil {
+		err = mayBring(ctx, r.Definition.Kind)
+	}
+	if err == nil && r.Definition.Name != name {
+		err = &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
+			"the path says that the flow is %q, and it says itself that it is %q", name, r.Definition.Name)}
+	}
+	if err != nil {
+		return api.Flow{}, err
+	}
+	return s.cfg.Catalog.Apply(ctx, r)
+}
+
+// flow returns a flow that can be started by name.
+func (s *Server) flow(ctx context.Context, name string, version int) (api.Flow, error) {
+	switch {
+	case s.cfg.Catalog != nil:
+		return s.cfg.Catalog.Flow(ctx, name, version)
+	case s.cfg.Flows == nil || version != 0:
+		return api.Flow{}, errNoCatalog
+	}
+	d, err := s.cfg.Flows.Find(ctx, name)
+	return api.Flow{Name: d.Name, Definition: d.ID, Kind: d.Kind, Source: d.Source}, err
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+)
+
+// AddNamespace answers requests for another namespace by its server, which has an engine and a database of its own. The
+// listeners, the limits of tokens and the log of requests stay those of s.
+func (s *Server) AddNamespace(other *Server) { s.others.Store(other.cfg.Namespace, other) }
+
+// inNamespace returns the server of the namespace that a request is for: that of its token, or one that a token for
+// all of them names in the header.
+func (s *Server) inNamespace(r *http.Request, pattern string) (*Server, *httpapi.Problem) {
+	c := callerOf(r.Context())
+	if pattern == "" || roles[pattern] == anyone {
+		return s, nil
+	}
+	asked := r.Header.Get(httpapi.NamespaceHeader)
+	name := cmp.Or(asked, s.cfg.Namespace)
+	switch {
+	case c == nil:
+	case c.local || c.token.Namespace == api.AllNamespaces:
+		c.whole = asked == ""
+	default:
+		name = cmp.Or(c.token.Namespace, s.cfg.Namespace)
+		s.others.Range(func(any, any) bool { c.walled = true; return false })
+		if asked != "" && asked != name {
+			return s, httpapi.ProblemOf(&api.Error{Code: api.CodeForbidden, Message: fmt.Sprintf(
+				"the token %q is for the namespace %q", c.token.Name, name)})
+		}
+	}
+	if c != nil {
+		c.namespace = name
+	}
+	if name == s.cfg.Namespace {
+		return s, nil
+	}
+	other, ok := s.others.Load(name)
+	if !ok {
+		return s, httpapi.ProblemOf(&api.Error{
+			Code: api.CodeNotFound, ID: name, Message: "the server has no such namespace",
+			Hint: "namespaces are in the configuration of pawl server",
+		})
+	}
+	return other.(*Server), nil
+}
+
+// accessFor returns the tokens and the audit log as the caller may see them: those of the namespace of its request, or
+// of all if it may work in all of them and names none. nil: there are none.
+func (s *Server) accessFor(ctx context.Context) api.Access {
+	c := callerOf(ctx)
+	switch {
+	case s.cfg.Access == nil:
+		return nil
+	case s.cfg.Namespace == api.DefaultNamespace && (c == nil || c.whole):
+		return s.cfg.Access
+	default:
+		return s.cfg.Access.Within(s.cfg.Namespace)
+	}
+}
+
+// metrics serves the metrics of all namespaces to who may see them, and to others those of theirs.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	c := callerOf(r.Context())
+	if c != nil && !c.whole && (c.walled || r.Header.Get(httpapi.NamespaceHeader) != "") {
+		s.cfg.Metrics.Only(s.cfg.Namespace).ServeHTTP(w, r)
+		return
+	}
+	s.cfg.Metrics.ServeHTTP(w, r)
+}

@@ -1,0 +1,32 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+// TestResponseOutput: what is written part by part is what an encoder writes.
+func TestResponseOutput(t *testing.T) {
+	for _, body := range []string{"", "text", `{"a": [1, "<&>"]}`, "[1,", "\xff\u2028\"", `"text"`} {
+		for _, contentType := range []string{"", "application/json", "text/plain; charset=\"utf-8\""} {
+			resp := &http.Response{StatusCode: 404, Header: http.Header{
+				"Content-Type": {contentType}, "Set-Cookie": {"a=1", "b=\xff"}, "X-A": {"1"},
+			}}
+			headers := map[string]string{}
+			for name, values := range resp.Header {
+				headers[strings.ToLower(name)] = worker.ValidText([]byte(strings.Join(values, ", ")))
+			}
+			want := map[string]any{"status": 404, "headers": headers, "body": worker.ValidText([]byte(body))}
+			if json.Valid([]byte(body)) && (contentType == "application/json" || body[0] == '{') {
+				want["json"] = json.RawMessage(body)
+			}
+			if got := responseOutput(resp, []byte(body)); string(got) != string(worker.EncodeJSON(want)) {
+				t.Errorf("%q of type %q became\n%s, want\n%s", body, contentType, got, worker.EncodeJSON(want))
+			}
+		}
+	}
+}

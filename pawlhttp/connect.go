@@ -1,0 +1,71 @@
+package pawlhttp
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/served"
+)
+
+// Client works with the runs of a server. It is a pawl.Client, as an engine is: typed starts, events, updates, results
+// and schedules work with it in the same way.
+type Client struct {
+	pawl.Client
+	http *httpapi.Client
+}
+
+// Access is how a client comes to a server. The zero value is for one on this machine that asks for no token.
+type Access struct {
+	Token string // of pawl token create. It is sent over https, or to this machine.
+	// Transport sends the requests. Default: one with the system's certificates and the proxy of the environment.
+	Transport http.RoundTripper
+}
+
+// Connect returns the client of a server: http://127.0.0.1:7295. It does not ask the server for anything yet; a server
+// that cannot be reached is pawl.ErrClosed of the first call. Of the configuration, Codec and Propagators count.
+//
+// The server has the workflows: pawl server and pawl dev have flows, the server of a Go program ([Handler]) has the
+// workflows of that program. A flow that this program has as a document goes along with its starts. Errors:
+// pawl.ErrInvalid.
+func Connect(server string, access Access, cfg pawl.Config) (*Client, error) {
+	c, err := access.client(server)
+	if err != nil {
+		return nil, err
+	}
+	made, ok := served.Connect(c, cfg).(pawl.Client)
+	if !ok {
+		return nil, fmt.Errorf("pawlhttp: package pawl made no client: the versions of the two differ")
+	}
+	return &Client{made, c}, nil
+}
+
+// Register tells the client of flow documents, which go to the server with their first runs. Starting a run registers
+// its workflow.
+func (c *Client) Register(workflows ...pawl.Definition) error {
+	if r, ok := c.Client.(interface {
+		Register(...pawl.Definition) error
+	}); ok {
+		return r.Register(workflows...)
+	}
+	return nil
+}
+
+// Close gives up the connections that are not in use. Runs go on.
+func (c *Client) Close() error {
+	c.http.Close()
+	return nil
+}
+
+// client returns the client of a server on the wire.
+func (a Access) client(server string) (*httpapi.Client, error) {
+	c, err := httpapi.New(server)
+	if err != nil {
+		return nil, err
+	}
+	if a.Transport != nil {
+		c.Through(a.Transport)
+	}
+	return c, c.Show(a.Token, nil)
+}
