@@ -22,6 +22,6 @@ func (m *runModel) checkTold(phase core.RunPhase) {
 		wanted = 1
 	}
 	if told != wanted {
-		m.fail(Recorded, "the run has %s, and somebody was told of a failure %d times, not %d", phase, told, wanted)
+		m.fail(Ruled, "the run has %s, and somebody was told of a failure %d times, not %d", phase, told, wanted)
 	}
 }
