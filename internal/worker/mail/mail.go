@@ -117,7 +117,7 @@ func (e *Executor) send(ctx context.Context, t core.Task, p *Payload, alive work
 	}
 	c, err := e.connect(ctx, p, host, port)
 	if err == nil {
-		defer c.Close()
+		defer c.end()
 		alive.Output()
 		err = c.deliver(p, m, alive)
 	}
@@ -155,10 +155,10 @@ type client struct {
 	stop func() bool
 }
 
-// Close closes the connection.
-func (c *client) Close() error {
+// end closes the connection. What the server was to take it has taken by then, or the attempt has failed.
+func (c *client) end() {
 	c.stop()
-	return c.Client.Close()
+	_ = c.Close()
 }
 
 var errNoTLS = errors.New("the server offers no TLS; use tls: implicit if it expects TLS from the first byte, " +

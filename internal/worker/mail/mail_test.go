@@ -158,7 +158,9 @@ func TestFailures(t *testing.T) {
 		{"later", map[string]string{"RCPT": "451 later"}, nil, policy.KindError, "smtp", 451},
 		{"nobody", map[string]string{"RCPT": "550 nobody"}, nil, policy.KindFailed, "smtp", 550},
 		{
-			"password", map[string]string{"AUTH": "535 no"}, map[string]any{"user": "a", "password": "b"},
+			"password",
+			map[string]string{"AUTH": "535 no"},
+			map[string]any{"user": "a", "password": "b"},
 			policy.KindFailed, "smtp", 535,
 		},
 		{"from", nil, map[string]any{"from": "x\r\nRCPT TO:<eve>"}, policy.KindFailed, "invalid_payload", 0},
