@@ -213,6 +213,7 @@ func TestObserverOfRunsInAQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		e.Skip(time.Microsecond) // of runs that come at the same instant any may be the first
 		second, err := w.Start(t.Context(), e, "second", none{})
 		if err != nil {
 			t.Fatal(err)

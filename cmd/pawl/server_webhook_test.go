@@ -94,7 +94,8 @@ func (in *inbox) await(t *testing.T, what string, reached func() bool) {
 		select {
 		case <-in.came:
 		case <-end:
-			t.Fatalf("%s did not happen; %d runs have ended, and %d have told something", what, in.ended, len(in.events))
+			t.Fatalf("%s did not happen; %d runs have ended, and %d have told something", what, in.ended,
+				len(in.events))
 		}
 	}
 }

@@ -339,6 +339,7 @@ func TestClientShowsAToken(t *testing.T) {
 		if err := g.client.RevokeToken(t.Context(), "ci"); !errors.Is(err, api.Sentinel(api.CodeNotFound)) {
 			t.Errorf("a second time: %v", err)
 		}
+		synctest.Wait() // the log is written after the answer
 		page, err := g.client.Audit(t.Context(), api.AuditQuery{Actor: "my admin", Limit: 10})
 		if err != nil || len(page.Entries) == 0 {
 			t.Errorf("%+v, %v", page, err)

@@ -208,7 +208,8 @@ func TestEndlessBody(t *testing.T) {
 		defer conn.Close()
 		sent := make(chan int)
 		go func() {
-			n, err := io.WriteString(conn, "POST /api/v1/runs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+			n, err := io.WriteString(conn,
+				"POST /api/v1/runs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
 			for chunk := strings.Repeat("x", 4096); err == nil; {
 				n += len(chunk)
 				_, err = fmt.Fprintf(conn, "%x\r\n%s\r\n", len(chunk), chunk)

@@ -79,8 +79,8 @@ var hints = map[string][]any{
 // pick returns one of some values.
 func pick[T any](m *maker, all ...T) T { return all[m.IntN(len(all))] }
 
-// broken are texts that programs stumble over.
-var broken = []string{
+// stumblers are texts that programs stumble over.
+var stumblers = []string{
 	"", " ", "\x00", "a\r\nSet-Cookie: b", "../../etc/passwd", "..%2f..", "%", "%zz", "\xff\xfe", "\u202e", "𝒳", "null",
 	"-1", "0", "1e999", "9223372036854775808", "NaN", "@last", "@", "*", "'; DROP TABLE runs_data; --", "${{ 1/0 }}",
 	"{", "[", "\"", "<script>", strings.Repeat("a", 300), strings.Repeat("[", 2000), "0001-01-01T00:00:00Z",
@@ -91,7 +91,7 @@ var broken = []string{
 func (m *maker) text() string {
 	switch n := m.Float64(); {
 	case n < m.wrong:
-		return pick(m, broken...)
+		return pick(m, stumblers...)
 	case n < 0.8:
 		return pick(m, m.words...)
 	default:
@@ -192,7 +192,7 @@ func (m *maker) request(method, path string) *http.Request {
 	if s := op.RequestBody.Content["application/json"].Schema; s != nil || m.IntN(20) == 0 {
 		text, err := json.Marshal(m.value(s, 0))
 		if body = string(text); err != nil || m.Float64() < m.wrong/4 {
-			body = pick(m, broken...)
+			body = pick(m, stumblers...)
 		}
 		if m.Float64() < m.wrong/4 && body != "" {
 			body = body[:m.IntN(len(body))]
@@ -254,7 +254,8 @@ func fuzzRound(t *testing.T, of *described, endpoints [][2]string, seed uint64, 
 	}, 0.02, 0.1, 0.4)}
 	m.ids = w.ids
 	m.words = slices.Sorted(maps.Values(w.ids))
-	m.words = append(m.words, "order", "crimson-1", "approval", "mail", "w", "ops", "read", "admin", "worker", "running")
+	m.words = append(m.words, "order", "crimson-1", "approval", "mail", "w", "ops",
+		"read", "admin", "worker", "running")
 	for range 10 {
 		started, err := w.embedded.Start(t.Context(), api.StartRequest{Definition: definition(crimsonFlow)})
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 
 // guardScript ends process groups when the end of its input comes while attempts are open: descriptor 3 is the file
 // that says which. Where the system shows the environment of processes, it also ends those that left their group and
-// have kept the mark, its first argument. It looks again as long as it finds some, because they may have started others.
+// have kept the mark, its first argument. It looks again as long as it finds some, because they may have started
+// others.
 const guardScript = `
 trap "" HUP INT QUIT TERM TSTP
 while read -r line; do :; done
