@@ -89,6 +89,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 	}
 	b.order()
 	b.hooks()
+	b.notify()
 	b.ordinal, b.step = -1, ""
 	b.inputSchema()
 	b.cron()
@@ -420,12 +421,12 @@ func (b *builder) hooks() {
 		{onExit, h.OnExit},
 	} {
 		for _, s := range stage.steps {
-			b.hook(stage.stage, s)
+			b.hook(stage.stage, s, varsHook)
 		}
 	}
 }
 
-func (b *builder) hook(stage hookStage, s *Step) {
+func (b *builder) hook(stage hookStage, s *Step, vars expr.Vars) {
 	b.step, b.ordinal = s.Name, -1
 	if _, twice := b.def.byName[s.Name]; twice {
 		b.stepFail(s.pos, "give it a name of its own", "there already is a step %q", s.Name)
@@ -434,15 +435,23 @@ func (b *builder) hook(stage hookStage, s *Step) {
 	p := plan{item: -1, loop: -1, step: s, place: b.Source.Place(s.pos), spec: b.spec(s)}
 	p.spec.Def, p.spec.Hook = int32(len(b.def.plans)), true
 	if _, waits := s.Action.(*Wait); p.spec.Policy.ScheduleToClose == nil && (!waits || p.spec.Policy.Wait == nil) {
-		p.spec.Policy.ScheduleToClose = &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}
+		p.spec.Policy.ScheduleToClose = defaultLimit(stage)
 	}
 	if !s.When.IsZero() {
-		p.when = b.compiler.Condition(tree.NodeOf(s.When), varsHook)
+		p.when = b.compiler.Condition(tree.NodeOf(s.When), vars)
 	}
-	if b.parameters(s, varsHook) {
-		b.action(&p, s, varsHook)
+	if b.parameters(s, vars) {
+		b.action(&p, s, vars)
 	}
 	b.def.byName[s.Name] = p.spec.Def
 	b.def.stages[stage] = append(b.def.stages[stage], p.spec.Def)
 	b.def.plans = append(b.def.plans, p)
+}
+
+// defaultLimit is the limit of a hook that has none.
+func defaultLimit(stage hookStage) *policy.Limit {
+	if stage == onNotice {
+		return &policy.Limit{After: notifyLimit, Origin: notifyOrigin}
+	}
+	return &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}
 }

@@ -31,6 +31,10 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 		b.placeholders = false
 		p.payload = b.http(a, vars|expr.VarPlaceholders)
 		p.refers = b.placeholders
+	case *Mail:
+		b.placeholders = false
+		p.payload = b.mail(a, vars|expr.VarPlaceholders)
+		p.refers = b.placeholders
 	case *Task:
 		p.payload = b.compiler.Template(tree.NodeOf(a.Input), vars, false)
 		if a.Type == "" && b.Source == nil {
@@ -177,6 +181,12 @@ func (b *builder) policies() {
 		for _, s := range steps {
 			b.step, b.ordinal = s.Name, -1
 			b.retryCondition(s.Policy.Retry, varsHook)
+		}
+	}
+	for _, entry := range b.doc.Notify {
+		if entry.Step != nil {
+			b.step, b.ordinal = entry.Step.Name, -1
+			b.retryCondition(entry.Step.Policy.Retry, varsHook)
 		}
 	}
 }

@@ -411,7 +411,7 @@ func (d *decider) hooks(r *core.Run, now core.Time) []core.Command {
 func (d *definition) hooksOf(c *core.Closing) []int32 {
 	if c.Hook > 0 {
 		if c.Hook == 1 {
-			return d.stages[onExit]
+			return slices.Concat(d.stages[onExit], d.told(c))
 		}
 		return nil
 	}

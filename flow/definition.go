@@ -22,8 +22,8 @@ type definition struct {
 	language *expr.Language
 	steps    int32 // ordinals below are steps
 	plans    []plan
-	byName   map[string]int32    // of steps and hooks
-	stages   [onExit + 1][]int32 // hooks
+	byName   map[string]int32      // of steps and hooks
+	stages   [onNotice + 1][]int32 // hooks
 	output   *expr.Template
 	input    *jsonschema.Schema       // nil: any input
 	whens    map[string]*expr.Program // retry conditions
@@ -42,7 +42,8 @@ type plan struct {
 	when       *expr.Program
 	trigger    string
 	tolerates  []Ending
-	skipped    bool // maxAttempts is 0
+	skipped    bool     // maxAttempts is 0
+	notices    []string // of a step that tells somebody: of what
 
 	// With forEach.
 	item        int32 // the ordinal of what an item does, or -1
@@ -95,6 +96,7 @@ const (
 	onTimeout
 	onCancel
 	onExit
+	onNotice // beside onExit
 )
 
 // asMachine is the definition as the machine sees it.

@@ -33,6 +33,7 @@ type Document struct {
 	Services []*Service
 	Steps    []*Step
 	Hooks    Hooks
+	Notify   []*Notify
 	Output   tree.Value
 	// Variables are more variables for the document's expressions, as a dialect's own language knows them.
 	Variables []Variable
@@ -161,7 +162,7 @@ type Hooks struct {
 	OnSuccess, OnFailure, OnTimeout, OnCancel, OnExit []*Step
 }
 
-// AllSteps are the document's steps and those of its hooks.
+// AllSteps are the document's steps, those of its hooks and those that tell somebody.
 func (d *Document) AllSteps() iter.Seq[*Step] {
 	h := &d.Hooks
 	return func(yield func(*Step) bool) {
@@ -170,6 +171,11 @@ func (d *Document) AllSteps() iter.Seq[*Step] {
 				if !yield(s) {
 					return
 				}
+			}
+		}
+		for _, entry := range d.Notify {
+			if entry.Step != nil && !yield(entry.Step) {
+				return
 			}
 		}
 	}
@@ -271,7 +277,8 @@ func (*Noop) kind() string  { return "noop" }
 var (
 	documentKeys = []string{
 		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "queue", "secrets", "env",
-		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "output",
+		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "notify",
+		"output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
 	cronKeys     = []string{"schedule", "zone", "skipped", "repeated", "catchUp"}
@@ -280,14 +287,14 @@ var (
 	stepKeys     = []string{
 		"name", "description", "service", "needs", "trigger", "when", "continueOn", "forEach", "each", "more",
 		"concurrency", "timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow",
-		"fail", "noop", "template", "with",
+		"fail", "noop", "mail", "template", "with",
 	}
 	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
 	runQueueKeys = []string{"name", "key", "priority"}
 	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
 	hookStepKeys = without(stepKeys, "needs", "trigger", "continueOn", "forEach", "each", "more", "concurrency")
-	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop"}
+	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop", "mail"}
 	runLimitKeys = []string{"execution", "run", "deadline"}
 	limitKeys    = []string{"after", "retry", "onExpire", "warn"}
 	deadlineKeys = append([]string{"at"}, limitKeys...)

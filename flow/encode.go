@@ -60,6 +60,7 @@ func Encode(doc *Document) ([]byte, error) {
 		hooks.put(hookKeys[i], encodeHook(hookKeys[i], list))
 	}
 	out.put("hooks", hooks.value())
+	out.put("notify", encodeNotify(doc.Notify))
 	out.put("output", doc.Output)
 	return tree.YAML(tree.NodeOf(out.value())), nil
 }
@@ -209,6 +210,10 @@ func encodeAction(a Action) tree.Value {
 		out.put("body", a.Body)
 		out.put("file", a.File)
 		out.put("expect", a.Expect)
+	case *Mail:
+		for _, field := range a.fields() {
+			out.put(field.name, field.value)
+		}
 	case *Task:
 		out.text("queue", a.Queue)
 		out.text("type", a.Type)

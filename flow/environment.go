@@ -112,6 +112,8 @@ func (s *scope) Variable(v expr.Vars) any {
 		return v
 	case expr.VarRun:
 		return s.runValue()
+	case expr.VarNotice:
+		return s.notice()
 	default:
 		return s.now.Std()
 	}

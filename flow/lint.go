@@ -115,8 +115,11 @@ func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, 
 // to be told.
 func (l *linter) hook(spec *core.StepSpec) {
 	p := spec.Policy
-	if p.ScheduleToClose != nil && p.ScheduleToClose.Origin == hookOrigin {
+	if p.ScheduleToClose != nil && contains([]string{hookOrigin, notifyOrigin}, p.ScheduleToClose.Origin) {
 		p.ScheduleToClose = nil
+	}
+	if p.Retry != nil && p.Retry.Origin == notifyOrigin {
+		p.Retry = nil
 	}
 	l.policy(spec.Name, tree.Pos{}, &p, 0)
 }
@@ -298,7 +301,7 @@ func pointless(action Action, kind policy.LimitKind) (severity Severity, code, w
 			return Warning, lintNoSignOfLife,
 				fmt.Sprintf("a child run gives no sign of life, so %s ends it in any case; use startToClose", kind)
 		}
-	case *HTTP:
+	case *HTTP, *Mail:
 		if kind == policy.LimitHeartbeat {
 			return Warning, lintNoSignOfLife,
 				"a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"

@@ -225,6 +225,7 @@ func (p *parsing) document(n *tree.Node) *Document {
 	p.readTemplates(n.Get("templates"))
 	doc.Steps = p.steps(n)
 	doc.Hooks = p.hooks(n.Get("hooks"))
+	doc.Notify = p.notify(n.Get("notify"))
 	doc.templates = p.templates
 	doc.Output = tree.ValueOf(n.Get("output"))
 	return doc

@@ -217,6 +217,8 @@ func (p *parsing) action(n *tree.Node, s *Step) {
 		s.Action = p.child(v)
 	case "fail":
 		s.Action = p.failure(v)
+	case "mail":
+		s.Action = p.mail(v)
 	case "noop":
 		noop := &Noop{}
 		if p.object(v, "noop", noopKeys) {

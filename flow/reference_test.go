@@ -22,7 +22,8 @@ input: {type: object, required: [orderId], properties: {orderId: {type: string}}
 timeout: 30m
 output: {page: "${{ input.orderId }}.html"}`},
 	{
-		"Steps", "step", "A step has one action: `exec`, `http`, `task`, `sleep`, `wait`, `flow`, `fail` or `noop`.",
+		"Steps", "step",
+		"A step has one action: `exec`, `http`, `task`, `sleep`, `wait`, `flow`, `fail`, `noop` or `mail`.",
 		`- name: render
   forEach: [a, b]
   concurrency: 2
@@ -61,6 +62,11 @@ output: {page: "${{ input.orderId }}.html"}`},
 		`- {name: stop, fail: {type: NoPaper, message: the tray is empty, nonRetryable: true}}`,
 	},
 	{"noop", "noopObject", "Does nothing, and has an output.", `- {name: names, noop: {output: [ada, bob]}}`},
+	{
+		"mail", "mail", "Sends a message by SMTP; see [notices](../guide/notify.md#mail).",
+		`- name: tell
+  mail: {server: "smtp.shop.example", from: shop@shop.example, to: ops@shop.example, subject: Stock, text: Empty.}`,
+	},
 	{
 		"timeout of a step", "limits", "Limits by name; a length of time alone is `scheduleToClose`, of a `wait` " +
 			"step `wait`. Each is a length, or a mapping with `after`, `onExpire` and `warn`.",
@@ -104,6 +110,14 @@ queues: {imports: {concurrency: 2}}`},
 		`hooks:
   onFailure: {exec: ./tell.sh}
   onExit: {exec: rm -rf scratch}`,
+	},
+	{
+		"notify", "notify", "Tells people; see [notices](../guide/notify.md). Expressions see `notice.subject`, " +
+			"`notice.text` and `notice.on`.",
+		`secrets: [chat]
+notify:
+  - http: "${{ secrets.chat }}"
+  - {on: failure, exec: ./page.sh, timeout: 1m}`,
 	},
 }
 

@@ -31,10 +31,10 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 		"settings": settingsKeys, "service": serviceKeys, "step": stepKeys, "hooks": hookKeys, "hookStep": hookStepKeys,
 		"runLimits": runLimitKeys, "limitObject": limitKeys, "deadlineObject": deadlineKeys, "retryObject": retryKeys,
 		"execObject": execKeys, "execSettings": execSettingsKeys, "httpObject": httpKeys,
-		"httpSettings": httpSettingsKeys,
-		"taskObject":   taskKeys, "sleepObject": sleepKeys, "waitObject": waitKeys, "flowObject": flowKeys,
+		"httpSettings": httpSettingsKeys, "mail": mailKeys,
+		"taskObject": taskKeys, "sleepObject": sleepKeys, "waitObject": waitKeys, "flowObject": flowKeys,
 		"queueLimits": queueKeys, "breaker": breakerKeys, "runQueueObject": runQueueKeys,
-		"template": templateKeys, "parameter": parameterKeys,
+		"template": templateKeys, "notify": notifyKeys, "parameter": parameterKeys,
 		"failObject": failKeys, "noopObject": noopKeys, "limits": limits, "cronObject": cronKeys,
 	}
 	compare := func(name string, schema, parser []string) {

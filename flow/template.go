@@ -17,6 +17,7 @@ var (
 	templateKeys = []string{
 		"description", "from", "parameters", "service", "forEach", "concurrency", "timeout", "retry", "queue",
 		"priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
+		"mail",
 	}
 	parameterKeys = []string{"description", "default"}
 )

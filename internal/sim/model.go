@@ -236,6 +236,7 @@ func (m *runModel) end(rec core.RunEnded) {
 	m.ends = append(m.ends, rec.Phase)
 	m.closed, m.closing, m.paused, m.next = true, false, 0, rec.Next
 	m.pending, m.q.waits, m.q.place = false, false, false
+	m.checkTold(rec.Phase)
 	for i := range m.steps {
 		s := &m.steps[i]
 		if !s.closed && !s.dropped {

@@ -6,7 +6,7 @@ import (
 )
 
 // TestChecksFindMistakesOfRules gives the engine flows that say something else than the checks know about when a step
-// begins and when a run ends, one at a time, and expects that they see it.
+// begins, when a run ends and who is told of that, one at a time, and expects that they see it.
 func TestChecksFindMistakesOfRules(t *testing.T) {
 	for _, m := range []struct{ name, from, to string }{
 		{"always waits for success", "trigger: always", "trigger: allSucceeded"},
@@ -14,6 +14,7 @@ func TestChecksFindMistakesOfRules(t *testing.T) {
 		{"allFailed begins when any failed", "trigger: allFailed", "trigger: anyFailed"},
 		{"anySucceeded begins always", "trigger: anySucceeded", "trigger: always"},
 		{"failFast goes on after a failure", "failFast: true", "failFast: false"},
+		{"nobody is told", "notify: {", "notify: {when: false, "},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

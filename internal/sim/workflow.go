@@ -155,6 +155,7 @@ func (g *flowGenerator) write() {
 	}
 	g.loops()
 	g.hooks()
+	g.notify()
 	if g.chance(0.3) {
 		g.line(0, `output: {first: "${{ steps.s0.output }}", n: "${{ input.n }}"}`)
 	}
@@ -413,6 +414,17 @@ func (g *flowGenerator) hooks() {
 			continue
 		}
 		g.task(2)
+	}
+}
+
+// notify lets some workflows tell somebody of a failure. It uses random numbers of its own, so that the other workflows
+// do not change.
+func (g *flowGenerator) notify() {
+	own := newRandom(uint64(g.n), 0x0711)
+	if own.chance(0.3) {
+		retry := pick(own, []string{"none", "fixed(2, 1s)", "exponential(3, 1s, max=1m)"})
+		g.line(0, `notify: {name: %s, task: {type: %s, input: "${{ notice.text }}"}, retry: %q}`,
+			toldName, pick(own, []string{"a", "b", "c"}), retry)
 	}
 }
 

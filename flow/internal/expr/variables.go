@@ -21,6 +21,7 @@ const (
 	VarFailure
 	VarRun
 	VarNow
+	VarNotice
 	// VarPlaceholders allows placeholders, which are no variables: secrets.token and env.NAME, each alone. The worker
 	// that executes the task puts in what they stand for.
 	VarPlaceholders
@@ -43,6 +44,7 @@ var variables = []struct {
 	{"failure", types.TypeOf(&Failure{}), "it is known in what a step does, in retry.when and in hooks"},
 	{"run", types.TypeOf(&Run{}), ""},
 	{"now", types.TypeOf(time.Time{}), ""},
+	{"notice", types.TypeOf(&Notice{}), "it is known in notify"},
 }
 
 // Step is a step as expressions see it.
@@ -78,6 +80,18 @@ type Run struct {
 	// ScheduledAt is the instant for which the run was started: the firing of a schedule or of cron, however late it
 	// began.
 	ScheduledAt time.Time `expr:"scheduledAt"`
+}
+
+// Notice is what somebody is told of a run, as expressions see it.
+type Notice struct {
+	On      string `expr:"on"` // failure
+	Subject string `expr:"subject"`
+	Text    string `expr:"text"`
+}
+
+// Fields make the JSON of the whole value.
+func (v *Notice) Fields() map[string]any {
+	return map[string]any{"on": v.On, "subject": v.Subject, "text": v.Text}
 }
 
 // Fields make the JSON of the whole value.
@@ -116,7 +130,7 @@ func (v *Run) Fields() map[string]any {
 
 // fieldsOf lists the fields of a type of this file, by its Go name.
 func fieldsOf(name string) []string {
-	for _, v := range []any{Step{}, Failure{}, Run{}} {
+	for _, v := range []any{Step{}, Failure{}, Run{}, Notice{}} {
 		t := reflect.TypeOf(v)
 		if t.Name() != name {
 			continue

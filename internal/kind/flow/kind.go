@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/internal/worker/mail"
 	"github.com/pawl-dev/pawl/internal/worker/web"
 )
 
@@ -20,10 +21,11 @@ func Plugin() kind.Plugin {
 	return kind.Plugin{Kinds: Kinds, Executors: Executors, EndLeftovers: worker.EndLeftovers}
 }
 
-// Executors execute the tasks that need no handler: exec, http, noop and fail.
+// Executors execute the tasks that need no handler: exec, http, mail, noop and fail.
 func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
 	out := worker.Builtin(cfg)
 	out["http"] = web.NewHTTP(web.HTTPConfig{Secrets: cfg.Secrets})
+	out["mail"] = mail.New(mail.Config{Secrets: cfg.Secrets})
 	return out
 }
 

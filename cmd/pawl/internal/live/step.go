@@ -153,7 +153,7 @@ func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 // workerFor says which worker an attempt waits for, where that is not the one of every process.
 func workerFor(s *api.Step) string {
 	switch s.Type {
-	case "exec", "http", "noop", "fail", "go", "go-hook", "":
+	case "exec", "http", "mail", "noop", "fail", "go", "go-hook", "":
 		return "a worker"
 	default:
 		return fmt.Sprintf("a worker of %q tasks", screen.Clean(s.Type))
