@@ -172,8 +172,8 @@ func scheduleToStartIsMeasured(t *testing.T) {
 	}
 	var count, sum float64
 	for line := range strings.Lines(string(page)) {
-		_, _ = fmt.Sscanf(line, `pawl_schedule_to_start_seconds_count{queue="far"} %g`, &count)
-		_, _ = fmt.Sscanf(line, `pawl_schedule_to_start_seconds_sum{queue="far"} %g`, &sum)
+		_, _ = fmt.Sscanf(line, `pawl_schedule_to_start_seconds_count{namespace="default",queue="far"} %g`, &count)
+		_, _ = fmt.Sscanf(line, `pawl_schedule_to_start_seconds_sum{namespace="default",queue="far"} %g`, &sum)
 	}
 	if count != 2 || sum < waits.Seconds() || sum > 60 {
 		t.Errorf("%g attempts waited %gs in all:\n%s", count, sum, page)

@@ -85,15 +85,15 @@ func (p *Partition) keepRemote(r *run) (reachable bool) {
 	}
 	r.keptRemote = true
 	for _, t := range r.state.RemoteTasks() {
-		h, known := p.tasks.held[t.Token]
+		_, known := p.tasks.held[t.Token]
 		if !known && p.tasks.alive[t.Token] {
 			continue // its end was reported before the storage failed, and is reported again after that
 		}
 		if !known {
 			key := queueKey{t.Queue, t.Type, t.Group}
-			h = hold{slot: slot{of: w, key: key, used: true}, dispatched: true, ticket: p.takenBefore(r, t)}
+			kept := slot{of: w, key: key, used: true}
+			p.tasks.held[t.Token] = hold{slot: kept, dispatched: true, ticket: p.takenBefore(r, t)}
 			p.tasks.matcher.keep(key)
-			p.tasks.held[t.Token] = h
 		}
 		w.remote.Keep(t)
 		if s := &r.state.Steps[t.Token.Step]; s.Stopping {
