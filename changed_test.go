@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,8 +26,8 @@ import (
 type shop struct {
 	mu    sync.Mutex
 	taken map[string]int
-	child *pawl.Workflow[none, string]
-	other *pawl.Workflow[none, string] // another one that a child may be of
+	child atomic.Pointer[pawl.Workflow[none, string]] // bodies of a closed engine may still look at it
+	other *pawl.Workflow[none, string]                // another one that a child may be of
 }
 
 func (s *shop) take(item string) (string, error) {
@@ -70,7 +71,7 @@ func nap(name string) part {
 
 func (s *shop) kid(name string) part {
 	return func(ctx pawl.Context) error {
-		_, err := pawl.Child(ctx, name, s.child, none{})
+		_, err := pawl.Child(ctx, name, s.child.Load(), none{})
 		return err
 	}
 }
@@ -101,8 +102,10 @@ func (s *shop) define(main, kid code) []pawl.Definition {
 	workflow := func(name string, c code) *pawl.Workflow[none, string] {
 		return pawl.Define(name, func(ctx pawl.Context, _ none) (string, error) { return "done", c.does(s)(ctx) })
 	}
-	s.child, s.other = workflow("kid", kid), workflow("other", func(s *shop) []part { return []part{s.step("o", "O")} })
-	return []pawl.Definition{workflow("main", main), s.child, s.other}
+	child := workflow("kid", kid)
+	s.child.Store(child)
+	s.other = workflow("other", func(s *shop) []part { return []part{s.step("o", "O")} })
+	return []pawl.Definition{workflow("main", main), child, s.other}
 }
 
 // change is a change of a workflow's code.
@@ -275,7 +278,7 @@ func TestChangedBranches(t *testing.T) {
 			return list{items(s), both(s), s.kid("x"), s.step("last", "Z")}
 		}},
 		{name: "a child of another workflow", want: "changed", main: func(s *shop) []part {
-			s.child = s.other
+			s.child.Store(s.other)
 			return list{items(s), both(s), s.kid("kid"), s.step("last", "Z")}
 		}},
 		{name: "make a step of the child", want: "changed", main: func(s *shop) []part {
