@@ -186,7 +186,7 @@ func TestChecksFindMistakes(t *testing.T) {
 // expectViolation runs universes until the checks notice the planted mistake.
 func expectViolation(t *testing.T, opt Options, see []Invariant) {
 	t.Helper()
-	for seed := uint64(1); seed <= 600; seed++ {
+	for seed := uint64(1); seed <= 3000; seed++ {
 		_, err := Run(seed, opt)
 		var v *Violation
 		if !errors.As(err, &v) {
@@ -201,7 +201,7 @@ func expectViolation(t *testing.T, opt Options, see []Invariant) {
 		}
 		return
 	}
-	t.Error("the checks did not notice the planted mistake in 600 universes")
+	t.Error("the checks did not notice the planted mistake in 3000 universes")
 }
 
 func changeBatches(f func(*journal.Batch) bool) func(journal.Journal) journal.Journal {

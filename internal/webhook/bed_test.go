@@ -54,6 +54,8 @@ func (r *request) id() string { return r.header.Get("webhook-id") }
 
 // receiver is the other side of a test: a transport without a network.
 type receiver struct {
+	mostPending int // how many deliveries a webhook may owe; 0 is the default
+
 	full    atomic.Bool  // documents cannot be stored
 	lookups atomic.Int64 // reads of documents
 
@@ -168,7 +170,7 @@ func openBed(t *testing.T, j *memory.Journal, r *receiver, change ...func(*engin
 	}
 	b.svc = service.NewEmbedded(e, readFlow, func() core.Time { return policy.At(time.Now()) })
 	b.Dispatcher, err = New(t.Context(), Config{
-		Documents: j, Feed: e, Teller: b.svc.Teller, Send: true, Transport: r,
+		Documents: j, Feed: e, Teller: b.svc.Teller, Send: true, Transport: r, MostPending: r.mostPending,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func labelled(to string) func(*api.StartRequest) {
 // also after a kill, and other webhooks miss nothing.
 func TestPendingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &receiver{}
+		r := &receiver{mostPending: 3}
 		r.answers(func(req *request) (*http.Response, error) {
 			if req.Data.Labels["to"] == "away" {
 				return respond(http.StatusServiceUnavailable, ""), nil
@@ -26,7 +26,6 @@ func TestPendingIsBounded(t *testing.T) {
 			return status204(), nil
 		})
 		b := openBed(t, memory.NewPartitions(2), r)
-		b.Dispatcher.cfg.MostPending = 3
 		for _, name := range []string{"away", "there"} {
 			b.add(name, func(r *api.WebhookRequest) {
 				r.Events, r.Labels = []string{"run.failed"}, map[string]string{"to": name}
@@ -57,7 +56,6 @@ func TestPendingIsBounded(t *testing.T) {
 			t.Errorf("counted: %+v", counts)
 		}
 		b = b.kill()
-		b.Dispatcher.cfg.MostPending = 3
 		check("after a kill")
 		b.all()
 		r.answers(nil) // it is back
