@@ -60,6 +60,7 @@ type planStep struct {
 	Backoff  time.Duration `json:"backoff,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"` // startToClose
 	Queued   time.Duration `json:"queued,omitempty"`  // scheduleToStart
+	Total    time.Duration `json:"total,omitempty"`   // scheduleToClose
 	Service  string        `json:"service,omitempty"`
 	Key      string        `json:"key,omitempty"`
 
@@ -113,6 +114,9 @@ func compilePlan(d journal.Definition) (*core.Definition, error) {
 		}
 		if s.Service != "" {
 			s.spec.Share = &core.Share{Service: s.Service, Key: s.Key}
+		}
+		if s.Total > 0 {
+			s.spec.Policy.ScheduleToClose = &policy.Limit{After: s.Total}
 		}
 		if s.Queued > 0 {
 			s.spec.Policy.ScheduleToStart = &policy.Limit{After: s.Queued}

@@ -112,14 +112,23 @@ func (p *Partition) Loaded(w Window, runs []Loaded, now core.Time) {
 
 // loadDue takes one run that comes due.
 func (p *Partition) loadDue(l *Loaded) {
+	changed := p.residents.changedMeanwhile(l.Run)
+	if l.Err != nil {
+		if !changed {
+			_ = p.setAside(l.Run, l.Err)
+		}
+		return
+	}
 	r := p.residents.runs[l.Run]
-	switch {
-	case l.Err != nil && !p.residents.changedMeanwhile(l.Run):
-		_ = p.setAside(l.Run, l.Err)
-		return
-	case l.Err != nil:
-		return
-	case !p.residents.changedMeanwhile(l.Run):
+	if changed && r == nil && p.residents.aside[l.Run] == nil && l.Wake == journal.WakeSetAside {
+		// It left memory, and its row does not say when it wakes until it is written again.
+		h, err := p.cfg.Journal.History(p.ctx, l.Run)
+		if p.unreadable(err, "a run cannot be read and stays where it is", "run", l.Run.String()) {
+			return
+		}
+		l.History, changed = h, false
+	}
+	if !changed {
 		var err error
 		r, err = p.loadRun(l.Run, l.History.Entries)
 		if p.unreadable(err, "a run cannot be loaded and stays where it is", "run", l.Run.String()) {

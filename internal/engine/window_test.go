@@ -131,3 +131,43 @@ func TestFailedAppendLeavesNothingInMemory(t *testing.T) {
 		t.Errorf("the run whose start failed: %v", err)
 	}
 }
+
+// A run that an earlier owner had set aside goes on although it was read for a caller, and left memory again, while the
+// window was read that finds such runs.
+func TestSetAsideRunLeavesMemoryMeanwhile(t *testing.T) {
+	r := newRig(t, -1)
+	r.workers.act = succeed
+	at := &plantedPanic{"decide", 1_000_000}
+	r.trap = at.trap
+	r.restart()
+	wait := event("go")
+	wait.Total = time.Hour
+	id := r.start(flow("bad", wait))
+	r.settle()
+	at.from = 1
+	r.call(&Call{Op: CallInput, Run: id, Input: core.SignalReceived{Name: "go"}})
+	r.pass(time.Minute)
+	if r.p.SetAside(id) == nil {
+		t.Fatal("the run is not set aside")
+	}
+	r.trap = nil
+	r.restart()
+	w, ok := r.p.Window(r.now)
+	if !ok {
+		t.Fatal("no window is read")
+	}
+	var read []Loaded
+	far, err := ReadWindow(t.Context(), r.journal, 0, w, func(runs []Loaded) error {
+		read = append(read, runs...)
+		return nil
+	})
+	r.call(&Call{Op: CallAttempt, Run: id, Step: 0, Attempt: 1}) // reads the run
+	if n := r.p.Stats().Loaded; n != 0 {
+		t.Fatalf("%d runs are in memory", n)
+	}
+	r.p.Loaded(w, read, r.now)
+	r.p.WindowDone(w, far, err)
+	r.pass(2 * time.Hour)
+	r.wantPhase(id, core.RunFailed) // its step has timed out
+	r.wantRowsOfHistory()
+}
