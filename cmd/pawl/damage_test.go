@@ -90,8 +90,8 @@ func TestDoctorFindsWrongRows(t *testing.T) {
 // The rows of a run that ended at once are stored together.
 func TestDoctorFindsWrongRowsOfEndedRuns(t *testing.T) {
 	for damage, want := range map[string]string{
-		"UPDATE ended_data SET rows = replace(rows, 'first', 'fjrst')": `Name is fjrst in its row and first in its`,
-		"UPDATE ended_data SET rows = substr(rows, 9)":                 `step "first": Name is  in its row and first in`,
+		"UPDATE ended_data SET rows = replace(rows, 'first', 'fjrst')": `Name is fjrst in its row`,
+		"UPDATE ended_data SET rows = substr(rows, 9)":                 `step "first": Name is  in its row`,
 		"DELETE FROM ended_data":                                       `attempt 1 of step 0: Attempt is 0 in its row`,
 	} {
 		t.Run(damage, func(t *testing.T) {
