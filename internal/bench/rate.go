@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
@@ -16,7 +17,8 @@ func oneStep(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// partitioned is oneStep on a database with which the engine can use several cores.
+// partitioned is oneStep on a database with which the engine can use several cores. Its value is the ratio of the rates
+// on two cores and on one. The two take turns, so that a disturbance from outside hits both.
 func partitioned(ctx context.Context, s *session) (Row, error) {
 	j, err := sqlite.Open(filepath.Join(s.dir, databaseFile), sqlite.Options{Partitions: 4})
 	if err == nil {
@@ -25,7 +27,33 @@ func partitioned(ctx context.Context, s *session) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	return oneStep(ctx, s)
+	st, err := s.open(ctx, nil)
+	if err != nil {
+		return Row{}, err
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var row Row
+	rates := make([][]float64, 2)
+	for range pick(s, 3, 1) {
+		for i := range rates {
+			runtime.GOMAXPROCS(i + 1)
+			w, err := st.loop(ctx, s, oneStepFlow, inFlight, pick(s, 3*time.Second, 500*time.Millisecond))
+			if err != nil {
+				return Row{}, st.fail(err)
+			}
+			rates[i] = append(rates[i], w.rate())
+			s.logf("%.0f runs/s, cpu %.3g ms a run with GOMAXPROCS=%d%s", w.rate(), w.cost(), i+1, w.usage)
+			row = w.row("of the rate on one core", 1)
+		}
+	}
+	one, two := median(rates[0]), median(rates[1])
+	row.Value = two / one
+	row.reached = row.Value >= 1.5
+	row.detail = fmt.Sprintf("%.0f runs/s on one core, %.0f on two", one, two)
+	if err := st.close(); err != nil {
+		return Row{}, err
+	}
+	return row, s.measureFile(&row)
 }
 
 func tenStep(ctx context.Context, s *session) (Row, error) {
