@@ -156,7 +156,7 @@ func TestSchemas(t *testing.T) {
 		" {schema}.runs_workflow_phase, {schema}.runs_parent, {schema}.runs_deadline, {schema}.steps_retrying;" +
 		" DROP TABLE {schema}.outbox; DROP TABLE {schema}.documents; DELETE FROM {schema}.meta WHERE key = 'database'")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 6")
+	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 7")
 	if err := l.append("b"); err != nil { // whoever has it open goes on
 		t.Error(err)
 	}
