@@ -184,14 +184,16 @@ func TestMembers(t *testing.T) {
 		}
 		a := db.join(t, "a")
 		want(time.Second, "map[a:8]")
-		b, c := db.join(t, "b"), db.join(t, "c")
+		b := db.join(t, "b")
+		want(2*time.Second, "map[a:4 b:4]")
+		c := db.join(t, "c")
 		want(2*time.Second, "map[a:3 b:3 c:2]")
 		if n, ok := c.OwnerOf(0); !ok || n.Address != "a" {
 			t.Errorf("partition 0 is with %+v, %v", n, ok)
 		}
 		db.set("b", true)
 		want(term+time.Second, "map[a:4 c:4]")
-		if moved := a.Moves() + c.Moves(); moved != 8+5+2+3 {
+		if moved := a.Moves() + c.Moves(); moved != 8+4+1+1+2+2 {
 			t.Errorf("%d moves of a and c", moved)
 		}
 		if _, err := (&link{table: db, id: "a"}).Ask(t.Context(), "a", true); err != nil {

@@ -240,3 +240,11 @@ func noPartition() error {
 		Hint: "nothing was saved; try again in a moment, or ask another node",
 	}
 }
+
+// Runs reports whether this engine runs a partition.
+func (e *Engine) Runs(partition int) bool {
+	return e.parts != nil && partition >= 0 && partition < len(e.parts.engines) && e.parts.runs(partition)
+}
+
+// PartitionCount returns how many partitions the journal has.
+func (e *Engine) PartitionCount() int { return e.cfg.Journal.PartitionCount() }
