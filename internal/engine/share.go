@@ -246,5 +246,12 @@ func (e *Engine) Runs(partition int) bool {
 	return e.parts != nil && partition >= 0 && partition < len(e.parts.engines) && e.parts.runs(partition)
 }
 
+// ExpectAt says that messages for a partition may have come.
+func (e *Engine) ExpectAt(partition int) {
+	if e.Runs(partition) {
+		e.parts.at(partition).Expect()
+	}
+}
+
 // PartitionCount returns how many partitions the journal has.
 func (e *Engine) PartitionCount() int { return e.cfg.Journal.PartitionCount() }

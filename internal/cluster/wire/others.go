@@ -7,35 +7,42 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/cluster"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/remote"
 )
 
-// Others are the other nodes as the services of this one need them.
+// Others are the other nodes as the services of this one need them. They know none before Attach.
 type Others struct {
 	nodes  *Nodes
-	member *cluster.Member
 	own    string
+	member atomic.Pointer[cluster.Member]
 	next   atomic.Uint64
 }
 
-// NewOthers returns the nodes beside the one that is a member under a name.
-func NewOthers(nodes *Nodes, member *cluster.Member, own string) *Others {
-	return &Others{nodes: nodes, member: member, own: own}
-}
+// NewOthers returns the nodes beside the one with an id.
+func NewOthers(nodes *Nodes, own string) *Others { return &Others{nodes: nodes, own: own} }
+
+// Attach tells which node this is, once it has joined.
+func (o *Others) Attach(m *cluster.Member) { o.member.Store(m) }
 
 // Owner implements service.Nodes.
 func (o *Others) Owner(partition int) api.Service {
-	n, ok := o.member.OwnerOf(partition)
-	if !ok {
-		return nil
+	if c := o.owner(partition); c != nil {
+		return c
 	}
-	return o.client(n)
+	return nil
 }
 
-func (o *Others) client(n cluster.Node) api.Service {
-	if n.ID == o.own {
+// owner returns the client of the node that owns a partition, if that is another one than this.
+func (o *Others) owner(partition int) *httpapi.Client {
+	m := o.member.Load()
+	if m == nil {
+		return nil
+	}
+	n, ok := m.OwnerOf(partition)
+	if !ok || n.ID == o.own {
 		return nil
 	}
 	c, err := o.nodes.Client(n)
@@ -47,40 +54,51 @@ func (o *Others) client(n cluster.Node) api.Service {
 
 // Anyone implements service.Nodes.
 func (o *Others) Anyone() api.Service {
-	s := o.member.Stand()
-	for i := range s.Partitions {
-		if owner := o.Owner(i); owner != nil {
-			return owner
+	for i := range o.stand().Partitions {
+		if c := o.owner(i); c != nil {
+			return c
 		}
 	}
 	return nil
 }
 
+func (o *Others) stand() cluster.Stand {
+	if m := o.member.Load(); m != nil {
+		return m.Stand()
+	}
+	return cluster.Stand{}
+}
+
 // Changed implements service.Nodes.
-func (o *Others) Changed() <-chan struct{} { return o.member.Changed() }
+func (o *Others) Changed() <-chan struct{} {
+	if m := o.member.Load(); m != nil {
+		return m.Changed()
+	}
+	return nil
+}
 
 // Expect tells the owner of a partition that messages were sent to it.
 func (o *Others) Expect(partition int) {
-	if n, ok := o.member.OwnerOf(partition); ok && n.ID != o.own {
+	m := o.member.Load()
+	if m == nil {
+		return
+	}
+	if n, ok := m.OwnerOf(partition); ok && n.ID != o.own {
 		o.nodes.Expect(n, partition)
 	}
-}
-
-func (o *Others) partitionOf(run core.RunID) int {
-	return int(core.PartitionKey(run)) % len(o.member.Stand().Partitions)
 }
 
 // Tasks are the task queues of all nodes. A poll takes what this node has first. While it waits, it asks one other node
 // after the other, so that a worker needs to know one node only.
 type Tasks struct {
-	own    api.Tasks
-	runs   func(core.RunID) bool
-	others *Others
+	own         api.Tasks
+	partitionOf func(core.RunID) int
+	others      *Others
 }
 
-// NewTasks returns the queues of all nodes: own are those of this one, and runs says which runs are here.
-func NewTasks(own api.Tasks, runs func(core.RunID) bool, others *Others) *Tasks {
-	return &Tasks{own, runs, others}
+// NewTasks returns the queues of all nodes: own are those of this one.
+func NewTasks(own api.Tasks, partitionOf func(core.RunID) int, others *Others) *Tasks {
+	return &Tasks{own, partitionOf, others}
 }
 
 // askEvery is how long a poll waits for tasks of this node before it asks the next other one.
@@ -119,7 +137,7 @@ func (t *Tasks) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error)
 
 // asked returns the other nodes that have partitions.
 func (t *Tasks) asked() (out []api.Tasks) {
-	s := t.others.member.Stand()
+	s := t.others.stand()
 	for _, n := range s.Nodes {
 		owns := slices.ContainsFunc(s.Partitions, func(p cluster.Partition) bool { return p.Owner == n.ID && p.Alive })
 		if n.ID == t.others.own || !n.Alive || !owns {
@@ -138,8 +156,8 @@ func (t *Tasks) Report(ctx context.Context, reports []api.TaskReport) ([]api.Tas
 	places := map[api.Tasks][]int{}
 	for i := range reports {
 		to := t.own
-		if run, ok := remote.RunOf(reports[i].Task); ok && !t.runs(run) {
-			if owner, ok := t.others.Owner(t.others.partitionOf(run)).(api.Tasks); ok {
+		if run, ok := remote.RunOf(reports[i].Task); ok {
+			if owner := t.others.owner(t.partitionOf(run)); owner != nil {
 				to = owner
 			}
 		}
