@@ -50,7 +50,7 @@ type clusterStatus struct {
 
 type nodeStatus struct {
 	ID         string   `json:"id"`
-	State      string   `json:"state"` // alive, draining, dead; held: a process that is no node
+	State      string   `json:"state"` // alive, draining, dead; no node: another process has partitions
 	Address    string   `json:"address,omitempty"`
 	Version    string   `json:"version,omitempty"`
 	Since      api.Time `json:"since,omitzero"`
@@ -71,7 +71,8 @@ func standOf(s cluster.Stand) clusterStatus {
 		}
 		places[n.ID] = len(out.Nodes)
 		out.Nodes = append(out.Nodes, nodeStatus{
-			ID: n.ID, State: state, Address: n.Address, Version: n.Version, Since: api.Time(n.Since), Partitions: []int{},
+			ID: n.ID, State: state, Address: n.Address, Version: n.Version, Since: api.Time(n.Since),
+			Partitions: []int{},
 		})
 	}
 	for i, p := range s.Partitions {
@@ -105,7 +106,8 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 					return a.print(s)
 				}
 				for _, n := range s.Nodes {
-					a.say("%-24s %-8s %-22s %s", screen.Clean(n.ID), n.State, screen.Clean(n.Address), numbers(n.Partitions))
+					a.say("%-24s %-8s %-22s %s", screen.Clean(n.ID), n.State, screen.Clean(n.Address),
+						numbers(n.Partitions))
 				}
 				switch {
 				case len(s.Nodes) == 0:
@@ -139,8 +141,8 @@ func (a *app) clusterDrainCommand() *cobra.Command {
 	var undo bool
 	cmd := &cobra.Command{
 		Use: "drain NODE", Short: "Make a node give its partitions to the others", Args: cobra.ExactArgs(1),
-		Long: `The node gives back its partitions one after the other, and takes none any more, until it is started again
-or --undo takes that back. It goes on to answer requests, by asking the others. Steps that it executes are stopped, and
+		Long: `The node gives its partitions back, and takes none any more, until it is started again or --undo takes
+that back. It goes on to answer requests, by asking the others. Steps that it executes are stopped, and
 start again where their runs are then. A server that gets SIGTERM does the same by itself.`,
 		Example: "  pawl cluster drain db1-k3vq7x2m --database postgres://pawl@db/pawl",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,7 +153,8 @@ start again where their runs are then. A server that gets SIGTERM does the same 
 					return err
 				case !found:
 					return &api.Error{
-						Code: api.CodeNotFound, Message: fmt.Sprintf("there is no node %q", args[0]),
+						Code:    api.CodeNotFound,
+						Message: fmt.Sprintf("there is no node %q", args[0]),
 						Hint: "pawl cluster status lists them",
 					}
 				case undo:

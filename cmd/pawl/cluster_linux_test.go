@@ -213,5 +213,5 @@ func TestForeignSecret(t *testing.T) {
 	b, _ := newNodesBed(t)
 	b.node()
 	other := launchServer(t, b.dir, b.flags("other")...)
-	other.log.await(t, "the database belongs to another cluster: the node .* has another secret; give this one the same")
+	other.log.await(t, "the database belongs to another cluster: the node .* has another secret; give this one")
 }

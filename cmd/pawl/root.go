@@ -148,8 +148,8 @@ func (a *app) rootCommand() *cobra.Command {
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(),
 		a.flowCommand(),
 		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
-		a.serverCommand(), a.clusterCommand(), a.tokenCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(),
-		a.webhookCommand(), a.manCommand(),
+		a.serverCommand(), a.clusterCommand(), a.tokenCommand(), a.auditCommand(), a.backupCommand(),
+		a.restoreCommand(), a.webhookCommand(), a.manCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

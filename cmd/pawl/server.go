@@ -93,7 +93,8 @@ FOLDER/NAME. It logs as JSON on stderr, and tells systemd when it is ready.`,
 		"share the database with other servers: address and port to listen on for them, such as 10.0.0.5:7296")
 	flags.StringVar(&g.sharing.address, clusterAddressFlag, "",
 		"address and port at which the other nodes reach this one (default: that of --cluster-listen)")
-	flags.StringVar(&g.sharing.secretFile, clusterSecretFlag, "", "file with the secret that all nodes of a cluster have")
+	flags.StringVar(&g.sharing.secretFile, clusterSecretFlag, "",
+		"file with the secret that all nodes of a cluster have")
 	return cmd
 }
 

@@ -63,7 +63,8 @@ func (s *sharing) prepare(a *app, g *guarding) error {
 	}
 	if s.address != "" {
 		if host, port, err := net.SplitHostPort(s.address); err != nil || host == "" || port == "" {
-			return usage("--%s %q: write it as HOST:PORT, as the other nodes reach this one", clusterAddressFlag, s.address)
+			return usage("--%s %q: write it as HOST:PORT, as the other nodes reach this one", clusterAddressFlag,
+				s.address)
 		}
 	}
 	keys, err := wire.ReadKeys(s.secretFile)
@@ -88,8 +89,8 @@ func (s *sharing) prepare(a *app, g *guarding) error {
 func (a *app) prepareSharing(g *guarding) error {
 	if g.sharing.listen == "" {
 		if g.sharing.address+g.sharing.secretFile != "" {
-			return usage("--%s and --%s are for nodes of a cluster: give --%s, too", clusterAddressFlag, clusterSecretFlag,
-				clusterListenFlag)
+			return usage("--%s and --%s are for nodes of a cluster: give --%s, too", clusterAddressFlag,
+				clusterSecretFlag, clusterListenFlag)
 		}
 		return nil
 	}

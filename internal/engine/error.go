@@ -159,7 +159,8 @@ var errHeld = api.Sentinel(CodeHeld)
 // moved is the error for who asks an engine for a partition that it does not run.
 func moved(partition int) error {
 	return &Error{
-		Code: CodeHeld, Op: "engine", Err: fmt.Errorf("partition %d is with another node, or on its way to one", partition),
+		Code: CodeHeld, Op: "engine",
+		Err:  fmt.Errorf("partition %d is with another node, or on its way to one", partition),
 		Hint: "nothing was saved; try again in a moment",
 	}
 }

@@ -281,9 +281,9 @@ func (l *loop) jobDone(r result) {
 			l.dispatch(now)
 		}
 		l.scheduleRenewal(now)
-		l.signOfLife = r.began
 		l.patience = min(r.took/2, maxPatience)
 		l.tellCommit(r)
+		l.signOfLife = r.began
 		l.p.Committed(now)
 	}
 }

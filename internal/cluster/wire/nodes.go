@@ -68,7 +68,8 @@ func (n *Nodes) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := n.transport.RoundTrip(r)
 	if err != nil && foreign(err) {
 		// Nothing was sent. The client knows that of errors while it dials.
-		err = &net.OpError{Op: "dial", Err: fmt.Errorf("the node at %s has another cluster secret: %w", r.URL.Host, err)}
+		err = fmt.Errorf("the node at %s has another cluster secret: %w", r.URL.Host, err)
+		err = &net.OpError{Op: "dial", Err: err}
 	}
 	return res, err
 }

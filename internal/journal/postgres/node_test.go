@@ -52,7 +52,7 @@ func TestNodes(t *testing.T) {
 	want := []cluster.Node{
 		{ID: "a", Address: "a:7296", Version: "v1", Secret: "s"},
 		{ID: "b", Address: "b:7296", Version: "v1", Secret: "s", Alive: true, Leaving: true},
-		{ID: "c", Address: "c:7296", Version: "v1", Secret: "s"}, // its sign of life is of before the clock was put back
+		{ID: "c", Address: "c:7296", Version: "v1", Secret: "s"}, // its sign of life is of the future
 	}
 	if !slices.Equal(s.Nodes, want) {
 		t.Errorf("nodes %+v", s.Nodes)
