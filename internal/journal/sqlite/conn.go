@@ -195,7 +195,8 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 }
 
 // laterTables were added to the format later.
-var laterTables = messageTables + feedTable + ";" + labelTable + documentTable + ";" + largeTable + listIndexes
+var laterTables = messageTables + feedTable + ";" + labelTable + documentTable + ";" + largeTable + endedTable +
+	listIndexes
 
 // create makes an empty file a journal, in one transaction. A file with one partition gets the format that older
 // versions can read.
