@@ -21,8 +21,11 @@ func (a *app) clusterCommand() *cobra.Command {
 		a.clusterStatusCommand(), a.clusterDrainCommand())
 }
 
+// journalOpener opens the journal of an address.
+type journalOpener func(ctx context.Context, address string) (journal.Journal, error)
+
 // withNodes calls fn with the table of nodes.
-func (a *app) withNodes(ctx context.Context, fn func(nodes cluster.Storage) error) error {
+func (a *app) withNodes(ctx context.Context, open journalOpener, fn func(nodes cluster.Storage) error) error {
 	p, err := a.where()
 	if err != nil {
 		return err
@@ -30,7 +33,7 @@ func (a *app) withNodes(ctx context.Context, fn func(nodes cluster.Storage) erro
 	if p.server == "" {
 		return usage("pawl cluster works with the database of the nodes: write --database postgres://…")
 	}
-	j, err := journal.Open(ctx, p.server)
+	j, err := open(ctx, p.server)
 	if err != nil {
 		return err
 	}
@@ -96,7 +99,7 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 		Use: "status", Short: "List the nodes, and which partitions each of them has", Args: cobra.NoArgs,
 		Example: "  pawl cluster status --database postgres://pawl@db/pawl",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withNodes(cmd.Context(), func(nodes cluster.Storage) error {
+			return a.withNodes(cmd.Context(), journal.OpenReadOnly, func(nodes cluster.Storage) error {
 				stand, err := nodes.Stand(cmd.Context())
 				if err != nil {
 					return err
@@ -146,7 +149,7 @@ that back. It goes on to answer requests, by asking the others. Steps that it ex
 start again where their runs are then. A server that gets SIGTERM does the same by itself.`,
 		Example: "  pawl cluster drain db1-k3vq7x2m --database postgres://pawl@db/pawl",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withNodes(cmd.Context(), func(nodes cluster.Storage) error {
+			return a.withNodes(cmd.Context(), journal.Open, func(nodes cluster.Storage) error {
 				found, err := nodes.Ask(cmd.Context(), args[0], !undo)
 				switch {
 				case err != nil:
