@@ -158,7 +158,7 @@ start again where their runs are then. A server that gets SIGTERM does the same 
 					return &api.Error{
 						Code:    api.CodeNotFound,
 						Message: fmt.Sprintf("there is no node %q", args[0]),
-						Hint: "pawl cluster status lists them",
+						Hint:    "pawl cluster status lists them",
 					}
 				case undo:
 					a.say("%s takes its share again", args[0])

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // share makes an engine one of several on a journal.
@@ -154,5 +155,54 @@ func TestLeaseEnds(t *testing.T) {
 		cut.Store(false)
 		takeAll(t, a, 0, 1)
 		closeEngine(t, a)
+	})
+}
+
+// TestLimitsOfAMovedPartition gives a partition away whose run has the only place of a queue. The engine counts what it
+// owns: a run of another partition begins there, the given one with its next owner, and the attempt that was at work is
+// stopped. An engine that did not get a partition waits for none of its places.
+func TestLimitsOfAMovedPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.NewPartitions(2)
+		one := func(c *Config) { c.Queues = map[string]policy.QueueLimits{"bills": {Concurrency: 1}} }
+		a, atA := open(t, j, 9, nil, share, one)
+		b, atB := open(t, j, 9, nil, share, one)
+		takeAll(t, a, 0, 1)
+		if err := b.Take(t.Context(), 0); !errors.Is(err, errHeld) {
+			t.Error(err)
+		}
+		var ids []core.RunID
+		for n := range 2 {
+			id := core.NewRunID(core.Time(time.Now().UnixMicro()), uint16(n), 1, uint64(n))
+			s, err := a.Start(t.Context(), StartRequest{
+				Definition: flow("f", task()).definition(), RunID: id, Queue: core.RunQueue{Name: "bills"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, s.Run)
+			synctest.Wait()
+		}
+		if began := atA.dispatched(); len(began) != 1 || began[0].Token.Run != ids[0] {
+			t.Fatalf("began: %v", began)
+		}
+		if err := a.Give(0); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if began := atA.dispatched(); len(began) != 1 || began[0].Token.Run != ids[1] {
+			t.Errorf("after its partition was given away, a began %v", began)
+		}
+		if len(atA.revoked) != 1 || atA.revoked[0].Run != ids[0] {
+			t.Errorf("stopped: %v", atA.revoked)
+		}
+		takeAll(t, b, 0)
+		synctest.Wait()
+		began := atB.dispatched()
+		if len(began) != 1 || began[0].Token.Run != ids[0] || began[0].Token.Attempt != 2 {
+			t.Errorf("the next owner began %v", began)
+		}
+		closeEngine(t, a)
+		closeEngine(t, b)
 	})
 }
