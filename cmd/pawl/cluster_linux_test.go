@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,6 +42,13 @@ steps:
     retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
 `
 
+const askFlow = `pawl: 1
+name: ask
+steps:
+  - name: answer
+    task: {queue: q, type: Answer}
+`
+
 func newNodesBed(t *testing.T) (*nodesBed, *pgtest.Server) {
 	t.Helper()
 	server := pgtest.StartServer(t)
@@ -49,6 +59,7 @@ func newNodesBed(t *testing.T) (*nodesBed, *pgtest.Server) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(b.dir, "flows"), "work.yaml", workFlow)
+	write(t, filepath.Join(b.dir, "flows"), "ask.yaml", askFlow)
 	b.token = strings.TrimSpace(b.pawl("token", "create", "ada", "--role", "admin"))
 	return b, server
 }
@@ -155,6 +166,60 @@ func (b *nodesBed) ends(c *httpapi.Client, ids []string) {
 	all.Wait()
 }
 
+// works starts runs through one node, and does their tasks as a worker that knows another one only.
+func (b *nodesBed) works(start, work *httpapi.Client) {
+	b.Helper()
+	open := map[string]bool{}
+	for i := range 12 { // in all partitions, as good as always
+		r := api.StartRequest{WorkflowID: fmt.Sprint("ask-", i)}
+		s, err := start.StartNamed(b.Context(), "ask", r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		open[s.Run] = true
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	for len(open) > 0 {
+		tasks, err := work.Poll(ctx, api.PollRequest{Queue: "q", Max: 3, Wait: api.Duration(5 * time.Second)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, task := range tasks {
+			report := api.TaskReport{Task: task.Task, Kind: api.TaskComplete, Output: []byte("1")}
+			answers, err := work.Report(ctx, []api.TaskReport{report})
+			if err != nil || answers[0].Error != nil || !open[task.Run] {
+				b.Fatalf("the task of run %s: %v, %+v", task.Run, err, answers)
+			}
+			delete(open, task.Run)
+		}
+	}
+}
+
+// metric reads a number of a node.
+func (b *nodesBed) metric(p *process, name string) string {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, p.address+"/metrics", http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^` + name + `\{[^}]*\} (\S+)$`).FindSubmatch(text)
+	if m == nil {
+		b.Fatalf("there is no %s: %s", name, text)
+	}
+	return string(m[1])
+}
+
 // TestCluster works with three nodes while one is killed, one is stopped past its leases, the database is restarted and
 // one leaves. Any node answers about any run, and every run that was acknowledged ends.
 func TestCluster(t *testing.T) {
@@ -168,6 +233,14 @@ func TestCluster(t *testing.T) {
 	b.ends(atB, ids)
 	if r, err := atC.Run(t.Context(), "calm-3"); err != nil || r.Run != ids[3] {
 		t.Errorf("a run found by its workflow id: %+v, %v", r, err)
+	}
+
+	b.works(atA, atC)
+	if got := b.metric(a, "pawl_partitions_owned"); got != "2" {
+		t.Errorf("%s partitions are counted", got)
+	}
+	if got := b.metric(a, "pawl_partition_moves_total"); got != "10" {
+		t.Errorf("%s moves are counted: 6 taken, 4 given back", got)
 	}
 
 	ids = b.start(atB, "killed", 12)

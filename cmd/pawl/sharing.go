@@ -152,6 +152,7 @@ func (s *sharing) join(ctx context.Context, m *machine, g *guarding) error {
 		return errors.Join(err, s.stop())
 	}
 	s.others.Attach(s.member)
+	m.metrics.ReadCluster(func() int { return len(m.Owned()) }, s.member.Moves)
 	g.log.Info("joined the cluster", "node", s.node.ID, "address", s.node.Address)
 	for _, n := range s.member.Stand().Nodes {
 		if n.Alive && n.ID != s.node.ID {
