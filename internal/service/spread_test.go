@@ -41,8 +41,8 @@ func (f *failing) answer() error {
 
 func (f *failing) Send(context.Context, string, api.Signal) error { return f.answer() }
 
-func (f *failing) Run(_ context.Context, name string) (*api.Run, error) {
-	return &api.Run{Run: name}, f.answer()
+func (f *failing) Run(context.Context, string) (*api.Run, error) {
+	return nil, f.answer()
 }
 
 func (f *failing) Watch(_ context.Context, _ string, after int, fn func(api.Event) error) error {
