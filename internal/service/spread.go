@@ -232,7 +232,7 @@ func (s *Spread) Watch(ctx context.Context, name string, after int, fn func(api.
 	}
 	told := func(err error) error {
 		if refused != nil {
-			return nil // asking again would not help
+			err = nil // asking again would not help
 		}
 		return err
 	}

@@ -129,7 +129,10 @@ func (t *Tasks) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error)
 				return tasks, nil
 			}
 		}
-		if ctx.Err() != nil || !time.Now().Before(until) {
+		if err := ctx.Err(); err != nil {
+			return nil, &api.Error{Code: api.CodeCancelled, Op: "poll", Err: err}
+		}
+		if !time.Now().Before(until) {
 			return nil, nil
 		}
 	}
