@@ -1,5 +1,5 @@
-// Command cluster starts a PostgreSQL server that is thrown away afterwards and three pawl servers that share it. Then it
-// starts a run each second, and prints who has which partitions. Kill a node and watch the work go on:
+// Command cluster starts a PostgreSQL server that is thrown away afterwards, and three pawl servers that share it. Then
+// it starts a run each second, and prints who has which partitions. Kill a node and watch the work go on:
 //
 //	go run ./examples/cluster
 //	kill -9 PID        of a node, in another terminal
@@ -129,7 +129,8 @@ func (s *show) node(i int, all *sync.WaitGroup) error {
 		return err
 	}
 	cmd := s.command(context.Background(), "server", filepath.Join(s.dir, "flows"), "--listen", address,
-		"--cluster-listen", "127.0.0.1:0", "--cluster-secret-file", filepath.Join(s.dir, "secret"), "--log-level", "warn")
+		"--cluster-listen", "127.0.0.1:0", "--cluster-secret-file", filepath.Join(s.dir, "secret"),
+		"--log-level", "warn")
 	cmd.Stderr = os.Stderr
 	apart(cmd)
 	if err := cmd.Start(); err != nil {

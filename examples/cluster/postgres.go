@@ -31,8 +31,8 @@ func startPostgres(ctx context.Context, dir string) (dsn string, stop func(), er
 	if err != nil {
 		return "", nil, err
 	}
-	err = command(ctx, dir, filepath.Join(bin, "pg_ctl"), "--pgdata", data, "--wait", "--log", filepath.Join(dir, "log"),
-		"--options", fmt.Sprintf("-h %s -p %s -k ''", host, port), "start")
+	err = command(ctx, dir, filepath.Join(bin, "pg_ctl"), "--pgdata", data, "--wait",
+		"--log", filepath.Join(dir, "log"), "--options", fmt.Sprintf("-h %s -p %s -k ''", host, port), "start")
 	if err != nil {
 		return "", nil, err
 	}

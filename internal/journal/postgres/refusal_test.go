@@ -154,7 +154,7 @@ func TestSchemas(t *testing.T) {
 		" version_id >= 2; ALTER TABLE {schema}.runs_data DROP COLUMN labels;" +
 		" DROP INDEX {schema}.runs_workflow, {schema}.runs_created, {schema}.runs_phase," +
 		" {schema}.runs_workflow_phase, {schema}.runs_parent, {schema}.runs_deadline, {schema}.steps_retrying;" +
-		" DROP TABLE {schema}.outbox; DROP TABLE {schema}.documents; DELETE FROM {schema}.meta WHERE key = 'database'")
+		" DROP TABLE {schema}.outbox, {schema}.documents, {schema}.nodes; DELETE FROM {schema}.meta WHERE key = 'database'")
 	_, err = OpenReadOnly(t.Context(), dsn)
 	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 7")
 	if err := l.append("b"); err != nil { // whoever has it open goes on
