@@ -167,6 +167,9 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 	for _, other := range m.namespaces {
 		other.queues.Drain(ctx)
 	}
+	if m.sharing != nil {
+		ended = errors.Join(ended, m.sharing.leave(ctx))
+	}
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)
 	}

@@ -49,6 +49,7 @@ type app struct {
 	flows   flowkind.Flows   // that were read so far
 	folder  *folder          // the flows that a server starts by name; nil: this is no server
 	guard   *guarding        // of pawl server; nil: this is not that
+	sharing *sharing         // with other servers; nil: this process has the whole database
 	metrics *metrics.Metrics // of a server, those of its default namespace
 	keeper  *access.Keeper   // of the tokens of a server, for all its namespaces
 	given   []string         // flags of the command line
@@ -147,8 +148,8 @@ func (a *app) rootCommand() *cobra.Command {
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(),
 		a.flowCommand(),
 		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
-		a.serverCommand(), a.tokenCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(),
-		a.webhookCommand(), a.manCommand(),
+		a.serverCommand(), a.clusterCommand(), a.tokenCommand(), a.auditCommand(), a.backupCommand(),
+		a.restoreCommand(), a.webhookCommand(), a.manCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

@@ -34,8 +34,11 @@ const answersKept = 24 * time.Hour
 // keeps nobody from working: others are told who holds the database.
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
-		Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Logs: logFolder{m.place.logDir(), m.svc},
-		Webhooks: m.webhooks, Changes: m.changes, Policies: cases.Lab{}, Pruner: m.pruner(), Version: buildVersion(),
+		Service: m.svc, Carry: m.carryFamily, Tasks: m.tasks(), Logs: logFolder{m.place.logDir(), m.svc},
+		Changes: m.changes, Policies: cases.Lab{}, Pruner: m.pruner(), Version: buildVersion(),
+	}
+	if m.webhooks != nil {
+		cfg.Webhooks = m.webhooks
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
@@ -74,7 +77,9 @@ func (a *app) serve(m *machine) {
 	if m.metrics != nil {
 		cfg.Metrics = m.metrics
 		m.metrics.Read(m.Stats, func() int { return m.serving.Streams() })
-		m.metrics.ReadWebhooks(m.webhooks.Counts)
+		if m.webhooks != nil {
+			m.metrics.ReadWebhooks(m.webhooks.Counts)
+		}
 	}
 	if a.guard != nil {
 		cfg.Guarded, cfg.Limits, cfg.Log = true, a.guard.limits(), a.guard.log
@@ -89,6 +94,14 @@ func (a *app) serve(m *machine) {
 		return
 	}
 	m.serving.on(l)
+}
+
+// tasks are what workers in other processes take: of this process, or of all nodes.
+func (m *machine) tasks() api.Tasks {
+	if m.sharing != nil {
+		return m.sharing.tasks(m)
+	}
+	return m.queues
 }
 
 // on serves a listener.

@@ -34,6 +34,7 @@ type guarding struct {
 	stopWithin   string
 	webhookAllow []string
 	namespaces   []string
+	sharing      sharing
 
 	log      *slog.Logger
 	logLevel slog.LevelVar
@@ -88,6 +89,12 @@ FOLDER/NAME. It logs as JSON on stderr, and tells systemd when it is ready.`,
 		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
 	flags.StringSliceVar(&g.namespaces, namespacesFlag, nil,
 		"namespaces beside default: NAME, whose database lies beside the server's, or NAME=DATABASE")
+	flags.StringVar(&g.sharing.listen, clusterListenFlag, "",
+		"share the database with other servers: address and port to listen on for them, such as 10.0.0.5:7296")
+	flags.StringVar(&g.sharing.address, clusterAddressFlag, "",
+		"address and port at which the other nodes reach this one (default: that of --cluster-listen)")
+	flags.StringVar(&g.sharing.secretFile, clusterSecretFlag, "",
+		"file with the secret that all nodes of a cluster have")
 	return cmd
 }
 
@@ -114,6 +121,9 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if g.settings, err = g.readSettings(); err != nil {
 		return err
 	}
+	if err := a.prepareSharing(g); err != nil {
+		return err
+	}
 	listener, err := g.open(ctx)
 	if err != nil {
 		return err
@@ -135,6 +145,11 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 		return errors.Join(err, listener.Close(), m.close())
 	}
 	m.serving.on(listener)
+	if a.sharing != nil {
+		if err := a.sharing.join(ctx, m, g); err != nil {
+			return errors.Join(err, m.close())
+		}
+	}
 	a.tellReady(ctx, m, g, listener)
 	err = a.untilStopped(m, stopWithin, func() { a.reload(ctx, m, g) })
 	g.log.Info("stopped")

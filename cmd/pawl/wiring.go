@@ -52,6 +52,7 @@ type machine struct {
 	serving        *serving        // for other commands; nil: this one executes nothing
 	remote         *httpapi.Client // of the process that has the engine; nil: this one has it
 
+	sharing    *sharing            // with other nodes; nil: this process has all partitions
 	namespaces map[string]*machine // those beside the default one
 	lost       chan error          // the end of the engine of one of them
 }
@@ -125,13 +126,18 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 		families, counts = nil, a.metricsOf(p)
 		observer = counts.Observer()
 	}
+	cfg := engine.Config{
+		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
+		Now: source, Carried: families, Observer: observer, Retention: retention,
+		Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
+	}
+	if a.sharing != nil {
+		if err := a.sharing.configure(&cfg); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+	}
 	n, err := node.New(node.Config{
-		Engine: engine.Config{
-			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-			Now: source, Carried: families, Observer: observer, Retention: retention,
-			Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
-		},
-		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
+		Engine: cfg, CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
 		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets},
 		CloseWithin: closeWithin,
 	})
@@ -143,6 +149,9 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 		embedded: service.NewEmbedded(n.Engine, a.readWorkflow, instant), clock: clock,
 	}
 	m.svc = m.embedded
+	if m.sharing = a.sharing; m.sharing != nil {
+		m.svc = m.sharing.service(m)
+	}
 	return m, nil
 }
 
@@ -167,7 +176,7 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 	if err == nil {
 		err = m.node.Open(ctx)
 	}
-	if err == nil && work {
+	if err == nil && work && m.sharing == nil { // nodes would send deliveries several times
 		m.webhooks, err = a.openWebhooks(ctx, m)
 	}
 	if err != nil {
@@ -225,13 +234,16 @@ func (m *machine) close() error {
 		<-m.swept
 	}
 	var err error
+	if m.sharing != nil {
+		err = m.sharing.stop()
+	}
 	if m.queues != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 		m.queues.Drain(ctx)
 		cancel()
 	}
 	if m.serving != nil {
-		err = m.serving.stop()
+		err = errors.Join(err, m.serving.stop())
 	}
 	for name, other := range m.namespaces {
 		if ended := other.close(); ended != nil {

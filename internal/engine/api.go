@@ -36,6 +36,9 @@ type Config struct {
 	Wake func(queue, taskType string)
 	// Partition is the number of the partition, for NewPartition. An Engine runs all partitions.
 	Partition int
+	// Shared says that engines of other processes own partitions of the same journal. Then Open opens none; Engine.Take
+	// and Engine.Give say which ones this engine runs. The journal needs leases.
+	Shared bool
 	// Sent is called when messages to another partition are durable. The driver of that partition then calls
 	// Partition.Expect soon. Sent must not block. Default: none.
 	Sent func(partition int)

@@ -28,7 +28,8 @@ type Engine struct {
 	}
 
 	opening sync.Mutex
-	opened  bool // the loop runs; protected by opening
+	opened  bool        // the loop runs; protected by opening
+	given   atomic.Bool // Close gives the partition to another engine, while this process goes on
 
 	ctx     context.Context // ends when the loop has ended, which stops the other goroutines
 	cancel  context.CancelFunc
@@ -62,7 +63,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	cfg = cfg.withDefaults()
 	defs := newDefinitions(cfg.Journal, cfg.Kinds)
-	if n := cfg.Journal.PartitionCount(); n > 1 {
+	if n := cfg.Journal.PartitionCount(); n > 1 || cfg.Shared {
 		return newParts(cfg, defs, n), nil
 	}
 	return newEngine(cfg, defs), nil
@@ -109,8 +110,9 @@ func (e *Engine) Serve(name string, w Workers) {
 	e.Rematch()
 }
 
-// Expect says that messages of other partitions may have come; see Config.Sent.
-func (e *Engine) Expect() { e.requests.put(request{expect: true}) }
+// Expect says that messages of other partitions may have come; see Config.Sent. It returns false if the engine takes
+// no requests.
+func (e *Engine) Expect() bool { return e.requests.put(request{expect: true}) }
 
 // wake tells the loop that a slot may be free for an attempt that waits.
 func (e *Engine) wake(queue, taskType string) {
@@ -132,12 +134,16 @@ func (e *Engine) Close() error {
 		defer e.opening.Unlock()
 		if !e.opened {
 			e.cancel()
-			newLoop(e).drain()
+			l := newLoop(e)
+			l.drain()
+			if e.cfg.Shared {
+				l.p.leaveLoad()
+			}
 			close(e.done)
 		}
 	})
 	<-e.done
-	if err := e.Err(); !errors.Is(err, ErrClosed) {
+	if err := e.Err(); !errors.Is(err, ErrClosed) && !errors.Is(err, errHeld) {
 		return err
 	}
 	return e.unsaved
@@ -151,7 +157,7 @@ func (e *Engine) Done() <-chan struct{} { return e.done }
 // Err returns why the engine takes no requests. It returns nil while it takes them.
 func (e *Engine) Err() error {
 	if e.parts != nil {
-		return e.parts.err()
+		return e.parts.err(e)
 	}
 	if s := e.state.Load(); s != nil {
 		return s.err
@@ -194,7 +200,7 @@ func (e *Engine) Rematch() {
 // Stats counts what the engine holds.
 func (e *Engine) Stats() Stats {
 	if e.parts != nil {
-		return e.parts.stats()
+		return e.parts.stats(e)
 	}
 	e.stats.Lock()
 	defer e.stats.Unlock()
@@ -304,20 +310,21 @@ type loop struct {
 	timerAt core.Time       // the instant that timer and alarm are set to; 0: they are not set
 	stall   stall
 
-	taken    []request // from the queue; those from next on are not handled yet
-	next     int
-	jobs     chan job
-	results  chan result
-	busy     bool          // the committer has a job
-	retry    core.Time     // when to open the partition again, while the journal takes no writes
-	backoff  time.Duration // the delay before retry
-	patience time.Duration // how long a batch may wait for a decision
-	hasty    int           // how many batches more do not wait for one
-	prune    core.Time     // when to remove old runs; 0: never
-	renew    core.Time     // when to renew the ownership; 0: never
-	windows  chan windowPart
-	fetches  chan fetched
-	readers  sync.WaitGroup
+	taken      []request // from the queue; those from next on are not handled yet
+	next       int
+	jobs       chan job
+	results    chan result
+	busy       bool          // the committer has a job
+	signOfLife time.Time     // when the last sign of life that the journal has was sent
+	retry      core.Time     // when to open the partition again, while the journal takes no writes
+	backoff    time.Duration // the delay before retry
+	patience   time.Duration // how long a batch may wait for a decision
+	hasty      int           // how many batches more do not wait for one
+	prune      core.Time     // when to remove old runs; 0: never
+	renew      core.Time     // when to renew the ownership; 0: never
+	windows    chan windowPart
+	fetches    chan fetched
+	readers    sync.WaitGroup
 }
 
 // job is one thing that the committer does: it appends a batch, or renews the ownership, or removes old runs.
@@ -331,6 +338,7 @@ type job struct {
 type result struct {
 	job    job
 	pruned int           // how many runs were removed
+	began  time.Time     // when the job began
 	took   time.Duration // of an append
 	err    error
 }

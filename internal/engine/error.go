@@ -146,7 +146,24 @@ func failure(op, id string, err error) error {
 
 // partitionLost reports whether an error says that another process owns the partition. Then this engine ends. The
 // engines of other partitions in the same process go on.
-func partitionLost(err error) bool { return errors.Is(err, journal.ErrFenced) }
+func partitionLost(err error) bool {
+	return errors.Is(err, journal.ErrFenced) || errors.Is(err, errLeaseEnded)
+}
+
+// errLeaseEnded ends the engine of a shared journal that could not give a sign of life in time. Whether its last batch
+// was saved is not known.
+var errLeaseEnded = errors.New("the lease of the partition has ended, because no sign of life reached the database")
+
+var errHeld = api.Sentinel(CodeHeld)
+
+// moved is the error for who asks an engine for a partition that it does not run.
+func moved(partition int) error {
+	return &Error{
+		Code: CodeHeld, Op: "engine",
+		Err:  fmt.Errorf("partition %d is with another node, or on its way to one", partition),
+		Hint: "nothing was saved; try again in a moment",
+	}
+}
 
 // journalLost reports whether an error means that no engine of this process can use the journal any more.
 func journalLost(err error) bool {

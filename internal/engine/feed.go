@@ -260,7 +260,7 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 		return invalid("feed", "", "a feed needs a name")
 	}
 	if e.parts != nil {
-		return e.parts.feed(ctx, name, fn)
+		return e.parts.feed(ctx, e, name, fn)
 	}
 	r := &feedReader{e: e, name: name, fn: fn, wake: make(chan struct{}, 1)}
 	c := e.call(CallFeed)
@@ -286,7 +286,7 @@ func (e *Engine) BeginFeed(ctx context.Context, name string) error {
 		return invalid("feed", "", "a feed needs a name")
 	}
 	if e.parts != nil {
-		return e.parts.beginFeed(ctx, name)
+		return e.parts.beginFeed(ctx, e, name)
 	}
 	return e.askFeed(ctx, CallBeginFeed, name)
 }
@@ -295,7 +295,7 @@ func (e *Engine) BeginFeed(ctx context.Context, name string) error {
 // nothing.
 func (e *Engine) DropFeed(ctx context.Context, name string) error {
 	if e.parts != nil {
-		return e.parts.dropFeed(ctx, name)
+		return e.parts.dropFeed(ctx, e, name)
 	}
 	return e.askFeed(ctx, CallDropFeed, name)
 }

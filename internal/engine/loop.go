@@ -47,10 +47,12 @@ func (l *loop) open(ctx context.Context) error {
 			return err
 		}
 	}
+	began := time.Now()
 	if err := l.p.Open(ctx, l.clock.read()); err != nil {
 		return errors.Join(err, l.p.Release(ctx))
 	}
 	l.scheduleRenewal(l.clock.read())
+	l.signOfLife = began
 	l.p.ctx = l.e.ctx // ctx bounds only the opening
 	return nil
 }
@@ -96,6 +98,9 @@ func (l *loop) round() bool {
 	more := false
 	switch {
 	case l.failed():
+		return false
+	case l.leaseEnded():
+		l.fail(errLeaseEnded, now)
 		return false
 	case l.stalled():
 		if l.retry <= now && !l.busy {
@@ -258,12 +263,11 @@ func (l *loop) commit(done chan<- struct{}) {
 	defer close(done)
 	j := l.e.cfg.Journal
 	for work := range l.jobs {
-		r := result{job: work}
+		r := result{job: work, began: time.Now()}
 		switch {
 		case work.batch != nil:
-			began := time.Now()
 			r.err = j.Append(l.e.ctx, work.batch)
-			r.took = time.Since(began)
+			r.took = time.Since(r.began)
 		case work.renew != 0:
 			_, r.err = j.Renew(l.e.ctx, l.e.cfg.Partition, work.renew)
 		default:
@@ -280,6 +284,9 @@ func (l *loop) jobDone(r result) {
 	now := l.clock.read()
 	switch {
 	case r.job.renew != 0:
+		if r.err == nil {
+			l.signOfLife = r.began
+		}
 		l.renewed(r.err, now)
 	case r.job.batch == nil:
 		l.pruned(r, now)
@@ -292,6 +299,7 @@ func (l *loop) jobDone(r result) {
 		l.scheduleRenewal(now)
 		l.patience = min(r.took/2, maxPatience)
 		l.tellCommit(r)
+		l.signOfLife = r.began
 		l.p.Committed(now)
 	}
 }
@@ -397,7 +405,7 @@ func (l *loop) stalled() bool {
 // failed reports whether an error ended the engine.
 func (l *loop) failed() bool {
 	s := l.e.state.Load()
-	return s != nil && s.final && !errors.Is(s.err, ErrClosed)
+	return s != nil && s.final && !errors.Is(s.err, ErrClosed) && !errors.Is(s.err, errHeld)
 }
 
 // fail handles a failed append, or a failed read without which the open batch must not be saved. The partition forgets
@@ -423,16 +431,23 @@ func (l *loop) fail(err error, now core.Time) {
 // end gives the partition up. If another engine owns it, that engine starts the attempts again, so the workers here
 // stop theirs.
 func (l *loop) end(err error) {
-	if partitionLost(err) {
+	switch {
+	case l.e.cfg.Shared:
+		l.p.ShutShared(err)
+	case partitionLost(err):
 		l.p.RevokeAll()
+		l.p.Shut(err)
+	default:
+		l.p.Shut(err)
 	}
-	l.p.Shut(err)
 }
 
 // reopen opens the partition again if the journal takes writes again. To find out, it appends a batch.
 func (l *loop) reopen(now core.Time) {
+	began := time.Now()
 	err := l.p.Open(l.e.ctx, now)
 	if err == nil {
+		l.signOfLife = began
 		l.p.Probe()
 		if err = l.e.cfg.Journal.Append(l.e.ctx, l.p.Cut(now)); err != nil {
 			l.p.Failed(err)
@@ -502,7 +517,11 @@ func (l *loop) finish() {
 	if l.busy {
 		<-l.results
 	}
-	if !l.failed() {
+	switch {
+	case l.failed():
+	case l.e.given.Load():
+		l.p.ShutShared(moved(l.e.cfg.Partition))
+	default:
 		l.p.Shut(&Error{Code: CodeClosed, Op: "engine", Err: errors.New("it was closed")})
 	}
 	if !l.failed() {

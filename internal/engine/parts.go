@@ -13,30 +13,59 @@ import (
 // workers and slots, and tell each other when they have sent messages. The user sees one engine in front of them, which
 // passes each call to the engine of the run's partition.
 type parts struct {
-	engines []*Engine
+	engines []atomic.Pointer[Engine]
+	moves   []sync.Mutex  // of each partition: one Take or Give at a time
 	next    atomic.Uint64 // runs without a workflow id or key go to the partitions in turn
 	opened  int           // how many engines are open; protected by Engine.opening of the engine in front
+	closed  bool          // protected by Engine.opening of the engine in front
 	end     sync.Once     // closes Engine.done of the engine in front
+
+	mu      sync.Mutex
+	changed chan struct{} // closed when the engine takes or gives a partition; protected by mu
 }
 
 // newParts returns an engine in front of one engine for each partition.
 func newParts(cfg Config, defs *definitions, n int) *Engine {
-	front := &Engine{parts: &parts{}, cfg: cfg, defs: defs, done: make(chan struct{})}
+	p := &parts{
+		engines: make([]atomic.Pointer[Engine], n), moves: make([]sync.Mutex, n), changed: make(chan struct{}),
+	}
+	front := &Engine{parts: p, cfg: cfg, defs: defs, done: make(chan struct{})}
 	for i := range n {
-		own := cfg
-		own.Partition, own.BeforeRecovery = i, nil
-		own.Sent = func(to int) { front.parts.engines[to].Expect() }
-		front.parts.engines = append(front.parts.engines, newEngine(own, defs))
+		if cfg.Shared {
+			p.engines[i].Store(away(cfg, defs, i))
+		} else {
+			p.engines[i].Store(p.own(front, i))
+		}
 	}
 	return front
 }
 
-// all returns the engines of all partitions.
+// own returns a new engine for a partition.
+func (p *parts) own(front *Engine, partition int) *Engine {
+	own := front.cfg
+	own.Partition, own.BeforeRecovery = partition, nil
+	own.Sent = func(to int) {
+		if !p.at(to).Expect() {
+			front.cfg.Sent(to)
+		}
+	}
+	return newEngine(own, front.defs)
+}
+
+func (p *parts) at(partition int) *Engine { return p.engines[partition].Load() }
+
+// all returns the engines of all partitions, but for those that other processes own.
 func (e *Engine) all() []*Engine {
 	if e.parts == nil {
 		return []*Engine{e}
 	}
-	return e.parts.engines
+	out := make([]*Engine, 0, len(e.parts.engines))
+	for i := range e.parts.engines {
+		if !e.cfg.Shared || e.parts.runs(i) {
+			out = append(out, e.parts.at(i))
+		}
+	}
+	return out
 }
 
 // of returns the engine of a run's partition.
@@ -46,7 +75,7 @@ func (e *Engine) ofKey(key uint16) *Engine {
 	if e.parts == nil {
 		return e
 	}
-	return e.parts.engines[int(key)%len(e.parts.engines)]
+	return e.parts.at(int(key) % len(e.parts.engines))
 }
 
 // home returns the engine in whose partition a start creates or finds its run.
@@ -56,10 +85,14 @@ func (e *Engine) home(r *StartRequest) (*Engine, error) {
 	}
 	n := len(e.parts.engines)
 	home, named, err := Home(r, n)
-	if !named {
-		home = int(e.parts.next.Add(1) % uint64(n))
+	if named || err != nil {
+		return e.parts.at(home), err
 	}
-	return e.parts.engines[home], err
+	own := e.all()
+	if len(own) == 0 {
+		return nil, noPartition()
+	}
+	return own[int(e.parts.next.Add(1)%uint64(len(own)))], nil
 }
 
 // open opens the partitions that are not open yet. The engine in front ends when one of them ends.
@@ -69,7 +102,12 @@ func (p *parts) open(ctx context.Context, front *Engine) error {
 			return err
 		}
 	}
-	for _, e := range p.engines[p.opened:] {
+	if front.cfg.Shared {
+		p.opened = len(p.engines)
+		return nil
+	}
+	for p.opened < len(p.engines) {
+		e := p.at(p.opened)
 		if err := e.Open(ctx); err != nil {
 			return err
 		}
@@ -85,9 +123,17 @@ func (p *parts) open(ctx context.Context, front *Engine) error {
 // close closes all partitions at the same time, so that they need not wait for one another.
 func (p *parts) close(front *Engine) error {
 	errs := make([]error, len(p.engines))
+	front.opening.Lock()
+	p.closed = true
+	front.opening.Unlock()
+	front.state.CompareAndSwap(nil, closedStatus())
 	var all sync.WaitGroup
-	for i, e := range p.engines {
-		all.Go(func() { errs[i] = e.Close() })
+	for i := range p.engines {
+		if front.cfg.Shared {
+			all.Go(func() { errs[i] = front.Give(i) })
+		} else {
+			all.Go(func() { errs[i] = p.at(i).Close() })
+		}
 	}
 	all.Wait()
 	p.end.Do(func() { close(front.done) })
@@ -96,18 +142,21 @@ func (p *parts) close(front *Engine) error {
 }
 
 // err returns the first error of an engine that takes no requests.
-func (p *parts) err() error {
-	for _, e := range p.engines {
-		if err := e.Err(); err != nil {
+func (p *parts) err(front *Engine) error {
+	for _, e := range front.all() {
+		if err := e.Err(); err != nil && !errors.Is(err, errHeld) {
 			return err
 		}
+	}
+	if s := front.state.Load(); s != nil {
+		return s.err
 	}
 	return nil
 }
 
 // stats adds up the counts of all partitions.
-func (p *parts) stats() (sum Stats) {
-	for _, e := range p.engines {
+func (p *parts) stats(front *Engine) (sum Stats) {
+	for _, e := range front.all() {
 		s := e.Stats()
 		sum.Loaded += s.Loaded
 		sum.Queued += s.Queued
@@ -126,12 +175,25 @@ func (p *parts) stats() (sum Stats) {
 }
 
 // feed reads a feed of each partition and calls fn with one batch at a time. The first error ends all of them.
-func (p *parts) feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {
+func (p *parts) feed(
+	ctx context.Context, front *Engine, name string, fn func(seq uint64, entries []core.Entry) error,
+) error {
+	if front.cfg.Shared {
+		var one sync.Mutex
+		return p.feedOwned(ctx, front, func(ctx context.Context, e *Engine) error {
+			return e.Feed(ctx, name, func(seq uint64, entries []core.Entry) error {
+				one.Lock()
+				defer one.Unlock()
+				return fn(seq, entries)
+			})
+		})
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var one sync.Mutex
 	errs := make(chan error, len(p.engines))
-	for _, e := range p.engines {
+	for i := range p.engines {
+		e := p.at(i)
 		go func() {
 			errs <- e.Feed(ctx, name, func(seq uint64, entries []core.Entry) error {
 				one.Lock()
@@ -150,17 +212,17 @@ func (p *parts) feed(ctx context.Context, name string, fn func(seq uint64, entri
 	return first
 }
 
-func (p *parts) beginFeed(ctx context.Context, name string) error {
+func (p *parts) beginFeed(ctx context.Context, front *Engine, name string) error {
 	var errs []error
-	for _, e := range p.engines {
+	for _, e := range front.all() {
 		errs = append(errs, e.BeginFeed(ctx, name))
 	}
 	return errors.Join(errs...)
 }
 
-func (p *parts) dropFeed(ctx context.Context, name string) error {
+func (p *parts) dropFeed(ctx context.Context, front *Engine, name string) error {
 	var errs []error
-	for _, e := range p.engines {
+	for _, e := range front.all() {
 		errs = append(errs, e.DropFeed(ctx, name))
 	}
 	return errors.Join(errs...)

@@ -46,6 +46,9 @@ func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watch
 	c := e.call(CallEntries)
 	c.Run, c.Watcher = id, w
 	if err := e.do(ctx, c); err != nil {
+		if w == nil && e.cfg.Shared && errors.Is(err, errHeld) {
+			return e.storedEntries(ctx, id, after)
+		}
 		return part{}, err
 	}
 	pieces, folded, closed, err := c.Pieces, c.Folded, c.Closed, c.Err
@@ -266,17 +269,20 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 
 // unlisted asks all partitions for the rows that are newer than those of the view.
 func (e *Engine) unlisted(ctx context.Context, q journal.Query) (known Call, err error) {
-	for i, part := range e.all() {
+	first := true
+	for _, part := range e.all() {
 		c := part.call(CallList)
 		c.Query = q
-		if err := part.do(ctx, c); err != nil {
+		if err := part.do(ctx, c); errors.Is(err, errHeld) {
+			continue // it went to another node meanwhile
+		} else if err != nil {
 			return Call{}, err
 		}
 		if c.Err != nil {
 			return Call{}, c.Err
 		}
-		if i == 0 {
-			known = *c
+		if first {
+			known, first = *c, false
 		} else {
 			known.Rows = append(known.Rows, c.Rows...)
 			maps.Copy(known.Masked, c.Masked)

@@ -425,6 +425,16 @@ func (p *Partition) Rematch(now core.Time) {
 	p.settle()
 }
 
+// revokeOwn stops the attempts of workers in this process. Those of workers in other processes go on, since the next
+// owner takes their reports.
+func (p *Partition) revokeOwn() {
+	for _, tok := range p.tasks.withSlots() {
+		if h := p.tasks.held[tok]; h.dispatched && h.slot.of.remote == nil {
+			p.tasks.revoke(tok, policy.KindLost)
+		}
+	}
+}
+
 // RevokeAll tells the workers to stop all attempts of this partition. It is used when another engine owns the partition
 // and starts these attempts again.
 func (p *Partition) RevokeAll() {

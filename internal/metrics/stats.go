@@ -23,6 +23,17 @@ func (m *Metrics) Read(stats func() engine.Stats, streams func() int) {
 	}, func() float64 { return float64(streams()) }))
 }
 
+// ReadCluster lets the metrics ask a node how many partitions it has, and how many it has taken or given back.
+func (m *Metrics) ReadCluster(owned func() int, moves func() int64) {
+	of := prometheus.Labels{namespaceLabel: m.namespace}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pawl_partitions_owned", Help: "Partitions that this node has.", ConstLabels: of,
+	}, func() float64 { return float64(owned()) }))
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "pawl_partition_moves_total", Help: "Partitions that this node has taken or given back.", ConstLabels: of,
+	}, func() float64 { return float64(moves()) }))
+}
+
 // webhooks tell what has become of deliveries when they are asked.
 type webhooks struct {
 	counts    func() []api.WebhookCounts

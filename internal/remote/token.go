@@ -42,3 +42,9 @@ func readToken(text string) (tok core.Token, secret uint64, err error) {
 	tok.Step, tok.Attempt = core.StepID(step), int(attempt)
 	return tok, secret, nil
 }
+
+// RunOf returns the run that the token of a task is about; ok is false if it is no token.
+func RunOf(text string) (run core.RunID, ok bool) {
+	tok, _, err := readToken(text)
+	return tok.Run, err == nil
+}

@@ -100,6 +100,7 @@ func includes(role, asked string) bool {
 type caller struct {
 	token api.Token
 	local bool // a command on the server's machine, through the socket beside the database
+	node  bool // another node of the cluster, which has asked its own caller for a token
 	from  string
 	// namespace is the one that the request is for. walled is set if the server has others, and the token is not for
 	// these.
@@ -119,6 +120,15 @@ func (c *caller) name() string {
 }
 
 type callerKey struct{}
+
+type nodeKey struct{}
+
+// ForNodes answers the other nodes of a cluster. They have asked for tokens, and have the audit log.
+func (s *Server) ForNodes() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.Handler().ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), nodeKey{}, true)))
+	})
+}
 
 // callerOf returns who makes a request; nil: it was not asked.
 func callerOf(ctx context.Context) *caller {
@@ -140,7 +150,8 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 	c := &caller{from: r.RemoteAddr}
 	asked, stated := roles[pattern]
 	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	switch c.local = addr != nil && addr.Network() == "unix"; {
+	c.node = r.Context().Value(nodeKey{}) != nil
+	switch c.local = c.node || addr != nil && addr.Network() == "unix"; {
 	case c.local, asked == anyone:
 		return r.WithContext(context.WithValue(r.Context(), callerKey{}, c)), nil
 	case s.cfg.Access == nil:
@@ -184,7 +195,7 @@ func audited(r *http.Request, pattern string) bool {
 func (s *Server) audit(r *http.Request, pattern string, status int, id string) {
 	c := callerOf(r.Context())
 	refused := status == http.StatusForbidden && c != nil && !c.local
-	if s.cfg.Access == nil || c == nil || !refused && !audited(r, pattern) {
+	if s.cfg.Access == nil || c == nil || c.node || !refused && !audited(r, pattern) {
 		return
 	}
 	s.cfg.Access.Record(api.Audited{

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/pgtest"
+)
+
+// nodesBed is a cluster of real processes on a PostgreSQL server of its own.
+type nodesBed struct {
+	*testing.T
+	dir, database, token string
+}
+
+const workFlow = `pawl: 1
+name: work
+steps:
+  - name: first
+    exec: "true"
+    retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
+  - name: nap
+    needs: [first]
+    sleep: 1s
+  - name: second
+    needs: [nap]
+    exec: "true"
+    retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
+`
+
+const askFlow = `pawl: 1
+name: ask
+steps:
+  - name: answer
+    task: {queue: q, type: Answer}
+`
+
+func newNodesBed(t *testing.T) (*nodesBed, *pgtest.Server) {
+	t.Helper()
+	server := pgtest.StartServer(t)
+	b := &nodesBed{T: t, dir: t.TempDir(), database: server.DSN() + "&lease=1s&partitions=6"}
+	write(t, b.dir, "secret", strings.Repeat("ab", 32))
+	write(t, b.dir, "other", strings.Repeat("cd", 32))
+	if err := os.Mkdir(filepath.Join(b.dir, "flows"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(b.dir, "flows"), "work.yaml", workFlow)
+	write(t, filepath.Join(b.dir, "flows"), "ask.yaml", askFlow)
+	b.token = strings.TrimSpace(b.pawl("token", "create", "ada", "--role", "admin"))
+	return b, server
+}
+
+// pawl runs a command on the database, and returns what it prints.
+func (b *nodesBed) pawl(args ...string) string {
+	b.Helper()
+	cmd := command(b.T, b.dir, append(args, "--database", b.database)...)
+	var failed bytes.Buffer
+	cmd.Stderr = &failed
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatalf("%v: %v %s", args, err, failed.String())
+	}
+	return string(out)
+}
+
+func (b *nodesBed) flags(secret string) []string {
+	return []string{
+		"flows", "--database", b.database, "--cluster-listen", "127.0.0.1:0", "--cluster-secret-file", secret,
+	}
+}
+
+// node starts a node, with a client of it.
+func (b *nodesBed) node() (*process, *httpapi.Client) {
+	b.Helper()
+	p := startServer(b.T, b.dir, b.flags("secret")...)
+	c, err := httpapi.New(p.address)
+	if err == nil {
+		err = c.Show(b.token, nil)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.Close)
+	return p, c
+}
+
+// await waits until the nodes that are alive have so many partitions each, from the most to the fewest.
+func (b *nodesBed) await(shares ...int) {
+	b.Helper()
+	var status clusterStatus
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		status = clusterStatus{}
+		if err := json.Unmarshal([]byte(b.pawl("cluster", "status", "-o", "json")), &status); err != nil {
+			b.Fatal(err)
+		}
+		left := append([]int{}, shares...)
+		for _, n := range status.Nodes {
+			for i, share := range left {
+				if n.State == "alive" && len(n.Partitions) == share {
+					left = append(left[:i], left[i+1:]...)
+					break
+				}
+			}
+		}
+		if len(left) == 0 && len(status.Free) == 0 {
+			return
+		}
+	}
+	b.Fatalf("the shares never became %v: %+v", shares, status)
+}
+
+// start starts runs through one node.
+func (b *nodesBed) start(c *httpapi.Client, name string, n int) (ids []string) {
+	b.Helper()
+	for i := range n {
+		r := api.StartRequest{WorkflowID: fmt.Sprintf("%s-%d", name, i), UseExisting: true}
+		var out api.Started
+		var err error
+		for end := time.Now().Add(patience); time.Now().Before(end); {
+			if out, err = c.StartNamed(b.Context(), "work", r); err == nil {
+				break // a start that failed is sent again: its workflow id makes it the same run
+			}
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		ids = append(ids, out.Run)
+	}
+	return ids
+}
+
+// ends waits through one node until all runs have succeeded.
+func (b *nodesBed) ends(c *httpapi.Client, ids []string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, id := range ids {
+		all.Go(func() {
+			var out api.Outcome
+			var err error
+			for ctx.Err() == nil {
+				if out, err = c.Wait(ctx, id); err == nil {
+					break
+				}
+			}
+			if err != nil || out.Phase != api.RunSucceeded {
+				b.Errorf("run %s: %v, %v", id, out.Phase, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// works starts runs through one node, and does their tasks as a worker that knows another one only.
+func (b *nodesBed) works(start, work *httpapi.Client) {
+	b.Helper()
+	open := map[string]bool{}
+	for i := range 12 { // in all partitions, as good as always
+		r := api.StartRequest{WorkflowID: fmt.Sprint("ask-", i)}
+		s, err := start.StartNamed(b.Context(), "ask", r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		open[s.Run] = true
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	for len(open) > 0 {
+		tasks, err := work.Poll(ctx, api.PollRequest{Queue: "q", Max: 3, Wait: api.Duration(5 * time.Second)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, task := range tasks {
+			report := api.TaskReport{Task: task.Task, Kind: api.TaskComplete, Output: []byte("1")}
+			answers, err := work.Report(ctx, []api.TaskReport{report})
+			if err != nil || answers[0].Error != nil || !open[task.Run] {
+				b.Fatalf("the task of run %s: %v, %+v", task.Run, err, answers)
+			}
+			delete(open, task.Run)
+		}
+	}
+}
+
+// metric reads a number of a node.
+func (b *nodesBed) metric(p *process, name string) string {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, p.address+"/metrics", http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^` + name + `\{[^}]*\} (\S+)$`).FindSubmatch(text)
+	if m == nil {
+		b.Fatalf("there is no %s: %s", name, text)
+	}
+	return string(m[1])
+}
+
+// TestCluster works with three nodes while one is killed, one is stopped past its leases, the database is restarted and
+// one leaves. Any node answers about any run, and every run that was acknowledged ends.
+func TestCluster(t *testing.T) {
+	b, server := newNodesBed(t)
+	a, atA := b.node()
+	b.await(6)
+	second, atB := b.node()
+	_, atC := b.node()
+	b.await(2, 2, 2)
+	ids := b.start(atA, "calm", 12)
+	b.ends(atB, ids)
+	if r, err := atC.Run(t.Context(), "calm-3"); err != nil || r.Run != ids[3] {
+		t.Errorf("a run found by its workflow id: %+v, %v", r, err)
+	}
+
+	b.works(atA, atC)
+	if got := b.metric(a, "pawl_partitions_owned"); got != "2" {
+		t.Errorf("%s partitions are counted", got)
+	}
+	if got := b.metric(a, "pawl_partition_moves_total"); got != "10" {
+		t.Errorf("%s moves are counted: 6 taken, 4 given back", got)
+	}
+
+	ids = b.start(atB, "killed", 12)
+	began := time.Now()
+	if err := second.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	b.await(3, 3)
+	t.Logf("a killed node's partitions were taken after %s", time.Since(began))
+	b.ends(atC, ids)
+
+	third, atD := b.node()
+	b.await(2, 2, 2)
+	ids = b.start(atC, "stopped", 12)
+	if err := third.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	b.await(3, 3)
+	if err := third.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	b.ends(atA, ids)
+	b.await(2, 2, 2)
+	b.ends(atD, b.start(atD, "again", 6))
+
+	ids = b.start(atA, "restart", 12)
+	server.Restart("immediate")
+	b.ends(atC, ids)
+
+	b.await(2, 2, 2)
+	ids = b.start(atA, "leaving", 12)
+	began = time.Now()
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	b.await(3, 3)
+	t.Logf("a node's partitions were with the others %s after SIGTERM", time.Since(began))
+	b.ends(atD, ids)
+}
+
+// TestForeignSecret refuses a node with another secret than that of the cluster.
+func TestForeignSecret(t *testing.T) {
+	b, _ := newNodesBed(t)
+	b.node()
+	other := launchServer(t, b.dir, b.flags("other")...)
+	other.log.await(t, "the database belongs to another cluster: the node .* has another secret; give this one")
+}

@@ -1,0 +1,230 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Storage keeps the table of nodes.
+type Storage interface {
+	// Beat says that a node is alive. Its Since, Alive and Leaving do not matter: others may have asked it to leave,
+	// which Beat returns. A node that was removed is there again.
+	Beat(ctx context.Context, n Node) error
+	// Stand returns all nodes with a sign of life within the time, or which own something, and all partitions.
+	Stand(ctx context.Context) (Stand, error)
+	// Ask says that a node should leave, or should not any more. It returns false if there is no such node.
+	Ask(ctx context.Context, node string, leave bool) (bool, error)
+	// Remove removes a node.
+	Remove(ctx context.Context, node string) error
+}
+
+// Engine is what runs partitions.
+type Engine interface {
+	Take(ctx context.Context, partition int) error
+	Give(partition int) error
+	Owned() []int
+}
+
+// Config configures a member.
+type Config struct {
+	Node    Node
+	Storage Storage
+	Engine  Engine
+	// Every is the time between two signs of life.
+	Every time.Duration
+	// Moved is called after this node has given partitions back, so that others can be told to look. Default: none.
+	Moved func(ctx context.Context, s Stand)
+	Log   *slog.Logger
+}
+
+// Member is this process as a node of the cluster.
+type Member struct {
+	cfg   Config
+	stand atomic.Pointer[Stand]
+	look  chan struct{}
+	moves atomic.Int64
+
+	mu      sync.Mutex
+	changed chan struct{} // closed when a new stand was read
+	stopped chan struct{}
+	cancel  context.CancelFunc
+}
+
+// ForeignError is the error of a node with another secret than the nodes that are there.
+type ForeignError struct{ Node Node }
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("the database belongs to another cluster: the node %s at %s has another secret; give this one "+
+		"the same secret, or a schema of its own with ?schema=NAME", e.Node.ID, e.Node.Address)
+}
+
+// Join makes this process a node. It fails with a [ForeignError] where nodes with another secret are alive. The member
+// takes partitions until Leave.
+func Join(ctx context.Context, cfg Config) (*Member, error) {
+	if cfg.Moved == nil {
+		cfg.Moved = func(context.Context, Stand) {}
+	}
+	m := &Member{
+		cfg: cfg, look: make(chan struct{}, 1), changed: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	s, err := cfg.Storage.Stand(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range s.Nodes {
+		if n.Alive && n.Secret != cfg.Node.Secret {
+			return nil, &ForeignError{n}
+		}
+	}
+	if err := cfg.Storage.Beat(ctx, cfg.Node); err != nil {
+		return nil, err
+	}
+	m.keep(s)
+	ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go m.run(ctx)
+	return m, nil
+}
+
+// Look makes the member read the table of nodes soon, because something has changed.
+func (m *Member) Look() {
+	select {
+	case m.look <- struct{}{}:
+	default:
+	}
+}
+
+// Stand returns what the member has read last.
+func (m *Member) Stand() Stand { return *m.stand.Load() }
+
+// Moves counts the partitions that this node has taken or given back.
+func (m *Member) Moves() int64 { return m.moves.Load() }
+
+// Changed returns a channel that is closed when the member has read the table again.
+func (m *Member) Changed() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changed
+}
+
+// OwnerOf returns the node that owns a partition; ok is false if none that is known does.
+func (m *Member) OwnerOf(partition int) (n Node, ok bool) {
+	s := m.Stand()
+	if partition >= len(s.Partitions) || !s.Partitions[partition].held() {
+		return Node{}, false
+	}
+	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.ID == s.Partitions[partition].Owner })
+	if i < 0 {
+		return Node{}, false
+	}
+	return s.Nodes[i], true
+}
+
+func (m *Member) keep(s Stand) {
+	m.stand.Store(&s)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func (m *Member) run(ctx context.Context) {
+	defer close(m.stopped)
+	tick := time.NewTicker(m.cfg.Every)
+	defer tick.Stop()
+	failing := false
+	for {
+		err := m.round(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			m.cfg.Log.Warn("the table of nodes cannot be read or written, trying again", "error", err)
+		case err == nil && failing:
+			m.cfg.Log.Info("the table of nodes can be read and written again")
+		}
+		failing = err != nil
+		select {
+		case <-tick.C:
+		case <-m.look:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// round gives a sign of life, reads the table, and does what the rule says.
+func (m *Member) round(ctx context.Context) error {
+	if err := m.cfg.Storage.Beat(ctx, m.cfg.Node); err != nil {
+		return err
+	}
+	s, err := m.cfg.Storage.Stand(ctx)
+	if err != nil {
+		return err
+	}
+	m.keep(s)
+	give, take := Moves(s, m.cfg.Node.ID)
+	own := m.cfg.Engine.Owned()
+	give = slices.DeleteFunc(give, func(p int) bool { return !slices.Contains(own, p) })
+	take = slices.DeleteFunc(take, func(p int) bool { return slices.Contains(own, p) })
+	if len(give)+len(take) == 0 {
+		return nil
+	}
+	m.giveAll(give)
+	var taken sync.WaitGroup
+	for _, p := range take {
+		taken.Go(func() { m.take(ctx, p) })
+	}
+	taken.Wait()
+	if s, err = m.cfg.Storage.Stand(ctx); err != nil {
+		return err
+	}
+	m.keep(s)
+	m.cfg.Moved(ctx, s)
+	return nil
+}
+
+func (m *Member) take(ctx context.Context, p int) {
+	if err := m.cfg.Engine.Take(ctx, p); err != nil {
+		if ctx.Err() == nil {
+			m.cfg.Log.Info("a partition could not be taken, trying again", "partition", p, "error", err)
+		}
+		return
+	}
+	m.moves.Add(1)
+	m.cfg.Log.Info("took a partition", "partition", p)
+}
+
+func (m *Member) giveAll(all []int) {
+	var given sync.WaitGroup
+	for _, p := range all {
+		given.Go(func() {
+			if err := m.cfg.Engine.Give(p); err != nil {
+				m.cfg.Log.Warn("a partition was given back, with an error", "partition", p, "error", err)
+				return
+			}
+			m.moves.Add(1)
+			m.cfg.Log.Info("gave a partition back", "partition", p)
+		})
+	}
+	given.Wait()
+}
+
+// Leave gives all partitions back, tells the others, and takes the node off the table.
+func (m *Member) Leave(ctx context.Context) error {
+	m.cancel()
+	<-m.stopped
+	_, err := m.cfg.Storage.Ask(ctx, m.cfg.Node.ID, true)
+	m.giveAll(m.cfg.Engine.Owned())
+	s, standErr := m.cfg.Storage.Stand(ctx)
+	if standErr == nil {
+		m.keep(s)
+		m.cfg.Moved(ctx, s)
+	}
+	return errors.Join(err, standErr, m.cfg.Storage.Remove(ctx, m.cfg.Node.ID))
+}

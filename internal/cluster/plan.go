@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Node is a node as the database knows it.
+type Node struct {
+	ID      string
+	Address string // where the other nodes reach it
+	Version string
+	Secret  string // a fingerprint of the cluster's secret
+	Since   int64  // when it joined, in microseconds since 1970, by the database's clock
+	Alive   bool   // its last sign of life is recent, by the database's clock
+	Leaving bool   // it gives back what it owns and takes nothing
+}
+
+// Partition is who owns a partition.
+type Partition struct {
+	Owner string // the node; another text: a process that is no node; empty: nobody
+	Alive bool   // the lease has not ended
+}
+
+// Stand is what the database knows at one moment: the nodes in the order of their ids, and all partitions.
+type Stand struct {
+	Nodes      []Node
+	Partitions []Partition
+}
+
+// held reports whether somebody has a partition, so that nobody else can take it.
+func (p Partition) held() bool { return p.Owner != "" && p.Alive }
+
+// Plan says which node should own each partition: "" where there is none. The shares of two nodes differ by one at
+// most, and as few partitions move as that allows. It depends on nothing but the stand, so all nodes that have read the
+// same one agree.
+func Plan(s Stand) []string {
+	plan := make([]string, len(s.Partitions))
+	var nodes []string
+	for _, n := range s.Nodes {
+		if n.Alive && !n.Leaving {
+			nodes = append(nodes, n.ID)
+		}
+	}
+	if len(nodes) == 0 {
+		return plan
+	}
+	owned := map[string]int{}
+	for _, p := range s.Partitions {
+		if p.held() {
+			owned[p.Owner]++
+		}
+	}
+	// The nodes that own most get the larger shares, so that these need not move.
+	slices.SortFunc(nodes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(owned[b], owned[a]), cmp.Compare(a, b))
+	})
+	left := map[string]int{}
+	for i, id := range nodes {
+		left[id] = len(plan) / len(nodes)
+		if i < len(plan)%len(nodes) {
+			left[id]++
+		}
+	}
+	for i, p := range s.Partitions {
+		if p.held() && left[p.Owner] > 0 {
+			plan[i] = p.Owner
+			left[p.Owner]--
+		}
+	}
+	next := 0
+	for i := range plan {
+		if plan[i] != "" {
+			continue
+		}
+		for left[nodes[next]] == 0 {
+			next++
+		}
+		plan[i] = nodes[next]
+		left[nodes[next]]--
+	}
+	return plan
+}
+
+// Moves says what a node has to do: give back what it owns and another one should, and take what it should own and
+// nobody has.
+func Moves(s Stand, node string) (give, take []int) {
+	for i, id := range Plan(s) {
+		p := s.Partitions[i]
+		switch {
+		case p.held() && p.Owner == node && id != node:
+			give = append(give, i)
+		case !p.held() && id == node:
+			take = append(take, i)
+		}
+	}
+	return give, take
+}

@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/cluster"
+)
+
+// The requests of nodes among each other, beside those of the API.
+const (
+	lookPath   = "/cluster/look"   // something has changed: read the table of nodes
+	expectPath = "/cluster/expect" // messages were sent to ?partition=N
+
+	hopsHeader = "Pawl-Hops"
+	mostHops   = 3 // of one request from node to node; it takes more only while partitions move all the time
+
+	hintWithin  = 2 * time.Second // a hint that takes longer helps nobody
+	dialWithin  = 2 * time.Second
+	silentFor   = time.Second // until a node that says nothing is asked whether it is there
+	answerPings = 2 * time.Second
+)
+
+// Nodes reaches the other nodes, and answers them.
+type Nodes struct {
+	keys      *Keys
+	log       *slog.Logger
+	transport *http.Transport
+
+	mu      sync.Mutex
+	clients map[string]*httpapi.Client // by address
+	hints   sync.WaitGroup
+	ctx     context.Context // of hints
+	cancel  context.CancelFunc
+}
+
+// NewNodes returns what reaches nodes with the same secret.
+func NewNodes(keys *Keys, log *slog.Logger) *Nodes {
+	n := &Nodes{keys: keys, log: log, clients: map[string]*httpapi.Client{}}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.transport = &http.Transport{
+		TLSClientConfig: keys.client(), ForceAttemptHTTP2: true, TLSHandshakeTimeout: dialWithin,
+		DialContext: (&net.Dialer{Timeout: dialWithin}).DialContext, IdleConnTimeout: time.Minute,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: silentFor, PingTimeout: answerPings},
+	}
+	return n
+}
+
+type hopsKey struct{}
+
+// RoundTrip implements http.RoundTripper: it says how far a request has come.
+func (n *Nodes) RoundTrip(r *http.Request) (*http.Response, error) {
+	hops, _ := r.Context().Value(hopsKey{}).(int)
+	if hops >= mostHops {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("partitions move too fast for the request to follow")}
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set(hopsHeader, strconv.Itoa(hops+1))
+	res, err := n.transport.RoundTrip(r)
+	if err != nil && foreign(err) {
+		// Nothing was sent. The client knows that of errors while it dials.
+		err = fmt.Errorf("the node at %s has another cluster secret: %w", r.URL.Host, err)
+		err = &net.OpError{Op: "dial", Err: err}
+	}
+	return res, err
+}
+
+// Client returns the client of a node.
+func (n *Nodes) Client(node cluster.Node) (*httpapi.Client, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c := n.clients[node.Address]; c != nil {
+		return c, nil
+	}
+	c, err := httpapi.New("https://" + node.Address)
+	if err != nil {
+		return nil, err
+	}
+	c.Through(n)
+	n.clients[node.Address] = c
+	return c, nil
+}
+
+// Handler answers what other nodes ask. next answers the API.
+func (n *Nodes) Handler(next http.Handler, look func(), expect func(partition int)) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+lookPath, func(w http.ResponseWriter, _ *http.Request) {
+		look()
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("POST "+expectPath, func(w http.ResponseWriter, r *http.Request) {
+		p, err := strconv.Atoi(r.URL.Query().Get("partition"))
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		expect(p)
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		hops, _ := strconv.Atoi(r.Header.Get(hopsHeader)) // without one, it comes from elsewhere: 0
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), hopsKey{}, hops)))
+	})
+	return mux
+}
+
+// Server returns what answers other nodes on a listener of [Nodes.Listen].
+func (n *Nodes) Server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, TLSConfig: n.keys.server(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
+	}
+}
+
+// Look tells other nodes to read the table of nodes, and waits until they have been told or that takes too long.
+func (n *Nodes) Look(ctx context.Context, own string, s cluster.Stand) {
+	var told sync.WaitGroup
+	for _, node := range s.Nodes {
+		if node.Alive && node.ID != own {
+			told.Go(func() { n.hint(ctx, node, lookPath) })
+		}
+	}
+	told.Wait()
+}
+
+// Expect tells a node that messages for one of its partitions were sent. It does not wait.
+func (n *Nodes) Expect(node cluster.Node, partition int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ctx.Err() == nil {
+		n.hints.Go(func() { n.hint(n.ctx, node, expectPath+"?partition="+strconv.Itoa(partition)) })
+	}
+}
+
+// hint tells a node something that it would find out by itself later.
+func (n *Nodes) hint(ctx context.Context, node cluster.Node, path string) {
+	ctx, cancel := context.WithTimeout(ctx, hintWithin)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+node.Address+path, http.NoBody)
+	if err == nil {
+		var res *http.Response
+		if res, err = n.RoundTrip(r); err == nil {
+			err = res.Body.Close()
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		n.log.Debug("a node cannot be told something; it finds out later", "node", node.ID, "address", node.Address,
+			"error", err)
+	}
+}
+
+// Check asks a node whether it answers, to say early that an address or a secret is wrong.
+func (n *Nodes) Check(ctx context.Context, node cluster.Node) error {
+	c, err := n.Client(node)
+	if err == nil {
+		err = c.Ready(ctx)
+	}
+	if api.CodeOf(err) == api.CodeStalled {
+		return nil
+	}
+	return err
+}
+
+// Close gives up all connections.
+func (n *Nodes) Close() {
+	n.mu.Lock()
+	n.cancel()
+	n.mu.Unlock()
+	n.hints.Wait()
+	n.transport.CloseIdleConnections()
+}

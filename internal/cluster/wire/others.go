@@ -1,0 +1,188 @@
+package wire
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/remote"
+)
+
+// Others are the other nodes as the services of this one need them. They know none before Attach.
+type Others struct {
+	nodes  *Nodes
+	own    string
+	member atomic.Pointer[cluster.Member]
+	next   atomic.Uint64
+}
+
+// NewOthers returns the nodes beside the one with an id.
+func NewOthers(nodes *Nodes, own string) *Others { return &Others{nodes: nodes, own: own} }
+
+// Attach tells which node this is, once it has joined.
+func (o *Others) Attach(m *cluster.Member) { o.member.Store(m) }
+
+// Owner implements service.Nodes.
+func (o *Others) Owner(partition int) api.Service {
+	if c := o.owner(partition); c != nil {
+		return c
+	}
+	return nil
+}
+
+// owner returns the client of the node that owns a partition, if that is another one than this.
+func (o *Others) owner(partition int) *httpapi.Client {
+	m := o.member.Load()
+	if m == nil {
+		return nil
+	}
+	n, ok := m.OwnerOf(partition)
+	if !ok || n.ID == o.own {
+		return nil
+	}
+	c, err := o.nodes.Client(n)
+	if err != nil {
+		return nil // a node cannot join with such an address
+	}
+	return c
+}
+
+// Anyone implements service.Nodes.
+func (o *Others) Anyone() api.Service {
+	for i := range o.stand().Partitions {
+		if c := o.owner(i); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+func (o *Others) stand() cluster.Stand {
+	if m := o.member.Load(); m != nil {
+		return m.Stand()
+	}
+	return cluster.Stand{}
+}
+
+// Changed implements service.Nodes.
+func (o *Others) Changed() <-chan struct{} {
+	if m := o.member.Load(); m != nil {
+		return m.Changed()
+	}
+	return nil
+}
+
+// Expect tells the owner of a partition that messages were sent to it.
+func (o *Others) Expect(partition int) {
+	m := o.member.Load()
+	if m == nil {
+		return
+	}
+	if n, ok := m.OwnerOf(partition); ok && n.ID != o.own {
+		o.nodes.Expect(n, partition)
+	}
+}
+
+// Tasks are the task queues of all nodes. A poll takes what this node has first. While it waits, it asks one other node
+// after the other, so that a worker needs to know one node only.
+type Tasks struct {
+	own         api.Tasks
+	partitionOf func(core.RunID) int
+	others      *Others
+}
+
+// NewTasks returns the queues of all nodes: own are those of this one.
+func NewTasks(own api.Tasks, partitionOf func(core.RunID) int, others *Others) *Tasks {
+	return &Tasks{own, partitionOf, others}
+}
+
+// askEvery is how long a poll waits for tasks of this node before it asks the next other one.
+const askEvery = 250 * time.Millisecond
+
+// Poll implements api.Tasks.
+func (t *Tasks) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
+	if hops, _ := ctx.Value(hopsKey{}).(int); hops > 0 {
+		return t.own.Poll(ctx, r) // of another node, which asks all of them
+	}
+	until := time.Now().Add(time.Duration(r.Wait))
+	for turn := t.others.next.Add(1); ; turn++ {
+		others := t.asked()
+		short := r
+		short.Wait = api.Duration(max(0, time.Until(until)))
+		if len(others) > 0 {
+			short.Wait = min(short.Wait, api.Duration(askEvery))
+		}
+		tasks, err := t.own.Poll(ctx, short)
+		if err != nil || len(tasks) > 0 {
+			return tasks, err
+		}
+		if len(others) > 0 {
+			ask := r
+			ask.Wait = 0
+			tasks, err = others[turn%uint64(len(others))].Poll(ctx, ask)
+			if err == nil && len(tasks) > 0 {
+				return tasks, nil
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, &api.Error{Code: api.CodeCancelled, Op: "poll", Err: err}
+		}
+		if !time.Now().Before(until) {
+			return nil, nil
+		}
+	}
+}
+
+// asked returns the other nodes that have partitions.
+func (t *Tasks) asked() (out []api.Tasks) {
+	s := t.others.stand()
+	for _, n := range s.Nodes {
+		owns := slices.ContainsFunc(s.Partitions, func(p cluster.Partition) bool { return p.Owner == n.ID && p.Alive })
+		if n.ID == t.others.own || !n.Alive || !owns {
+			continue
+		}
+		if c, err := t.others.nodes.Client(n); err == nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Report implements api.Tasks. Reports go to where their runs are.
+func (t *Tasks) Report(ctx context.Context, reports []api.TaskReport) ([]api.TaskAnswer, error) {
+	answers := make([]api.TaskAnswer, len(reports))
+	places := map[api.Tasks][]int{}
+	for i := range reports {
+		to := t.own
+		if run, ok := remote.RunOf(reports[i].Task); ok {
+			if owner := t.others.owner(t.partitionOf(run)); owner != nil {
+				to = owner
+			}
+		}
+		places[to] = append(places[to], i)
+	}
+	for to, which := range places {
+		part := make([]api.TaskReport, len(which))
+		for k, i := range which {
+			part[k] = reports[i]
+		}
+		got, err := to.Report(ctx, part)
+		for k, i := range which {
+			if err != nil {
+				answers[i].Error = asError(err)
+				continue
+			}
+			answers[i] = got[k]
+		}
+	}
+	return answers, nil
+}
+
+func asError(err error) *api.Error {
+	return &api.Error{Code: api.CodeOf(err), Message: err.Error(), Hint: "report it again"}
+}

@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/pgtest"
+)
+
+// TestNodes keeps the table of nodes: who is alive by the database's clock, who owns what, who was asked to leave.
+func TestNodes(t *testing.T) {
+	dsn := own(t, pgtest.Start(t))
+	j, err := Open(t.Context(), with(t, dsn, "lease", "1h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	nodes, lease, ok := Nodes(j)
+	if !ok || lease.Hours() != 1 {
+		t.Fatal(lease, ok)
+	}
+	for _, id := range []string{"b", "a", "c"} {
+		n := cluster.Node{ID: id, Address: id + ":7296", Version: "v1", Secret: "s"}
+		if err := nodes.Beat(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := j.Acquire(t.Context(), 1, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := j.(*storage).schema
+	execute(t, dsn, "UPDATE "+schema+".nodes SET beat = beat - interval '2 hours' WHERE id = 'a'")
+	execute(t, dsn, "UPDATE "+schema+".nodes SET beat = beat + interval '2 hours' WHERE id = 'c'")
+	if found, err := nodes.Ask(t.Context(), "b", true); err != nil || !found {
+		t.Fatal(found, err)
+	}
+	if found, err := nodes.Ask(t.Context(), "nobody", true); err != nil || found {
+		t.Fatal(found, err)
+	}
+	s, err := nodes.Stand(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Nodes {
+		if s.Nodes[i].Since == 0 {
+			t.Error("a node without its beginning")
+		}
+		s.Nodes[i].Since = 0
+	}
+	want := []cluster.Node{
+		{ID: "a", Address: "a:7296", Version: "v1", Secret: "s"},
+		{ID: "b", Address: "b:7296", Version: "v1", Secret: "s", Alive: true, Leaving: true},
+		{ID: "c", Address: "c:7296", Version: "v1", Secret: "s"}, // its sign of life is of the future
+	}
+	if !slices.Equal(s.Nodes, want) {
+		t.Errorf("nodes %+v", s.Nodes)
+	}
+	if !slices.Equal(s.Partitions, []cluster.Partition{{}, {Owner: "b", Alive: true}, {}}) {
+		t.Errorf("partitions %+v", s.Partitions)
+	}
+	if err := j.Release(t.Context(), 1, l.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	if err := nodes.Remove(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = nodes.Stand(t.Context()); err != nil || len(s.Nodes) != 1 || s.Nodes[0].ID != "c" {
+		t.Errorf("%+v, %v", s.Nodes, err) // the one that was silent for two hours was forgotten
+	}
+}

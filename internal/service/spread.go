@@ -1,0 +1,262 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+)
+
+// Spread is the service of a node that shares the partitions of its journal with others: what concerns a run of another
+// node is asked of that node. Lists and searches are answered here, of the view and of what this node knows beyond it.
+type Spread struct {
+	*Embedded
+	own   Own
+	nodes Nodes
+	// patience is how long a request waits for a partition that is on its way from one node to another.
+	patience time.Duration
+}
+
+// Own is what this node has. *engine.Engine implements it.
+type Own interface {
+	// Runs reports whether this node runs a partition.
+	Runs(partition int) bool
+	// PartitionCount returns how many there are, on all nodes.
+	PartitionCount() int
+	// Owned returns those that this node runs.
+	Owned() []int
+}
+
+// Nodes finds the other nodes.
+type Nodes interface {
+	// Owner returns the service of the node that owns a partition; nil: none that is known does.
+	Owner(partition int) api.Service
+	// Anyone returns the service of a node that owns a partition; nil: none that is known does.
+	Anyone() api.Service
+	// Changed returns a channel that is closed when owners may have changed.
+	Changed() <-chan struct{}
+}
+
+var _ api.Service = (*Spread)(nil)
+
+// NewSpread returns the service of a node.
+func NewSpread(e *Embedded, own Own, nodes Nodes, patience time.Duration) *Spread {
+	return &Spread{Embedded: e, own: own, nodes: nodes, patience: patience}
+}
+
+// errMoving is the error of a request whose partition has no owner for long.
+func errMoving() error {
+	return &api.Error{
+		Code: api.CodeHeld, Message: "the partition of this run is on its way from one node to another",
+		Hint: "nothing was saved; try again in a moment",
+	}
+}
+
+// again reports whether a request was not carried out because its partition is elsewhere by now. Of a request that only
+// reads, it does not matter whether it was.
+func again(err error, reads bool) bool {
+	switch api.CodeOf(err) {
+	case api.CodeHeld, api.CodeClosed:
+		return true
+	case api.CodeFenced, api.CodeUncertain:
+		return reads
+	default:
+		return false
+	}
+}
+
+// moveLook is how often a request that waits for a partition looks again, if it hears nothing.
+const moveLook = 100 * time.Millisecond
+
+// at carries a request out where a partition is. While that moves, it waits and tries again.
+func (s *Spread) at(ctx context.Context, partition int, reads bool, here func() error, there func(api.Service) error,
+) error {
+	return s.until(ctx, reads, func() error {
+		if s.own.Runs(partition) {
+			return here()
+		}
+		if owner := s.nodes.Owner(partition); owner != nil {
+			return there(owner)
+		}
+		return errMoving()
+	})
+}
+
+// until tries until a partition is where try looks for it, or patience is over.
+func (s *Spread) until(ctx context.Context, reads bool, try func() error) error {
+	var patience <-chan time.Time
+	for {
+		changed := s.nodes.Changed()
+		err := try()
+		if !again(err, reads) || ctx.Err() != nil {
+			return err
+		}
+		if patience == nil {
+			limit := time.NewTimer(s.patience)
+			defer limit.Stop()
+			patience = limit.C
+		}
+		look := time.NewTimer(moveLook)
+		select {
+		case <-look.C:
+		case <-changed:
+		case <-ctx.Done():
+		case <-patience:
+			look.Stop()
+			return err
+		}
+		look.Stop()
+	}
+}
+
+// onRun carries a request about a run out where that run is. A name that is no run id is looked up by the node where
+// the runs with such a workflow id are: it knows those that the view does not have yet.
+func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(name string) error,
+	there func(owner api.Service, name string) error,
+) error {
+	if name == "" {
+		return api.NoName()
+	}
+	if name == "@last" {
+		id, err := s.find(ctx, name)
+		if err != nil {
+			return err
+		}
+		name = id.String()
+	}
+	home := int(core.KeyOfWorkflowID(name)) % s.own.PartitionCount()
+	resolved, away := "", false
+	err := s.at(ctx, home, reads, func() error {
+		id, err := s.find(ctx, name)
+		if err != nil {
+			return err
+		}
+		if away = int(core.PartitionKey(id))%s.own.PartitionCount() != home; away {
+			resolved = id.String()
+			return nil
+		}
+		return here(name)
+	}, func(owner api.Service) error { return there(owner, name) })
+	if err != nil || !away {
+		return err
+	}
+	return s.onRun(ctx, resolved, reads, here, there)
+}
+
+// Start implements api.Service.
+func (s *Spread) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
+	req, err := s.startRequest(r)
+	if err != nil {
+		return out, err
+	}
+	home, named, err := engine.Home(&req, s.own.PartitionCount())
+	if err != nil {
+		return out, err
+	}
+	if !named {
+		return s.startAnywhere(ctx, r, req)
+	}
+	err = s.at(ctx, home, false,
+		func() (err error) { out, err = s.start(ctx, req); return err },
+		func(owner api.Service) (err error) { out, err = owner.Start(ctx, r); return err })
+	return out, err
+}
+
+// startAnywhere starts a run without a name: here, unless this node has no partition.
+func (s *Spread) startAnywhere(ctx context.Context, r api.StartRequest, req engine.StartRequest) (
+	out api.Started, err error,
+) {
+	err = s.until(ctx, false, func() (err error) {
+		if len(s.own.Owned()) > 0 {
+			out, err = s.start(ctx, req)
+			return err
+		}
+		owner := s.nodes.Anyone()
+		if owner == nil {
+			return errMoving()
+		}
+		out, err = owner.Start(ctx, r)
+		return err
+	})
+	return out, err
+}
+
+// Send implements api.Service.
+func (s *Spread) Send(ctx context.Context, name string, signal api.Signal) error {
+	return s.onRun(ctx, name, false,
+		func(name string) error { return s.Embedded.Send(ctx, name, signal) },
+		func(owner api.Service, name string) error { return owner.Send(ctx, name, signal) })
+}
+
+// Operate implements api.Service.
+func (s *Spread) Operate(ctx context.Context, name string, op api.Operation) error {
+	return s.onRun(ctx, name, false,
+		func(name string) error { return s.Embedded.Operate(ctx, name, op) },
+		func(owner api.Service, name string) error { return owner.Operate(ctx, name, op) })
+}
+
+// Restart implements api.Service. The new run has the workflow id of the old one, or none.
+func (s *Spread) Restart(ctx context.Context, name string, r api.RestartRequest) (out api.Started, err error) {
+	err = s.onRun(ctx, name, false,
+		func(name string) (err error) { out, err = s.Embedded.Restart(ctx, name, r); return err },
+		func(owner api.Service, name string) (err error) { out, err = owner.Restart(ctx, name, r); return err })
+	return out, err
+}
+
+// Run implements api.Service.
+func (s *Spread) Run(ctx context.Context, name string) (out *api.Run, err error) {
+	err = s.onRun(ctx, name, true,
+		func(name string) (err error) { out, err = s.Embedded.Run(ctx, name); return err },
+		func(owner api.Service, name string) (err error) { out, err = owner.Run(ctx, name); return err })
+	return out, err
+}
+
+// Wait implements api.Service.
+func (s *Spread) Wait(ctx context.Context, name string) (out api.Outcome, err error) {
+	err = s.onRun(ctx, name, true,
+		func(name string) (err error) { out, err = s.Embedded.Wait(ctx, name); return err },
+		func(owner api.Service, name string) (err error) { out, err = owner.Wait(ctx, name); return err })
+	return out, err
+}
+
+// Watch implements api.Service. It goes on where it was when the run has moved.
+func (s *Spread) Watch(ctx context.Context, name string, after int, fn func(api.Event) error) error {
+	var refused error // what fn returned
+	follow := func(e api.Event) error {
+		if refused = fn(e); refused == nil {
+			after = e.Seq
+		}
+		return refused
+	}
+	told := func(err error) error {
+		if refused != nil {
+			err = nil // asking again would not help
+		}
+		return err
+	}
+	err := s.onRun(ctx, name, true,
+		func(name string) error { return told(s.Embedded.Watch(ctx, name, after, follow)) },
+		func(owner api.Service, name string) error { return told(owner.Watch(ctx, name, after, follow)) })
+	if refused != nil {
+		return refused
+	}
+	return err
+}
+
+// History implements api.Service.
+func (s *Spread) History(ctx context.Context, name string) (out []byte, err error) {
+	err = s.onRun(ctx, name, true,
+		func(name string) (err error) { out, err = s.Embedded.History(ctx, name); return err },
+		func(owner api.Service, name string) (err error) { out, err = owner.History(ctx, name); return err })
+	return out, err
+}
+
+// Forecast implements api.Service.
+func (s *Spread) Forecast(ctx context.Context, name string, q api.ForecastRequest) (out *api.Run, err error) {
+	err = s.onRun(ctx, name, true,
+		func(name string) (err error) { out, err = s.Embedded.Forecast(ctx, name, q); return err },
+		func(owner api.Service, name string) (err error) { out, err = owner.Forecast(ctx, name, q); return err })
+	return out, err
+}

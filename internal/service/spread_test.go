@@ -1,0 +1,116 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// absentNode is a node that owns no partition, and knows at most one other one.
+type absentNode struct {
+	owner   api.Service
+	changed chan struct{}
+}
+
+func (*absentNode) Runs(int) bool              { return false }
+func (*absentNode) PartitionCount() int        { return 4 }
+func (*absentNode) Owned() []int               { return nil }
+func (n *absentNode) Owner(int) api.Service    { return n.owner }
+func (n *absentNode) Anyone() api.Service      { return n.owner }
+func (n *absentNode) Changed() <-chan struct{} { return n.changed }
+
+// failing is the service of a node that answers with one error after the other, and then succeeds.
+type failing struct {
+	api.Service
+	errs  []error
+	asked int
+}
+
+func (f *failing) answer() error {
+	f.asked++
+	if f.asked > len(f.errs) {
+		return nil
+	}
+	return f.errs[f.asked-1]
+}
+
+func (f *failing) Send(context.Context, string, api.Signal) error { return f.answer() }
+
+func (f *failing) Run(context.Context, string) (*api.Run, error) {
+	return nil, f.answer()
+}
+
+func (f *failing) Watch(_ context.Context, _ string, after int, fn func(api.Event) error) error {
+	if err := fn(api.Event{Seq: after + 1}); err != nil {
+		return err
+	}
+	return f.answer()
+}
+
+const movePatience = 5 * time.Second
+
+// TestPartitionWithoutOwner answers after a while that nobody has the partition, and that nothing was saved.
+func TestPartitionWithoutOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &absentNode{}
+		s := NewSpread(nil, n, n, movePatience)
+		began := time.Now()
+		err := s.Send(t.Context(), "order-1", api.Signal{Name: "paid"})
+		if api.CodeOf(err) != api.CodeHeld || api.CodeOf(err).HTTPStatus() != http.StatusServiceUnavailable ||
+			time.Since(began) != movePatience {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// TestAskedAgain repeats what was not carried out because a partition moved, and nothing that may have been.
+func TestAskedAgain(t *testing.T) {
+	moved := []error{api.Sentinel(api.CodeHeld), api.Sentinel(api.CodeClosed)}
+	unknown := []error{api.Sentinel(api.CodeUncertain)}
+	synctest.Test(t, func(t *testing.T) {
+		send := func(s *Spread) error { return s.Send(t.Context(), "order-1", api.Signal{Name: "paid"}) }
+		read := func(s *Spread) error { _, err := s.Run(t.Context(), "order-1"); return err }
+		for _, c := range []struct {
+			name  string
+			errs  []error
+			do    func(*Spread) error
+			asked int
+			want  api.Code
+		}{
+			{"a change of a partition that moves", moved, send, 3, ""},
+			{"a change that was saved or not", unknown, send, 1, api.CodeUncertain},
+			{"a read that was answered by nobody", unknown, read, 2, ""},
+			{"a refusal", []error{api.Sentinel(api.CodeNotFound)}, read, 1, api.CodeNotFound},
+		} {
+			f := &failing{errs: c.errs}
+			n := &absentNode{owner: f}
+			err := c.do(NewSpread(nil, n, n, movePatience))
+			if f.asked != c.asked || api.CodeOf(err) != c.want {
+				t.Errorf("%s: asked %d times, %v", c.name, f.asked, err)
+			}
+		}
+	})
+}
+
+// TestWatchGoesOn follows a run whose partition moves: each event comes once.
+func TestWatchGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &failing{errs: []error{api.Sentinel(api.CodeHeld), api.Sentinel(api.CodeFenced)}}
+		n := &absentNode{owner: f}
+		s := NewSpread(nil, n, n, movePatience)
+		var seen []int
+		err := s.Watch(t.Context(), "order-1", 4, func(e api.Event) error { seen = append(seen, e.Seq); return nil })
+		if err != nil || len(seen) != 3 || seen[0] != 5 || seen[2] != 7 {
+			t.Errorf("seen %v, %v", seen, err)
+		}
+		full := errors.New("the caller wants no more")
+		if err := s.Watch(t.Context(), "order-1", 0, func(api.Event) error { return full }); !errors.Is(err, full) {
+			t.Error(err)
+		}
+	})
+}
