@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// rowsAtMost bounds the rows in the document, however many there are to scroll to.
+const rowsAtMost = 150
+
+// begin starts a run over HTTP.
+func begin(t *testing.T, address, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", address+"/api/v1/runs", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != 201 {
+		t.Fatal(res.Status)
+	}
+}
+
+// TestPageOfManyRuns: the list comes page by page as one scrolls, with rows for what can be seen alone. Who looks at
+// the first runs sees new ones come; who has scrolled keeps their place.
+func TestPageOfManyRuns(t *testing.T) {
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "small.yaml", "pawl: 1\nname: small\nsteps:\n  - {name: rest, noop: {}}\n")
+	address := served(t, dir, ".")
+	for i := range 420 {
+		begin(t, address, fmt.Sprintf(`{"workflow":"small","workflowId":"run-%03d"}`, i))
+	}
+	const rows = `document.querySelectorAll("table.runs tbody tr").length`
+	const loaded = `parseInt(document.querySelector(".loaded").textContent)`
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.sees("table.runs", "run-419")
+	begin(t, address, `{"workflow":"small","workflowId":"fresh-1"}`)
+	l.sees("table.runs tbody tr", "fresh-1")
+	l.sees(".loaded", "100 are loaded")
+	for range 4 {
+		l.runs(`scrollTo(0, document.documentElement.scrollHeight)`)
+		l.waits(fmt.Sprintf(`(window.before ?? 100) < %s || %s === 421`, loaded, loaded))
+		l.runs(`window.before = ` + loaded)
+	}
+	l.sees(".loaded", "421 runs.")
+	l.runs(`scrollTo(0, document.documentElement.scrollHeight)`)
+	l.sees("table.runs", "run-000")
+	l.waits(fmt.Sprintf(`%s < %d && !document.querySelector("table.runs").textContent.includes("run-419")`, rows, rowsAtMost))
+	begin(t, address, `{"workflow":"small","workflowId":"fresh-2"}`)
+	l.sees(".loaded", "422 runs.")
+	l.sees("table.runs", "run-000")
+	l.runs(`scrollTo(0, 0)`)
+	l.sees("table.runs tbody tr:not(.space)", "fresh-2")
+}
+
+// TestPageOfALongRun: of ten thousand steps those have a row that can be seen. The timeline is dragged and zoomed, and
+// scrolls without long pauses.
+func TestPageOfALongRun(t *testing.T) {
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "long.yaml", `pawl: 1
+name: long
+steps:
+  - {name: each, forEach: "${{ range(10000) }}", noop: {}}
+  - {name: rest, needs: [each], sleep: 1h}
+`)
+	address := served(t, dir, ".")
+	begin(t, address, `{"workflow":"long","workflowId":"long-1"}`)
+	l.does("open the run", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/run/long-1"))
+	l.sees(".gantt", "10000 succeeded")
+	l.runs(`document.querySelector(".gantt .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
+	l.sees(".gantt", "each[5]")
+	const rows = `document.querySelectorAll(".gantt .row").length`
+	l.runs(`window.frames_ = []; { const plot = document.querySelector(".gantt .plot"); let last = performance.now(), n = 0;
+		const turn = (at) => { frames_.push(at - last); last = at; plot.scrollTop += 400;
+			if (++n < 120) requestAnimationFrame(turn); else window.most = document.querySelectorAll(".gantt .row").length; };
+		requestAnimationFrame(turn); }`)
+	l.waits(`window.most !== undefined`)
+	l.waits(fmt.Sprintf(`%s > 5 && %s < %d`, rows, rows, rowsAtMost))
+	frames, err := chromedp.Run(l.ctx, chromedp.Evaluate[string](
+		`frames_.sort((a, b) => a - b) && [60, 108, 119].map((i) => frames_[i].toFixed(1)).join(" ")`))
+	t.Logf("frames of 120, in ms: median, 90 %%, longest: %s, %v", frames, err)
+
+	l.press("+")
+	l.press("+")
+	before := `String(Math.round(document.querySelector(".gantt .plot").scrollLeft))`
+	from, err := chromedp.Run(l.ctx, chromedp.Evaluate[string](before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.runs(`{ const p = document.querySelector(".gantt .plot"), b = p.getBoundingClientRect();
+		const at = (type, x) => p.dispatchEvent(new PointerEvent(type, {bubbles: true, button: 0, pointerType: "mouse",
+			pointerId: 1, clientX: b.left + x, clientY: b.top + 60}));
+		p.setPointerCapture = () => {}; at("pointerdown", 500); at("pointermove", 400); at("pointerup", 400); }`)
+	l.waits(fmt.Sprintf(`document.querySelector(".gantt .plot").scrollLeft === %s + 100`, from))
+	l.evaluates(`String(document.querySelector(".gantt .check input").checked)`, "false") // it follows no more
+}
+
+// The page is small: it is loaded in one go, also over a slow line.
+func TestPageIsSmall(t *testing.T) {
+	total := 0
+	for _, name := range []string{"app.js", "style.css", "index.html"} {
+		text, err := os.ReadFile("../../web/dist/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write(text); err != nil || w.Close() != nil {
+			t.Fatal(err)
+		}
+		total += packed.Len()
+	}
+	if total > 200<<10 {
+		t.Errorf("the page has %d bytes, gzipped; at most 200 KiB are wanted", total)
+	}
+}
