@@ -1,4 +1,5 @@
 // The page: a bar at the top, and what the address names below it.
+import "./texts.ts";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { Link, Dialog } from "./parts.tsx";
