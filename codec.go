@@ -133,10 +133,8 @@ func lasting(err error) bool {
 // encode makes a payload; its error names what the payload is.
 func encode(ctx context.Context, c Codec, what string, at place, v any) ([]byte, error) {
 	if _, plain := c.(JSON); plain {
-		if text, ok := v.(string); ok {
-			if b, ok := writeText(text); ok {
-				return b, nil
-			}
+		if b, ok := writePlain(v); ok {
+			return b, nil
 		}
 		b, err := json.Marshal(v)
 		if err != nil {
@@ -187,11 +185,8 @@ func readInto(ctx context.Context, c Codec, at place, b []byte, v any) error {
 		return nil
 	}
 	if _, plain := c.(JSON); plain {
-		if to, ok := v.(*string); ok {
-			if text, ok := plainText(b); ok {
-				*to = text
-				return nil
-			}
+		if readPlain(b, v) {
+			return nil
 		}
 		return json.Unmarshal(b, v)
 	}
@@ -292,6 +287,9 @@ func (n payloadName) String() string {
 // encodeOutput makes the result of a step's function.
 func encodeOutput(ctx context.Context, c Codec, name payloadName, v any) (out []byte, err error) {
 	if _, plain := c.(JSON); plain {
+		if out, ok := writePlain(v); ok {
+			return out, nil
+		}
 		if out, err = json.Marshal(v); err == nil {
 			return out, nil
 		}

@@ -87,6 +87,37 @@ func TestDoctorFindsWrongRows(t *testing.T) {
 	}
 }
 
+// The rows of a run that ended at once are stored together.
+func TestDoctorFindsWrongRowsOfEndedRuns(t *testing.T) {
+	for damage, want := range map[string]string{
+		"UPDATE ended_data SET rows = replace(rows, 'first', 'fjrst')": `Name is fjrst in its row`,
+		"UPDATE ended_data SET rows = substr(rows, 9)":                 `step "first": Name is  in its row`,
+		"DELETE FROM ended_data":                                       `attempt 1 of step 0: Attempt is 0 in its row`,
+	} {
+		t.Run(damage, func(t *testing.T) {
+			dir := t.TempDir()
+			text := "pawl: 1\nname: short\nsteps:\n  - {name: first, noop: {}}\n  - {name: second, noop: {}}\n"
+			if err := os.WriteFile(filepath.Join(dir, "short.yaml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			database := []string{"--database", "sqlite:old.db"}
+			for _, args := range [][]string{{"run", "short.yaml"}, {"doctor"}} {
+				if out, err := command(t, dir, append(args, database...)...).CombinedOutput(); err != nil {
+					t.Fatalf("pawl %v: %v\n%s", args, err, out)
+				}
+			}
+			change(t, filepath.Join(dir, "old.db"), damage)
+			if out := pawlFails(t, dir, exitFailed, "doctor"); !strings.Contains(out, want) {
+				t.Errorf("doctor does not say %q:\n%s", want, out)
+			}
+			out, err := command(t, dir, append([]string{"doctor", "--repair"}, database...)...).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "Nothing is wrong") {
+				t.Errorf("doctor --repair: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
 func change(t *testing.T, path, statement string) {
 	t.Helper()
 	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)

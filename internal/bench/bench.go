@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 )
 
 // Options choose what to measure.
@@ -158,7 +157,8 @@ func find(name string) *work {
 	return nil
 }
 
-// measure runs one row in a folder of its own. It measures the floor before and after.
+// measure runs one row in a folder of its own. It measures the floor before and after; rows that are compared with it
+// measure it between their runs as well.
 func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "pawl-bench-")
 	if err != nil {
@@ -177,17 +177,21 @@ func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
 		defer func() { err = errors.Join(err, s.server.drop(context.WithoutCancel(ctx))) }()
 	}
 	s.logf("%s", w.what)
-	if err := s.sample(); err != nil {
+	if s.floor, err = openFloor(dir); err != nil {
+		return Row{}, err
+	}
+	defer func() { err = errors.Join(err, s.floor.close()) }()
+	if err := s.floor.sample(pick(s, 400, 200)); err != nil {
 		return Row{}, err
 	}
 	if row, err = w.run(ctx, s); err != nil {
 		return Row{}, err
 	}
-	if err := s.sample(); err != nil {
+	if err := s.floor.sample(pick(s, 400, 200)); err != nil {
 		return Row{}, err
 	}
 	row.Name = w.name
-	floor := summarise(s.floor)
+	floor := summarise(s.floor.took)
 	row.Floor = floor.p50
 	// relative to the floor, which is known only now
 	if times := map[string]float64{"latency": 1.7, "go-latency": 2.2}[w.name]; times > 0 {
@@ -207,7 +211,7 @@ type session struct {
 	Options
 	dir   string
 	name  string
-	floor []time.Duration
+	floor *floorFile
 
 	server  *server // nil: a file in dir
 	perStep string  // statements, as text

@@ -1,43 +1,54 @@
 package bench
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 )
 
-// sample measures the floor: how long the disk takes to make 4 KiB at the end of a file durable.
-func (s *session) sample() (err error) {
-	f, err := os.OpenFile(filepath.Join(s.dir, "floor"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// floorFile is the file with which the floor is measured: how long the disk takes to make 4 KiB at the end of a file
+// durable.
+type floorFile struct {
+	file *os.File
+	took []time.Duration
+}
+
+func openFloor(dir string) (*floorFile, error) {
+	file, err := os.OpenFile(filepath.Join(dir, "floor"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-		if gone := os.Remove(f.Name()); err == nil {
-			err = gone
-		}
-	}()
-	block := make([]byte, 4096)
+	f := &floorFile{file: file}
 	const cold = 10 // the file's first syncs write its folder as well
-	n := pick(s, 400, 200)
-	for i := range n + cold {
+	err = f.sample(cold)
+	f.took = nil
+	return f, err
+}
+
+// sample measures the floor n times.
+func (f *floorFile) sample(n int) error {
+	block := make([]byte, 4096)
+	for range n {
 		from := time.Now()
-		if _, err := f.Write(block); err != nil {
+		if _, err := f.file.Write(block); err != nil {
 			return err
 		}
-		if err := datasync(f); err != nil {
+		if err := datasync(f.file); err != nil {
 			return err
 		}
-		if i >= cold {
-			s.floor = append(s.floor, time.Since(from))
-		}
+		f.took = append(f.took, time.Since(from))
 	}
 	return nil
 }
+
+func (f *floorFile) close() error {
+	return errors.Join(f.file.Close(), os.Remove(f.file.Name()))
+}
+
+// sampleFloor measures the floor a few times between runs, so that both meet the same disk.
+func (s *session) sampleFloor() error { return s.floor.sample(8) }
 
 // summary describes many durations, in milliseconds.
 type summary struct {

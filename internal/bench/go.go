@@ -139,7 +139,7 @@ func (s *session) goLoop(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow
 			_, err = run.Result(ctx)
 		}
 		return err
-	})
+	}, s.sampleFloor)
 }
 
 func goRate(ctx context.Context, s *session, w *pawl.Workflow[int, int], unit string, steps, clients int) (Row, error) {

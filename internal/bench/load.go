@@ -39,9 +39,10 @@ const (
 	over
 )
 
-// closedLoop runs clients that do something again and again. Each waits for the end before it starts the next one.
+// closedLoop runs clients that do something again and again. Each waits for the end before it starts the next one. A
+// client that is alone calls between after each 32; nil: it does not.
 func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
-	do func(context.Context) error,
+	do func(context.Context) error, between func() error,
 ) (window, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -63,6 +64,12 @@ func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
 				done++
 				if phase.Load() == counting {
 					all = append(all, time.Since(from))
+					if between != nil && clients == 1 && done%32 == 0 {
+						if err := between(); err != nil {
+							cancel(err)
+							return
+						}
+					}
 				}
 			}
 			mu.Lock()

@@ -91,12 +91,12 @@ func (s *session) compare(ctx context.Context, source, taskType string, executor
 	var rates, bareRates, costs, bareCosts []float64
 	var row Row
 	for range pick(s, 3, 1) {
-		b, err := closedLoop(ctx, clients, warm, length, bare)
+		b, err := closedLoop(ctx, clients, warm, length, bare, nil)
 		if err != nil {
 			return Row{}, st.fail(err)
 		}
 		once := func(ctx context.Context) error { return st.once(ctx, def, nil) }
-		w, err := closedLoop(ctx, clients, warm, length, once)
+		w, err := closedLoop(ctx, clients, warm, length, once, nil)
 		if err != nil {
 			return Row{}, st.fail(err)
 		}

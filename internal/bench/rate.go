@@ -81,5 +81,7 @@ func (st *stack) loop(ctx context.Context, s *session, source string, clients in
 ) (window, error) {
 	def := definition(source)
 	warm := pick(s, 3*time.Second, 500*time.Millisecond)
-	return closedLoop(ctx, clients, warm, length, func(ctx context.Context) error { return st.once(ctx, def, nil) })
+	return closedLoop(ctx, clients, warm, length, func(ctx context.Context) error {
+		return st.once(ctx, def, nil)
+	}, s.sampleFloor)
 }

@@ -55,19 +55,19 @@ type event struct {
 // New returns a disk whose files are in a new directory.
 func New(t testing.TB) *Disk {
 	t.Helper()
-	vfs.once.Do(install)
+	layer.once.Do(install)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &Disk{dir: dir, start: map[string][]byte{}}
-	vfs.mu.Lock()
-	vfs.disks[dir] = d
-	vfs.mu.Unlock()
+	layer.mu.Lock()
+	layer.disks[dir] = d
+	layer.mu.Unlock()
 	t.Cleanup(func() {
-		vfs.mu.Lock()
-		delete(vfs.disks, dir)
-		vfs.mu.Unlock()
+		layer.mu.Lock()
+		delete(layer.disks, dir)
+		layer.mu.Unlock()
 	})
 	return d
 }

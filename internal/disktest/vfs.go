@@ -8,11 +8,13 @@ import (
 
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawl-dev/pawl/internal/journal/sqlite/vfs"
 )
 
-// vfs stands between SQLite and its own virtual file system. It is SQLite's default one in this process from the first
-// [New] on. Files outside of the directories of disks go straight through.
-var vfs struct {
+// layer stands between SQLite and its own virtual file system. It is SQLite's default one in this process from the
+// first [New] on. Files outside of the directories of disks go straight through.
+var layer struct {
 	once    sync.Once
 	real    *sqlite3.Tsqlite3_vfs
 	realPtr uintptr
@@ -32,40 +34,26 @@ type handle struct {
 
 // install makes the virtual file system that records SQLite's default one.
 func install() {
-	vfs.disks, vfs.files, vfs.methods = map[string]*Disk{}, map[uintptr]*handle{}, map[uintptr]uintptr{}
+	layer.disks, layer.files, layer.methods = map[string]*Disk{}, map[uintptr]*handle{}, map[uintptr]uintptr{}
 	tls := libc.NewTLS()
 	defer tls.Close()
 	sqlite3.Xsqlite3_initialize(tls)
-	vfs.realPtr = sqlite3.Xsqlite3_vfs_find(tls, 0)
-	vfs.real = (*sqlite3.Tsqlite3_vfs)(at(vfs.realPtr))
+	layer.realPtr = sqlite3.Xsqlite3_vfs_find(tls, 0)
+	layer.real = (*sqlite3.Tsqlite3_vfs)(vfs.At(layer.realPtr))
 	name, err := libc.CString("pawl-disktest")
 	if err != nil {
 		panic(err)
 	}
-	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(*vfs.real))) // never freed: SQLite keeps it
-	ours := (*sqlite3.Tsqlite3_vfs)(at(p))
-	*ours = *vfs.real
+	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(*layer.real))) // never freed: SQLite keeps it
+	ours := (*sqlite3.Tsqlite3_vfs)(vfs.At(p))
+	*ours = *layer.real
 	ours.FpNext, ours.FzName = 0, name
-	ours.FxOpen = pointer(&struct {
-		f func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32
-	}{open})
-	ours.FxDelete = pointer(&struct {
-		f func(*libc.TLS, uintptr, uintptr, int32) int32
-	}{remove})
+	ours.FxOpen = vfs.Pointer(open)
+	ours.FxDelete = vfs.Pointer(remove)
 	if rc := sqlite3.Xsqlite3_vfs_register(tls, p, 1); rc != sqlite3.SQLITE_OK {
 		panic("SQLite refuses the virtual file system of the tests")
 	}
 }
-
-// at turns an address in SQLite's memory, which is not Go's, into a pointer.
-func at(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
-
-// pointer returns what SQLite, which was translated to Go, takes as a pointer to a function: the first word of a
-// structure that holds only the function.
-func pointer[T any](holder *T) uintptr { return *(*uintptr)(unsafe.Pointer(holder)) }
-
-// call returns the function behind such a pointer.
-func call[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ uintptr }{p})) }
 
 // diskOf returns the disk that a path is on, and the file's name there; nil: it is on none.
 func diskOf(path uintptr) (*Disk, string) {
@@ -73,15 +61,15 @@ func diskOf(path uintptr) (*Disk, string) {
 		return nil, "" // a temporary file
 	}
 	dir, name := filepath.Split(libc.GoString(path))
-	vfs.mu.Lock()
-	defer vfs.mu.Unlock()
-	return vfs.disks[filepath.Clean(dir)], name
+	layer.mu.Lock()
+	defer layer.mu.Unlock()
+	return layer.disks[filepath.Clean(dir)], name
 }
 
 func handleOf(file uintptr) *handle {
-	vfs.mu.Lock()
-	defer vfs.mu.Unlock()
-	return vfs.files[file]
+	layer.mu.Lock()
+	defer layer.mu.Unlock()
+	return layer.files[file]
 }
 
 func open(tls *libc.TLS, _, path, file uintptr, flags int32, outFlags uintptr) int32 {
@@ -91,22 +79,22 @@ func open(tls *libc.TLS, _, path, file uintptr, flags int32, outFlags uintptr) i
 			return rc
 		}
 	}
-	rc := call[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](vfs.real.FxOpen)(
-		tls, vfs.realPtr, path, file, flags, outFlags)
+	rc := vfs.Call[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](layer.real.FxOpen)(
+		tls, layer.realPtr, path, file, flags, outFlags)
 	if d == nil || rc != sqlite3.SQLITE_OK {
 		return rc
 	}
 	if flags&sqlite3.SQLITE_OPEN_CREATE != 0 {
 		d.record(event{kind: created, file: name})
 	}
-	methods := &(*sqlite3.Tsqlite3_file)(at(file)).FpMethods
-	vfs.mu.Lock()
-	defer vfs.mu.Unlock()
-	vfs.files[file] = &handle{d, name, (*sqlite3.Tsqlite3_io_methods)(at(*methods))}
-	ours, ok := vfs.methods[*methods]
+	methods := &(*sqlite3.Tsqlite3_file)(vfs.At(file)).FpMethods
+	layer.mu.Lock()
+	defer layer.mu.Unlock()
+	layer.files[file] = &handle{d, name, (*sqlite3.Tsqlite3_io_methods)(vfs.At(*methods))}
+	ours, ok := layer.methods[*methods]
 	if !ok {
 		ours = recording(tls, *methods)
-		vfs.methods[*methods] = ours
+		layer.methods[*methods] = ours
 	}
 	*methods = ours
 	return rc
@@ -115,32 +103,22 @@ func open(tls *libc.TLS, _, path, file uintptr, flags int32, outFlags uintptr) i
 // recording returns a table of methods like another one, in which those that change or read a file's contents are ours.
 func recording(tls *libc.TLS, real uintptr) uintptr {
 	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(sqlite3.Tsqlite3_io_methods{})))
-	m := (*sqlite3.Tsqlite3_io_methods)(at(p))
-	*m = *(*sqlite3.Tsqlite3_io_methods)(at(real))
-	m.FxClose = pointer(&struct {
-		f func(*libc.TLS, uintptr) int32
-	}{closeFile})
-	m.FxRead = pointer(&struct {
-		f func(*libc.TLS, uintptr, uintptr, int32, int64) int32
-	}{read})
-	m.FxWrite = pointer(&struct {
-		f func(*libc.TLS, uintptr, uintptr, int32, int64) int32
-	}{write})
-	m.FxTruncate = pointer(&struct {
-		f func(*libc.TLS, uintptr, int64) int32
-	}{truncate})
-	m.FxSync = pointer(&struct {
-		f func(*libc.TLS, uintptr, int32) int32
-	}{sync1})
+	m := (*sqlite3.Tsqlite3_io_methods)(vfs.At(p))
+	*m = *(*sqlite3.Tsqlite3_io_methods)(vfs.At(real))
+	m.FxClose = vfs.Pointer(closeFile)
+	m.FxRead = vfs.Pointer(read)
+	m.FxWrite = vfs.Pointer(write)
+	m.FxTruncate = vfs.Pointer(truncate)
+	m.FxSync = vfs.Pointer(sync1)
 	return p
 }
 
 func closeFile(tls *libc.TLS, file uintptr) int32 {
-	vfs.mu.Lock()
-	h := vfs.files[file]
-	delete(vfs.files, file)
-	vfs.mu.Unlock()
-	return call[func(*libc.TLS, uintptr) int32](h.real.FxClose)(tls, file)
+	layer.mu.Lock()
+	h := layer.files[file]
+	delete(layer.files, file)
+	layer.mu.Unlock()
+	return vfs.Call[func(*libc.TLS, uintptr) int32](h.real.FxClose)(tls, file)
 }
 
 func read(tls *libc.TLS, file, buffer uintptr, n int32, offset int64) int32 {
@@ -148,7 +126,7 @@ func read(tls *libc.TLS, file, buffer uintptr, n int32, offset int64) int32 {
 	if rc := h.disk.before(Read, h.name); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
-	return call[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](h.real.FxRead)(tls, file, buffer, n, offset)
+	return vfs.Call[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](h.real.FxRead)(tls, file, buffer, n, offset)
 }
 
 func write(tls *libc.TLS, file, buffer uintptr, n int32, offset int64) int32 {
@@ -156,9 +134,9 @@ func write(tls *libc.TLS, file, buffer uintptr, n int32, offset int64) int32 {
 	if rc := h.disk.before(Write, h.name); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
-	rc := call[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](h.real.FxWrite)(tls, file, buffer, n, offset)
+	rc := vfs.Call[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](h.real.FxWrite)(tls, file, buffer, n, offset)
 	// It is recorded afterwards: a sync that another connection began meanwhile need not include it.
-	data := unsafe.Slice((*byte)(at(buffer)), n)
+	data := unsafe.Slice((*byte)(vfs.At(buffer)), n)
 	h.disk.record(event{kind: written, file: h.name, at: offset, data: bytes.Clone(data)})
 	return rc
 }
@@ -168,7 +146,7 @@ func truncate(tls *libc.TLS, file uintptr, size int64) int32 {
 	if rc := h.disk.before(Write, h.name); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
-	rc := call[func(*libc.TLS, uintptr, int64) int32](h.real.FxTruncate)(tls, file, size)
+	rc := vfs.Call[func(*libc.TLS, uintptr, int64) int32](h.real.FxTruncate)(tls, file, size)
 	h.disk.record(event{kind: truncated, file: h.name, at: size})
 	return rc
 }
@@ -185,7 +163,8 @@ func sync1(_ *libc.TLS, file uintptr, _ int32) int32 {
 
 func remove(tls *libc.TLS, _, path uintptr, syncDir int32) int32 {
 	d, name := diskOf(path)
-	rc := call[func(*libc.TLS, uintptr, uintptr, int32) int32](vfs.real.FxDelete)(tls, vfs.realPtr, path, syncDir)
+	rc := vfs.Call[func(*libc.TLS, uintptr, uintptr, int32) int32](layer.real.FxDelete)(
+		tls, layer.realPtr, path, syncDir)
 	if d != nil && rc == sqlite3.SQLITE_OK {
 		d.record(event{kind: removed, file: name, durable: syncDir != 0})
 	}

@@ -299,7 +299,9 @@ type loop struct {
 	p       *Partition
 	clock   clock
 	timer   *time.Timer
-	timerAt core.Time // the instant that the timer is set to; 0: it is not set
+	alarm   *alarm          // rings before the timer, where the system has alarms; nil: there is none
+	rings   <-chan struct{} // of the alarm
+	timerAt core.Time       // the instant that timer and alarm are set to; 0: they are not set
 	stall   stall
 
 	taken    []request // from the queue; those from next on are not handled yet

@@ -20,6 +20,9 @@ const (
 	// the time during which the machine is suspended, and does not notice that the wall clock is set forward.
 	lookAtClock = time.Minute
 
+	// afterAlarm is how long after the alarm the timer goes off, where there is one.
+	afterAlarm = 2 * time.Millisecond
+
 	prunePage  = 200 // how many old runs are removed at once
 	pruneEvery = time.Minute
 )
@@ -69,6 +72,13 @@ func (l *loop) run() {
 	committed := make(chan struct{})
 	go l.commit(committed)
 	l.timer = time.NewTimer(time.Hour)
+	if l.clock.source == nil {
+		l.alarm = newAlarm()
+	}
+	if l.alarm != nil {
+		l.rings = l.alarm.rings
+		defer l.alarm.close()
+	}
 	for l.round() {
 	}
 	l.timer.Stop()
@@ -194,6 +204,8 @@ func (l *loop) sleep(now core.Time) {
 		l.fetched(f)
 	case <-l.timer.C:
 		l.timerAt = 0
+	case <-l.rings:
+		l.timerAt = 0
 	case <-l.e.stop:
 	}
 }
@@ -233,6 +245,10 @@ func (l *loop) setTimer(now core.Time) {
 	if wait <= 0 && l.busy {
 		// What is due may need the committer. Its result ends the sleep, so the timer need not fire at once.
 		wait, l.timerAt = 10*time.Millisecond, 0
+	}
+	if l.alarm != nil && wait > 0 {
+		l.alarm.set(l.clock.wall.Add(wait))
+		wait += afterAlarm
 	}
 	l.timer.Reset(max(wait, 0))
 }

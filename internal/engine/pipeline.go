@@ -93,7 +93,8 @@ func (b *batch) reset() {
 		viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
 		watched: b.watched[:0], freed: b.freed[:0], observed: b.observed[:0], reports: b.reports[:0],
 		encodedMessages: b.encodedMessages[:0], posted: b.posted[:0], taken: b.taken[:0],
-		view: journal.View{Runs: v.Runs[:0], Steps: v.Steps[:0], Attempts: v.Attempts[:0], History: v.History[:0]},
+		view: journal.View{Runs: v.Runs[:0], Steps: v.Steps[:0], Attempts: v.Attempts[:0], History: v.History[:0],
+			Whole: v.Whole[:0]},
 	}
 }
 

@@ -15,6 +15,7 @@ type rows struct {
 	nextStep core.StepID       // the id of the next step that is recorded
 	attempts []attempt         // that are open, or changed since the view was written
 	index    map[core.StepID]int
+	stored   bool // the view may have rows of the run
 }
 
 type attempt struct {
@@ -194,7 +195,7 @@ func (w *rows) find(step core.StepID) *attempt {
 func (w *rows) moveTo(s *core.Run, v *journal.View) {
 	v.Steps = append(v.Steps, w.made...)
 	v.Steps = w.appendSteps(v.Steps, s)
-	w.steps, w.made = w.steps[:0], nil
+	w.steps, w.made, w.stored = w.steps[:0], nil, true
 	kept := w.attempts[:0]
 	for i := range w.attempts {
 		a := w.attempts[i]
@@ -239,7 +240,7 @@ func (w *rows) makeSteps(s *core.Run) []journal.StepRow {
 
 // forget drops the rows that the view has already. It is called after the history that the view has was folded.
 func (w *rows) forget() {
-	w.steps = nil
+	w.steps, w.stored = nil, true
 	w.attempts = slices.DeleteFunc(w.attempts, func(a attempt) bool { return a.row.Ended != 0 })
 	for i := range w.attempts {
 		w.attempts[i].changed = false

@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"messages from both sides", testMessagesMany},
 		{"definitions", testDefinitions},
 		{"rows replace rows", testRows},
+		{"rows of a run that ended come at once", testWhole},
 		{"history and tail", testHistory},
 		{"history twice", testHistoryTwice},
 		{"large entries", testLarge},

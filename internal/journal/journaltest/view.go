@@ -1,7 +1,9 @@
 package journaltest
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -45,6 +47,80 @@ func testRows(f *fixture) {
 	f.equal("steps", steps, []journal.StepRow{first, step})
 	f.equal("attempts", attempts, []journal.AttemptRow{second, attempt})
 	f.equal("runs", f.list(journal.Query{}).Runs, []journal.RunRow{bare})
+}
+
+// testWhole writes runs whose rows all come at once, among others. They read like any others, also after some of their
+// rows were replaced.
+func testWhole(f *fixture) {
+	f.acquire(0)
+	v := &journal.View{}
+	steps, attempts := map[int][]journal.StepRow{}, map[int][]journal.AttemptRow{}
+	add := func(n, count int, change func(*journal.StepRow, *journal.AttemptRow)) {
+		for i := range count {
+			s := journal.StepRow{
+				Run: RunID(n), Step: core.StepID(i), Name: "upload", Kind: core.KindTask, Phase: core.StepSucceeded,
+				Attempt: 2, ScheduledAt: at(10 + i), EndedAt: at(20 + i),
+			}
+			first := journal.AttemptRow{
+				Run: RunID(n), Step: s.Step, Attempt: 1, ReadyAt: at(10 + i), Started: at(11 + i), Ended: at(12 + i),
+				Worker: "w1", Outcome: "timeout", Limit: policy.LimitHeartbeat, Message: "no sign of life",
+			}
+			second := first
+			second.Attempt, second.Outcome, second.Limit, second.Message = 2, "succeeded", 0, ""
+			if change != nil {
+				change(&s, &second)
+			}
+			steps[n], attempts[n] = append(steps[n], s), append(attempts[n], first, second)
+		}
+		r := row(n)
+		r.Phase, r.EndedAt, r.Wake = core.RunSucceeded, at(90), 0
+		v.Runs = append(v.Runs, r)
+		v.Steps, v.Attempts = append(v.Steps, steps[n]...), append(v.Attempts, attempts[n]...)
+	}
+	whole := func(n, count int, change func(*journal.StepRow, *journal.AttemptRow)) {
+		add(n, count, change)
+		v.Whole = append(v.Whole, RunID(n))
+	}
+	add(1, 2, nil)
+	whole(2, 3, nil)
+	whole(3, 0, nil)
+	add(4, 1, nil)
+	whole(5, 1, func(s *journal.StepRow, a *journal.AttemptRow) {
+		s.Name, s.Message, a.Message = `"quoted" \ [7]`, "line\n<ü> \u202e\x1b", `{"a":[1,2]}`
+		s.Reason, s.NextAt, s.Deadline = policy.ReasonNoTimeLeft, at(50), at(60)
+	})
+	whole(6, 300, nil)
+	whole(7, 2, func(s *journal.StepRow, _ *journal.AttemptRow) { s.Deadline = at(1) }) // before it was scheduled
+	whole(8, 2, func(s *journal.StepRow, a *journal.AttemptRow) { s.Step, a.Step = s.Step+3, s.Step+3 })
+	whole(9, 1, func(_ *journal.StepRow, a *journal.AttemptRow) { a.Ended, a.Outcome = 0, "" }) // it is still stopping
+	add(10, 1, nil)
+	f.append(v)
+	check := func() {
+		f.Helper()
+		for n := 1; n <= 10; n++ {
+			gotSteps, gotAttempts := f.Rows(RunID(n))
+			slices.SortFunc(attempts[n], func(a, b journal.AttemptRow) int {
+				return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt, b.Attempt))
+			})
+			f.equal(fmt.Sprintf("steps of run %d", n), gotSteps, steps[n])
+			f.equal(fmt.Sprintf("attempts of run %d", n), gotAttempts, attempts[n])
+		}
+	}
+	check()
+
+	// One goes on: a step is reset and tried once more. The attempt that was stopping has stopped.
+	again := &steps[2][1]
+	again.Phase, again.Attempt, again.EndedAt = core.StepBackingOff, 3, 0
+	third := attempts[2][3]
+	third.Attempt, third.ReadyAt = 3, at(70)
+	attempts[2] = append(attempts[2], third)
+	stopped := &attempts[9][1]
+	stopped.Ended, stopped.Outcome = at(80), "cancelled"
+	f.append(&journal.View{
+		Runs: []journal.RunRow{row(2), row(9)}, Steps: []journal.StepRow{*again},
+		Attempts: []journal.AttemptRow{third, *stopped},
+	})
+	check()
 }
 
 func testHistory(f *fixture) {
@@ -280,8 +356,11 @@ func testPrune(f *fixture) {
 			r.Partition = 1
 		}
 		v.Runs = append(v.Runs, r)
-		v.Steps = append(v.Steps, journal.StepRow{Run: r.ID, Name: "s"})
+		v.Steps = append(v.Steps, journal.StepRow{Run: r.ID, Name: "s", ScheduledAt: at(n + 1)})
 		v.Attempts = append(v.Attempts, journal.AttemptRow{Run: r.ID, Attempt: 1})
+		if n%4 == 0 {
+			v.Whole = append(v.Whole, r.ID)
+		}
 		v.History = append(v.History, piece(n, 1, signal(n, "a")))
 	}
 	f.append(v)

@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,7 +92,7 @@ func (d *disk) partition(n int) *partition {
 
 func (d *disk) append(p *partition, b *journal.Batch) error {
 	if b.View != nil {
-		if err := d.checkHistory(b.View.History); err != nil {
+		if err := errors.Join(d.checkHistory(b.View.History), d.checkWhole(b.View)); err != nil {
 			return err
 		}
 	}
@@ -142,6 +143,25 @@ func (d *disk) checkHistory(rows []journal.HistoryRow) error {
 				return fmt.Errorf("journal: the history of run %s has a piece of batch %d already", h.Run, h.Seq)
 			}
 		}
+	}
+	return nil
+}
+
+// checkWhole refuses a view with a run whose rows are said to come all at once if they do not. Other journals rely on
+// that.
+func (d *disk) checkWhole(v *journal.View) error {
+	rest := v.Runs
+	for _, run := range v.Whole {
+		at := slices.IndexFunc(rest, func(r journal.RunRow) bool { return r.ID == run })
+		switch {
+		case at < 0:
+			return fmt.Errorf("journal: the rows of run %s are not in the order of the runs", run)
+		case !rest[at].Phase.Closed():
+			return fmt.Errorf("journal: run %s is open, so more rows of it will come", run)
+		case len(d.steps[run])+len(d.attempts[run]) > 0:
+			return fmt.Errorf("journal: rows of run %s are stored already", run)
+		}
+		rest = rest[at+1:]
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ type writer struct {
 	conn                                      *conn
 	begin, commit, rollback                   *sqlite.Stmt
 	insert, trim                              *sqlite.Stmt
-	run, step, attempt, piece                 rowStmt
+	run, step, attempt, endedRun, piece       rowStmt
 	mail                                      messages
 	large                                     large
 	addName, findName, define, findDefinition *sqlite.Stmt
@@ -208,6 +208,11 @@ type writer struct {
 
 	buf   []byte          // for the batch's entries, if the caller has not encoded them
 	found []journal.Large // the large ones among them
+
+	// Space for the rows of a view, see takeEnded.
+	ended        []endedRows
+	leftSteps    []journal.StepRow
+	leftAttempts []journal.AttemptRow
 
 	// What the file is known to hold, and what the open transaction has added to it. A rollback removes the latter.
 	names            map[string]int64
@@ -259,6 +264,7 @@ func (w *writer) prepare() error {
 		{&w.run, "REPLACE INTO runs_data", 14},
 		{&w.step, "REPLACE INTO steps_data", 12},
 		{&w.attempt, "REPLACE INTO attempts_data", 10},
+		{&w.endedRun, "REPLACE INTO ended_data", 2},
 		{&w.piece, "INSERT INTO history (run, seq, sum, entries)", 4},
 	} {
 		if err := s.stmt.prepare(w.conn, s.into, s.columns); err != nil {

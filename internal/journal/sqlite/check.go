@@ -222,14 +222,18 @@ func checkHistories(c *conn, r *Report) error {
 }
 
 func checkRows(c *conn, r *Report) (err error) {
+	steps, attempts, err := rowsOf(c)
+	if err != nil {
+		return err
+	}
 	for _, count := range []struct {
 		n     *int64
 		query string
 	}{
 		{&r.Runs, "SELECT count(*) FROM runs_data"},
 		{&r.Open, fmt.Sprintf("SELECT count(*) FROM runs_data WHERE phase < %d", core.RunSucceeded)},
-		{&r.Steps, "SELECT count(*) FROM steps_data"},
-		{&r.Attempts, "SELECT count(*) FROM attempts_data"},
+		{&r.Steps, "SELECT count(*) FROM " + steps},
+		{&r.Attempts, "SELECT count(*) FROM " + attempts},
 		{&r.Definitions, "SELECT count(*) FROM definitions WHERE kind IS NOT NULL"},
 	} {
 		if *count.n, err = queryInt(c, count.query); err != nil {
@@ -242,11 +246,11 @@ func checkRows(c *conn, r *Report) (err error) {
 			"runs without history",
 		},
 		{
-			"SELECT count(*) FROM steps_data s WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = s.run)",
+			"SELECT count(*) FROM " + steps + " s WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = s.run)",
 			"steps of no run",
 		},
 		{
-			"SELECT count(*) FROM attempts_data a WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = a.run)",
+			"SELECT count(*) FROM " + attempts + " a WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = a.run)",
 			"attempts of no run",
 		},
 		{

@@ -14,6 +14,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite/vfs"
 )
 
 // oldestSQLite is the first release in which a checkpoint and a commit at the same moment cannot damage a WAL file.
@@ -41,7 +42,7 @@ func (c *conn) stmt(text string) (*sqlite.Stmt, error) {
 
 // openConn opens one connection whose page cache holds at most that many bytes.
 func openConn(path string, flags sqlite.OpenFlags, cache int) (*conn, error) {
-	driver, err := sqlite.OpenConn(path, flags)
+	driver, err := connect(path, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +60,20 @@ func openConn(path string, flags sqlite.OpenFlags, cache int) (*conn, error) {
 		}
 	}
 	return c, nil
+}
+
+// connect opens a connection. One that writes syncs its files with less work, where the system can do that.
+func connect(path string, flags sqlite.OpenFlags) (*sqlite.Conn, error) {
+	system := vfs.Writer()
+	if flags&sqlite.OpenReadWrite == 0 || system == "" {
+		return sqlite.OpenConn(path, flags)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	uri := url.URL{Scheme: "file", Path: abs, RawQuery: "vfs=" + system}
+	return sqlite.OpenConn(uri.String(), flags|sqlite.OpenURI)
 }
 
 // openReader opens a read-only connection. In a directory that cannot be written, SQLite cannot create its shared
@@ -180,7 +195,8 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 }
 
 // laterTables were added to the format later.
-var laterTables = messageTables + feedTable + ";" + labelTable + documentTable + ";" + largeTable + listIndexes
+var laterTables = messageTables + feedTable + ";" + labelTable + documentTable + ";" + largeTable + endedTable +
+	listIndexes
 
 // create makes an empty file a journal, in one transaction. A file with one partition gets the format that older
 // versions can read.

@@ -15,6 +15,7 @@
 //	runs_data    one row a run       ┐
 //	steps_data   one row a step      │ the view: written later, in the commits of other batches
 //	attempts_data  one row an attempt│
+//	ended_data   one row a run with the rows of its steps and attempts, where it had ended before they were written
 //	history      a run's entries     ┘
 //	large_entries  entries of 32 KiB or more, once for the journal and the history
 //	inbox        what partitions have sent each other and the receivers have not taken yet

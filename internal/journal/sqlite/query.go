@@ -104,9 +104,13 @@ func (j *Journal) Attempts(ctx context.Context, run core.RunID) (rows []journal.
 }
 
 func stepsOf(c *conn, run core.RunID) (rows []journal.StepRow, err error) {
+	from, _, err := rowsOf(c)
+	if err != nil {
+		return nil, err
+	}
 	err = query(c,
 		"SELECT step, name, kind, phase, reason, attempt, scheduled_at, ended_at, next_at, deadline, message"+
-			" FROM steps_data WHERE run = ? ORDER BY step",
+			" FROM "+from+" WHERE run = ? ORDER BY step",
 		func(s *sqlite.Stmt) { s.BindBytes(1, run[:]) },
 		func(s *sqlite.Stmt) (bool, error) {
 			rows = append(rows, journal.StepRow{
@@ -124,9 +128,13 @@ func stepsOf(c *conn, run core.RunID) (rows []journal.StepRow, err error) {
 }
 
 func attemptsOf(c *conn, run core.RunID) (rows []journal.AttemptRow, err error) {
+	_, from, err := rowsOf(c)
+	if err != nil {
+		return nil, err
+	}
 	err = query(c,
 		`SELECT a.step, a.attempt, a.ready_at, a.started_at, a.ended_at, w.name, o.name, a."limit", a.message`+
-			" FROM attempts_data a LEFT JOIN names w ON w.id = a.worker LEFT JOIN names o ON o.id = a.outcome"+
+			" FROM "+from+" a LEFT JOIN names w ON w.id = a.worker LEFT JOIN names o ON o.id = a.outcome"+
 			" WHERE a.run = ? ORDER BY a.step, a.attempt",
 		func(s *sqlite.Stmt) { s.BindBytes(1, run[:]) },
 		func(s *sqlite.Stmt) (bool, error) {

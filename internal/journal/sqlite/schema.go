@@ -157,11 +157,11 @@ func readable() map[string]string {
 			instant("next_at") + " AS next_at",
 			instant("deadline") + " AS deadline",
 			"message",
-		}, ",\n\t") + "\nFROM steps_data",
+		}, ",\n\t") + "\nFROM " + allSteps,
 		"attempts": "SELECT " + strings.Join([]string{
 			uuid("a.run") + " AS run",
 			"a.step AS step",
-			"s.name AS name",
+			"a.name AS name",
 			"a.attempt AS attempt",
 			"o.name AS outcome",
 			"nullif(" + named[policy.LimitKind](`a."limit"`) + `, '') AS "limit"`,
@@ -171,7 +171,7 @@ func readable() map[string]string {
 			"(nullif(a.ended_at, 0) - a.started_at) / 1e6 AS seconds",
 			"w.name AS worker",
 			"a.message AS message",
-		}, ",\n\t") + "\nFROM attempts_data a LEFT JOIN steps_data s ON s.run = a.run AND s.step = a.step" +
+		}, ",\n\t") + "\nFROM " + allAttempts + " a" +
 			"\nLEFT JOIN names w ON w.id = a.worker LEFT JOIN names o ON o.id = a.outcome",
 	}
 }

@@ -21,10 +21,17 @@ func (w *writer) view(partition int, v *journal.View) (size int, err error) {
 	if err := w.labels(v.Runs); err != nil {
 		return 0, err
 	}
-	if err := writeRows(&w.step, v.Steps, w.bindStep); err != nil {
+	steps, attempts, err := w.takeEnded(v)
+	if err != nil {
 		return 0, err
 	}
-	if err := writeRows(&w.attempt, v.Attempts, w.bindAttempt); err != nil {
+	if err := writeRows(&w.endedRun, w.ended, bindEnded); err != nil {
+		return 0, err
+	}
+	if err := writeRows(&w.step, steps, w.bindStep); err != nil {
+		return 0, err
+	}
+	if err := writeRows(&w.attempt, attempts, w.bindAttempt); err != nil {
 		return 0, err
 	}
 	bindPiece := func(s *sqlite.Stmt, at int, h *journal.HistoryRow) error {
@@ -42,7 +49,7 @@ func (w *writer) view(partition int, v *journal.View) (size int, err error) {
 		}
 		return 0, err
 	}
-	return size + rowCost*(len(v.Runs)+len(v.Steps)+len(v.Attempts)+len(v.History)), nil
+	return size + rowCost*(len(v.Runs)+len(w.ended)+len(steps)+len(attempts)+len(v.History)), nil
 }
 
 func (w *writer) bindRun(s *sqlite.Stmt, at int, r *journal.RunRow) error {
