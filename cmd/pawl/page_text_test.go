@@ -15,9 +15,11 @@ const hostile = "<img src=x onerror=hurt=1><script>hurt=1</script>\u202emoor\u20
 func (l looker) harmless(page string) {
 	l.Helper()
 	l.evaluates(`"`+page+`: " + (window.hurt ?? "") + document.querySelectorAll("img, body script").length +
-		(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069][^]{0,30}/.exec(document.body.textContent) ?? "") +
+		(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069][^]{0,30}/
+			.exec(document.body.textContent) ?? "") +
 		[...document.querySelectorAll("[title], [aria-label]")].filter((e) =>
-			/[\u0000-\u0008\u000b-\u001f\u202a-\u202e\u2066-\u2069]/.test(e.title + e.ariaLabel)).map((e) => e.outerHTML).join()`,
+			/[\u0000-\u0008\u000b-\u001f\u202a-\u202e\u2066-\u2069]/.test(e.title + e.ariaLabel))
+			.map((e) => e.outerHTML).join()`,
 		page+": 0")
 }
 
@@ -42,7 +44,8 @@ steps:
 	}
 	write(t, dir, "hostile.txt", hostile+"\n")
 	address := served(t, dir, ".")
-	printed := strings.NewReplacer("\x07", "", "\x1b", "").Replace(hostile) // the server takes no control characters here
+	// the server takes no control characters here
+	printed := strings.NewReplacer("\x07", "", "\x1b", "").Replace(hostile)
 	body, err := json.Marshal(map[string]any{
 		"workflow": "bad", "workflowId": printed, "labels": map[string]string{"k": printed}, "actor": hostile,
 		"input": json.RawMessage(text),
@@ -65,7 +68,7 @@ steps:
 	l.click("table.runs tbody a")
 	l.sees(".operations", "pause")
 	l.harmless("run")
-	l.runs(`[...document.querySelectorAll(".gantt .row")].at(1).dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
+	l.runs(`document.querySelectorAll(".gantt .row")[1].dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
 	l.sees(".step h2", "fail")
 	l.press("Log")
 	l.sees(".log", "<img src=x")

@@ -60,7 +60,8 @@ var roles = rolesOf(map[string][]string{
 	api.RoleAdmin: {
 		"PUT /api/v1/flows/{flow}", "POST /api/v1/flows/validate", "POST /api/v1/prune", "POST /api/v1/webhooks",
 		"PATCH /api/v1/webhooks/{webhook}", "DELETE /api/v1/webhooks/{webhook}",
-		"POST /api/v1/webhooks/{webhook}/rotate", "POST /api/v1/webhooks/{webhook}/test", "GET /api/v1/tokens", "POST /api/v1/tokens",
+		"POST /api/v1/webhooks/{webhook}/rotate", "POST /api/v1/webhooks/{webhook}/test",
+		"GET /api/v1/tokens", "POST /api/v1/tokens",
 		"DELETE /api/v1/tokens/{token}", "GET /api/v1/audit", "POST /api/v1/clock",
 	},
 	api.RoleWorker: {

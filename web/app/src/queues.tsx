@@ -86,7 +86,8 @@ function Pressure({ samples, last, before }: { samples: Sample[]; last: Sample; 
           </table>
         </div>
       )}
-      <p class="dim">Retries are attempts after which another one follows. <Link to="/?retrying=true">Runs that retry now</Link></p>
+      <p>Retries are attempts after which another one follows.</p>
+      <p><Link to="/?retrying=true">Runs that retry now</Link></p>
     </section>
   );
 }
