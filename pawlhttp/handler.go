@@ -40,8 +40,14 @@ func (w workflows) Find(ctx context.Context, name string) (api.Definition, error
 }
 
 func (w workflows) Read(context.Context, string) (api.Definition, error) {
-	return api.Definition{}, &api.Error{
-		Code: api.CodeInvalid, Message: "a Go program serves this, and it starts its own workflows only",
-		Hint: "name one of them",
-	}
+	return api.Definition{}, errOwnOnly
+}
+
+func (w workflows) Check(context.Context, string) (api.CheckedFlow, error) {
+	return api.CheckedFlow{}, errOwnOnly
+}
+
+var errOwnOnly = &api.Error{
+	Code: api.CodeInvalid, Message: "a Go program serves this, and it starts its own workflows only",
+	Hint: "name one of them",
 }

@@ -24,7 +24,9 @@ func Routes(mux *http.ServeMux) {
 	}
 	page := func(w http.ResponseWriter, r *http.Request) { serve(w, r, files, "index.html") }
 	mux.HandleFunc("GET /{$}", page)
-	for _, path := range []string{"/run/{run}", "/deadlines", "/start", "/lab", "/schedules", "/webhooks"} {
+	for _, path := range []string{
+		"/run/{run}", "/deadlines", "/start", "/lab", "/schedules", "/webhooks", "/queues", "/tokens", "/audit",
+	} {
 		mux.HandleFunc("GET "+path, page)
 	}
 	mux.HandleFunc("GET /ui/{file}", func(w http.ResponseWriter, r *http.Request) {

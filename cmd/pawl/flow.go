@@ -138,6 +138,9 @@ func (a *app) tellValid(c checked) {
 	a.say("%s: flow %q is valid: %s", c.File, c.Workflow, count(c.Steps, "step"))
 }
 
+// severityError is the severity of what makes a flow invalid.
+const severityError = "error"
+
 // invalid tells what is wrong with a file. Any other error, such as that of a file that cannot be read, is returned.
 func (a *app) invalid(out checked, err error) (checked, error) {
 	var problems tree.Errors
@@ -150,7 +153,7 @@ func (a *app) invalid(out checked, err error) (checked, error) {
 	}
 	for _, p := range problems {
 		out.Findings = append(out.Findings, warning{
-			File: p.File, Line: p.Line, Col: p.Col, Severity: "error", Step: p.Step, Message: p.Msg, Hint: p.Hint,
+			File: p.File, Line: p.Line, Col: p.Col, Severity: severityError, Step: p.Step, Message: p.Msg, Hint: p.Hint,
 		})
 		if !a.structured() {
 			fmt.Fprintln(a.Out, p.Error())

@@ -152,10 +152,13 @@ func (f *folder) unknown(name string, names, broken []string) error {
 	return err
 }
 
+// requestFile is the name of a flow that is sent as text.
+const requestFile = "request.yaml"
+
 // Read implements server.Flows. Flows that the text's steps start are looked for in the folder, and so are the files
 // of its templates: whoever may send a text must not read other files of this machine by it.
 func (f *folder) Read(_ context.Context, text string) (api.Definition, error) {
-	return f.define(filepath.Join(f.path, "request.yaml"), []byte(text), f.inside)
+	return f.define(filepath.Join(f.path, requestFile), []byte(text), f.inside)
 }
 
 // inside reads a file of the folder.

@@ -33,6 +33,15 @@ func (l looker) runs(script string) {
 	l.does(script, noted(script))
 }
 
+// evaluates checks what something on the page is.
+func (l looker) evaluates(script, want string) {
+	l.Helper()
+	have, err := chromedp.Run(l.ctx, chromedp.Evaluate[string](script))
+	if err != nil || have != want {
+		l.Errorf("%s is %q, %v; want %q", script, have, err, want)
+	}
+}
+
 // accessible checks the page that is shown with axe-core, where it is installed.
 func (l looker) accessible(name string) {
 	l.Helper()
@@ -72,6 +81,7 @@ func (l looker) pictures(name string) {
 // fill replaces what is in a field.
 func (l looker) fill(selector, text string) {
 	l.Helper()
+	l.waits(fmt.Sprintf(`document.querySelector(%q) !== null`, selector))
 	l.runs(fmt.Sprintf(`{ const f = document.querySelector(%q);
 		Object.getOwnPropertyDescriptor(Object.getPrototypeOf(f), "value").set.call(f, %q);
 		f.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, text))
@@ -159,15 +169,22 @@ func TestPagePlaces(t *testing.T) {
 
 	l.does("write a flow", chromedp.Navigate(address+"/start?flow=new"))
 	l.fill(".editor textarea", "pawl: 1\nname: x\nsteps:\n  - {name: a, run: nothing}\n")
-	l.press("Start")
-	l.sees(".problem", `a step has no key "run"`)
+	l.sees(".findings", `a step has no key "run"`)
 	l.sees(".lines .wrong", "4")
 	l.pictures("flow")
+	l.press("4:15")
+	l.evaluates(`document.activeElement.value.slice(document.activeElement.selectionStart).split(":")[0]`, "run")
+	l.fill(".editor textarea", "pawl: 1\nname: x\nsteps:\n  - {name: a, exec: echo}\n")
+	l.sees(".verdict.good", "x can be started: 1 step.")
 
 	l.does("look at deadlines", chromedp.Navigate(address+"/deadlines"))
 	l.sees(".radar", "left")
 	l.sees("table", "colours")
 	l.pictures("deadlines")
+	l.does("look at queues", chromedp.Navigate(address+"/queues"))
+	l.sees("table.pressure", "no service")
+	l.sees("main", "the server's own workers")
+	l.pictures("queues")
 	l.does("look at schedules", chromedp.Navigate(address+"/schedules"))
 	l.sees(".empty", "EnsureSchedule")
 	l.pictures("schedules")

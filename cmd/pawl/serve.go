@@ -67,9 +67,7 @@ func (a *app) serve(m *machine) {
 		}
 	}
 	cfg.Routes = func(mux *http.ServeMux, svc api.Service) {
-		if a.guard == nil {
-			web.Routes(mux) // the page has no token to show
-		}
+		web.Routes(mux)
 		if flows != nil {
 			stevoraapi.Routes(mux, svc, flows.Find)
 		}

@@ -30,7 +30,11 @@ const anyone = "anyone"
 
 // roles says for each route which role it asks for. A route that is not here is refused where tokens are asked for.
 var roles = rolesOf(map[string][]string{
-	anyone: {"GET /livez", "GET /readyz", "GET /version", "GET /openapi.json", "GET /docs"},
+	anyone: {"GET /livez", "GET /readyz", "GET /version", "GET /openapi.json", "GET /docs",
+		// the page, which asks for a token itself
+		"GET /{$}", "GET /run/{run}", "GET /deadlines", "GET /start", "GET /lab", "GET /schedules", "GET /webhooks",
+		"GET /queues", "GET /tokens", "GET /audit", "GET /ui/{file}",
+	},
 	api.RoleRead: {
 		"GET /metrics", "GET /api/v1/runs", "GET /api/v1/runs/{run}", "GET /api/v1/events",
 		"GET /api/v1/runs/{run}/events", "GET /api/v1/runs/{run}/history", "GET /api/v1/runs/{run}/outcome",
@@ -41,7 +45,7 @@ var roles = rolesOf(map[string][]string{
 		"GET /api/v1/webhooks/{webhook}/deliveries/{delivery}", "POST /api/v1/policies/explain",
 		"POST /api/v1/policies/lint", "POST /api/v1/policies/simulate", "GET /api/v1/workflow-runs",
 		"GET /api/v1/workflow-runs/{id}", "GET /api/v1/workflow-runs/{id}/events", "GET /api/v1/schedules",
-		"GET /api/v1/schedules/{schedule}", "GET /api/v1/clock",
+		"GET /api/v1/schedules/{schedule}", "GET /api/v1/clock", "GET /api/v1/caller",
 	},
 	api.RoleOperate: {
 		"POST /api/v1/runs", "POST /api/v1/runs/{run}/restart", "POST /api/v1/runs/{run}/events",
@@ -54,9 +58,10 @@ var roles = rolesOf(map[string][]string{
 		"POST /api/v1/schedules/{schedule}/backfill",
 	},
 	api.RoleAdmin: {
-		"PUT /api/v1/flows/{flow}", "POST /api/v1/prune", "POST /api/v1/webhooks", "PATCH /api/v1/webhooks/{webhook}",
-		"DELETE /api/v1/webhooks/{webhook}", "POST /api/v1/webhooks/{webhook}/rotate",
-		"POST /api/v1/webhooks/{webhook}/test", "GET /api/v1/tokens", "POST /api/v1/tokens",
+		"PUT /api/v1/flows/{flow}", "POST /api/v1/flows/validate", "POST /api/v1/prune", "POST /api/v1/webhooks",
+		"PATCH /api/v1/webhooks/{webhook}", "DELETE /api/v1/webhooks/{webhook}",
+		"POST /api/v1/webhooks/{webhook}/rotate", "POST /api/v1/webhooks/{webhook}/test",
+		"GET /api/v1/tokens", "POST /api/v1/tokens",
 		"DELETE /api/v1/tokens/{token}", "GET /api/v1/audit", "POST /api/v1/clock",
 	},
 	api.RoleWorker: {
@@ -107,6 +112,8 @@ type caller struct {
 	namespace string
 	walled    bool
 	whole     bool // it may work in all namespaces, and names none
+	// listener is the server that knows all namespaces. nil: the caller may work in one.
+	listener *Server
 }
 
 // localActor is the actor of what comes through the socket, in the audit log.

@@ -19,6 +19,8 @@ type Flows interface {
 	Find(ctx context.Context, name string) (api.Definition, error)
 	// Read makes a definition of the text of a flow file. Errors: CodeInvalid.
 	Read(ctx context.Context, text string) (api.Definition, error)
+	// Check says what is wrong with the text of a flow file.
+	Check(ctx context.Context, text string) (api.CheckedFlow, error)
 }
 
 // OfFlow is the input of what is about a flow. It is exported because the library skips embedded types that are not.
@@ -59,6 +61,14 @@ func (s *Server) flowRoutes(a huma.API) {
 	})
 	answers := a.OpenAPI().Paths[op.Path].Put.Responses
 	answers["201"] = &huma.Response{Description: "A new version.", Content: answers["200"].Content}
+	op = under("POST", "/flows/validate", "validateFlow", "definitions", "Check the text of a flow and start nothing")
+	op.Description = "Whoever may start flows that they bring along may check them."
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		Body httpapi.FlowText
+	},
+	) (*answered[api.CheckedFlow], error) {
+		return body(s.validate(ctx, in.Body.Text))
+	})
 	huma.Register(a, under("GET", "/flows/{flow}", "getFlow", "definitions", "Get a flow with its source"),
 		func(ctx context.Context, in *struct {
 			OfFlow
@@ -122,6 +132,17 @@ func (s *Server) apply(ctx context.Context, name string, b *httpapi.ApplyBody) (
 		return api.Flow{}, err
 	}
 	return s.cfg.Catalog.Apply(ctx, r)
+}
+
+// validate checks the text of a flow. It reads files beside it as a start does, so it asks for the same right.
+func (s *Server) validate(ctx context.Context, text string) (api.CheckedFlow, error) {
+	if s.cfg.Flows == nil {
+		return api.CheckedFlow{}, &api.Error{Code: api.CodeReadOnly, Message: "this server reads no flows"}
+	}
+	if err := mayBring(ctx, ""); err != nil {
+		return api.CheckedFlow{}, err
+	}
+	return s.cfg.Flows.Check(ctx, text)
 }
 
 // flow returns a flow that can be started by name.

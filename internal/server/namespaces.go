@@ -26,7 +26,7 @@ func (s *Server) inNamespace(r *http.Request, pattern string) (*Server, *httpapi
 	switch {
 	case c == nil:
 	case c.local || c.token.Namespace == api.AllNamespaces:
-		c.whole = asked == ""
+		c.whole, c.listener = asked == "", s
 	default:
 		name = cmp.Or(c.token.Namespace, s.cfg.Namespace)
 		s.others.Range(func(any, any) bool { c.walled = true; return false })

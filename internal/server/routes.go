@@ -43,6 +43,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.logRoutes(a)
 	s.pruneRoutes(a)
 	s.accessRoutes(a)
+	s.callerRoute(a)
 	s.flowRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())

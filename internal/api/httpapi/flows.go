@@ -23,6 +23,11 @@ type ApplyBody struct {
 	Reason     string          `json:"reason,omitempty"`
 }
 
+// FlowText is the body of POST /flows/validate.
+type FlowText struct {
+	Text string `json:"text" doc:"The text of a flow file, YAML or JSON."`
+}
+
 // Apply implements api.Catalog.
 func (c *Client) Apply(ctx context.Context, r api.ApplyRequest) (out api.Flow, err error) {
 	path, err := flowPath(r.Definition.Name)

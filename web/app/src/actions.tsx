@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { OperateBody, Run, Step } from "./api.ts";
 import { forecast, operateRun, operateStep, restartRun } from "./api.ts";
 import { Dialog, Problem } from "./parts.tsx";
+import { Needs } from "./signin.tsx";
 import { go, now, utc } from "./state.ts";
 import { instant, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
@@ -75,7 +76,7 @@ export function Actions({ run, step }: { run: Run; step?: Step }) {
     }
   };
   return (
-    <div class="actions" role="group" aria-label={step ? `Actions on step ${step.step}` : "Actions on the run"}>
+    <Needs role="operate"><div class="actions" role="group" aria-label={step ? `Actions on step ${step.step}` : "Actions on the run"}>
       {list.map((a) => (
         <button type="button" key={a.label} class={a.danger ? "danger" : ""} disabled={busy}
           onClick={() => { setError(null); if (a.ask) setAsked(a); else void apply(a, {}); }}>{a.label}</button>
@@ -84,7 +85,7 @@ export function Actions({ run, step }: { run: Run; step?: Step }) {
       {asked ? null : <Problem error={error} />}
       {asked ? <Ask action={asked} run={run} step={step} busy={busy} error={error}
         onClose={() => { setAsked(null); setError(null); }} onApply={(b) => void apply(asked, b)} /> : null}
-    </div>
+    </div></Needs>
   );
 }
 

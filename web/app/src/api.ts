@@ -1,4 +1,5 @@
 // Talks to the server. Nothing here knows of pages.
+import { refused, withCaller, type Caller } from "./caller.ts";
 import type { components } from "./schema.d.ts";
 
 type Schemas = components["schemas"];
@@ -22,6 +23,10 @@ export type Delivery = Schemas["Delivery"];
 export type BulkBody = Schemas["BulkBody"];
 export type BulkQuery = Schemas["BulkQuery"];
 export type BulkResult = Schemas["Result"];
+export type Change = Schemas["Change"];
+export type Token = Schemas["Token"];
+export type Audited = Schemas["Audited"];
+export type CheckedFlow = Schemas["CheckedFlow"];
 type Problem = Schemas["Problem"];
 
 const base = "/api/v1";
@@ -37,13 +42,15 @@ export class Failed extends Error {
   }
 }
 
+const request = (path: string, init: RequestInit) => fetch(path, { ...init, headers: withCaller(init.headers) });
+
 async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   let answer: Response;
   try {
-    answer = await fetch(base + path, init);
+    answer = await request(base + path, init);
   } catch (e) {
     if (init.signal?.aborted) throw e;
-    throw new Failed(0, "the server does not answer", "it is asked again; is pawl dev still running?");
+    throw new Failed(0, "the server does not answer", "it is asked again; is it still running?");
   }
   const text = await answer.text();
   if (answer.ok) return (text === "" ? undefined : JSON.parse(text)) as T;
@@ -58,6 +65,7 @@ function refusal(status: number, text: string): Failed {
   } catch {
     // not from the API itself
   }
+  if (status === 401) refused.value = p.detail ?? "this server asks for a token";
   const faults = (p.errors ?? []).map((f) => `${f.parameter ?? f.pointer ?? ""} ${f.detail}`.trim());
   return new Failed(status, [p.detail ?? p.title ?? `the server answers ${status}`, ...faults].join("; "), p.hint);
 }
@@ -94,13 +102,59 @@ export async function getHistory(run: string): Promise<Event[]> {
 }
 export const getVersion = async () => (await (await fetch("/version")).json()) as Schemas["Version"];
 
-// changes calls fn after something has happened to a run of the query; it returns what ends that.
-export function changes(query: URLSearchParams, fn: () => void, state: (connected: boolean) => void): () => void {
-  const source = new EventSource(`${base}/events?${query}`);
-  source.onopen = () => { state(true); fn(); };
-  source.onerror = () => state(false); // the browser connects again by itself
-  source.onmessage = fn;
-  return () => source.close();
+interface Message { id: string; name: string; data: string }
+
+// messages reads a stream of server-sent events.
+async function* messages(from: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<Message> {
+  const reader = from.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const parts = (rest + value).split("\n\n");
+      rest = parts.pop() ?? "";
+      for (const part of parts) {
+        const m: Message = { id: "", name: "", data: "" };
+        for (const line of part.split("\n")) {
+          const [, field, text] = /^(id|event|data): ?(.*)$/.exec(line) ?? [];
+          if (field === "id") m.id = text ?? "";
+          else if (field === "event") m.name = text ?? "";
+          else if (field === "data") m.data += text ?? "";
+        }
+        if (m.name || m.data) yield m;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+// changes calls fn with what happens to the runs of the query, from where it left off whenever the connection was lost;
+// null: list them again. It returns what ends that.
+export function changes(query: URLSearchParams, fn: (c: Change | null) => void, state: (connected: boolean) => void): () => void {
+  const stop = new AbortController(), signal = stop.signal;
+  void (async () => {
+    let last = "";
+    while (!signal.aborted) {
+      try {
+        const answer = await request(`${base}/events?${query}`, { signal, headers: last ? { "Last-Event-ID": last } : {} });
+        if (!answer.ok || !answer.body) throw refusal(answer.status, await answer.text());
+        state(true);
+        for await (const m of messages(answer.body)) {
+          if (m.name !== "") break; // it ends, or cannot go on
+          const c = JSON.parse(m.data) as Change;
+          last = m.id || c.id;
+          fn(c.run && !c.missed ? c : null);
+        }
+      } catch (e) {
+        if (signal.aborted || e instanceof Failed && e.status >= 400 && e.status < 500) return;
+        state(false);
+      }
+      await new Promise((done) => { setTimeout(done, 1000); });
+    }
+  })();
+  return () => stop.abort();
 }
 
 export const explainPolicy = (q: PolicyRequest) => post<Explained>("/policies/explain", q);
@@ -118,25 +172,32 @@ export const listDeliveries = async (webhook: string) =>
 export const replayDelivery = (webhook: string, delivery: string) =>
   post<Schemas["Replayed"]>(`/webhooks/${encodeURIComponent(webhook)}/replay`, { delivery });
 
+export const getCaller = () => ask<Caller>("/caller");
+export const listTokens = async () => (await ask<Schemas["TokenList"]>("/tokens")).tokens ?? [];
+export const createToken = (r: Schemas["TokenRequest"]) => post<Token>("/tokens", r);
+export const revokeToken = (id: string) => ask<void>(`/tokens/${encodeURIComponent(id)}`, { method: "DELETE" });
+export const listAudit = (actor: string, cursor: string) =>
+  ask<Schemas["AuditPage"]>("/audit?" + new URLSearchParams({ ...(actor ? { actor } : {}), ...(cursor ? { cursor } : {}) }));
+export const validateFlow = (text: string) => post<CheckedFlow>("/flows/validate", { text });
+// getMetrics returns what the server counts, in the form of Prometheus.
+export async function getMetrics(): Promise<string> {
+  const answer = await request("/metrics", {});
+  const text = await answer.text();
+  if (!answer.ok) throw refusal(answer.status, text);
+  return text;
+}
+
 // bulk applies an operation to many runs, and calls fn with what became of each.
 export async function bulk(operation: string, body: BulkBody, fn: (r: BulkResult) => void, signal: AbortSignal): Promise<void> {
-  const answer = await fetch(`${base}/bulk/${operation}`, {
+  const answer = await request(`${base}/bulk/${operation}`, {
     method: "POST", body: JSON.stringify(body), signal,
     headers: { "Content-Type": "application/json" },
   });
   if (!answer.ok || !answer.body) throw refusal(answer.status, await answer.text());
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) throw new Failed(0, "the server ended before it had told of all runs");
-    const messages = (rest + value).split("\n\n");
-    rest = messages.pop() ?? "";
-    for (const m of messages) {
-      const data = m.split("\n").filter((l) => l.startsWith("data:")).map((l) => l.slice(5)).join("\n");
-      if (/^event: ?end/m.test(m)) return;
-      if (/^event: ?problem/m.test(m)) throw refusal(0, data);
-      if (data) fn(JSON.parse(data) as BulkResult);
-    }
+  for await (const m of messages(answer.body)) {
+    if (m.name === "end") return;
+    if (m.name === "problem") throw refusal(0, m.data);
+    if (m.data) fn(JSON.parse(m.data) as BulkResult);
   }
+  throw new Failed(0, "the server ended before it had told of all runs");
 }

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { ClockState } from "./api.ts";
 import { getClock, moveClock } from "./api.ts";
+import { may } from "./caller.ts";
 import { Problem } from "./parts.tsx";
 import { utc, virtual } from "./state.ts";
 import { instant, length, parse } from "./time.ts";
@@ -28,10 +29,10 @@ export function Clock() {
   return (
     <div class="clock" role="group" aria-label="Virtual time">
       <span>Time stands at <b class="num">{instant(parse(state.now), utc.value)}</b>{Number.isFinite(next) ? <span class="dim"> · next timer in {length(next - parse(state.now))}</span> : <span class="dim"> · nothing is due</span>}</span>
-      <button type="button" disabled={busy} onClick={() => void move({ by: "1m" })}>+1 m</button>
-      <button type="button" disabled={busy} onClick={() => void move({ by: "1h" })}>+1 h</button>
-      <button type="button" disabled={busy || !Number.isFinite(next)} onClick={() => void move({ next: true })}>Next timer</button>
-      <button type="button" disabled={busy} onClick={() => void move({ end: true })}>Until the end</button>
+      <button type="button" disabled={busy || !may("admin")} onClick={() => void move({ by: "1m" })}>+1 m</button>
+      <button type="button" disabled={busy || !may("admin")} onClick={() => void move({ by: "1h" })}>+1 h</button>
+      <button type="button" disabled={busy || !may("admin") || !Number.isFinite(next)} onClick={() => void move({ next: true })}>Next timer</button>
+      <button type="button" disabled={busy || !may("admin")} onClick={() => void move({ end: true })}>Until the end</button>
       {state.more ? <span class="tag urgent">more is due: press again</span> : null}
       <Problem error={error} />
     </div>

@@ -1,5 +1,5 @@
 // Draws a timeline. Only the rows that can be seen are in the document.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Bar, Line, Row, Timeline } from "./timeline.ts";
 import { ticks } from "./timeline.ts";
 import { length } from "./time.ts";
@@ -19,6 +19,39 @@ interface Props {
   onFold: (group: string) => void;
 }
 
+// usePan lets one drag what scrolls with the mouse; fingers scroll by themselves. A drag is no click.
+function usePan(box: { current: HTMLDivElement | null }, onPan: () => void): void {
+  useEffect(() => {
+    const el = box.current;
+    if (!el) return;
+    let from: { x: number; y: number; left: number; top: number } | null = null, moved = false;
+    const down = (e: PointerEvent) => {
+      moved = false;
+      if (e.button === 0 && e.pointerType === "mouse") from = { x: e.clientX, y: e.clientY, left: el.scrollLeft, top: el.scrollTop };
+    };
+    const move = (e: PointerEvent) => {
+      if (!from || !moved && Math.hypot(e.clientX - from.x, e.clientY - from.y) < 5) return;
+      if (!moved) { moved = true; el.setPointerCapture(e.pointerId); onPan(); }
+      el.scrollLeft = from.left + from.x - e.clientX;
+      el.scrollTop = from.top + from.y - e.clientY;
+    };
+    const up = () => { from = null; };
+    const click = (e: MouseEvent) => { if (moved) { e.stopPropagation(); moved = false; } };
+    el.addEventListener("pointerdown", down);
+    el.addEventListener("pointermove", move);
+    el.addEventListener("pointerup", up);
+    el.addEventListener("pointercancel", up);
+    el.addEventListener("click", click, true);
+    return () => {
+      el.removeEventListener("pointerdown", down);
+      el.removeEventListener("pointermove", move);
+      el.removeEventListener("pointerup", up);
+      el.removeEventListener("pointercancel", up);
+      el.removeEventListener("click", click, true);
+    };
+  }, []);
+}
+
 export function Gantt({ line, now, ended, selected, onSelect, onFold }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(900);
@@ -34,6 +67,19 @@ export function Gantt({ line, now, ended, selected, onSelect, onFold }: Props) {
     el.addEventListener("scroll", measure, { passive: true });
     return () => { watch.disconnect(); el.removeEventListener("scroll", measure); };
   }, []);
+  usePan(box, () => setFollow(false));
+  const scale = (to: number) => { // what is in the middle stays there
+    const el = box.current;
+    if (!el) return;
+    const middle = el.clientWidth / 2;
+    left.current = (el.scrollLeft + middle - names) * (to / zoom) + names - middle;
+    setZoom(to);
+  };
+  const left = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    if (box.current && left.current !== null) box.current.scrollLeft = left.current;
+    left.current = null;
+  }, [zoom]);
   const names = width < 560 ? 96 : nameWidth;
   const plot = Math.max((width - names - 12) * zoom, 120);
   const span = Math.max(line.to - line.from, 1);
@@ -56,8 +102,8 @@ export function Gantt({ line, now, ended, selected, onSelect, onFold }: Props) {
   return (
     <section class="gantt" aria-label="Timeline">
       <div class="tools">
-        <button type="button" onClick={() => setZoom(Math.min(zoom * 2, 64))} aria-label="Zoom in">+</button>
-        <button type="button" onClick={() => setZoom(Math.max(zoom / 2, 1))} aria-label="Zoom out" disabled={zoom === 1}>−</button>
+        <button type="button" onClick={() => scale(Math.min(zoom * 2, 64))} aria-label="Zoom in">+</button>
+        <button type="button" onClick={() => scale(Math.max(zoom / 2, 1))} aria-label="Zoom out" disabled={zoom === 1}>−</button>
         {ended ? null : <label class="check"><input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> follow</label>}
         <span class="keys dim">
           <i class="key queued" /> queued <i class="key running" /> running <i class="key backoff" /> backoff

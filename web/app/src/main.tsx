@@ -1,18 +1,26 @@
 // The page: a bar at the top, and what the address names below it.
+import "./texts.ts";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { Link, Dialog } from "./parts.tsx";
 import { connected, go, helpShown, place, theme, utc } from "./state.ts";
+import { Audit, Tokens } from "./access.tsx";
+import { caller, may, refused } from "./caller.ts";
 import { Clock } from "./clock.tsx";
 import { Lab } from "./lab.tsx";
 import { RunPage } from "./run.tsx";
 import { Runs } from "./runs.tsx";
+import { Queues } from "./queues.tsx";
+import { Signed, SignIn, useCaller } from "./signin.tsx";
 import { Start } from "./start.tsx";
 import { Deadlines, Schedules, Webhooks } from "./watch.tsx";
 
 const pages: [string, string][] = [
-  ["/", "Runs"], ["/deadlines", "Deadlines"], ["/start", "Start"], ["/lab", "Lab"], ["/schedules", "Schedules"], ["/webhooks", "Webhooks"],
+  ["/", "Runs"], ["/deadlines", "Deadlines"], ["/start", "Start"], ["/lab", "Lab"], ["/queues", "Queues"], ["/schedules", "Schedules"],
+  ["/webhooks", "Webhooks"], ["/tokens", "Tokens"], ["/audit", "Audit"],
 ];
+// Pages for admins of a server that asks for tokens.
+const forAdmins = new Set(["/tokens", "/audit"]);
 
 const keys: [string, string][] = [
   ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["Enter", "open the chosen run"], ["o", "fold or unfold the chosen group"],
@@ -50,12 +58,29 @@ function PageOf({ at }: { at: URL }) {
     case "/lab": return <Lab search={at.search} />;
     case "/schedules": return <Schedules />;
     case "/webhooks": return <Webhooks />;
+    case "/queues": return <Queues />;
+    case "/tokens": return <Tokens />;
+    case "/audit": return <Audit search={at.search} />;
     default: return <Runs search={at.search} />;
   }
 }
 
+function Content({ at, run }: { at: URL; run: string | null }) {
+  if (refused.value !== null) return <SignIn />;
+  if (!caller.value) return <main><p class="dim">Loading…</p></main>;
+  return (
+    <>
+      <Clock />
+      {run !== null ? <RunPage id={run} selected={at.searchParams.get("step")}
+        select={(s) => go(at.pathname + (s ? `?step=${encodeURIComponent(s)}` : ""), true)} /> : <PageOf at={at} />}
+    </>
+  );
+}
+
 function App() {
   useKeys();
+  useCaller();
+  const shown = pages.filter(([to]) => !forAdmins.has(to) || caller.value?.guarded && may("admin"));
   const at = new URL(place.value, location.origin);
   const run = /^\/run\/([^/]+)$/.exec(at.pathname);
   useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? "Runs"} · Pawl`; }, [place.value]);
@@ -63,16 +88,15 @@ function App() {
     <>
       <header class="bar">
         <Link to="/" class="brand">Pawl</Link>
-        <nav aria-label="Pages">{pages.map(([to, name]) => <Link key={to} to={to} class={at.pathname === to ? "current" : ""}>{name}</Link>)} <a href="/docs">API</a></nav>
+        <nav aria-label="Pages">{shown.map(([to, name]) => <Link key={to} to={to} class={at.pathname === to ? "current" : ""}>{name}</Link>)} <a href="/docs">API</a></nav>
         <span class="grow" />
         {connected.value ? null : <span class="tag urgent" role="status">not connected, trying again</span>}
+        <Signed />
         <button type="button" onClick={() => { utc.value = !utc.value; }}>{utc.value ? "UTC" : "Local"}</button>
         <button type="button" aria-label={`Colours: ${theme.value}`} onClick={() => { theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system"; }}>{theme.value}</button>
         <button type="button" aria-label="Keys ?" onClick={() => { helpShown.value = true; }}>?</button>
       </header>
-      <Clock />
-      {run ? <RunPage id={decodeURIComponent(run[1] ?? "")} selected={at.searchParams.get("step")}
-        select={(s) => go(at.pathname + (s ? `?step=${encodeURIComponent(s)}` : ""), true)} /> : <PageOf at={at} />}
+      <Content at={at} run={run ? decodeURIComponent(run[1] ?? "") : null} />
       {helpShown.value ? (
         <Dialog title="Keys" onClose={() => { helpShown.value = false; }}>
           <dl class="keys">{keys.map(([k, what]) => <><dt><kbd>{k}</kbd></dt><dd>{what}</dd></>)}</dl>

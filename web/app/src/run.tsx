@@ -1,5 +1,5 @@
 // One run: what it is doing, which deadline binds it, why it stopped, what happens next, and what one can do.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Attempt, Run, Step } from "./api.ts";
 import { forecast, getRun, nextRun, sendEvent } from "./api.ts";
@@ -10,6 +10,7 @@ import { Children, History } from "./history.tsx";
 import { Otherwise } from "./lab.tsx";
 import { Log } from "./log.tsx";
 import { Budget, Link, Phase, Problem, Time } from "./parts.tsx";
+import { Needs } from "./signin.tsx";
 import { connected, now } from "./state.ts";
 import { length, parse } from "./time.ts";
 import { isClosed, timeline } from "./timeline.ts";
@@ -39,7 +40,7 @@ function useRun(id: string): [Run | null, unknown] {
         } catch (e) {
           if (stop.signal.aborted) return;
           setError(e);
-          if ((e as { status?: number }).status === 404) return;
+          if ([401, 403, 404].includes((e as { status?: number }).status ?? 0)) return;
           connected.value = false;
           await pause(2000, stop.signal);
         }
@@ -122,11 +123,12 @@ function Views({ run, seen, selected, select }: { run: Run; seen: Run | null; se
   const [view, setView] = useState<(typeof views)[number]>("Timeline");
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
   const ended = isClosed(run.phase);
-  const line = timeline(run, seen, ended ? parse(run.endedAt) : now.value, unfolded);
+  const until = ended ? parse(run.endedAt) : now.value;
+  const line = useMemo(() => timeline(run, seen, until, unfolded), [run, seen, until, unfolded]);
   const toggle = (s: string) => select(s === selected ? null : s);
   const fold = (g: string) => setUnfolded((old) => { const to = new Set(old); if (!to.delete(g)) to.add(g); return to; });
-  const names = line.rows.map((r) => r.step.step);
   useEffect(() => {
+    const names = line.rows.map((r) => r.step.step);
     const onKey = (e: KeyboardEvent) => {
       if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) return;
       const i = names.indexOf(selected ?? "");
@@ -137,7 +139,7 @@ function Views({ run, seen, selected, select }: { run: Run; seen: Run | null; se
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [names.join("\n"), selected]);
+  }, [line, selected]);
   return (
     <>
       <div class="views" role="group" aria-label="Ways to look at it">
@@ -213,11 +215,11 @@ function Send({ run, event }: { run: string; event: string }) {
     }
   };
   return (
-    <form class="send" onSubmit={(e) => { e.preventDefault(); void send(); }}>
+    <Needs role="operate"><form class="send" onSubmit={(e) => { e.preventDefault(); void send(); }}>
       <label>Send event {event} <input value={payload} onInput={(e) => setPayload(e.currentTarget.value)} aria-label="Payload, JSON" /></label>
       <button type="submit">Send</button>
       <Problem error={error} />
-    </form>
+    </form></Needs>
   );
 }
 

@@ -1,10 +1,13 @@
 // The list of runs. Its filters are the query of the API, kept in the address.
+import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { plain } from "./ansi.ts";
 import type { RunSummary } from "./api.ts";
-import { changes, listRuns } from "./api.ts";
 import { Bulk } from "./bulk.tsx";
 import { Link, Phase, Problem, Time } from "./parts.tsx";
-import { connected, go, now } from "./state.ts";
+import { useRunList, useSeen } from "./runlist.ts";
+import { Needs } from "./signin.tsx";
+import { go, now } from "./state.ts";
 import { length, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
 
@@ -28,52 +31,21 @@ function listQuery(search: string): URLSearchParams {
   return q;
 }
 
+const rowHeight = 34; // as in the stylesheet
+
 export function Runs({ search }: { search: string }) {
-  const [runs, setRuns] = useState<RunSummary[] | null>(null);
-  const [next, setNext] = useState<string>("");
-  const [error, setError] = useState<unknown>(null);
   const [chosen, setChosen] = useState(0);
   const [many, setMany] = useState(false);
   const query = listQuery(search);
   const key = query.toString();
-  const more = useRef(1); // pages that are shown
-  const load = useRef<() => void>(() => {});
-  useEffect(() => {
-    more.current = 1;
-    let stop = false, running = false, again = false;
-    const fetchAll = async () => {
-      if (running) { again = true; return; }
-      running = true;
-      try {
-        const all: RunSummary[] = [];
-        let cursor = "";
-        for (let page = 0; page < more.current; page++) {
-          const q = new URLSearchParams(key);
-          if (cursor) q.set("cursor", cursor);
-          const got = await listRuns(q);
-          all.push(...(got.runs ?? []));
-          cursor = got.next ?? "";
-          if (!cursor) break;
-        }
-        if (!stop) { setRuns(all); setNext(cursor); setError(null); }
-      } catch (e) {
-        if (!stop) setError(e);
-      } finally {
-        running = false;
-        if (again && !stop) { again = false; void fetchAll(); }
-      }
-    };
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const soon = () => { timer ??= setTimeout(() => { timer = undefined; void fetchAll(); }, 300); };
-    load.current = () => void fetchAll();
-    setRuns(null);
-    void fetchAll();
-    const followed = new URLSearchParams(key);
-    for (const name of ["limit", "cursor", "stuck", "willMiss", "input"]) followed.delete(name);
-    const end = changes(followed, soon, (ok) => { connected.value = ok; });
-    return () => { stop = true; clearTimeout(timer); end(); };
-  }, [key]);
+  const top = useRef(true);
+  const { runs, next, error, more } = useRunList(key, () => top.current);
+  const seen = useSeen(runs?.length ?? 0, rowHeight);
+  top.current = seen.from === 0;
   useEffect(() => setChosen(0), [key]);
+  useEffect(() => { // what comes next is asked for before one has scrolled to it
+    if (runs && next && seen.to > runs.length - 30) more();
+  }, [runs, next, seen.to]);
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
       if (e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) return;
@@ -85,7 +57,10 @@ export function Runs({ search }: { search: string }) {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, [runs, chosen]);
-  useEffect(() => { document.querySelector("tr.chosen")?.scrollIntoView({ block: "nearest" }); }, [chosen]);
+  useEffect(() => { // the chosen run comes into sight, also where it has no row yet
+    const y = (seen.ref.current?.getBoundingClientRect().top ?? NaN) + chosen * rowHeight;
+    if (chosen > 0 && (y < 0 || y + rowHeight > innerHeight)) scrollBy(0, y - innerHeight / 2);
+  }, [chosen]);
   return (
     <main>
       <h1>Runs</h1>
@@ -97,21 +72,26 @@ export function Runs({ search }: { search: string }) {
         ))}
       </nav>
       <Filters search={search} />
-      {runs && runs.length > 0 ? <div class="actions"><button type="button" onClick={() => setMany(true)}>Change all of these…</button></div> : null}
+      {runs && runs.length > 0 ? <Needs role="operate"><div class="actions"><button type="button" onClick={() => setMany(true)}>Change all of these…</button></div></Needs> : null}
       {many ? <Bulk query={query} onClose={() => setMany(false)} /> : null}
       <Problem error={error} />
-      {runs === null ? <p class="dim">Loading…</p> : runs.length === 0 ? <Empty search={search} /> : (
-        <div class="scroll">
-          <table class="runs">
-            <thead><tr><th>Run</th><th>Workflow</th><th>Phase</th><th>Created</th><th>Took</th><th>About</th></tr></thead>
-            <tbody>{runs.map((r, i) => <RowOf key={r.run} r={r} chosen={i === chosen} />)}</tbody>
-          </table>
-        </div>
+      {runs === null ? <p class="dim">Loading…</p> : runs.length === 0 && !next ? <Empty search={search} /> : (
+        <table class="runs" aria-rowcount={next ? -1 : runs.length + 1}>
+          <thead><tr><th>Run</th><th>Workflow</th><th>Phase</th><th>Created</th><th>Took</th><th>About</th></tr></thead>
+          <tbody ref={seen.ref as RefObject<HTMLTableSectionElement>}>
+            <Space rows={seen.from} />
+            {runs.slice(seen.from, seen.to).map((r, i) => <RowOf key={r.run} r={r} chosen={seen.from + i === chosen} />)}
+            <Space rows={runs.length - seen.to} />
+          </tbody>
+        </table>
       )}
-      {next ? <button type="button" onClick={() => { more.current++; load.current(); }}>Show more</button> : null}
+      {runs && runs.length > 0 ? <p class="dim loaded">{next ? `${runs.length} are loaded; more come as you scroll.` : `${runs.length} run${runs.length === 1 ? "" : "s"}.`}</p> : null}
     </main>
   );
 }
+
+// Space is as high as the rows that are not in the document.
+const Space = ({ rows }: { rows: number }) => rows > 0 ? <tr class="space" aria-hidden="true"><td colSpan={6} style={{ height: `${rows * rowHeight}px` }} /></tr> : null;
 
 function isView(search: string, query: string): boolean {
   const q = new URLSearchParams(search);
@@ -157,17 +137,17 @@ function RowOf({ r, chosen }: { r: RunSummary; chosen: boolean }) {
   const late = open && r.deadline !== undefined && r.expectedEnd !== undefined && parse(r.expectedEnd) > parse(r.deadline);
   return (
     <tr class={chosen ? "chosen" : ""}>
-      <td><Link to={`/run/${r.run}`}><bdi>{r.workflowId || r.run.slice(0, 18)}</bdi></Link></td>
-      <td><bdi>{r.workflow}</bdi></td>
+      <td><Link to={`/run/${r.run}`}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi></Link></td>
+      <td><bdi>{plain(r.workflow)}</bdi></td>
       <td><Phase phase={r.phase} /></td>
       <td><Time at={r.createdAt} ago /></td>
       <td class="num">{length(took)}</td>
       <td class="about">
-        {r.message ? <bdi>{r.message}</bdi> : null}
+        {r.message ? <bdi title={plain(r.message.slice(0, 1000))}>{plain(r.message.slice(0, 300))}</bdi> : null}
         {open && r.retrying ? <span class="tag">retrying</span> : null}
         {open && Number.isFinite(left) ? <span class={late ? "tag urgent" : "dim"}>{late ? "will miss: " : ""}{length(left)} left</span> : null}
         {open && r.wake ? <span class="dim"> next <Time at={r.wake} ago /></span> : null}
-        {Object.entries(r.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{k}={v}</bdi></span>)}
+        {Object.entries(r.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>)}
       </td>
     </tr>
   );

@@ -41,6 +41,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/caller": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell who the caller is, and what it may do
+         * @description Where no token is asked for, everybody is an admin without a name.
+         */
+        get: operations["getCaller"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clock": {
         parameters: {
             query?: never;
@@ -110,6 +130,26 @@ export interface paths {
         get: operations["listFlows"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/flows/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check the text of a flow and start nothing
+         * @description Whoever may start flows that they bring along may check them.
+         */
+        post: operations["validateFlow"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1273,12 +1313,38 @@ export interface components {
             workflow?: string;
             workflowId?: string;
         };
+        Caller: {
+            /** @description It may start flows that it brings along. */
+            brings: boolean;
+            /** @description The server asks for tokens. */
+            guarded: boolean;
+            /** @description The name of the token. */
+            name?: string;
+            /** @description The one that this request is for. */
+            namespace: string;
+            /** @description Those that it may name in Pawl-Namespace. */
+            namespaces: string[] | null;
+            /** @description What it may do: read, operate or admin. */
+            role: string;
+        };
         Change: {
             event?: components["schemas"]["Event"];
             id: string;
             left?: boolean;
             missed?: boolean;
             run?: components["schemas"]["RunSummary"];
+        };
+        CheckedFlow: {
+            /** @description What is wrong, or deserves a look, at its place. */
+            findings: components["schemas"]["FlowFinding"][] | null;
+            name?: string;
+            /**
+             * Format: int64
+             * @description How many it has.
+             */
+            steps?: number;
+            /** @description It can be started. */
+            valid: boolean;
         };
         ClockMove: {
             /** @description end: by this time at most; default 8784h. */
@@ -1457,8 +1523,33 @@ export interface components {
              */
             version?: number;
         };
+        FlowFinding: {
+            code?: string;
+            /**
+             * Format: int64
+             * @description The character in the line, from 1.
+             */
+            col?: number;
+            /** @description Of the flow's templates; without it, the text itself. */
+            file?: string;
+            /** @description What to do about it. */
+            hint?: string;
+            /**
+             * Format: int64
+             * @description From 1; without it, no place is known.
+             */
+            line?: number;
+            message: string;
+            /** @description error, warning or info. With an error it cannot be started. */
+            severity: string;
+            step?: string;
+        };
         FlowList: {
             flows: components["schemas"]["Flow"][] | null;
+        };
+        FlowText: {
+            /** @description The text of a flow file, YAML or JSON. */
+            text: string;
         };
         ForecastRequest: {
             /** Format: int64 */
@@ -2128,6 +2219,35 @@ export interface operations {
             };
         };
     };
+    getCaller: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Caller"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getClock: {
         parameters: {
             query?: never;
@@ -2298,6 +2418,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FlowList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    validateFlow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FlowText"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckedFlow"];
                 };
             };
             /** @description Error */

@@ -2,13 +2,13 @@
 import { useEffect, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import { getFlow, listFlows, startRun } from "./api.ts";
+import { Written } from "./editor.tsx";
 import { fields, inputOf, type Field } from "./schemaform.ts";
 import { Problem } from "./parts.tsx";
+import { Needs } from "./signin.tsx";
 import { go } from "./state.ts";
 
 interface Known { name: string; file?: string; definition?: string; problem?: string }
-
-const sample = 'pawl: 1\nname: hello\nsteps:\n  - {name: greet, exec: "echo hello", retry: "exponential(3, 1s)"}\n';
 
 export function Start({ search }: { search: string }) {
   const [flows, setFlows] = useState<Known[] | null>(null);
@@ -27,7 +27,7 @@ export function Start({ search }: { search: string }) {
           onClick={(e) => { e.preventDefault(); go(`/start?flow=${encodeURIComponent(f.name)}`); }}><bdi>{plain(f.name)}</bdi></a>)}
         <a href="/start?flow=new" class={written ? "current" : ""} onClick={(e) => { e.preventDefault(); go("/start?flow=new"); }}>Write a flow</a>
       </nav>
-      {flow ? <Named key={flow.name} flow={flow} /> : written ? <Written /> : flows ? <p class="empty">There is no flow {plain(chosen)}. Choose one above.</p> : null}
+      {flow ? <Named key={flow.name} flow={flow} /> : written ? <Fresh /> : flows ? <p class="empty">There is no flow {plain(chosen)}. Choose one above.</p> : null}
       {(flows ?? []).filter((f) => f.problem).map((f) => <section key={f.file ?? f.name} class="card"><h2>{f.file ?? f.name} <span class="tag urgent">cannot be started</span></h2><pre>{plain(f.problem ?? "")}</pre></section>)}
     </main>
   );
@@ -71,15 +71,20 @@ function Named({ flow }: { flow: Known }) {
     }
   };
   return (
-    <form class="card" onSubmit={(e) => { e.preventDefault(); submit(); }}>
+    <Needs role="operate"><form class="card" onSubmit={(e) => { e.preventDefault(); submit(); }}>
       {written ? <label>Input, JSON <textarea rows={6} spellcheck={false} value={json} onInput={(e) => setJson(e.currentTarget.value)} /></label>
         : form.map((f) => <Entry key={f.name} f={f} value={values[f.name] ?? ""} set={(v) => setValues({ ...values, [f.name]: v })} />)}
       {form.length > 0 ? <button type="button" onClick={() => { if (!asJson) { try { setJson(JSON.stringify(inputOf(form, values), null, 2)); } catch { /* it stays as it was */ } } setAsJson(!asJson); }}>{asJson ? "As a form" : "As JSON"}</button> : null}
       <label>Workflow id <input value={id} placeholder="order-42, or nothing" onInput={(e) => setId(e.currentTarget.value.trim())} /></label>
       <Problem error={wrong ?? error} />
       <div class="actions"><button type="submit" class="main" disabled={busy}>Start</button></div>
-    </form>
+    </form></Needs>
   );
+}
+
+function Fresh() {
+  const [start, error, busy] = useStart();
+  return <Written onStart={start} error={error} busy={busy} />;
 }
 
 function Entry({ f, value, set }: { f: Field; value: string; set: (v: string) => void }) {
@@ -97,29 +102,5 @@ function Entry({ f, value, set }: { f: Field; value: string; set: (v: string) =>
     <label>{label}{number
       ? <input type="number" step={f.type === "number" ? "any" : "1"} min={f.min} max={f.max} required={f.required} value={value} onInput={(e) => set(e.currentTarget.value)} />
       : <input type="text" minLength={f.minLength} maxLength={f.maxLength} required={f.required} value={value} onInput={(e) => set(e.currentTarget.value)} />}{said}</label>
-  );
-}
-
-// lineOf finds the line that an error of a flow names.
-const lineOf = (text: string): number => Number(/\.yaml:(\d+):\d+/.exec(text)?.[1] ?? NaN);
-
-function Written() {
-  const [text, setText] = useState(() => sessionStorage.getItem("pawl.flow") ?? sample);
-  const [input, setInput] = useState("{}");
-  const [wrong, setWrong] = useState<unknown>(null);
-  const [start, error, busy] = useStart();
-  useEffect(() => { sessionStorage.setItem("pawl.flow", text); }, [text]);
-  const problem = wrong ?? error;
-  const line = problem instanceof Error ? lineOf(problem.message) : NaN;
-  return (
-    <form class="card" onSubmit={(e) => { e.preventDefault(); try { setWrong(null); start({ flow: text, input: JSON.parse(input) as unknown }); } catch (w) { setWrong(w); } }}>
-      <label>Flow<div class="editor">
-        <pre class="lines" aria-hidden="true">{text.split("\n").map((_, i) => <span key={i} class={i + 1 === line ? "wrong" : ""}>{i + 1}{"\n"}</span>)}</pre>
-        <textarea rows={Math.min(Math.max(text.split("\n").length + 1, 8), 40)} wrap="off" spellcheck={false} value={text} onInput={(e) => setText(e.currentTarget.value)} />
-      </div></label>
-      <label>Input, JSON <textarea rows={3} spellcheck={false} value={input} onInput={(e) => setInput(e.currentTarget.value)} /></label>
-      {problem ? <pre class="problem" role="alert">{plain(problem instanceof Error ? problem.message : String(problem))}</pre> : null}
-      <div class="actions"><button type="submit" class="main" disabled={busy}>Start</button></div>
-    </form>
   );
 }

@@ -3,12 +3,14 @@ import { useEffect, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Delivery, RunSummary, Schedule, Webhook } from "./api.ts";
 import { changeSchedule, listDeliveries, listRuns, listSchedules, listWebhooks, replayDelivery } from "./api.ts";
+import { may } from "./caller.ts";
 import { Link, Phase, Problem, Time } from "./parts.tsx";
+import { Needs } from "./signin.tsx";
 import { now } from "./state.ts";
 import { length, parse } from "./time.ts";
 
 // useAsked asks for something now, every few seconds while the page can be seen, and when told to.
-function useAsked<T>(ask: () => Promise<T>, key: string): [T | null, unknown, () => void] {
+export function useAsked<T>(ask: () => Promise<T>, key: string): [T | null, unknown, () => void] {
   const [got, setGot] = useState<T | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [again, setAgain] = useState(0);
@@ -95,10 +97,10 @@ function ScheduleOf({ s, again }: { s: Schedule; again: () => void }) {
       {(s.coming ?? []).length > 1 ? <p class="dim">Then {(s.coming ?? []).slice(1, 6).map((c) => <span key={c} class="tag num"><Time at={c} /></span>)}</p> : null}
       {s.missed > 0 ? <p class="problem">{s.missed} missed{(s.recentMissed ?? []).map((m) => <span key={m.from} class="dim"> · {m.count} at <Time at={m.from} />: {m.reason}</span>)}</p> : null}
       <Problem error={error} />
-      <div class="actions">
+      <Needs role="operate"><div class="actions">
         <button type="button" onClick={() => void does("trigger")}>Start a run now</button>
         {s.paused ? <button type="button" onClick={() => void does("resume")}>Resume</button> : <button type="button" onClick={() => void does("pause")}>Pause</button>}
-      </div>
+      </div></Needs>
     </section>
   );
 }
@@ -143,7 +145,7 @@ function DeliveryOf({ d, again }: { d: Delivery; again: () => void }) {
       <td>{d.type}</td><td><Time at={d.at} /></td><td>{d.state.replaceAll("_", " ")}</td><td class="num">{d.tried}</td>
       <td dir="auto">{plain(d.why)}{d.nextAt ? <span class="dim"> next <Time at={d.nextAt} ago /></span> : null}<Problem error={error} /></td>
       <td>{d.run ? <Link to={`/run/${d.run}`}>run</Link> : null}</td>
-      <td>{d.state === "failed" ? <button type="button" onClick={() => void replayDelivery(d.webhook, d.id).then(again, setError)}>Send again</button> : null}</td>
+      <td>{d.state === "failed" ? <button type="button" disabled={!may("operate")} onClick={() => void replayDelivery(d.webhook, d.id).then(again, setError)}>Send again</button> : null}</td>
     </tr>
   );
 }

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// rowsAtMost bounds the rows in the document, however many there are to scroll to.
+const rowsAtMost = 150
+
+// begin starts a run over HTTP.
+func begin(t *testing.T, address, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", address+"/api/v1/runs", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if said, err := io.ReadAll(res.Body); res.StatusCode != http.StatusCreated || err != nil {
+		t.Fatalf("%s %s %v", res.Status, said, err)
+	}
+}
+
+// TestPageOfManyRuns: the list comes page by page as one scrolls, with rows for what can be seen alone. Who looks at
+// the first runs sees new ones come; who has scrolled keeps their place.
+func TestPageOfManyRuns(t *testing.T) {
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "small.yaml", "pawl: 1\nname: small\nsteps:\n  - {name: rest, noop: {}}\n")
+	address := served(t, dir, ".")
+	for i := range 420 {
+		begin(t, address, fmt.Sprintf(`{"workflow":"small","workflowId":"run-%03d"}`, i))
+	}
+	const rows = `document.querySelectorAll("table.runs tbody tr").length`
+	const loaded = `parseInt(document.querySelector(".loaded").textContent)`
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.sees("table.runs", "run-419")
+	begin(t, address, `{"workflow":"small","workflowId":"fresh-1"}`)
+	l.sees("table.runs tbody tr", "fresh-1")
+	l.sees(".loaded", "100 are loaded")
+	for range 4 {
+		l.runs(`scrollTo(0, document.documentElement.scrollHeight)`)
+		l.waits(fmt.Sprintf(`(window.before ?? 100) < %s || %s === 421`, loaded, loaded))
+		l.runs(`window.before = ` + loaded)
+	}
+	l.sees(".loaded", "421 runs.")
+	l.runs(`scrollTo(0, document.documentElement.scrollHeight)`)
+	l.sees("table.runs", "run-000")
+	const first = `document.querySelector("table.runs").textContent.includes("run-419")`
+	l.waits(fmt.Sprintf(`%s < %d && !%s`, rows, rowsAtMost, first))
+	begin(t, address, `{"workflow":"small","workflowId":"fresh-2"}`)
+	l.sees(".loaded", "422 runs.")
+	l.sees("table.runs", "run-000")
+	l.runs(`scrollTo(0, 0)`)
+	l.sees("table.runs tbody tr:not(.space)", "fresh-2")
+}
+
+// TestPageOfALongRun: of ten thousand steps those have a row that can be seen. The timeline is dragged and zoomed, and
+// scrolls without long pauses.
+func TestPageOfALongRun(t *testing.T) {
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "long.yaml", `pawl: 1
+name: long
+steps:
+  - {name: each, forEach: "${{ input }}", noop: {}}
+  - {name: rest, needs: [each], sleep: 1h}
+`)
+	address := served(t, dir, ".")
+	items := "[" + strings.Repeat("0,", 9_999) + "0]"
+	begin(t, address, `{"workflow":"long","workflowId":"long-1","input":`+items+`}`)
+	l.does("open the run", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/run/long-1"))
+	l.sees(".gantt", "10000 succeeded")
+	l.runs(`document.querySelector(".gantt .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
+	l.sees(".gantt", "each[5]")
+	const rows = `document.querySelectorAll(".gantt .row").length`
+	l.runs(`window.frames_ = []; { const plot = document.querySelector(".gantt .plot");
+		let last = performance.now(), n = 0;
+		const turn = (at) => { frames_.push(at - last); last = at; plot.scrollTop += 400;
+			if (++n < 120) requestAnimationFrame(turn);
+			else window.most = document.querySelectorAll(".gantt .row").length; };
+		requestAnimationFrame(turn); }`)
+	l.waits(`window.most !== undefined`)
+	l.waits(fmt.Sprintf(`%s > 5 && %s < %d`, rows, rows, rowsAtMost))
+	l.waits(`frames_.sort((a, b) => a - b)[60] < 100`) // the median, in ms: 17 where nothing else runs
+
+	l.press("+")
+	l.press("+")
+	l.waits(`document.querySelector(".gantt .plot").scrollLeft > 200`) // it follows what is now
+	l.runs(`{ const p = document.querySelector(".gantt .plot"), b = p.getBoundingClientRect(), from = p.scrollLeft;
+		const at = (type, x) => p.dispatchEvent(new PointerEvent(type, {bubbles: true, button: 0, pointerType: "mouse",
+			pointerId: 1, clientX: b.left + x, clientY: b.top + 60}));
+		p.setPointerCapture = () => {}; at("pointerdown", 400); at("pointermove", 500); at("pointerup", 500);
+		window.dragged = String(Math.round(from - p.scrollLeft)); }`)
+	l.evaluates(`window.dragged`, "100")
+	l.waits(`!document.querySelector(".gantt .check input").checked`) // it follows no more
+}
+
+// TestPageStaysSmall: ten thousand changes of the runs that are shown leave nothing behind in the browser.
+func TestPageStaysSmall(t *testing.T) {
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "small.yaml", "pawl: 1\nname: small\nsteps:\n  - {name: rest, noop: {}}\n")
+	address := served(t, dir, ".")
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.sees("h1", "Runs")
+	n := 0
+	shown := func(more int) float64 { // the memory in use once so many runs more are shown
+		for until := n + more; n < until; n++ {
+			begin(t, address, fmt.Sprintf(`{"workflow":"small","workflowId":"run-%d"}`, n))
+		}
+		l.sees("table.runs", fmt.Sprintf("run-%d", n-1))
+		if _, err := chromedp.Call(l.ctx, heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		used, err := chromedp.Call(l.ctx, runtime.GetHeapUsage, cdp.Empty{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return used.UsedSize
+	}
+	before := shown(300)
+	after := shown(2_000) // five changes each, or more
+	t.Logf("%.1f MB, then %.1f MB", before/1e6, after/1e6)
+	if after > before+2e6 {
+		t.Errorf("the page has %.1f MB, and after 10,000 changes %.1f MB", before/1e6, after/1e6)
+	}
+}
+
+// The page is small: it is loaded in one go, also over a slow line.
+func TestPageIsSmall(t *testing.T) {
+	total := 0
+	for _, name := range []string{"app.js", "style.css", "index.html"} {
+		text, err := os.ReadFile("../../web/dist/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write(text); err != nil || w.Close() != nil {
+			t.Fatal(err)
+		}
+		total += packed.Len()
+	}
+	if total > 200<<10 {
+		t.Errorf("the page has %d bytes, gzipped; at most 200 KiB are wanted", total)
+	}
+}

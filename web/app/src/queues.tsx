@@ -1,0 +1,128 @@
+// What waits for workers and what is tried again, by service and by task queue, while one looks.
+import { useEffect, useState } from "preact/hooks";
+import { plain } from "./ansi.ts";
+import { getMetrics } from "./api.ts";
+import { caller } from "./caller.ts";
+import type { Sample } from "./metrics.ts";
+import { readMetrics, sums, total, within } from "./metrics.ts";
+import { Link, Problem } from "./parts.tsx";
+import { length } from "./time.ts";
+
+const every = 2000, most = 150; // ms between two looks, and how many are kept: five minutes
+const lately = 60_000; // what counts as now
+
+// The looks of before stay while one goes to another page and comes back.
+let kept: Sample[] = [];
+let keptOf = "";
+
+function useSamples(namespace: string): [Sample[], unknown] {
+  const [samples, setSamples] = useState<Sample[]>(keptOf === namespace ? kept : []);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => {
+    if (keptOf !== namespace) { kept = []; keptOf = namespace; }
+    let over = false;
+    const read = () => getMetrics().then((text) => {
+      if (over) return;
+      kept = [...kept, readMetrics(text, Date.now(), namespace)].slice(-most);
+      setSamples(kept);
+      setError(null);
+    }, (e: unknown) => { if (!over) setError(e); });
+    void read();
+    const timer = setInterval(() => { if (!document.hidden) void read(); }, every);
+    return () => { over = true; clearInterval(timer); };
+  }, [namespace]);
+  return [samples, error];
+}
+
+export function Queues() {
+  const [samples, error] = useSamples(caller.value?.namespace ?? "");
+  const last = samples[samples.length - 1];
+  const before = samples.find((s) => last && s.at >= last.at - lately);
+  if (!last) return <main><h1>Queues</h1><Problem error={error} />{error ? null : <p class="dim">Loading…</p>}</main>;
+  const late = total(last, "pawl_timer_lag_max_seconds") * 1000;
+  return (
+    <main>
+      <h1>Queues</h1>
+      <Problem error={error} />
+      <dl class="tiles">
+        <Tile name="wait for a worker" n={total(last, "pawl_attempts_queued")} />
+        <Tile name="run" n={total(last, "pawl_attempts_running")} />
+        <Tile name="runs in memory" n={total(last, "pawl_runs_loaded")} />
+        <Tile name="runs set aside" n={total(last, "pawl_runs_set_aside")} bad />
+        <div><dt>the latest timer</dt><dd>{length(late)} late</dd></div>
+      </dl>
+      <Pressure samples={samples} last={last} before={before} />
+      <TaskQueues last={last} before={before} />
+    </main>
+  );
+}
+
+const Tile = ({ name, n, bad }: { name: string; n: number; bad?: boolean }) => <div class={bad && n > 0 ? "urgent" : ""}><dt>{name}</dt><dd>{n}</dd></div>;
+
+const aMinute = (n: number, from: Sample | undefined, to: Sample) => from && to.at > from.at ? n / (to.at - from.at) * 60_000 : 0;
+
+const rate = (n: number) => n === 0 ? "0" : n < 10 ? n.toFixed(1) : Math.round(n).toString();
+
+function Pressure({ samples, last, before }: { samples: Sample[]; last: Sample; before: Sample | undefined }) {
+  const retries = sums(last, "pawl_retries_total", "service"), attempts = sums(last, "pawl_attempts_total", "service");
+  const old = sums(before, "pawl_retries_total", "service"), oldAttempts = sums(before, "pawl_attempts_total", "service");
+  const history = samples.map((s) => sums(s, "pawl_retries_total", "service"));
+  const rows = [...attempts.keys()].map((name) => {
+    const n = (retries.get(name) ?? 0) - (old.get(name) ?? 0), of = (attempts.get(name) ?? 0) - (oldAttempts.get(name) ?? 0);
+    const counts = history.slice(1).map((h, i) => Math.max((h.get(name) ?? 0) - (history[i]?.get(name) ?? 0), 0));
+    return { name, rate: aMinute(n, before, last), share: of > 0 ? n / of : 0, all: retries.get(name) ?? 0, counts };
+  }).sort((a, b) => b.rate - a.rate || b.all - a.all);
+  return (
+    <section>
+      <h2>Retry pressure</h2>
+      {rows.length === 0 ? <p class="empty">No attempt has ended since the server began.</p> : (
+        <div class="scroll" tabIndex={0} aria-label="Retry pressure by service">
+          <table class="pressure">
+            <thead><tr><th>Service</th><th>Retries a minute</th><th>Of the attempts</th><th>While you look</th><th>Since the server began</th></tr></thead>
+            <tbody>{rows.map((r) => (
+              <tr key={r.name}><td>{r.name ? <bdi>{plain(r.name)}</bdi> : <span class="dim">no service</span>}</td><td class="num">{rate(r.rate)}</td>
+                <td class="num">{Math.round(r.share * 100)} %</td><td><Bars counts={r.counts} name={r.name} /></td><td class="num">{r.all}</td></tr>
+            ))}</tbody>
+          </table>
+        </div>
+      )}
+      <p>Retries are attempts after which another one follows.</p>
+      <p><Link to="/?retrying=true">Runs that retry now</Link></p>
+    </section>
+  );
+}
+
+// Bars are counts over time, the newest at the right.
+function Bars({ counts, name }: { counts: number[]; name: string }) {
+  const top = Math.max(...counts, 1), all = counts.reduce((a, b) => a + b, 0);
+  return (
+    <svg class="counts" viewBox={`0 0 ${most * 2} 24`} preserveAspectRatio="none" role="img" aria-label={`${name || "no service"}: ${all} retries in ${length(counts.length * every)}`}>
+      {counts.map((n, i) => n > 0 ? <rect key={i} x={(most - counts.length + i) * 2} y={24 - Math.max(n / top * 24, 2)} width={2} height={Math.max(n / top * 24, 2)} /> : null)}
+    </svg>
+  );
+}
+
+const waits = (seconds: number) => Number.isNaN(seconds) ? "" : seconds === Infinity ? "longer" : length(seconds * 1000);
+
+function TaskQueues({ last, before }: { last: Sample; before: Sample | undefined }) {
+  const metric = "pawl_schedule_to_start_seconds";
+  const begun = sums(last, `${metric}_count`, "queue"), old = sums(before, `${metric}_count`, "queue");
+  const held = sums(last, "pawl_attempts_held_total", "by");
+  if (begun.size === 0) return null;
+  return (
+    <section>
+      <h2>Task queues</h2>
+      <div class="scroll" tabIndex={0} aria-label="Task queues">
+        <table>
+          <thead><tr><th>Queue</th><th>Attempts a minute</th><th>Half wait at most</th><th>95 % wait at most</th><th>Since the server began</th></tr></thead>
+          <tbody>{[...begun].sort((a, b) => b[1] - a[1]).map(([name, n]) => {
+            const moved = n - (old.get(name) ?? 0), from = moved > 0 ? before : undefined; // where nothing happens now: of all time
+            return <tr key={name}><td>{name ? <bdi>{plain(name)}</bdi> : <span class="dim">the server's own workers</span>}</td><td class="num">{rate(aMinute(moved, before, last))}</td>
+              <td class="num">{waits(within(last, from, metric, "queue", name, 0.5))}</td><td class="num">{waits(within(last, from, metric, "queue", name, 0.95))}</td><td class="num">{n}</td></tr>;
+          })}</tbody>
+        </table>
+      </div>
+      {held.size > 0 ? <p>Held back by limits since the server began: {[...held].map(([by, n]) => <span class="tag" key={by}><bdi>{plain(by)}</bdi> {n}</span>)}</p> : null}
+    </section>
+  );
+}
