@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -84,13 +86,4 @@ func TestPageOfAServer(t *testing.T) {
 	l.evaluates(`String(document.querySelector("table.runs").textContent.includes("mine"))`, "false")
 	kept := `String((JSON.stringify({...localStorage}) + location.href + document.cookie).includes("pawl_"))`
 	l.evaluates(kept, "false")
-}
-
-// waits waits until something is true on the page.
-func (l looker) waits(condition string) {
-	l.Helper()
-	poll := chromedp.Poll[bool](condition, chromedp.WithPollingTimeout(patience))
-	if _, err := chromedp.Run(l.ctx, poll); err != nil {
-		l.Fatalf("%s does not come to be true: %v", condition, err)
-	}
 }

@@ -222,3 +222,21 @@ func noted(script string) chromedp.Action[chromedp.Void] {
 		return v, err
 	}
 }
+
+// writeFolder writes a file and the folders above it.
+func writeFolder(dir, name, text string) error {
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
+// waits waits until something is true on the page.
+func (l looker) waits(condition string) {
+	l.Helper()
+	poll := chromedp.Poll[bool](condition, chromedp.WithPollingTimeout(patience))
+	if _, err := chromedp.Run(l.ctx, poll); err != nil {
+		l.Fatalf("%s does not come to be true: %v", condition, err)
+	}
+}

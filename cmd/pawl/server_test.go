@@ -277,12 +277,3 @@ func TestFlowsOfNamespaces(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// writeFolder writes a file and the folders above it.
-func writeFolder(dir, name, text string) error {
-	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(text), 0o600)
-}

@@ -30,7 +30,8 @@ const anyone = "anyone"
 
 // roles says for each route which role it asks for. A route that is not here is refused where tokens are asked for.
 var roles = rolesOf(map[string][]string{
-	anyone: {"GET /livez", "GET /readyz", "GET /version", "GET /openapi.json", "GET /docs",
+	anyone: {
+		"GET /livez", "GET /readyz", "GET /version", "GET /openapi.json", "GET /docs",
 		// the page, which asks for a token itself
 		"GET /{$}", "GET /run/{run}", "GET /deadlines", "GET /start", "GET /lab", "GET /schedules", "GET /webhooks",
 		"GET /queues", "GET /tokens", "GET /audit", "GET /ui/{file}",

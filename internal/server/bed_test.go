@@ -89,11 +89,11 @@ func (f flows) Read(_ context.Context, text string) (api.Definition, error) {
 }
 
 func (f flows) Check(_ context.Context, text string) (api.CheckedFlow, error) {
-	doc, err := flow.Parse("flow.yaml", []byte(text))
-	if err != nil {
-		return api.CheckedFlow{Findings: []api.FlowFinding{{Severity: "error", Message: err.Error()}}}, nil
+	doc, wrong := flow.Parse("flow.yaml", []byte(text))
+	if wrong == nil {
+		return api.CheckedFlow{Valid: true, Name: doc.Name, Steps: len(doc.Steps), Findings: []api.FlowFinding{}}, nil
 	}
-	return api.CheckedFlow{Valid: true, Name: doc.Name, Steps: len(doc.Steps), Findings: []api.FlowFinding{}}, nil
+	return api.CheckedFlow{Findings: []api.FlowFinding{{Severity: "error", Message: wrong.Error()}}}, nil
 }
 
 // bed has an engine in memory, its service, and a server of that service with a client.
