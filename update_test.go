@@ -244,12 +244,14 @@ func TestUpdateOfEndingRun(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				ended := make(chan error, 1)
 				time.AfterFunc(time.Minute, func() {
-					if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}); err != nil {
-						t.Error(err)
-					}
+					ended <- e.Operate(t.Context(), r.ID, pawl.Operation{Op: op})
 				})
 				_, err = slow.Send(t.Context(), e, r.ID, none{}, pawl.SendID("a"))
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
 				_, again := slow.Send(t.Context(), e, r.ID, none{}, pawl.SendID("a"))
 				var answer *pawl.UpdateError
 				switch {
