@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// generator follows Steep's generator round by round, as if all process chains of a round ended before the next round
-// begins: it unrolls the for actions whose inputs are known, and makes chains of the actions that can begin. What
-// programs find when they run is not known yet: a list of files is taken to have two items, and what an iteration
-// yields to its own input is left out.
+// generator follows Steep's generator as if every action took the same time and none failed: whenever process chains
+// end, it unrolls the for actions whose inputs are known, and makes chains of the actions that can begin. What programs
+// find when they run is not known yet: a list of files is taken to have two items, and what an iteration yields to its
+// own input is left out.
 type generator struct {
 	*linker
 	stops   func(*action) bool
@@ -19,7 +19,15 @@ type generator struct {
 	nodes   []*node // to be executed, in the order of the workflow
 	loops   []*unrolled
 	counts  map[*action][]int // how many iterations a for action had each time
+	now     int               // in actions
+	running []*chain
 	chains  [][]*node
+}
+
+// chain is a process chain that runs.
+type chain struct {
+	nodes []*node
+	ends  int
 }
 
 // node is an execute action in one iteration of the for actions around it.
@@ -39,9 +47,11 @@ type unrolled struct {
 	names           map[string]string // what the variables and actions in it are called
 	input, output   string
 	needs           []string
-	inside          []string // the actions in it, once it is unrolled
-	yields          []string // variables
-	begun, complete bool
+	taken           int      // how many items of its input are unrolled
+	inside          []string // the actions in it, as far as it is unrolled
+	yields          []string // variables that have no value yet
+	yielded         []any    // nil: nothing yet
+	whole, complete bool     // all items are unrolled; and all that is in it has ended
 }
 
 // maxRound bounds what is looked at: iterations beyond the second are like the second.
@@ -66,18 +76,36 @@ func (g *generator) run(actions []*action) {
 	for {
 		changed := g.collect()
 		changed = g.unroll() || changed
-		round := g.round()
-		if len(round) == 0 && !changed {
+		g.begin()
+		if len(g.running) > 0 {
+			g.end()
+		} else if !changed {
 			return
 		}
-		g.chains = append(g.chains, round...)
-		for _, chain := range round {
-			for _, n := range chain {
-				g.execute(n)
-			}
-		}
-		g.nodes = slices.DeleteFunc(g.nodes, func(n *node) bool { return n.done })
 	}
+}
+
+// begin begins the chains that can begin now.
+func (g *generator) begin() {
+	for _, nodes := range g.round() {
+		g.chains = append(g.chains, nodes)
+		g.running = append(g.running, &chain{nodes: nodes, ends: g.now + len(nodes)})
+	}
+	g.nodes = slices.DeleteFunc(g.nodes, func(n *node) bool { return n.done })
+}
+
+// end goes on to where chains end.
+func (g *generator) end() {
+	g.now = slices.MinFunc(g.running, func(a, b *chain) int { return a.ends - b.ends }).ends
+	g.running = slices.DeleteFunc(g.running, func(c *chain) bool {
+		if c.ends > g.now {
+			return false
+		}
+		for _, n := range c.nodes {
+			g.execute(n)
+		}
+		return true
+	})
 }
 
 // add puts actions among those to be done, with the names that they have in their iteration.
@@ -140,15 +168,17 @@ func (g *generator) collect() (more bool) {
 	for changed := true; changed; more = more || changed {
 		changed = false
 		for _, u := range g.loops {
-			if !u.begun || u.complete && (u.output == "" || len(u.yields) == 0 || g.values[u.output] != nil) {
-				continue
-			}
-			if u.output != "" && len(u.yields) > 0 && g.values[u.output] == nil {
-				if list, all := g.yielded(u); all {
-					g.values[u.output], changed = list, true
+			u.yields = slices.DeleteFunc(u.yields, func(id string) bool {
+				v := g.values[id]
+				if v != nil {
+					u.yielded, changed = append(u.yielded, asList(v)...), true
 				}
+				return v != nil
+			})
+			if u.whole && len(u.yields) == 0 && u.yielded != nil && g.values[u.output] == nil {
+				g.values[u.output], changed = u.yielded, true
 			}
-			if !u.complete && !slices.ContainsFunc(u.inside, func(id string) bool { return !g.ended[id] }) {
+			if u.whole && !u.complete && !slices.ContainsFunc(u.inside, func(id string) bool { return !g.ended[id] }) {
 				g.ended[u.id], u.complete, changed = true, true, true
 			}
 		}
@@ -156,57 +186,67 @@ func (g *generator) collect() (more bool) {
 	return more
 }
 
-func (g *generator) yielded(u *unrolled) (list []any, all bool) {
-	list = []any{}
-	for _, id := range u.yields {
-		switch v := g.values[id].(type) {
-		case nil:
-			return nil, false
-		case []any:
-			list = append(list, v...)
-		default:
-			list = append(list, v)
-		}
+func asList(v any) []any {
+	if list, ok := v.([]any); ok {
+		return list
 	}
-	return list, true
+	return []any{v}
 }
 
-// unroll puts the actions of a for action in its place, once for each item of its input.
+// unroll puts the actions of a for action in its place, once for each item of its input that is there.
 func (g *generator) unroll() (more bool) {
 	for i := 0; i < len(g.loops); i++ { // more come while it goes on
 		u := g.loops[i]
-		v := g.values[u.input]
-		if u.begun || v == nil || slices.ContainsFunc(u.needs, func(id string) bool { return !g.ended[id] }) {
+		if u.whole || slices.ContainsFunc(u.needs, func(id string) bool { return !g.ended[id] }) {
 			continue
 		}
-		u.begun, more = true, true
-		list, ok := v.([]any)
-		if !ok {
-			list = []any{v}
+		list, whole := g.input(u)
+		for ; u.taken < len(list); u.taken++ {
+			more = true
+			if u.taken < maxRound {
+				g.iterate(u, list[u.taken])
+			}
 		}
-		g.counts[u.a] = append(g.counts[u.a], len(list))
-		for k, item := range list[:min(len(list), maxRound)] {
-			suffix := "$" + u.id + "$" + strconv.Itoa(k)
-			names := cloneNames(u.names)
-			names[u.a.enumerator.id] = u.a.enumerator.id + suffix
-			g.values[names[u.a.enumerator.id]] = item
-			for _, a := range u.a.actions {
-				names[a.id] = a.id + suffix
-				for _, id := range makes(a) {
-					names[id] = id + suffix
-				}
-			}
-			u.inside = append(u.inside, g.add(u.a.actions, names)...)
-			if y := u.a.yieldToOutput; y != nil {
-				id := y.id
-				if renamed, ok := names[id]; ok {
-					id = renamed
-				}
-				u.yields = append(u.yields, id)
-			}
+		if whole {
+			g.counts[u.a] = append(g.counts[u.a], len(list))
+			u.whole, more = true, true
 		}
 	}
 	return more
+}
+
+// input lists the items of a for action, as far as they are there.
+func (g *generator) input(u *unrolled) (list []any, whole bool) {
+	if v := g.values[u.input]; v != nil {
+		return asList(v), true
+	}
+	for _, from := range g.loops {
+		if from.output == u.input && from.output != "" {
+			return from.yielded, false
+		}
+	}
+	return nil, false
+}
+
+func (g *generator) iterate(u *unrolled, item any) {
+	suffix := "$" + u.id + "$" + strconv.Itoa(u.taken)
+	names := cloneNames(u.names)
+	names[u.a.enumerator.id] = u.a.enumerator.id + suffix
+	g.values[names[u.a.enumerator.id]] = item
+	for _, a := range u.a.actions {
+		names[a.id] = a.id + suffix
+		for _, id := range makes(a) {
+			names[id] = id + suffix
+		}
+	}
+	u.inside = append(u.inside, g.add(u.a.actions, names)...)
+	if y := u.a.yieldToOutput; y != nil {
+		id := y.id
+		if renamed, ok := names[id]; ok {
+			id = renamed
+		}
+		u.yields = append(u.yields, id)
+	}
 }
 
 // round makes the chains of what can begin now.

@@ -285,9 +285,10 @@ func (s *scope) waitForAll(step *flow.Step, target *action) {
 		return
 	}
 	if l := s.loopOf[target]; !l.once {
-		addNeeds(step, s.loopStep(l))
+		addNeeds(step, s.loopStep(l)) // which waits for what the for action depends on
+	} else {
+		s.waitFor(step, target)
 	}
-	s.waitFor(step, target)
 	for _, a := range target.actions {
 		s.waitForAll(step, a)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -107,7 +109,7 @@ actions:
 	})
 }
 
-func steepConversion(t *testing.T, workflow, services, macros string) *dialect.Conversion {
+func steepConversion(t rapid.TB, workflow, services, macros string) *dialect.Conversion {
 	t.Helper()
 	src := steep.Sources{
 		Workflow: steep.Source{Name: "workflow.yaml", Text: []byte(workflow)},

@@ -166,6 +166,13 @@ func TestSteepChainBorders(t *testing.T) {
   - {type: execute, id: b, service: many, dependsOn: a}
   - {type: execute, id: d, service: many, dependsOn: [a, b]}
   - {type: execute, id: c, service: many, dependsOn: [b, d]}`, "a1 b2 c2 d2"},
+		"a chain takes as long as its actions": {`
+  - {type: execute, id: p, service: many}
+  - {type: execute, id: q, service: many, dependsOn: p}
+  - {type: execute, id: s, service: many}
+  - {type: execute, id: x, service: many, dependsOn: s}
+  - {type: execute, id: e, service: many, dependsOn: s}
+  - {type: execute, id: c, service: many, dependsOn: [e, q]}`, "c2 e1 p1 q1 s1 x1"},
 		"a file that may be missing is looked for": {`
   - {type: execute, id: a, service: maybe, inputs: [{id: in, value: x}], outputs: [{id: out, var: v}]}
   - {type: execute, id: c, service: many, inputs: [{id: in, var: v}]}`, "a1 c2 v.files1"},
