@@ -54,7 +54,7 @@ type branchCall struct {
 
 // keepIdle is how many goroutines without a branch are kept for others at most. A new one has to be made, its stack to
 // grow, and its number to be found.
-const keepIdle = 256
+const keepIdle = 1024
 
 func (*process) AfterFunc(_ core.RunID, _ Timer, d time.Duration, f func()) Alarm {
 	return time.AfterFunc(d, f)

@@ -12,7 +12,7 @@ type goroutines struct {
 }
 
 // keepIdle is how many goroutines wait for work at most.
-const keepIdle = 256
+const keepIdle = 1024
 
 // execute executes an attempt in a goroutine of its own.
 func (g *goroutines) execute(a *attempt) {
