@@ -450,7 +450,7 @@ func (b *builder) hook(stage hookStage, s *Step, vars expr.Vars) {
 
 // defaultLimit is the limit of a hook that has none.
 func defaultLimit(stage hookStage) *policy.Limit {
-	if stage == onNotice {
+	if stage >= onNotice {
 		return &policy.Limit{After: notifyLimit, Origin: notifyOrigin}
 	}
 	return &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}

@@ -32,6 +32,7 @@ type decider struct {
 	seen             int // of the run's steps, registered
 	open             int // steps that have not ended, begun or not
 	begun            bool
+	warned           bool // somebody is told of a warning, or is not
 	values           values
 	operatorLanguage *expr.Language // for conditions that an operator set
 }
@@ -90,6 +91,8 @@ func (d *decider) Decide(r *core.Run, closed []core.StepID, now core.Time) []cor
 	}
 	if d.open == 0 {
 		t.cmds = append(t.cmds, t.outcome())
+	} else {
+		t.warn()
 	}
 	return t.cmds
 }
@@ -105,6 +108,8 @@ func (d *decider) register(r *core.Run) {
 		switch {
 		case def < d.def.steps:
 			d.nodes[def].id = s.ID
+		case contains(d.def.plans[def].notices, noticeWarning):
+			d.warned = true
 		case s.Item >= 0:
 			group := d.def.plans[def].group
 			d.groupOf(group).set(s.Item, s.ID)
@@ -383,35 +388,41 @@ func (t *turn) runFailure(s *core.Step) *policy.Failure {
 // hooks begins the hooks of a stage of the run's end.
 func (d *decider) hooks(r *core.Run, now core.Time) []core.Command {
 	d.register(r)
+	t := &turn{decider: d, run: r, now: now}
+	s := t.scope()
+	s.phase, s.failure = r.Closing.Phase, r.Closing.Failure
 	var cmds []core.Command
-	for _, def := range d.def.hooksOf(r.Closing) {
-		p := &d.def.plans[def]
-		t := &turn{decider: d, run: r, now: now}
-		s := t.scope()
-		s.phase, s.failure = r.Closing.Phase, r.Closing.Failure
-		if p.when != nil {
-			run, err := p.when.Truth(s)
-			if err != nil {
-				cmds = append(cmds, core.Schedule{
-					Spec: p.spec, Item: -1, Group: core.NoStep,
-					Failure: broken("when", p.where(), &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
-				})
-				continue
-			}
-			if !run {
-				continue
-			}
+	for _, def := range d.def.hooksOf(r) {
+		if cmd, begins := t.hook(&d.def.plans[def], s); begins {
+			cmds = append(cmds, cmd)
 		}
-		cmds = append(cmds, t.command(p, s, -1, core.NoStep))
 	}
 	return cmds
 }
 
+// hook builds the start of a hook, if it begins.
+func (t *turn) hook(p *plan, s *scope) (cmd core.Schedule, begins bool) {
+	if p.when != nil {
+		run, err := p.when.Truth(s)
+		if err != nil {
+			return core.Schedule{
+				Spec: p.spec, Item: -1, Group: core.NoStep,
+				Failure: broken("when", p.where(), &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
+			}, true
+		}
+		if !run {
+			return core.Schedule{}, false
+		}
+	}
+	return t.command(p, s, -1, core.NoStep), true
+}
+
 // hooksOf lists the hooks of an outcome's stage: its own first, then those of every outcome.
-func (d *definition) hooksOf(c *core.Closing) []int32 {
+func (d *definition) hooksOf(r *core.Run) []int32 {
+	c := r.Closing
 	if c.Hook > 0 {
 		if c.Hook == 1 {
-			return slices.Concat(d.stages[onExit], d.told(c))
+			return slices.Concat(d.stages[onExit], d.told(r))
 		}
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 //	NAME: ok [JSON]                  an attempt of that step succeeds; further lines are for further attempts
 //	NAME: error|failed [CODE] [TEXT] it fails
 //	NAME: hang                       it ends with its limit
-//	input JSON | event NAME JSON at DURATION | fail STEP at DURATION (an operator does) | reload
+//	input JSON | event NAME JSON at DURATION | fail STEP at DURATION (an operator does) | after failure (of another run)
 //
 // Steps without a line succeed; a noop gives its output.
 func TestRuns(t *testing.T) {
@@ -48,21 +48,22 @@ func TestRuns(t *testing.T) {
 
 // world is everything around one run.
 type world struct {
-	t       testing.TB
-	def     *core.Definition
-	doc     *Document
-	run_    *core.Run
-	entries []core.Entry
-	now     core.Time
-	log     strings.Builder
-	script  map[string][]string
-	tried   map[string]int
-	events  []event
-	input   string
-	reload  bool
-	quiet   bool
-	queue   []core.Effect
-	steps   int
+	t            testing.TB
+	def          *core.Definition
+	doc          *Document
+	run_         *core.Run
+	entries      []core.Entry
+	now          core.Time
+	log          strings.Builder
+	script       map[string][]string
+	tried        map[string]int
+	events       []event
+	input        string
+	reload       bool
+	afterFailure bool
+	quiet        bool
+	queue        []core.Effect
+	steps        int
 }
 
 type event struct {
@@ -85,6 +86,8 @@ func newWorld(t testing.TB, doc *Document, script string) *world {
 		line = strings.TrimSpace(line)
 		if word, rest, _ := strings.Cut(line, " "); word == "input" {
 			w.input = rest
+		} else if line == "after failure" {
+			w.afterFailure = true
 		} else if word == "event" {
 			name, rest, _ := strings.Cut(rest, " ")
 			payload, at, _ := strings.Cut(rest, " at ")
@@ -125,6 +128,7 @@ func (w *world) run() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	s.Chain.AfterFailure = w.afterFailure
 	w.take(s)
 	for !w.run_.Phase.Closed() {
 		if len(w.queue) > 0 {

@@ -22,13 +22,14 @@ type definition struct {
 	language *expr.Language
 	steps    int32 // ordinals below are steps
 	plans    []plan
-	byName   map[string]int32      // of steps and hooks
-	stages   [onNotice + 1][]int32 // hooks
+	byName   map[string]int32       // of steps and hooks
+	stages   [onWarning + 1][]int32 // hooks
 	output   *expr.Template
 	input    *jsonschema.Schema       // nil: any input
 	whens    map[string]*expr.Program // retry conditions
 	cron     *cron.Timetable          // nil: none
 	queueKey *expr.Template           // of the queue of the runs; nil: it has none
+	recalls  bool                     // a run that succeeds tells that the one before failed
 	machine  *core.Definition         // the document as the machine sees it
 }
 
@@ -96,15 +97,16 @@ const (
 	onTimeout
 	onCancel
 	onExit
-	onNotice // beside onExit
+	onNotice  // beside onExit
+	onWarning // while the run goes on
 )
 
 // asMachine is the definition as the machine sees it.
 func (d *definition) asMachine() *core.Definition {
 	def := &core.Definition{
 		Specs: make([]*core.StepSpec, len(d.plans)), NewDecider: func(*core.Run) core.Decider { return newDecider(d) },
-		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Tolerates: d.tolerates, CountItems: d.countItems,
-		CheckInput: d.doc.CheckInput,
+		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Recalls: d.recalls, Tolerates: d.tolerates,
+		CountItems: d.countItems, CheckInput: d.doc.CheckInput,
 	}
 	def.Queues, def.Services = d.doc.limits()
 	for i := range d.plans {

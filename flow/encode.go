@@ -256,12 +256,13 @@ func encodeAction(a Action) tree.Value {
 }
 
 func encodeRunLimits(l RunLimits) tree.Value {
-	if l.Execution == nil && l.Deadline == nil {
-		return encodeLimit(policy.LimitRun, l.Run)
+	run := encodeLimit(policy.LimitRun, l.Run)
+	if l.Execution == nil && l.Deadline == nil && (run.IsZero() || tree.NodeOf(run).Kind == tree.Text) {
+		return run // an amount may stand alone
 	}
 	out := object{}
 	out.put("execution", encodeLimit(policy.LimitExecution, l.Execution))
-	out.put("run", encodeLimit(policy.LimitRun, l.Run))
+	out.put("run", run)
 	out.put("deadline", encodeLimit(policy.LimitDeadline, l.Deadline))
 	return out.value()
 }

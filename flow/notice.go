@@ -13,8 +13,8 @@ import (
 )
 
 // told lists the steps that tell somebody of an outcome. Nobody is told of a cancel: whoever cancelled knows.
-func (d *definition) told(c *core.Closing) []int32 {
-	about := noticeOf(c.Phase)
+func (d *definition) told(r *core.Run) []int32 {
+	about := noticeOf(r)
 	var out []int32
 	for _, def := range d.stages[onNotice] {
 		if contains(d.plans[def].notices, about) {
@@ -24,28 +24,80 @@ func (d *definition) told(c *core.Closing) []int32 {
 	return out
 }
 
-func noticeOf(phase core.RunPhase) string {
-	if phase == core.RunFailed || phase == core.RunTimedOut {
+// noticeOf says what there is to tell of a run that closes.
+func noticeOf(r *core.Run) string {
+	switch {
+	case r.Closing.Phase.Failed():
 		return noticeFailure
+	case r.Closing.Phase == core.RunSucceeded && r.Chain.AfterFailure:
+		return noticeRecovery
+	default:
+		return ""
 	}
-	return ""
 }
 
-// notice is what somebody is told of the run, which closes. It is made of what is recorded, so that each attempt to
-// tell it says the same.
+// warn tells of the run's first warning. That somebody is not told is recorded, too: it is decided once.
+func (t *turn) warn() {
+	if t.run.Warned == nil || t.warned {
+		return
+	}
+	t.warned = true
+	for _, def := range t.def.stages[onWarning] {
+		p := &t.def.plans[def]
+		if cmd, begins := t.hook(p, t.scope()); begins {
+			t.schedule(cmd)
+			continue
+		}
+		why := "when is false: " + p.when.Text()
+		t.cmds = append(t.cmds, core.Skip{Spec: p.spec, Item: -1, Group: core.NoStep, Reason: why})
+		t.next++
+	}
+}
+
+// notice is what somebody is told of the run. It is made of what is recorded, so that each attempt to tell it says the
+// same.
 func (s *scope) notice() *expr.Notice {
-	c := s.run.Closing
-	if c == nil {
+	w, c := s.run.Warned, s.run.Closing
+	def, known := s.def.ordinal(s.step)
+	switch {
+	case w != nil && (c == nil || known && contains(s.def.plans[def].notices, noticeWarning)):
+		return s.warning(w)
+	case c != nil:
+		return s.ending(c)
+	default:
 		return &expr.Notice{}
 	}
-	outcome := strings.ReplaceAll(c.Phase.String(), "_", " ")
-	v := &expr.Notice{On: noticeOf(c.Phase), Subject: s.run.Workflow + " " + outcome}
-	run := s.run.ID.String()
-	if s.run.WorkflowID != "" {
-		run = s.run.WorkflowID
+}
+
+// warning tells that a limit is going to expire.
+func (s *scope) warning(w *core.Warning) *expr.Notice {
+	left := duration.Format(max(w.Deadline.Sub(s.now), 0).Round(time.Millisecond))
+	who, of := s.run.Workflow, ""
+	if w.Step != core.NoStep {
+		step := s.run.Steps[w.Step].Key()
+		who, of = fmt.Sprintf("%s: step %q", who, step), " of step "+step
 	}
-	lines := []string{fmt.Sprintf("Run %s of the flow %s %s after %s.", run, s.run.Workflow, outcome,
+	ends := fmt.Sprintf("The %s%s ends at %s", w.Limit, of, w.Deadline)
+	if w.Origin != "" {
+		ends += " (set at " + w.Origin + ")"
+	}
+	runs := s.whichRun() + " has run since " + s.run.StartedAt.String() + "."
+	return &expr.Notice{
+		On: noticeWarning, Subject: fmt.Sprintf("%s has %s left of its %s", who, left, w.Limit),
+		Text: strings.Join([]string{runs, ends + ".", s.howToLook()}, "\n"),
+	}
+}
+
+// ending tells how the run ends.
+func (s *scope) ending(c *core.Closing) *expr.Notice {
+	outcome := strings.ReplaceAll(c.Phase.String(), "_", " ")
+	v := &expr.Notice{On: noticeOf(s.run), Subject: s.run.Workflow + " " + outcome}
+	lines := []string{s.whichRun() + fmt.Sprintf(" %s after %s.", outcome,
 		duration.Format(s.now.Sub(s.run.StartedAt).Round(time.Millisecond)))}
+	if v.On == noticeRecovery {
+		v.Subject += " again"
+		lines = append(lines, "The run before it had failed.")
+	}
 	if f := c.Failure; f != nil {
 		if first, _, _ := strings.Cut(f.Message, "\n"); first != "" {
 			v.Subject += ": " + short(first)
@@ -55,10 +107,20 @@ func (s *scope) notice() *expr.Notice {
 			lines = append(lines, "Why: "+text)
 		}
 	}
-	lines = append(lines, "To look at it: pawl run show "+s.run.ID.String())
-	v.Text = strings.Join(lines, "\n")
+	v.Text = strings.Join(append(lines, s.howToLook()), "\n")
 	return v
 }
+
+// whichRun names the run in a sentence that begins with it.
+func (s *scope) whichRun() string {
+	run := s.run.ID.String()
+	if s.run.WorkflowID != "" {
+		run = s.run.WorkflowID
+	}
+	return fmt.Sprintf("Run %s of the flow %s", run, s.run.Workflow)
+}
+
+func (s *scope) howToLook() string { return "To look at it: pawl run show " + s.run.ID.String() }
 
 // maxNamed is how many steps a notice names.
 const maxNamed = 5

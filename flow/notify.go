@@ -13,14 +13,18 @@ import (
 
 // Notify is one who is told of what becomes of runs.
 type Notify struct {
-	On   []string // failure, the default
+	On   []string // failure, which is the default, recovery, warning
 	Step *Step    // how: its action is an exec, an http, a mail or a task
 }
 
-// noticeFailure is what a notice can be about.
-const noticeFailure = "failure"
+// What a notice can be about.
+const (
+	noticeFailure  = "failure"
+	noticeRecovery = "recovery"
+	noticeWarning  = "warning"
+)
 
-var notices = []string{noticeFailure}
+var notices = []string{noticeFailure, noticeRecovery, noticeWarning}
 
 var (
 	notifyKinds = []string{"exec", "http", "mail", "task"}
@@ -126,8 +130,9 @@ func encodeNotify(entries []*Notify) tree.Value {
 	return tree.ValueOf(list)
 }
 
-// notify compiles the steps that tell of a run's end. They run in the last stage, beside onExit, so that other hooks
-// need not wait for a receiver that is away.
+// notify compiles the steps that tell somebody. Those that tell of a run's end run in the last stage, beside onExit, so
+// that other hooks need not wait for a receiver that is away. An entry that tells of a warning as well is two steps:
+// both may run.
 func (b *builder) notify() {
 	for i, entry := range b.doc.Notify {
 		if entry.Step == nil || entry.Step.Action == nil {
@@ -139,22 +144,36 @@ func (b *builder) notify() {
 			s.Name = notifyName(i)
 		}
 		s.Action = withNotice(s.Action)
-		before := len(b.def.plans)
-		b.hook(onNotice, &s, varsHook|expr.VarNotice)
-		if len(b.def.plans) == before {
-			continue // its name was refused
+		ends := slices.DeleteFunc(slices.Clone(entry.On), func(on string) bool { return on == noticeWarning })
+		if len(ends) > 0 {
+			b.tell(onNotice, entry, s, ends)
 		}
-		p := &b.def.plans[before]
-		p.step, p.notices = entry.Step, entry.On
-		if p.spec.Policy.Retry == nil {
-			retry := policy.DefaultRetry()
-			retry.MaxAttempts, retry.InitialInterval, retry.MaxInterval = 6, time.Second, time.Minute
-			retry.Origin = notifyOrigin
-			p.spec.Policy.Retry = retry
+		if len(ends) < len(entry.On) {
+			if len(ends) > 0 {
+				s.Name += "-warning"
+			}
+			b.tell(onWarning, entry, s, []string{noticeWarning})
 		}
-		if p.spec.Policy.StartToClose == nil && p.spec.Policy.ScheduleToClose.Origin == notifyOrigin {
-			p.spec.Policy.StartToClose = &policy.Limit{After: notifyAttempt, Retry: true, Origin: notifyOrigin}
-		}
+		b.def.recalls = b.def.recalls || contains(ends, noticeRecovery)
+	}
+}
+
+func (b *builder) tell(stage hookStage, entry *Notify, s Step, notices []string) {
+	before := len(b.def.plans)
+	b.hook(stage, &s, varsHook|expr.VarNotice)
+	if len(b.def.plans) == before {
+		return // its name was refused
+	}
+	p := &b.def.plans[before]
+	p.step, p.notices = entry.Step, notices
+	if p.spec.Policy.Retry == nil {
+		retry := policy.DefaultRetry()
+		retry.MaxAttempts, retry.InitialInterval, retry.MaxInterval = 6, time.Second, time.Minute
+		retry.Origin = notifyOrigin
+		p.spec.Policy.Retry = retry
+	}
+	if p.spec.Policy.StartToClose == nil && p.spec.Policy.ScheduleToClose.Origin == notifyOrigin {
+		p.spec.Policy.StartToClose = &policy.Limit{After: notifyAttempt, Retry: true, Origin: notifyOrigin}
 	}
 }
 

@@ -117,7 +117,7 @@ queues: {imports: {concurrency: 2}}`},
 		`secrets: [chat]
 notify:
   - http: "${{ secrets.chat }}"
-  - {on: failure, exec: ./page.sh, timeout: 1m}`,
+  - {on: [failure, recovery, warning], exec: ./page.sh, timeout: 1m}`,
 	},
 }
 

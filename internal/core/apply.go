@@ -98,6 +98,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 }
 
 func (r *Run) applyReopened(at Time, rec RunReopened) {
+	r.Chain.AfterFailure = r.Chain.AfterFailure || r.Phase.Failed()
 	switch {
 	case rec.Queued:
 		r.Phase = RunPending
@@ -110,7 +111,7 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 	r.cameFrom(nil)
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 
-	r.Closing, r.Stop = nil, nil
+	r.Closing, r.Stop, r.Warned = nil, nil, nil
 	r.CancelAsked, r.CancelReason = false, ""
 	r.bodyPending = true
 	for _, id := range rec.Drop {
@@ -183,17 +184,6 @@ func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
 			s.NextAt = rec.At
 		}
 	})
-}
-
-func (r *Run) applyWarned(at Time, rec StepWarned) {
-	switch {
-	case rec.Step != NoStep:
-		r.change(rec.Step, func(s *Step) { s.Warned = at })
-	case rec.Limit == policy.LimitExecution:
-		r.Execution.Warn = 0
-	default:
-		r.Deadline.Warn = 0
-	}
 }
 
 // applyStep folds the records that change one step.

@@ -136,6 +136,9 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	if at := m.r.Follows(m.now); at != 0 {
 		next := m.following(m.r.Input, at, 1, "cron")
 		next.Firing = at
+		if phase != RunTerminated {
+			next.Chain.AfterFailure = phase.Failed()
+		}
 		return next
 	}
 	return nil
@@ -169,7 +172,7 @@ func (r *Run) ScheduledFor() Time {
 // retried is the run that follows a failed or timed-out one under a run retry policy; nil: none.
 func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	retry := m.r.def.RunRules().Retry
-	if retry == nil || f == nil || (phase != RunFailed && phase != RunTimedOut) {
+	if retry == nil || f == nil || !phase.Failed() {
 		return nil
 	}
 	// A run as a whole has failed, whatever the kind of the step's failure: its kind does not filter, its type may.
@@ -182,6 +185,7 @@ func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 		return nil
 	}
 	next := m.following(m.r.Input, v.At, m.r.Chain.Attempt+1, "retry policy")
+	next.Chain.AfterFailure = true
 	if m.r.def.Follows != nil {
 		next.Firing = m.r.ScheduledFor()
 	}
@@ -199,7 +203,8 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 	s := &Start{
 		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Key: m.r.Key,
 		Input: input, At: at,
-		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
+		ExecutionAt: m.r.Execution, Parent: m.r.Parent,
+		Chain:   Chain{First: first, Previous: m.r.ID, Attempt: attempt, AfterFailure: m.r.Chain.AfterFailure},
 		Signals: m.r.Signals, Updates: m.r.Updates, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
 		Headers: m.r.Headers,
 	}

@@ -127,6 +127,7 @@ func (c *coder) chain(p *Chain) {
 	c.id((*[16]byte)(&p.First))
 	c.id((*[16]byte)(&p.Previous))
 	optional(c, &p.Attempt)
+	c.flag(&p.AfterFailure)
 	c.close(outer)
 }
 

@@ -53,6 +53,9 @@ type Definition struct {
 	// Timetable says for people when runs begin, such as "0 12 * * * UTC"; empty: when they are started.
 	Timetable string
 
+	// Recalls: a run that begins a chain wants to know whether the last run of its workflow failed.
+	Recalls bool
+
 	// CheckInput returns the input with its defaults filled in, or an error that says what is wrong with it. The engine
 	// asks it for child runs, which nobody else starts; nil: any input will do.
 	CheckInput func(input []byte) ([]byte, error)

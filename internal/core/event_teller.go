@@ -141,7 +141,7 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		if rec.Step == NoStep {
 			ev.Type = EventRunWarning
 		}
-		ev.Limit, ev.Deadline = rec.Limit, t.deadline(rec)
+		ev.Limit, ev.Deadline = rec.Limit, t.run.warnedOf(rec)
 		return append(out, ev)
 	default:
 		return t.tellStep(out, at, rec)
@@ -172,40 +172,6 @@ func (t *Teller) bounded(ev Event) Event {
 		ev.Limit, ev.Deadline = policy.LimitExecution, execution
 	}
 	return ev
-}
-
-// deadline is the instant a warning is about.
-func (t *Teller) deadline(rec StepWarned) Time {
-	switch {
-	case rec.Step == NoStep && rec.Limit == policy.LimitExecution:
-		return t.run.Execution.At
-	case rec.Step == NoStep:
-		return t.run.Deadline.At
-	case rec.Limit == policy.LimitScheduleToClose:
-		return t.run.Steps[rec.Step].ScheduleToClose
-	case rec.Limit == policy.LimitDeadline:
-		return t.run.Steps[rec.Step].Deadline
-	case rec.Limit == policy.LimitWait:
-		return t.run.Steps[rec.Step].NextAt
-	default:
-		return t.perAttempt(rec)
-	}
-}
-
-// perAttempt is the instant at which a limit of one attempt ends, which is not stored: it follows from the attempt.
-func (t *Teller) perAttempt(rec StepWarned) Time {
-	s := &t.run.Steps[rec.Step]
-	l := s.limit(rec.Limit)
-	switch rec.Limit {
-	case policy.LimitScheduleToStart:
-		return limitEnd(l, s.ReadyAt)
-	case policy.LimitHeartbeat:
-		return limitEnd(l, max(s.Started, s.BeatAt))
-	case policy.LimitInactivity:
-		return limitEnd(l, max(s.Started, s.BeatAt, s.ByteAt))
-	default:
-		return limitEnd(l, s.Started)
-	}
 }
 
 func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {

@@ -197,9 +197,12 @@ func (r *Run) timeout(s *Step, kind policy.LimitKind, cause *policy.Failure) *po
 			amount, f.Origin = l.After, l.Origin
 		}
 	}
-	f.Message = r.describeLimit(s, kind, amount) + " expired"
+	f.Message = r.describeLimit(s, kind, amount) + expired
 	return f
 }
+
+// expired ends what a failure says of a limit.
+const expired = " expired"
 
 // describeLimit names a limit with its amount. If an operation has moved its deadline, the amount alone would not say
 // when it expires.
@@ -233,7 +236,7 @@ func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration
 // has not expired yet.
 func (r *Run) noTimeLeft(s *Step, kind policy.LimitKind, cause *policy.Failure) *policy.Failure {
 	f := r.timeout(s, kind, cause)
-	f.Message = strings.TrimSuffix(f.Message, " expired") + " leaves no time for another attempt"
+	f.Message = strings.TrimSuffix(f.Message, expired) + " leaves no time for another attempt"
 	return f
 }
 

@@ -120,11 +120,11 @@ func (m *machine) ask() bool {
 		return false
 	case fresh:
 		m.r.decider = nil // one that was made for a task of the run's may not know of what has closed since
-	case len(m.r.changed) == 0:
+	case len(m.r.changed) == 0 && !m.r.unheard:
 		return false
 	}
 	d := m.r.decide()
-	m.r.asked = true
+	m.r.asked, m.r.unheard = true, false
 	closed := m.r.changed
 	if fresh {
 		closed = nil // a new decider has read the state as it is

@@ -25,6 +25,9 @@ var runPhaseNames = [...]string{
 // Closed reports whether the phase is terminal.
 func (p RunPhase) Closed() bool { return p >= RunSucceeded }
 
+// Failed reports whether the run ended badly by itself: nobody stopped it.
+func (p RunPhase) Failed() bool { return p == RunFailed || p == RunTimedOut }
+
 func (p RunPhase) String() string { return name(runPhaseNames[:], p) }
 
 // MarshalText gives the phase's name.

@@ -66,6 +66,7 @@ type Run struct {
 	Output  []byte // JSON
 	Failure *policy.Failure
 
+	Warned       *Warning // the first one since the run began, or was opened again; nil: none
 	Closing      *Closing // the outcome is settled; hooks run and attempts stop before the run ends
 	Stop         *Stop    // the body was asked to stop, or is going to be; kept after the end
 	CancelAsked  bool     // nothing new is scheduled
@@ -85,6 +86,7 @@ type Run struct {
 	live     int               // steps with a running attempt, or one that is still stopping
 	queued   int               // steps whose attempt waits for a worker
 	changed  []StepID          // closed since the decider was last asked
+	unheard  bool              // a warning was given since, which the decider of a flow may want to tell
 	last     Time              // the instant of the last entry
 	failures *failures         // of a body: what came from which failure; nil: nothing
 	labelled *labelled         // how the run came to its labels; nil: it still has those of its start
@@ -141,6 +143,9 @@ type Chain struct {
 	First    RunID // the chain's first run; zero: this one
 	Previous RunID // zero: none
 	Attempt  int   // of the run retry policy, from 1
+	// AfterFailure: the run before this one failed or timed out. It is the one before it in the chain; of a run that
+	// begins a chain, the last one of its workflow, if the definition recalls it; of a retried run, the run itself.
+	AfterFailure bool
 }
 
 // Signal is an event that reached the run.

@@ -103,6 +103,8 @@ type StartRequest struct {
 	Labels             core.Labels   // what the run can be searched by
 	Queue              core.RunQueue // that it is started into; without a name: the definition's
 	Headers            core.Headers
+	// AfterFailure: the last run of the workflow failed. The engine looks for it where the definition recalls it.
+	AfterFailure bool
 }
 
 // Conflict says what a start does if an open run has the same workflow id.

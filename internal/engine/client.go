@@ -26,6 +26,11 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, invalid("start", r.Definition.Name, "the definition cannot be used: %w", err)
 	}
+	if w.def.Recalls && !r.AfterFailure {
+		if r.AfterFailure, err = e.lastFailed(ctx, r.Definition.Name); err != nil {
+			return Started{}, err
+		}
+	}
 	if e, err = e.home(&r); err != nil {
 		return Started{}, err
 	}
@@ -41,6 +46,13 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	started, err := c.Started, c.Err
 	e.free(c)
 	return started, err
+}
+
+// lastFailed reports whether the last run of a workflow failed. Child runs do not count, nor do runs that were stopped.
+func (e *Engine) lastFailed(ctx context.Context, workflow string) (bool, error) {
+	ended := []core.RunPhase{core.RunSucceeded, core.RunFailed, core.RunTimedOut}
+	page, err := e.List(ctx, journal.Query{Workflow: workflow, Phases: ended, Top: true, Limit: 1})
+	return err == nil && len(page.Runs) > 0 && page.Runs[0].Phase.Failed(), err
 }
 
 // checkPayload refuses a payload that is too large or is not JSON.

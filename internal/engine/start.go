@@ -42,7 +42,7 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 		Input: req.Input, At: req.At,
 		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
-		Labels: req.Labels, Queue: req.Queue, Headers: req.Headers,
+		Labels: req.Labels, Queue: req.Queue, Headers: req.Headers, Chain: core.Chain{AfterFailure: req.AfterFailure},
 	})
 	if err != nil {
 		delete(p.residents.runs, id)
