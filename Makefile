@@ -81,6 +81,11 @@ crash: ## kill -9 the real binary in the middle of its work, and the examples: R
 page: ## build the page of web/app into web/dist
 	cd web/app && npm ci --no-audit --no-fund && npm run build
 
+.PHONY: pictures
+pictures: ## take the pictures of docs/ui in a browser
+	mkdir -p docs/ui
+	PAWL_SHOTS=$(CURDIR)/docs/ui PAWL_REQUIRE_BROWSER=1 $(GO) test ./cmd/pawl -run '^TestPage' -count 1
+
 .PHONY: mutants
 mutants: ## put each mistake of internal/conformance/mutants into a copy, a test must fail: MUTANTS=S3
 	$(GO) test ./internal/conformance -run '^TestMutants$$' -count 1 -v -timeout 120m \

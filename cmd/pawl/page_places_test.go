@@ -27,6 +27,15 @@ steps:
   - {name: charge, needs: [each], exec: "echo none; exit 3", retry: "exponential(6, 2m)"}
 `
 
+const mediaFlow = `pawl: 1
+name: media
+steps:
+  - name: cut
+    exec: |
+      for i in 1 2 3; do echo '{"pawl": {"heartbeat": '$i'}}'; sleep 1.1; done
+  - {name: render, task: {queue: media, type: Render}}
+`
+
 // runs evaluates something on the page.
 func (l looker) runs(script string) {
 	l.Helper()
@@ -138,6 +147,7 @@ func TestPagePlaces(t *testing.T) {
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	write(t, dir, "colours.yaml", colourFlow)
+	write(t, dir, "media.yaml", mediaFlow)
 	address := served(t, dir, ".")
 	l.does("open the lab", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/lab"))
 	l.sees(".verdict", "It gives up at")
@@ -181,7 +191,12 @@ func TestPagePlaces(t *testing.T) {
 	l.sees(".radar", "left")
 	l.sees("table", "colours")
 	l.pictures("deadlines")
+	begin(t, address, `{"workflow":"media","workflowId":"film-1"}`)
+	l.does("look at heartbeats", chromedp.Navigate(address+"/run/film-1"))
+	l.waits(`document.querySelectorAll("circle.beat").length >= 2`)
 	l.does("look at queues", chromedp.Navigate(address+"/queues"))
+	l.sees("table.queues", "media")
+	l.sees("table.queues .urgent", "no worker")
 	l.sees("table.pressure", "no service")
 	l.sees("main", "the server's own workers")
 	l.pictures("queues")
@@ -201,10 +216,10 @@ func TestPagePlaces(t *testing.T) {
 	l.pictures("runs")
 	l.press("Change all of these…")
 	l.press("Show which ones")
-	l.sees(".bulk .verdict", "2 would be changed")
+	l.sees(".bulk .verdict", "3 would be changed")
 	l.pictures("bulk")
-	l.press("Do it to 2")
-	l.sees(".bulk .verdict", "2 done")
+	l.press("Do it to 3")
+	l.sees(".bulk .verdict", "3 done")
 	l.press("Close")
 	l.sees("table.runs", "paused")
 }

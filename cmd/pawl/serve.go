@@ -75,6 +75,7 @@ func (a *app) serve(m *machine) {
 	if m.metrics != nil {
 		cfg.Metrics = m.metrics
 		m.metrics.Read(m.Stats, func() int { return m.serving.Streams() })
+		m.metrics.ReadQueues(m.Queues)
 		if m.webhooks != nil {
 			m.metrics.ReadWebhooks(m.webhooks.Counts)
 		}

@@ -89,22 +89,24 @@ type Step struct {
 
 // Attempt is one attempt of a step.
 type Attempt struct {
-	Attempt   int             `json:"attempt"`
-	ReadyAt   Time            `json:"readyAt,omitzero"` // it waited for a worker from here on
-	StartedAt Time            `json:"startedAt,omitzero"`
-	EndedAt   Time            `json:"endedAt,omitzero"`
-	Outcome   string          `json:"outcome,omitempty"` // succeeded, or the failure's kind; empty: it is open
-	Limit     string          `json:"limit,omitempty"`   // the limit that ended it
-	Worker    string          `json:"worker,omitempty"`
-	Child     string          `json:"child,omitempty"`     // the run it started
-	NextAt    Time            `json:"nextAt,omitzero"`     // the attempt after it
-	Why       string          `json:"why,omitempty"`       // its failure in a sentence
-	Note      string          `json:"note,omitempty"`      // what was wrong with the retry condition
-	StoppedAt Time            `json:"stoppedAt,omitzero"`  // when its work was gone, if it ended before that
-	Killed    bool            `json:"killed,omitempty"`    // its work did not stop when it was asked, and was killed
-	Abandoned bool            `json:"abandoned,omitempty"` // its work did not stop
-	Held      *Held           `json:"held,omitempty"`      // what held it last before it started
-	Failure   *policy.Failure `json:"failure,omitempty"`
+	Attempt   int    `json:"attempt"`
+	ReadyAt   Time   `json:"readyAt,omitzero"` // it waited for a worker from here on
+	StartedAt Time   `json:"startedAt,omitzero"`
+	EndedAt   Time   `json:"endedAt,omitzero"`
+	Outcome   string `json:"outcome,omitempty"` // succeeded, or the failure's kind; empty: it is open
+	Limit     string `json:"limit,omitempty"`   // the limit that ended it
+	Worker    string `json:"worker,omitempty"`
+	Child     string `json:"child,omitempty"`     // the run it started
+	NextAt    Time   `json:"nextAt,omitzero"`     // the attempt after it
+	Why       string `json:"why,omitempty"`       // its failure in a sentence
+	Note      string `json:"note,omitempty"`      // what was wrong with the retry condition
+	StoppedAt Time   `json:"stoppedAt,omitzero"`  // when its work was gone, if it ended before that
+	Killed    bool   `json:"killed,omitempty"`    // its work did not stop when it was asked, and was killed
+	Abandoned bool   `json:"abandoned,omitempty"` // its work did not stop
+	Held      *Held  `json:"held,omitempty"`      // what held it last before it started
+	// Heartbeats are the last ones that were recorded, at most 50. One in a second is.
+	Heartbeats []Time          `json:"heartbeats,omitempty"`
+	Failure    *policy.Failure `json:"failure,omitempty"`
 }
 
 // Held says why an attempt that is ready waits though a worker could take it, or why a run has not begun. Its limits

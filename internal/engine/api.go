@@ -163,6 +163,14 @@ type API interface {
 	DropFeed(ctx context.Context, name string) error
 }
 
+// QueueStats tells of the attempts of one type in a task queue.
+type QueueStats struct {
+	Queue, Type string
+	Waiting     int // attempts that wait for a worker, or because of limits that they share
+	Running     int // attempts that have a slot of a worker
+	Free        int // slots that are free; -1: any number
+}
+
 // Stats counts what an engine holds and does.
 type Stats struct {
 	Loaded int    // runs in memory

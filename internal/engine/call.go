@@ -28,6 +28,7 @@ const (
 	CallDropFeed                // Name: forgets the feed
 	CallLive                    // → Live
 	CallAttempt                 // Run, Step, Attempt → State
+	CallQueues                  // → Queues
 )
 
 // Call is one request to a partition, and its answer. The answer comes through Done when everything that it may be
@@ -57,6 +58,7 @@ type Call struct {
 	Closed  bool // the run in memory has ended
 	Live    int  // attempts that have a slot of a worker
 	State   AttemptState
+	Queues  []QueueStats
 	Rows    []journal.RunRow
 	Masked  map[core.RunID]bool   // runs whose row in the view is out of date; Rows has the current one
 	Aside   map[core.RunID]string // why a run is set aside, if its row in the view does not say it
@@ -103,7 +105,7 @@ func (c *Call) op() string {
 func (c *Call) canRepeat() bool {
 	switch c.Op {
 	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallBeginFeed, CallDropFeed,
-		CallLive, CallAttempt:
+		CallLive, CallAttempt, CallQueues:
 		return c.batchFailed
 	default:
 		return false
@@ -114,7 +116,7 @@ func (c *Call) canRepeat() bool {
 func (c *Call) clearAnswer() {
 	c.Err, c.batchFailed, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
 	c.Pieces, c.Folded, c.Closed, c.Rows, c.Masked, c.Aside = nil, 0, false, nil, nil, nil
-	c.State = AttemptState{}
+	c.State, c.Queues = AttemptState{}, nil
 }
 
 // note adds to the answer of a list why a run is set aside.

@@ -96,6 +96,26 @@ func (m *Matcher) Slots(queue, taskType string) int {
 	return n
 }
 
+// room returns how many slots are free for tasks of a queue and a type; -1 means any number.
+func (m *Matcher) room(key queueKey) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := 0
+	for _, w := range *m.workers.Load() {
+		n := w.workers.Slots(key.queue, key.taskType)
+		if n < 0 {
+			return -1
+		}
+		if w.remote == nil {
+			if q := m.queues[key]; q != nil {
+				n -= q.busy[w]
+			}
+		}
+		sum += max(n, 0)
+	}
+	return sum
+}
+
 // take takes a slot for a partition. If none is free, or if other partitions wait before this one, the partition waits
 // until it takes a slot or leaves.
 func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {

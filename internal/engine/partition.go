@@ -100,6 +100,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.find(c)
 	case CallList:
 		p.list(c)
+	case CallQueues:
+		p.queueStats(c)
 	case CallBody:
 		p.body(c)
 		p.settle()

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"encoding/json"
 	"net/http/httptest"
 	"os"
@@ -76,6 +77,11 @@ func counted(t *testing.T) *Metrics {
 		}
 		stats := e.Stats() // before the engine is closed, which takes no writes any more
 		m.Read(func() engine.Stats { return stats }, func() int { return 3 })
+		m.ReadQueues(func(context.Context) ([]engine.QueueStats, error) {
+			return []engine.QueueStats{
+				{Queue: "mail", Type: "Send", Waiting: 7, Running: 2, Free: 1}, {Type: "noop", Free: -1},
+			}, nil
+		})
 		m.ReadWebhooks(func() []api.WebhookCounts {
 			return []api.WebhookCounts{{Webhook: "ops", Pending: 5, Delivered: 4, Failed: 3, Missed: 2, Retried: 1}}
 		})
@@ -113,6 +119,10 @@ func TestMetrics(t *testing.T) {
 		`pawl_timer_lag_seconds_count{namespace="default"} 4`, // two retries, the sleep, the wait's limit
 		`pawl_http_streams{namespace="default"} 3`,
 		`pawl_journal_stalled{namespace="default"} 0`,
+		`pawl_queue_depth{namespace="default",queue="mail",type="Send"} 7`,
+		`pawl_queue_running{namespace="default",queue="mail",type="Send"} 2`,
+		`pawl_queue_free_slots{namespace="default",queue="mail",type="Send"} 1`,
+		`pawl_queue_depth{namespace="default",queue="",type="noop"} 0`,
 		`pawl_webhook_pending{namespace="default",webhook="ops"} 5`,
 		`pawl_webhook_deliveries_total{namespace="default",outcome="delivered",webhook="ops"} 4`,
 		`pawl_webhook_deliveries_total{namespace="default",outcome="failed",webhook="ops"} 3`,

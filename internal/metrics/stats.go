@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"context"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -32,6 +35,44 @@ func (m *Metrics) ReadCluster(owned func() int, moves func() int64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "pawl_partition_moves_total", Help: "Partitions that this node has taken or given back.", ConstLabels: of,
 	}, func() float64 { return float64(moves()) }))
+}
+
+// queues tell who waits for workers when they are asked.
+type queues struct {
+	read      func(context.Context) ([]engine.QueueStats, error)
+	namespace string
+}
+
+// readTime is how long the metrics wait for the engine's answer. Without one the numbers of queues are missing.
+const readTime = 2 * time.Second
+
+// ReadQueues lets the metrics ask an engine for its task queues each time they are read.
+func (m *Metrics) ReadQueues(read func(context.Context) ([]engine.QueueStats, error)) {
+	m.registry.MustRegister(&queues{read, m.namespace})
+}
+
+// Describe implements prometheus.Collector. It tells nothing, because queues come and go.
+func (q *queues) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (q *queues) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	all, err := q.read(ctx)
+	if err != nil {
+		return // the engine says in its log what is wrong with it
+	}
+	labels, of := []string{"queue", "type"}, prometheus.Labels{namespaceLabel: q.namespace}
+	depth := prometheus.NewDesc("pawl_queue_depth", "Attempts that wait for a worker, by task queue.", labels, of)
+	running := prometheus.NewDesc("pawl_queue_running", "Attempts that workers execute, by task queue.", labels, of)
+	free := prometheus.NewDesc("pawl_queue_free_slots", "Attempts that could begin now, by task queue.", labels, of)
+	for _, s := range all {
+		to <- prometheus.MustNewConstMetric(depth, prometheus.GaugeValue, float64(s.Waiting), s.Queue, s.Type)
+		to <- prometheus.MustNewConstMetric(running, prometheus.GaugeValue, float64(s.Running), s.Queue, s.Type)
+		if s.Free >= 0 {
+			to <- prometheus.MustNewConstMetric(free, prometheus.GaugeValue, float64(s.Free), s.Queue, s.Type)
+		}
+	}
 }
 
 // webhooks tell what has become of deliveries when they are asked.

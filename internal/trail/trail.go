@@ -80,6 +80,10 @@ func (t *Trail) note(at api.Time, rec core.Record) {
 			t.begin(rec.Step, at)
 		}
 		t.change(rec.Step, func(a *api.Attempt) { a.StartedAt, a.Worker, a.Child = at, rec.Worker, runText(rec.Child) })
+	case core.AttemptBeat:
+		if !rec.Output {
+			t.change(rec.Step, func(a *api.Attempt) { beat(a, api.Time(rec.At)) })
+		}
 	case core.AttemptEnded:
 		t.change(rec.Step, func(a *api.Attempt) { endAttempt(a, at, rec) })
 	case core.AttemptStopped:
@@ -99,6 +103,17 @@ func (t *Trail) note(at api.Time, rec core.Record) {
 		}
 	default:
 	}
+}
+
+// mostBeats is how many heartbeats of an attempt are kept.
+const mostBeats = 50
+
+// beat adds a heartbeat. What was told before shares the list and has its part of it.
+func beat(a *api.Attempt, at api.Time) {
+	if len(a.Heartbeats) == mostBeats {
+		a.Heartbeats = a.Heartbeats[1:]
+	}
+	a.Heartbeats = append(a.Heartbeats, at)
 }
 
 func endAttempt(a *api.Attempt, at api.Time, rec core.AttemptEnded) {

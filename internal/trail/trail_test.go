@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/policy"
@@ -138,5 +139,42 @@ func TestSnapshotsAreUpToDate(t *testing.T) {
 	p.operate(core.OpInterrupt, "", nil)
 	if n := p.trail.Snapshot(p.now); n.Events != p.trail.Events() || n.Events < 30 {
 		t.Errorf("%d events", n.Events)
+	}
+}
+
+// TestHeartbeats: an attempt shows its last heartbeats, and what was shown before does not change.
+func TestHeartbeats(t *testing.T) {
+	doc, err := flow.Parse("one.yaml", []byte("pawl: 1\nname: one\nsteps: [{name: a, exec: a}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	def, err := flow.Compile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &player{
+		T: t, def: def, state: core.NewRun(core.RunID{1}), trail: trail.New(core.RunID{1}, def),
+		now: policy.At(time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)),
+	}
+	start, err := doc.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.do(start)
+	p.do(core.TaskStarted{Step: 0, Attempt: 1, Worker: "here"})
+	var before []api.Time
+	for i := range 60 {
+		p.pass(2 * time.Second)
+		p.do(core.Beat{Step: 0, Attempt: 1, Details: []byte("1")})
+		if i == 49 {
+			before = p.trail.Attempts(0)[0].Heartbeats
+		}
+	}
+	got, end := p.trail.Attempts(0)[0].Heartbeats, api.Time(p.now)
+	if len(got) != 50 || got[49] != end || got[0] != api.Time(p.now.Add(-98*time.Second)) {
+		t.Errorf("%d heartbeats from %s to %s, at %s", len(got), got[0], got[len(got)-1], end)
+	}
+	if len(before) != 50 || before[49].Sub(before[0]) != 98*time.Second {
+		t.Errorf("what was shown before changes: %v", before)
 	}
 }

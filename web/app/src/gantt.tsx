@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Bar, Line, Row, Timeline } from "./timeline.ts";
 import { ticks } from "./timeline.ts";
-import { length } from "./time.ts";
+import { length, parse } from "./time.ts";
 import { instant } from "./time.ts";
 import { utc } from "./state.ts";
 
@@ -107,7 +107,7 @@ export function Gantt({ line, now, ended, selected, onSelect, onFold }: Props) {
         {ended ? null : <label class="check"><input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> follow</label>}
         <span class="keys dim">
           <i class="key queued" /> queued <i class="key running" /> running <i class="key backoff" /> backoff
-          {" "}<i class="key asleep" /> waits <i class="key stopping" /> stopping <i class="key ghost" /> to come, if it fails
+          {" "}<i class="key asleep" /> waits <i class="key stopping" /> stopping <i class="key ghost" /> to come, if it fails <i class="key beat" /> heartbeat
         </span>
       </div>
       <div class="plot" ref={box} tabIndex={0} aria-label="Steps over time">
@@ -153,6 +153,9 @@ function RowOf(props: {
       {row.fold ? <g class="fold" onClick={(e) => { e.stopPropagation(); props.onFold(s.step); }}>
         <rect class="touch" x={names - 20} y={y} width={20} height={rowHeight} /><text x={names - 15} y={y + 17}>{row.open ? "▾" : "▸"}<title>{row.open ? "fold" : "unfold"}: {row.fold}</title></text></g> : null}
       {row.bars.map((b, i) => <BarOf key={i} b={b} x={x} y={y} />)}
+      {(s.attempts ?? []).flatMap((a) => a.heartbeats ?? []).map((at) => (
+        <circle key={at} class="beat" cx={x(parse(at))} cy={y + 23} r={1.6}><title>heartbeat at {instant(parse(at), utc.value)}</title></circle>
+      ))}
       {row.fold && !row.open ? <text class="count" x={x(row.bars[0]?.from ?? NaN) + 6} y={y + 17}>{row.fold}</text> : null}
       {row.lines.map((l) => <Limit key={l.limit} l={l} x={x} y1={y + 2} y2={y + rowHeight - 2} right={props.right} />)}
     </g>

@@ -29,12 +29,14 @@ function labelsOf(text: string): Map<string, string> {
   return out;
 }
 
-// sums adds the values of a metric by one of its labels.
-export function sums(s: Sample | undefined, metric: string, label: string): Map<string, number> {
+// sums adds the values of a metric by one of its labels, of those with the other labels that are given.
+export function sums(s: Sample | undefined, metric: string, label: string, given: Record<string, string> = {}): Map<string, number> {
   const out = new Map<string, number>();
   for (const [key, n] of s?.values ?? []) {
     const [name, ...labels] = key.split("\u0000");
     if (name !== metric) continue;
+    const value = (l: string) => labels[labels.findIndex((x, at) => at % 2 === 0 && x === l) + 1] ?? "";
+    if (Object.entries(given).some(([l, v]) => value(l) !== v)) continue;
     const i = labels.findIndex((l, at) => at % 2 === 0 && l === label);
     const of = i < 0 ? "" : labels[i + 1] ?? "";
     out.set(of, (out.get(of) ?? 0) + n);

@@ -104,20 +104,33 @@ function Bars({ counts, name }: { counts: number[]; name: string }) {
 
 const waits = (seconds: number) => Number.isNaN(seconds) ? "" : seconds === Infinity ? "longer" : length(seconds * 1000);
 
+// slots says how many attempts could begin: of the server's own workers by their kinds.
+function slots(last: Sample, queue: string): string {
+  const free = sums(last, "pawl_queue_free_slots", "type", { queue });
+  if (free.size === 0) return "any number";
+  return queue ? `${[...free.values()].reduce((a, b) => Math.max(a, b), 0)}` : [...free].map(([type, n]) => `${type} ${n}`).join(", ");
+}
+
 function TaskQueues({ last, before }: { last: Sample; before: Sample | undefined }) {
   const metric = "pawl_schedule_to_start_seconds";
   const begun = sums(last, `${metric}_count`, "queue"), old = sums(before, `${metric}_count`, "queue");
+  const depth = sums(last, "pawl_queue_depth", "queue"), running = sums(last, "pawl_queue_running", "queue");
   const held = sums(last, "pawl_attempts_held_total", "by");
-  if (begun.size === 0) return null;
+  const names = [...new Set([...depth.keys(), ...begun.keys()])];
+  if (names.length === 0) return null;
+  names.sort((a, b) => (depth.get(b) ?? 0) - (depth.get(a) ?? 0) || (begun.get(b) ?? 0) - (begun.get(a) ?? 0));
   return (
     <section>
       <h2>Task queues</h2>
       <div class="scroll" tabIndex={0} aria-label="Task queues">
-        <table>
-          <thead><tr><th>Queue</th><th>Attempts a minute</th><th>Half wait at most</th><th>95 % wait at most</th><th>Since the server began</th></tr></thead>
-          <tbody>{[...begun].sort((a, b) => b[1] - a[1]).map(([name, n]) => {
-            const moved = n - (old.get(name) ?? 0), from = moved > 0 ? before : undefined; // where nothing happens now: of all time
-            return <tr key={name}><td>{name ? <bdi>{plain(name)}</bdi> : <span class="dim">the server's own workers</span>}</td><td class="num">{rate(aMinute(moved, before, last))}</td>
+        <table class="queues">
+          <thead><tr><th>Queue</th><th>Waiting</th><th>Running</th><th>Free slots</th><th>Attempts a minute</th><th>Half wait at most</th><th>95 % wait at most</th><th>Since the server began</th></tr></thead>
+          <tbody>{names.map((name) => {
+            const n = begun.get(name) ?? 0, moved = n - (old.get(name) ?? 0), from = moved > 0 ? before : undefined; // where nothing happens now: of all time
+            const waiting = depth.get(name) ?? 0, none = waiting > 0 && slots(last, name) === "0" && !running.get(name);
+            return <tr key={name}><td>{name ? <bdi>{plain(name)}</bdi> : <span class="dim">the server's own workers</span>}</td>
+              <td class="num">{waiting}</td><td class="num">{running.get(name) ?? 0}</td><td class={none ? "urgent" : ""}>{none ? "no worker" : <bdi>{plain(slots(last, name))}</bdi>}</td>
+              <td class="num">{rate(aMinute(moved, before, last))}</td>
               <td class="num">{waits(within(last, from, metric, "queue", name, 0.5))}</td><td class="num">{waits(within(last, from, metric, "queue", name, 0.95))}</td><td class="num">{n}</td></tr>;
           })}</tbody>
         </table>

@@ -1237,6 +1237,7 @@ export interface components {
             child?: string;
             endedAt?: string;
             failure?: components["schemas"]["FailureForm"];
+            heartbeats?: string[] | null;
             held?: components["schemas"]["Held"];
             killed?: boolean;
             limit?: string;

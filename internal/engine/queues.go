@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+)
+
+// Queues returns the task queues in which attempts wait or run, or have since the engine was opened, by their names. In
+// a cluster the attempts are those of this engine's partitions. Errors: those of List.
+func (e *Engine) Queues(ctx context.Context) ([]QueueStats, error) {
+	byKey := map[queueKey]QueueStats{}
+	for _, part := range e.all() {
+		c := part.call(CallQueues)
+		if err := part.do(ctx, c); errors.Is(err, errHeld) {
+			continue // it went to another node meanwhile
+		} else if err != nil {
+			return nil, err
+		}
+		if c.Err != nil {
+			return nil, c.Err
+		}
+		for _, q := range c.Queues {
+			key := queueKey{queue: q.Queue, taskType: q.Type}
+			sum := byKey[key]
+			q.Waiting, q.Running = q.Waiting+sum.Waiting, q.Running+sum.Running
+			byKey[key] = q // the slots are those of all partitions
+		}
+		part.free(c)
+	}
+	out := make([]QueueStats, 0, len(byKey))
+	for _, q := range byKey {
+		out = append(out, q)
+	}
+	slices.SortFunc(out, func(a, b QueueStats) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type))
+	})
+	return out, nil
+}
+
+// queueStats answers with the queues of this partition.
+func (p *Partition) queueStats(c *Call) {
+	c.Queues = p.tasks.stats()
+	p.reply(c)
+}
+
+// stats tells of the queues, in no order.
+func (t *tasks) stats() []QueueStats {
+	byKey := map[queueKey]*QueueStats{}
+	of := func(k queueKey) *QueueStats {
+		k = k.ordinary()
+		q := byKey[k]
+		if q == nil {
+			q = &QueueStats{Queue: k.queue, Type: k.taskType, Free: t.matcher.room(k)}
+			byKey[k] = q
+		}
+		return q
+	}
+	for k := range t.queues {
+		if k.taskType != admissionTask {
+			of(k)
+		}
+	}
+	for _, o := range t.offers {
+		if o.queue.taskType != admissionTask {
+			of(o.queue.queueKey).Waiting++
+		}
+	}
+	for _, h := range t.held {
+		of(h.slot.key).Running++
+	}
+	out := make([]QueueStats, 0, len(byKey))
+	for _, q := range byKey {
+		out = append(out, *q)
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestQueueStats tells of attempts that run and wait, and of slots that are free.
+func TestQueueStats(t *testing.T) {
+	r := newRig(t, 3)
+	want := func(name string, want ...QueueStats) {
+		t.Helper()
+		r.settle()
+		c := r.call(&Call{Op: CallQueues})
+		r.settle()
+		if c.Err != nil || !slices.Equal(c.Queues, want) {
+			t.Errorf("%s: %+v, %v; want %+v", name, c.Queues, c.Err, want)
+		}
+	}
+	want("at first")
+	r.start(flow("one", task()))
+	want("one runs", QueueStats{Type: "noop", Running: 1, Free: 2})
+	for range 4 {
+		r.start(flow("one", task()))
+	}
+	want("there are too many", QueueStats{Type: "noop", Running: 3, Waiting: 2})
+	for range 5 {
+		for _, task := range r.workers.dispatched() {
+			r.p.Report(task.Token.Run, succeed(task), r.now)
+			r.settle()
+		}
+	}
+	want("all have ended", QueueStats{Type: "noop", Free: 3})
+}
