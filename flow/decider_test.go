@@ -21,7 +21,8 @@ import (
 //	NAME: ok [JSON]                  an attempt of that step succeeds; further lines are for further attempts
 //	NAME: error|failed [CODE] [TEXT] it fails
 //	NAME: hang                       it ends with its limit
-//	input JSON | event NAME JSON at DURATION | fail STEP at DURATION (an operator does) | after failure (of another run)
+//	input JSON | event NAME JSON at DURATION | fail STEP at DURATION (an operator does) |
+//	after failure (of another run)
 //
 // Steps without a line succeed; a noop gives its output.
 func TestRuns(t *testing.T) {

@@ -75,7 +75,8 @@ func TestDebianPackage(t *testing.T) {
 	write(t, filepath.Join(root, "var", "lib", "dpkg"), "status", "")
 	dpkg := func(args ...string) string {
 		t.Helper()
-		return tool(t, root, "dpkg", append([]string{"--root=" + root, "--force-not-root", "--log=/dev/null"}, args...)...)
+		own := []string{"--root=" + root, "--force-not-root", "--log=/dev/null"}
+		return tool(t, root, "dpkg", append(own, args...)...)
 	}
 	files := []string{
 		"usr/bin/pawl", "usr/lib/systemd/system/pawl.service", "usr/share/man/man1/pawl-run.1.gz",

@@ -46,8 +46,8 @@ func (a *app) runListCommand() *cobra.Command {
 	f.flags(flags, &q, 50)
 	flags.BoolVar(&f.all, "all", false, "all of them, whatever --limit says")
 	flags.BoolVar(&f.children, "children", false, "child runs, too")
-	flags.BoolVar(&f.counts, "counts", false, fmt.Sprintf("how many there are by phase instead; up to %d of each are counted",
-		api.MostCounted))
+	flags.BoolVar(&f.counts, "counts", false,
+		fmt.Sprintf("how many there are by phase instead; up to %d of each are counted", api.MostCounted))
 	return cmd
 }
 

@@ -239,7 +239,8 @@ func ends(text string) string {
 	return strings.ToValidUTF8(text[:kept], "") + " … " + strings.ToValidUTF8(text[len(text)-kept:], "")
 }
 
-// beginning is the part of a text that a failure which tells it has of it in any case, even if it leaves out the middle.
+// beginning is the part of a text that a failure which tells it has of it in any case, even if it leaves out the
+// middle.
 func beginning(text string) string { return text[:min(len(text), 150)] }
 
 // expireWithChild fires a limit of this run, or of its step, that has ended the child run. The child inherits both

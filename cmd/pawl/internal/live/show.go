@@ -324,7 +324,8 @@ func (d *drawing) attempt(a *api.Attempt, depth int) {
 
 const second = 1_000_000_000
 
-// clock is an instant in a table whose head, above it, names the day and the zone; where these are others, it says them.
+// clock is an instant in a table whose head, above it, names the day and the zone. Where these are others, it says
+// them.
 func (d *drawing) clock(at api.Time) string {
 	if d.sameDay(at) {
 		return at.Std().Local().Format("15:04:05.000")

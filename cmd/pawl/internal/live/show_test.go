@@ -19,7 +19,9 @@ func TestShowNamesOtherDays(t *testing.T) {
 	local := time.Local
 	time.Local = berlin
 	defer func() { time.Local = local }()
-	at := func(day, hour int) api.Time { return api.Time(policy.At(time.Date(2026, 10, day, hour, 0, 0, 0, time.UTC))) }
+	at := func(day, hour int) api.Time {
+		return api.Time(policy.At(time.Date(2026, 10, day, hour, 0, 0, 0, time.UTC)))
+	}
 	r := &api.Run{
 		RunSummary: api.RunSummary{CreatedAt: at(24, 22)}, // midnight; summer time ends on this day
 		Steps: []*api.Step{{Name: "work", Attempts: []api.Attempt{
