@@ -111,11 +111,12 @@ func (s *scope) ending(c *core.Closing) *expr.Notice {
 	return v
 }
 
-// whichRun names the run in a sentence that begins with it.
+// whichRun names the run in a sentence that begins with it, by the name that somebody chose for it. A chain that was
+// given none has the id of its first run for a name, which would be another run than the one to look at.
 func (s *scope) whichRun() string {
-	run := s.run.ID.String()
-	if s.run.WorkflowID != "" {
-		run = s.run.WorkflowID
+	run := s.run.WorkflowID
+	if _, err := core.ParseRunID(run); err == nil || run == "" {
+		run = s.run.ID.String()
 	}
 	return fmt.Sprintf("Run %s of the flow %s", run, s.run.Workflow)
 }

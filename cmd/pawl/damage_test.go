@@ -79,7 +79,7 @@ func TestDoctorFindsWrongRows(t *testing.T) {
 				!strings.Contains(string(out), "Nothing is wrong") {
 				t.Errorf("doctor --repair: %v\n%s", err, out)
 			}
-			copies, err := filepath.Glob(filepath.Join(dir, "old.db.before-repair-*[0-9]"))
+			copies, err := filepath.Glob(filepath.Join(dir, "old.db.before-repair-*Z"))
 			if err != nil || len(copies) != 1 {
 				t.Errorf("copies %v, %v", copies, err)
 			}

@@ -93,7 +93,7 @@ func (a *app) rewriteRows(ctx context.Context, j *sqlite.Journal, out *repaired)
 
 // copyDatabase copies a file that nobody holds, with its log, and returns the name of the copy.
 func copyDatabase(path string) (string, error) {
-	name := path + ".before-repair-" + clockNow().UTC().Format("20060102T150405.000")
+	name := path + ".before-repair-" + clockNow().UTC().Format("20060102T150405.000Z")
 	for _, suffix := range []string{"", "-wal"} {
 		err := copyFile(name+suffix, path+suffix)
 		if err != nil && !(suffix != "" && errors.Is(err, fs.ErrNotExist)) {

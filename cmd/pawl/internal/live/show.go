@@ -84,7 +84,11 @@ func (d *drawing) superseded(r *api.Run, name int) {
 }
 
 func (d *drawing) operation(op api.Audit) {
-	text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05 -07:00"), words(op.Operation))
+	at := Local(op.At)
+	if d.sameDay(op.At) {
+		at = op.At.Std().Local().Format("15:04:05 -07:00")
+	}
+	text := fmt.Sprintf("  %s  %s", at, words(op.Operation))
 	if op.Step != "" {
 		text += " step " + screen.Clean(op.Step)
 	}
@@ -274,12 +278,12 @@ func (d *drawing) attempt(a *api.Attempt, depth int) {
 	line := indent(depth-1).Add(screen.Dim, fmt.Sprintf("#%-3d ", a.Attempt))
 	if a.StartedAt == 0 {
 		if a.EndedAt == 0 {
-			d.add(head, line.Add(screen.Plain, "waits for a worker since "+clock(a.ReadyAt)))
+			d.add(head, line.Add(screen.Plain, "waits for a worker since "+d.clock(a.ReadyAt)))
 			return
 		}
 		line = line.Add(screen.Plain, "never started")
 	} else {
-		line = line.Add(screen.Plain, clock(a.StartedAt))
+		line = line.Add(screen.Plain, d.clock(a.StartedAt))
 		if wait := a.StartedAt.Sub(a.ReadyAt); wait >= second {
 			line = line.Add(screen.Dim, "  queued "+screen.For(wait))
 		}
@@ -320,5 +324,17 @@ func (d *drawing) attempt(a *api.Attempt, depth int) {
 
 const second = 1_000_000_000
 
-// clock is an instant in a table whose head, above it, names the zone.
-func clock(at api.Time) string { return at.Std().Local().Format("15:04:05.000") }
+// clock is an instant in a table whose head, above it, names the day and the zone. Where these are others, it says
+// them.
+func (d *drawing) clock(at api.Time) string {
+	if d.sameDay(at) {
+		return at.Std().Local().Format("15:04:05.000")
+	}
+	return at.Std().Local().Format("2006-01-02 15:04:05.000 -07:00")
+}
+
+// sameDay tells whether an instant is of the day on which the run was created, as the clocks were set then.
+func (d *drawing) sameDay(at api.Time) bool {
+	const day = "2006-01-02 -07:00"
+	return at.Std().Local().Format(day) == d.view.Runs[0].CreatedAt.Std().Local().Format(day)
+}
