@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -40,26 +41,18 @@ func (t *term) join(ctx context.Context) error {
 
 // serve works until ctx is done and everything has ended, or the server does not know the process any more.
 func (t *term) serve(ctx context.Context) error {
-	taken, gave := make(chan error, 1), make(chan error, 1)
-	go func() { taken <- t.take() }()
-	go func() { gave <- t.give() }()
-	var err error
+	var work sync.WaitGroup
+	work.Go(func() { t.end(t.take()) })
+	work.Go(func() { t.end(t.give()) })
+	defer work.Wait()
 	select {
-	case err = <-taken:
-		t.end(err)
-		<-gave
-		return err
-	case err = <-gave:
-		t.end(err)
-		<-taken
-		return err
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
 	case <-ctx.Done():
+		t.leave()
+		t.end(nil)
+		return nil
 	}
-	t.leave()
-	t.end(nil)
-	<-taken
-	<-gave
-	return nil
 }
 
 // leave lets others go on with the runs, and waits until the attempts have ended.
