@@ -44,8 +44,8 @@ func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
 		d := w.definition()
 		err := h.register(d)
 		if err == nil && (d.document != nil || d.elsewhere) {
-			err = invalid(fmt.Errorf("workflow %q is no function of this program: a flow is applied to the server", d.name),
-				"serve")
+			err = invalid(fmt.Errorf("workflow %q is no function of this program: a flow is applied to the server",
+				d.name), "serve")
 		}
 		if err != nil {
 			h.bodies.Close()
@@ -55,7 +55,8 @@ func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
 	}
 	if len(p.Workflows) == 0 {
 		h.bodies.Close()
-		return lease.Program{}, nil, invalid(errors.New("there are no workflows: name them in Config.Workflows"), "serve")
+		err := errors.New("there are no workflows: name them in Config.Workflows")
+		return lease.Program{}, nil, invalid(err, "serve")
 	}
 	return p, h.bodies.Close, nil
 }

@@ -26,7 +26,8 @@ type ServeConfig struct {
 
 // Serve runs the bodies of workflows in this process, for a server: pawl dev or pawl server at http://127.0.0.1:7295.
 // The server keeps the runs; their decisions, local steps and hooks are made here. Whoever starts such a workflow there
-// by its name starts it for all processes that serve it, which share the runs. While no process serves it, its runs wait.
+// by its name starts it for all processes that serve it, which share the runs. While no process serves it, its runs
+// wait.
 //
 // Serve works until the context ends. Then others go on with the runs at once, no local step begins here any more, and
 // those that run may end; what has not ended within DrainWithin is told to stop, and made again elsewhere. A server

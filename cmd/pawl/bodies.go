@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// bodiesOf has a server lease the runs of Go workflows to processes that serve these. Other commands let such runs rest,
-// and so does a node of a cluster: a process joins one node, and the runs are those of all. It returns nil then.
+// bodiesOf has a server lease the runs of Go workflows to processes that serve these. Other commands let such runs
+// rest, and so does a node of a cluster: a process joins one node, and the runs are those of all. It returns nil then.
 func (a *app) bodiesOf(j journal.Journal, cfg *engine.Config, now func() core.Time) (*lease.Keeper, error) {
 	if a.folder == nil || a.sharing != nil {
 		return nil, nil

@@ -4,8 +4,8 @@
 //	go run ./examples/served serve
 //	go run ./examples/served order 3
 //
-// Stop the second one while an order is on its way, and start it again: the order goes on. Start it twice: the two share
-// the orders. PAWL_SERVER and PAWL_TOKEN name another server.
+// Stop the second one while an order is on its way, and start it again: the order goes on. Start it twice: the two
+// share the orders. PAWL_SERVER and PAWL_TOKEN name another server.
 package main
 
 import (

@@ -126,7 +126,7 @@ func (l *line) pause() {
 		d = time.Duration(l.chance.IntN(20)) * time.Millisecond
 	}
 	l.mu.Unlock()
-	time.Sleep(d)
+	<-time.After(d)
 }
 
 // through makes a request over a line.
@@ -140,7 +140,7 @@ func through[T any](ctx context.Context, l *line, ask func(context.Context, *lea
 	}
 	if l.one(8) {
 		l.bed.late.Go(func() {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			_, _ = ask(context.WithoutCancel(ctx), k)
 		})
 	}

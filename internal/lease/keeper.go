@@ -288,7 +288,8 @@ func (k *Keeper) Problems() map[core.RunID]error {
 	defer k.mu.Unlock()
 	all := make(map[core.RunID]error, len(k.problems)+len(k.waiting))
 	for run, workflow := range k.waiting {
-		all[run] = fmt.Errorf("no process serves workflow %q: start a program that does so with pawlhttp.Serve", workflow)
+		all[run] = fmt.Errorf("no process serves workflow %q: start a program that does so with pawlhttp.Serve",
+			workflow)
 	}
 	for run, err := range k.problems {
 		all[run] = err

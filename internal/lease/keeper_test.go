@@ -158,9 +158,9 @@ func TestSilence(t *testing.T) {
 		if _, err := give(t, k, second, 1, end); err != nil || len(e.reports) != 0 {
 			t.Errorf("a report on an attempt of another: %v, %v", e.reports, err)
 		}
-		time.Sleep(Silence / 2)
+		<-time.After(Silence / 2)
 		news(t, k, second, 0)
-		time.Sleep(Silence/2 + time.Second)
+		<-time.After(Silence/2 + time.Second)
 		synctest.Wait()
 		if len(e.consulted) != 1 || len(e.reports) != 1 {
 			t.Fatalf("after the silence: %v, %v", e.consulted, e.reports)
@@ -179,7 +179,7 @@ func TestSilence(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		leave() // its connection has broken while it waits
 		_, _ = k.TakeNews(ctx, api.NewsRequest{Holder: second, Seen: 1, Wait: api.Duration(time.Minute)})
-		time.Sleep(broken + time.Millisecond)
+		<-time.After(broken + time.Millisecond)
 		synctest.Wait()
 		if len(e.consulted) != 2 {
 			t.Errorf("after a connection broke: %v", e.consulted)

@@ -77,7 +77,7 @@ func TestServed(t *testing.T) {
 					return rand.New(rand.NewPCG(seed, n))
 				}
 				one, two := b.serve(chance(1), w, part), b.serve(chance(2), w, part)
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				const count = 8
 				var all []pawl.Run[int]
 				for i := range count {
@@ -85,11 +85,11 @@ func TestServed(t *testing.T) {
 					ok(t, err)
 					all = append(all, r)
 				}
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				one.cut.Store(true)
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				b.close()
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				b.open()
 				for _, r := range all {
 					if err := hello.Send(t.Context(), b, r.ID, "hello"); err != nil {
@@ -136,13 +136,13 @@ func TestNobodyServes(t *testing.T) {
 			t.Errorf("a workflow that nobody has served: %v", err)
 		}
 		first := b.serve(nil, made("first"))
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		first.end()
 		b.close()
 		b.open() // what is known of the workflow is stored
 		r, err := ref.Start(t.Context(), b, "", nil)
 		ok(t, err)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		run, err := b.svc.Run(t.Context(), r.ID)
 		ok(t, err)
 		if !strings.Contains(run.Problem, `no process serves workflow "w"`) {
@@ -154,7 +154,7 @@ func TestNobodyServes(t *testing.T) {
 		}
 		one, two := b.serve(nil, made("one")), b.serve(nil, made("two"))
 		all := []pawl.Run[string]{r}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		for range 10 {
 			r, err := ref.Start(t.Context(), b, "", nil)
 			ok(t, err)
@@ -198,7 +198,7 @@ func TestLeave(t *testing.T) {
 		})
 		b := newBed(t)
 		one := b.serve(nil, w)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		from := time.Now()
 		r, err := w.Start(t.Context(), b, "", nil)
 		ok(t, err)
@@ -228,14 +228,14 @@ func TestChangedCode(t *testing.T) {
 		}
 		b := newBed(t)
 		p := b.serve(nil, made("charge"))
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		r, err := pawl.Ref[any, string]("w").Start(t.Context(), b, "", nil)
 		ok(t, err)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		p.end()
 		p = b.serve(nil, made("pay"))
 		ok(t, hello.Send(t.Context(), b, r.ID, "hi"))
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		run, err := b.svc.Run(t.Context(), r.ID)
 		ok(t, err)
 		if !strings.Contains(run.Problem, "charge") || !strings.Contains(run.Problem, "pay") {
