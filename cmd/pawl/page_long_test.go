@@ -53,6 +53,7 @@ func TestPageOfManyRuns(t *testing.T) {
 	begin(t, address, `{"workflow":"small","workflowId":"fresh-1"}`)
 	l.sees("table.runs tbody tr", "fresh-1")
 	l.sees(".loaded", "100 are loaded")
+	l.sees(".phases", "421 succeeded")
 	for range 4 {
 		l.runs(`scrollTo(0, document.documentElement.scrollHeight)`)
 		l.waits(fmt.Sprintf(`(window.before ?? 100) < %s || %s === 421`, loaded, loaded))

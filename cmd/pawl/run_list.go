@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,9 @@ func (a *app) runListCommand() *cobra.Command {
 			q.Top = !f.children && q.Parent == "" && q.Workflow == "" && q.WorkflowID == "" && !q.Stuck &&
 				!q.ByDeadline() && !q.Retrying
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
+				if f.counts {
+					return a.count(ctx, svc, q)
+				}
 				return a.list(ctx, svc, q, f.all)
 			})
 		},
@@ -42,6 +46,8 @@ func (a *app) runListCommand() *cobra.Command {
 	f.flags(flags, &q, 50)
 	flags.BoolVar(&f.all, "all", false, "all of them, whatever --limit says")
 	flags.BoolVar(&f.children, "children", false, "child runs, too")
+	flags.BoolVar(&f.counts, "counts", false, fmt.Sprintf("how many there are by phase instead; up to %d of each are counted",
+		api.MostCounted))
 	return cmd
 }
 
@@ -50,6 +56,7 @@ type listFlags struct {
 	phases, labels []string
 	open, all      bool
 	children       bool
+	counts         bool
 	since, until   string
 	within         string
 	inputs         []string
@@ -165,6 +172,27 @@ func readInstant(now func() time.Time, flag, text string) (api.Time, error) {
 		return 0, usage("%s %q is neither an age such as 2d nor an instant such as 2026-01-02T15:04:05Z", flag, text)
 	}
 	return api.At(at), nil
+}
+
+// count prints how many runs there are by phase.
+func (a *app) count(ctx context.Context, svc api.Service, q api.Query) error {
+	counts, err := svc.Counts(ctx, q)
+	if err != nil {
+		return err
+	}
+	if a.structured() {
+		return a.print(counts)
+	}
+	for _, c := range counts {
+		more := ""
+		if c.More {
+			more = "+"
+		}
+		if c.Runs > 0 || c.More {
+			fmt.Fprintf(a.Out, "%6d%-1s %s\n", c.Runs, more, strings.ReplaceAll(string(c.Phase), "_", " "))
+		}
+	}
+	return nil
 }
 
 func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) error {

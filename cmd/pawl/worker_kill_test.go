@@ -27,6 +27,7 @@ type killing struct {
 	url    string
 	server *exec.Cmd
 	worker *exec.Cmd
+	begun  chan struct{} // closed when the worker executes tasks
 }
 
 const killedFlow = `pawl: 1
@@ -80,9 +81,23 @@ func (k *killing) work() {
 	k.Helper()
 	k.worker = command(k.T, k.dir, "worker", "--server", k.url, "--queue", "q", "--slots", "8", "--exec",
 		`sleep 0.05; echo "$PAWL_IDEMPOTENCY_KEY" >> effects`)
-	if err := k.worker.Start(); err != nil {
+	out, err := k.worker.StdoutPipe()
+	if err == nil {
+		err = k.worker.Start()
+	}
+	if err != nil {
 		k.Fatal(err)
 	}
+	begun := make(chan struct{})
+	k.begun = begun
+	go func() {
+		lines := bufio.NewScanner(out)
+		if lines.Scan() {
+			close(begun)
+		}
+		for lines.Scan() { // nobody reads the rest
+		}
+	}()
 }
 
 func (k *killing) kill(cmd *exec.Cmd) {
@@ -142,6 +157,7 @@ func TestKillServerAndWorker(t *testing.T) {
 				}
 			}
 			k.check(ids, c.worker)
+			<-k.begun // before that, a signal ends it as it ends every process
 			for _, cmd := range []*exec.Cmd{k.worker, k.server} {
 				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 					t.Error(err)

@@ -35,6 +35,8 @@ type Reader interface {
 	Run(ctx context.Context, name string) (*Run, error)
 	// Runs lists runs, the newest first. Runs that began a moment ago are included. Errors: CodeInvalid.
 	Runs(ctx context.Context, q Query) (Page, error)
+	// Counts counts the runs of a query by phase, up to MostCounted of each. Errors: CodeInvalid.
+	Counts(ctx context.Context, q Query) ([]Count, error)
 	// Wait waits until the run has ended. If others follow it in its chain, Wait waits for the last of them. Errors:
 	// CodeNotFound.
 	Wait(ctx context.Context, name string) (Outcome, error)

@@ -222,12 +222,25 @@ func (m *machine) childEnded(in ChildEnded) error {
 				in.Failure.Kind == policy.KindTimeout && in.Failure.Limit == policy.LimitNone: // a step said so itself
 				f.Kind = in.Failure.Kind
 			}
-			f.Message += ": " + Sentence(in.Failure)
+			f.Message += ": " + ends(Sentence(in.Failure))
 		}
 		m.attemptEnded(s, f, nil, false)
 	}
 	return nil
 }
+
+// ends leaves out the middle of a long text. In a failure that came up through many runs, the two ends say most: which
+// runs are nearest, and what went wrong.
+func ends(text string) string {
+	const most, kept = 500, 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:kept], "") + " … " + strings.ToValidUTF8(text[len(text)-kept:], "")
+}
+
+// beginning is the part of a text that a failure which tells it has of it in any case, even if it leaves out the middle.
+func beginning(text string) string { return text[:min(len(text), 150)] }
 
 // expireWithChild fires a limit of this run, or of its step, that has ended the child run. The child inherits both
 // limits, so at their instant either run may be the first to act. It reports whether there was such a limit.

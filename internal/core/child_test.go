@@ -1,8 +1,11 @@
 package core
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -140,5 +143,19 @@ func TestCancelWithAnAbandonedChild(t *testing.T) {
 	talk(t, r, TaskStopped{Attempt: 1, Abandoned: true})
 	if r.Phase != RunCancelled || r.Steps[0].Phase != StepCancelled {
 		t.Errorf("the run is %s, its step %s", r.Phase, r.Steps[0].Phase)
+	}
+}
+
+// TestFailureOfManyChildren: a failure that came up through many runs tells its beginning and its end once.
+func TestFailureOfManyChildren(t *testing.T) {
+	f := &policy.Failure{Kind: policy.KindError, Message: "no paper"}
+	for i := range 32 {
+		text := fmt.Sprintf("the child run %d of this ☂ family failed: %s", i, ends(Sentence(f)))
+		f = &policy.Failure{Kind: policy.KindError, Message: text, Cause: f}
+	}
+	text := Sentence(f)
+	if len(text) > 600 || !strings.HasPrefix(text, "the child run 31") || strings.Count(text, "run 31") != 1 ||
+		!strings.HasSuffix(text, "failed: no paper") || strings.Count(text, "…") != 1 || !utf8.ValidString(text) {
+		t.Errorf("it says %q", text)
 	}
 }

@@ -224,7 +224,7 @@ func Sentence(f *policy.Failure) string {
 	if f.Limit != policy.LimitNone && f.Origin != "" {
 		text += " (set at " + f.Origin + ")"
 	}
-	if f.Cause != nil && !strings.Contains(text, f.Cause.Message) {
+	if f.Cause != nil && !strings.Contains(text, beginning(f.Cause.Message)) {
 		link := "; caused by: "
 		if f.Kind == policy.KindTimeout {
 			link = "; before that: "

@@ -37,7 +37,7 @@ var roles = rolesOf(map[string][]string{
 		"GET /queues", "GET /tokens", "GET /audit", "GET /ui/{file}",
 	},
 	api.RoleRead: {
-		"GET /metrics", "GET /api/v1/runs", "GET /api/v1/runs/{run}", "GET /api/v1/events",
+		"GET /metrics", "GET /api/v1/runs", "GET /api/v1/counts", "GET /api/v1/runs/{run}", "GET /api/v1/events",
 		"GET /api/v1/runs/{run}/events", "GET /api/v1/runs/{run}/history", "GET /api/v1/runs/{run}/outcome",
 		"GET /api/v1/runs/{run}/steps/{step}/attempts/{attempt}/log", "POST /api/v1/runs/{run}/forecast",
 		"GET /api/v1/definitions/{definition}", "GET /api/v1/flows", "GET /api/v1/flows/{flow}",

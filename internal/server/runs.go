@@ -92,6 +92,15 @@ func (s *Server) runRoutes(a huma.API) {
 			q.Limit, q.Cursor, q.After = in.Limit, in.Cursor, in.After
 			return body(s.cfg.Service.Runs(ctx, q))
 		})
+	counts := under("GET", "/counts", "countRuns", "runs", "Count runs by phase")
+	counts.Description = fmt.Sprintf("Up to %d of each phase are counted.", api.MostCounted)
+	huma.Register(a, counts, func(ctx context.Context, in *struct{ RunQuery }) (*answered[[]api.Count], error) {
+		q, err := in.query()
+		if err != nil {
+			return nil, err
+		}
+		return body(s.cfg.Service.Counts(ctx, q))
+	})
 	huma.Register(a, under("GET", "/runs/{run}", "getRun", "runs", "Get a run with everything that explains it"),
 		func(ctx context.Context, in *struct {
 			OfRun

@@ -190,6 +190,18 @@ func (c *Client) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	return all, nil
 }
 
+// Counts implements api.Service.
+func (c *Client) Counts(ctx context.Context, q api.Query) ([]api.Count, error) {
+	q.Limit, q.Cursor, q.After = 0, "", ""
+	path := join("counts")
+	if v := values(q).Encode(); v != "" {
+		path += "?" + v
+	}
+	var out []api.Count
+	_, err := c.do(ctx, http.MethodGet, path, nil, &out)
+	return out, err
+}
+
 func (c *Client) page(ctx context.Context, q api.Query) (out api.Page, err error) {
 	path := join("runs")
 	if v := values(q).Encode(); v != "" {

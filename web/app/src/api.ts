@@ -9,6 +9,7 @@ export type Step = Schemas["Step"];
 export type Attempt = Schemas["Attempt"];
 export type Deadline = Schemas["Deadline"];
 export type Page = Schemas["Page"];
+export type Count = Schemas["Count"];
 export type ForecastRequest = Schemas["ForecastRequest"];
 export type OperateBody = Schemas["OperateBody"];
 export type Event = Schemas["Event"];
@@ -80,6 +81,7 @@ function post<T>(path: string, body: unknown): Promise<T> {
 const runPath = (run: string, ...rest: string[]) => ["/runs", run, ...rest].map((p, i) => i ? encodeURIComponent(p) : p).join("/");
 
 export const listRuns = (query: URLSearchParams, signal?: AbortSignal) => ask<Page>("/runs?" + query, { signal: signal ?? null });
+export const countRuns = (query: URLSearchParams) => ask<Count[]>("/counts?" + query);
 export const getRun = (run: string) => ask<Run>(runPath(run));
 // nextRun answers as soon as something has happened to the run after the event with that number.
 export const nextRun = (run: string, after: number, signal: AbortSignal) =>

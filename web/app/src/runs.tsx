@@ -2,7 +2,8 @@
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
-import type { RunSummary } from "./api.ts";
+import type { Count, RunSummary } from "./api.ts";
+import { countRuns } from "./api.ts";
 import { Bulk } from "./bulk.tsx";
 import { Link, Phase, Problem, Time } from "./parts.tsx";
 import { useRunList, useSeen } from "./runlist.ts";
@@ -72,6 +73,7 @@ export function Runs({ search }: { search: string }) {
         ))}
       </nav>
       <Filters search={search} />
+      <Counts search={search} />
       {runs && runs.length > 0 ? <Needs role="operate"><div class="actions"><button type="button" onClick={() => setMany(true)}>Change all of these…</button></div></Needs> : null}
       {many ? <Bulk query={query} onClose={() => setMany(false)} /> : null}
       <Problem error={error} />
@@ -117,6 +119,39 @@ function Filters({ search }: { search: string }) {
       {field("label", "Label", "tenant=acme")}
       {field("input", "Input", "orderId=42")}
     </form>
+  );
+}
+
+const recount = 5000; // ms between two counts
+
+// Counts says how many runs the filters leave in each phase, whichever phases are shown.
+function Counts({ search }: { search: string }) {
+  const [counts, setCounts] = useState<Count[]>([]);
+  const query = listQuery(search);
+  for (const name of ["phase", "limit", "cursor"]) query.delete(name);
+  const key = query.toString();
+  useEffect(() => {
+    let over = false;
+    const count = () => countRuns(new URLSearchParams(key)).then((c) => { if (!over) setCounts(c); }, () => {}); // the list tells of errors
+    void count();
+    const timer = setInterval(() => { if (!document.hidden) void count(); }, recount);
+    return () => { over = true; clearInterval(timer); };
+  }, [key]);
+  const shown = new URLSearchParams(search).getAll("phase");
+  const only = (phase: string) => {
+    const to = new URLSearchParams(search);
+    to.delete("phase");
+    if (!(shown.length === 1 && shown[0] === phase)) to.set("phase", phase);
+    return to.size > 0 ? `/?${to}` : "/";
+  };
+  return (
+    <nav class="phases" aria-label="Runs by phase">
+      {counts.filter((c) => c.runs > 0 || c.more).map((c) => (
+        <Link key={c.phase} to={only(c.phase)} class={shown.includes(c.phase) ? "current" : ""}>
+          <b>{c.runs.toLocaleString("en")}{c.more ? "+" : ""}</b> <Phase phase={c.phase} />
+        </Link>
+      ))}
+    </nav>
   );
 }
 

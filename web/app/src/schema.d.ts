@@ -139,6 +139,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count runs by phase
+         * @description Up to 1000 of each phase are counted.
+         */
+        get: operations["countRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/definitions/{definition}": {
         parameters: {
             query?: never;
@@ -1444,6 +1464,13 @@ export interface components {
             /** @description The output of the step. */
             output?: unknown;
         };
+        Count: {
+            /** @description There are more: up to 1000 are counted, and fewer if it takes long. */
+            more?: boolean;
+            phase: string;
+            /** Format: int64 */
+            runs: number;
+        };
         Deadline: {
             after?: string;
             at: string;
@@ -2504,6 +2531,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ClockState"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    countRuns: {
+        parameters: {
+            query?: {
+                /** @description Runs of this workflow. */
+                workflow?: string;
+                /** @description Runs with this workflow id. */
+                workflowId?: string;
+                /** @description Runs in this phase; repeat it for several. */
+                phase?: string[] | null;
+                /** @description Runs with this label: key=value; repeat it for several. */
+                label?: string[] | null;
+                /** @description Runs created at this instant or later. */
+                createdFrom?: string;
+                /** @description Runs created before it. */
+                createdBefore?: string;
+                /** @description Open runs that cannot go on: code panicked, or they cannot be read. */
+                stuck?: boolean;
+                /** @description Child runs that the steps of this run started. */
+                parent?: string;
+                /** @description No child runs. */
+                top?: boolean;
+                /** @description Open runs whose deadline comes within this time: 10m. */
+                deadlineWithin?: string;
+                /** @description Open runs of which a step backs off or is tried again. */
+                retrying?: boolean;
+                /** @description Open runs that will miss their deadlines at their workflow's pace. */
+                willMiss?: boolean;
+                /** @description Runs with this in their input: customer.id=42. Read run by run. */
+                input?: string[] | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Count"][] | null;
                 };
             };
             /** @description Error */
