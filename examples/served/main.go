@@ -84,7 +84,7 @@ func place(ctx context.Context, server string, access pawlhttp.Access, text stri
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	r, err := order.Start(ctx, c, "", parcels)
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import "context"
 // Go programs speak. All methods are safe for concurrent use.
 type Bodies interface {
 	// JoinBodies makes a process known with its workflows. Once more with the same holder it changes nothing. Errors:
-	// CodeInvalid, CodeConflict (another workflow has the name), CodeReadOnly.
+	// CodeInvalid, CodeReadOnly, CodeClosed (the server stops: ask again later).
 	JoinBodies(ctx context.Context, r BodiesJoin) error
 	// TakeNews waits for what happens to the runs that the process decides, and for attempts of their local steps.
 	// Errors: CodeStale (the process is not known, or not any more: join again), CodeClosed, CodeCancelled.

@@ -101,10 +101,10 @@ func (h *Holder) Run(ctx context.Context) error {
 		t := h.newTerm(context.WithoutCancel(ctx))
 		if err := t.join(ctx); err != nil {
 			t.end(err)
-			if ctx.Err() != nil {
-				return nil
+			if ctx.Err() == nil {
+				return err
 			}
-			return err
+			break
 		}
 		h.begin(t)
 		err := t.serve(ctx)

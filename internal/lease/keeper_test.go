@@ -26,6 +26,7 @@ func (n *noted) Do(_ core.RunID, b *engine.Body, _ []core.Input, done func(error
 	n.done = append(n.done, b)
 	go done(nil)
 }
+
 func (n *noted) Consult(run core.RunID)                     { n.consulted = append(n.consulted, run) }
 func (n *noted) Begin(core.RunID, core.StepID)              {}
 func (n *noted) Rematch()                                   {}
@@ -192,10 +193,11 @@ func TestSilence(t *testing.T) {
 func TestJoinRefused(t *testing.T) {
 	k, _ := keep(t)
 	defer k.Drain()
+	one := joinOf(t, "", "w").Options
 	for want, r := range map[string]api.BodiesJoin{
 		"not understood":             {Holder: second, Workflows: []string{"w"}, Options: []byte("nonsense")},
-		"2 workflows are named":      {Holder: second, Workflows: []string{"w", "v"}, Options: joinOf(t, "", "w").Options},
-		`is named "v"`:               {Holder: second, Workflows: []string{"v"}, Options: joinOf(t, "", "w").Options},
+		"2 workflows are named":      {Holder: second, Workflows: []string{"w", "v"}, Options: one},
+		`is named "v"`:               {Holder: second, Workflows: []string{"v"}, Options: one},
 		`"pawl.schedule" is no func`: joinOf(t, second, "pawl.schedule"),
 	} {
 		err := k.JoinBodies(t.Context(), r)

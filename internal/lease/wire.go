@@ -100,7 +100,12 @@ func init() {
 		gob.Register(in)
 	}
 	for _, cmd := range []any{
-		core.Schedule{}, core.Mark{}, core.CancelStep{}, core.Publish{}, core.AcceptUpdate{}, core.AnswerUpdate{},
+		core.Schedule{},
+		core.Mark{},
+		core.CancelStep{},
+		core.Publish{},
+		core.AcceptUpdate{},
+		core.AnswerUpdate{},
 		core.Close{},
 	} {
 		gob.Register(cmd)

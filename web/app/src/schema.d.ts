@@ -49,10 +49,10 @@ export interface paths {
         put?: never;
         /**
          * Serve workflows
-         * @description Bodies of workflows in Go run in processes of their own. A process joins with its workflows, and from
-         *     then on it is told in news what happens to their runs, and says in decisions what they do next. A process that is silent
-         *     for 10s loses its runs to others and has to join again (409). News and decisions are in a form of Pawl's Go programs;
-         *     pawlhttp.Serve speaks it.
+         * @description Bodies of workflows in Go run in processes of their own. A process joins with its workflows, and
+         *     from then on it is told in news what happens to their runs, and says in decisions what they do next. A process that is
+         *     silent for 10s loses its runs to others and has to join again (409). News and decisions are in a form of Pawl's Go
+         *     programs; pawlhttp.Serve speaks it.
          */
         post: operations["joinBodies"];
         delete?: never;
