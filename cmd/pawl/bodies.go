@@ -62,3 +62,17 @@ func (a *app) readServed(k *lease.Keeper) service.Read {
 		return w, err
 	}
 }
+
+// updates sends updates to the bodies that processes serve.
+func (m *machine) updates() lease.Updates {
+	return lease.Updates{
+		Keeper: m.bodies, Inspect: m.Inspect,
+		Find: func(ctx context.Context, name string) (core.RunID, error) {
+			r, err := m.embedded.Run(ctx, name)
+			if err != nil {
+				return core.RunID{}, err
+			}
+			return core.ParseRunID(r.Run)
+		},
+	}
+}

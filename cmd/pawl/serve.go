@@ -41,7 +41,7 @@ func (a *app) serve(m *machine) {
 		cfg.Webhooks = m.webhooks
 	}
 	if m.bodies != nil {
-		cfg.Bodies = m.bodies
+		cfg.Bodies, cfg.Updates = m.bodies, m.updates()
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)

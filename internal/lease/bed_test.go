@@ -39,8 +39,11 @@ type runs struct {
 	bed *bed
 }
 
-func (runs) Update(context.Context, string, api.Update) (api.Answer, error) {
-	return api.Answer{}, &api.Error{Code: api.CodeReadOnly}
+func (r runs) Update(ctx context.Context, run string, u api.Update) (api.Answer, error) {
+	return lease.Updates{
+		Keeper: r.bed.keeper.Load(), Inspect: r.bed.node.Engine.Inspect,
+		Find: func(_ context.Context, name string) (core.RunID, error) { return core.ParseRunID(name) },
+	}.Update(ctx, run, u)
 }
 
 // StartNamed implements served.Remote.

@@ -102,6 +102,10 @@ func (k *Keeper) take(h *holder, u *up, a *answers, i int) {
 				k.engine.Consult(u.Run)
 			}
 		}
+	case upRefuse:
+		if l != nil {
+			k.refuse(u)
+		}
 	case upProblem:
 		if l != nil {
 			k.problems[u.Run] = errors.New(u.Text)
@@ -154,7 +158,12 @@ func (k *Keeper) decide(h *holder, l *lease, u *up, answer func(error)) {
 		}
 	}
 	delete(k.problems, u.Run)
-	k.engine.Do(u.Run, l.body, inputs, answer)
+	k.engine.Do(u.Run, l.body, inputs, func(err error) {
+		answer(err)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.lookAgain(u.Run) // an update may have been answered, or something refused because the run is paused
+	})
 }
 
 // reports returns what is reported on attempts that the holder has.

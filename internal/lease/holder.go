@@ -68,14 +68,16 @@ type term struct {
 	leases map[core.RunID]*held
 	live   map[core.Token]bool // attempts
 	out    []outgoing
-	more   chan struct{} // has room for one: there is something to send
-	idle   chan struct{} // the same: an attempt has ended
+	more   chan struct{}  // has room for one: there is something to send
+	idle   chan struct{}  // the same: an attempt has ended
+	offers sync.WaitGroup // updates that are with bodies
 }
 
 // held is a lease as its holder knows it.
 type held struct {
 	number uint64
-	seen   int // news
+	seen   int           // news and updates
+	over   chan struct{} // closed at its end
 }
 
 // outgoing is something to tell the server.
@@ -152,6 +154,7 @@ func (h *Holder) close(t *term) error {
 	defer cancel()
 	err := t.pool.Close(ctx)
 	t.end(errOver)
+	t.offers.Wait()
 	t.drop()
 	return err
 }
@@ -214,6 +217,9 @@ func (h *Holder) gone(run core.RunID) {
 	t.mu.Lock()
 	l := t.leases[run]
 	delete(t.leases, run)
+	if l != nil {
+		close(l.over)
+	}
 	t.mu.Unlock()
 	if l != nil {
 		t.put(outgoing{up: up{Kind: upEnd, Run: run, Lease: l.number, Seen: l.seen}})

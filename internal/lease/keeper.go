@@ -42,7 +42,8 @@ type Keeper struct {
 	waiting    map[core.RunID]string  // the workflows of runs that wait for a holder
 	problems   map[core.RunID]error
 	tasks      map[core.Token]*task
-	last       uint64 // number of a lease
+	asked      map[core.RunID][]*asked // updates that callers wait for
+	last       uint64                  // number of a lease
 	joins      int
 	generation int
 	drained    bool
@@ -65,7 +66,7 @@ type lease struct {
 	number uint64
 	holder *holder
 	body   *engine.Body
-	sent   int                    // news
+	sent   int                    // news and updates
 	ended  map[core.StepID]end    // steps, as the body was told
 	named  map[core.StepID]string // recorded local steps that had not ended when it began
 	ready  map[string]bool        // local steps whose functions the call of the body has
@@ -95,6 +96,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 		cfg: cfg, over: make(chan struct{}), workflows: map[string]*known{}, holders: map[string]*holder{},
 		leases: map[core.RunID]*lease{}, wanting: map[core.RunID]*holder{}, waiting: map[core.RunID]string{},
 		problems: map[core.RunID]error{}, tasks: map[core.Token]*task{},
+		asked: map[core.RunID][]*asked{},
 	}
 }
 
@@ -184,6 +186,9 @@ func (k *Keeper) begin(n engine.News) {
 	k.leases[n.Run] = l
 	h.leases++
 	h.tell(down{Kind: downBegin, Run: n.Run, Lease: l.number, News: &n})
+	for _, a := range k.asked[n.Run] {
+		l.offer(a)
+	}
 }
 
 // choose returns the holder of a workflow that has the fewest leases; nil: nobody serves it.
@@ -261,6 +266,7 @@ func (k *Keeper) Forget(run core.RunID) {
 		k.end(run, l)
 	}
 	k.tellHeld(run)
+	k.lookAgain(run)
 	delete(k.waiting, run)
 	delete(k.problems, run)
 }
@@ -278,6 +284,11 @@ func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
 	for run := range k.waiting {
 		if lives(run) {
 			delete(k.waiting, run)
+		}
+	}
+	for run := range k.asked {
+		if lives(run) {
+			k.lookAgain(run)
 		}
 	}
 }
@@ -362,6 +373,11 @@ func (k *Keeper) Drain() {
 	close(k.over)
 	for _, h := range k.holders {
 		h.alarm.Stop()
+	}
+	for _, all := range k.asked {
+		for _, a := range all {
+			close(a.again)
+		}
 	}
 }
 

@@ -250,3 +250,79 @@ func TestChangedCode(t *testing.T) {
 		b.close()
 	})
 }
+
+// Updates reach the bodies, which refuse or answer them. One that is sent while nobody serves waits.
+func TestUpdates(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			const add pawl.Update[int, int] = "add"
+			w := pawl.Define("w", func(ctx pawl.Context, sum int) (int, error) {
+				for range 3 {
+					err := add.Handle(ctx, func(n int) error {
+						if n < 0 {
+							return errors.New("negative")
+						}
+						return nil
+					}, func(ctx pawl.Context, n int) (int, error) {
+						more, err := pawl.Step(ctx, "count", func(context.Context) (int, error) { return n, nil })
+						sum += more
+						return sum, err
+					})
+					if err != nil {
+						return 0, err
+					}
+				}
+				return sum, nil
+			})
+			b := newBed(t)
+			bad := func() *rand.Rand {
+				if seed == 0 {
+					return nil
+				}
+				return rand.New(rand.NewPCG(seed, 7))
+			}
+			p := b.serve(bad(), w)
+			<-time.After(10 * time.Second)
+			r, err := w.Start(t.Context(), b, "", 10)
+			ok(t, err)
+			if n, err := add.Send(t.Context(), b, r.ID, 5); n != 15 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+			var refused *pawl.UpdateError
+			if _, err := add.Send(t.Context(), b, r.ID, -1); !errors.As(err, &refused) || !refused.Refused {
+				t.Errorf("a negative one: %v", err)
+			}
+			p.end()
+			short, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err = add.Send(short, b, r.ID, 1)
+			cancel()
+			if err == nil || !strings.Contains(err.Error(), "no process serves") {
+				t.Errorf("while nobody serves: %v", err)
+			}
+			sent := make(chan int)
+			go func() {
+				n, err := add.Send(t.Context(), b, r.ID, 6)
+				if err != nil {
+					t.Error(err)
+				}
+				sent <- n
+			}()
+			<-time.After(time.Second)
+			p = b.serve(bad(), w)
+			if n := <-sent; n != 21 {
+				t.Errorf("the sum is %d", n)
+			}
+			if n, err := add.Send(t.Context(), b, r.ID, 7); n != 28 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+			if n, err := r.Result(t.Context()); n != 28 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+			if _, err := add.Send(t.Context(), b, r.ID, 7); !errors.Is(err, pawl.ErrRunClosed) {
+				t.Errorf("after the end: %v", err)
+			}
+			p.end()
+			b.close()
+		})
+	}
+}

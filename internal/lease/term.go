@@ -135,7 +135,7 @@ func (t *term) deliver(d *down) {
 			host.Forget(d.Run)
 		}
 		t.mu.Lock()
-		t.leases[d.Run] = &held{d.Lease, 1}
+		t.leases[d.Run] = &held{d.Lease, 1, make(chan struct{})}
 		t.mu.Unlock()
 		host.Consult(*d.News)
 	case downNews:
@@ -161,6 +161,8 @@ func (t *term) deliver(d *down) {
 		t.mu.Unlock()
 		d.Task.Deadline = 0
 		t.pool.DispatchFor(*d.Task, d.Left)
+	case downOffer:
+		t.asks(d)
 	case downRevoke:
 		t.pool.Revoke(d.Token, d.Why)
 	}
@@ -175,6 +177,7 @@ func (t *term) forget(run core.RunID, lease uint64) bool {
 		return false
 	}
 	delete(t.leases, run)
+	close(l.over)
 	return true
 }
 

@@ -54,19 +54,21 @@ const (
 	downHeld                   // the body must not go on for now
 	downEnd                    // the lease has ended
 	downTask                   // execute an attempt
+	downOffer                  // somebody sends the body an update
 	downRevoke                 // an attempt has ended: stop its work
 )
 
 // down is one thing that a holder is told.
 type down struct {
-	Kind  downKind
-	Run   core.RunID
-	Lease uint64
-	News  *engine.News  // of begin and news
-	Task  *core.Task    // of task
-	Left  time.Duration // until the task's deadline; 0: it has none
-	Token core.Token    // of revoke
-	Why   policy.Kind   // of revoke
+	Kind   downKind
+	Run    core.RunID
+	Lease  uint64
+	News   *engine.News  // of begin and news
+	Task   *core.Task    // of task
+	Left   time.Duration // until the task's deadline; 0: it has none
+	Update *body.Update  // of offer
+	Token  core.Token    // of revoke
+	Why    policy.Kind   // of revoke
 }
 
 // upKind says what a holder tells.
@@ -79,6 +81,7 @@ const (
 	upBegin                 // the body has come to a recorded step, whose attempts may begin
 	upConsult               // tell everything of the run
 	upEnd                   // the call of the body has ended, and the lease with it
+	upRefuse                // the body does not accept an update
 	upProblem               // why the body cannot go on
 	upLeave                 // all leases end; attempts go on
 	upGone                  // nothing is at work any more
@@ -86,13 +89,15 @@ const (
 
 // up is one thing that a holder tells.
 type up struct {
-	Kind   upKind
-	Run    core.RunID
-	Lease  uint64 // 0: the holder has none of the run
-	Inputs []core.Input
-	Step   core.StepID // of begin
-	Seen   int         // of end: how many news of the lease the body has got
-	Text   string      // of problem
+	Kind    upKind
+	Run     core.RunID
+	Lease   uint64 // 0: the holder has none of the run
+	Inputs  []core.Input
+	Step    core.StepID     // of begin
+	Seen    int             // of end: how many news and updates of the lease the body has got
+	Text    string          // of problem
+	Update  *body.Update    // of refuse
+	Failure *policy.Failure // of refuse
 }
 
 func init() {
