@@ -767,7 +767,7 @@ export interface paths {
         put?: never;
         /**
          * Send an update to a run, and get its answer
-         * @description The body of a Go workflow answers it. 202 says that it has not done so yet, and why: send the update again with the same id, and you get its answer. The server of a program that has Go workflows takes updates (pawlhttp.Handler).
+         * @description The body of a Go workflow answers it. 202 says that it has not done so yet, and why: send the update again with the same id, and you get its answer. Go workflows are the server's own (pawlhttp.Handler), or processes serve them (pawlhttp.Serve).
          */
         post: operations["sendUpdate"];
         delete?: never;
