@@ -48,6 +48,7 @@ type definition struct {
 	compensation time.Duration   // 0: a minute
 	task         time.Duration   // 0: the engine's; a definition may be registered with several
 	cron         *cron.Timetable // nil: runs begin when they are started, and none follows
+	cronSpec     *schedule.Spec  // what cron was made of
 	defaults     []StepOption
 	byStep       map[string][]StepOption
 	document     *kind.Workflow // nil: run is the workflow
@@ -189,7 +190,8 @@ func RunRetryWith(p RetryPolicy) Option {
 // refused; for those use [Workflow.EnsureSchedule]. The run retry policy comes first. A cancel or the execution
 // timeout ends the chain. Only then does the start have its result.
 func Cron(s client.Schedule) Option {
-	table, err := schedule.Spec(s).Table()
+	spec := schedule.Spec(s)
+	table, err := spec.Table()
 	if s.Overlap != "" || s.CatchUp != "" {
 		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for "+
 			"EnsureSchedule"))
@@ -197,7 +199,7 @@ func Cron(s client.Schedule) Option {
 	return func(d *definition) {
 		d.note(wrap("cron", err))
 		if err == nil {
-			d.cron = &table
+			d.cron, d.cronSpec = &table, &spec
 		}
 	}
 }

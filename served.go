@@ -2,12 +2,16 @@ package pawl
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-func init() { served.Register(withoutEngine, connect, toServe) }
+func init() { served.Register(withoutEngine, connect, toServe, bodiesOf) }
 
 // withoutEngine makes what executes handlers in a process without an engine.
 func withoutEngine(ctx context.Context, given any, queue string, slots int, handlers any) (
@@ -25,4 +29,46 @@ func withoutEngine(ctx context.Context, given any, queue string, slots int, hand
 		return nil, nil, err
 	}
 	return executors, h.bodies.Close, nil
+}
+
+// bodiesOf makes what serves the workflows of a configuration in a process without an engine.
+func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
+	cfg := given.(Config)
+	if err := cfg.check(); err != nil {
+		return lease.Program{}, nil, invalid(err, "serve")
+	}
+	cfg = cfg.withDefaults()
+	h := newHost(ctx, cfg)
+	p := lease.Program{Host: h.bodies, Slots: cfg.Concurrency, Grace: cfg.Grace, Log: cfg.Log}
+	for _, w := range cfg.Workflows {
+		d := w.definition()
+		err := h.register(d)
+		if err == nil && (d.document != nil || d.elsewhere) {
+			err = invalid(fmt.Errorf("workflow %q is no function of this program: a flow is applied to the server",
+				d.name), "serve")
+		}
+		if err != nil {
+			h.bodies.Close()
+			return lease.Program{}, nil, err
+		}
+		p.Workflows = append(p.Workflows, d.served())
+	}
+	if len(p.Workflows) == 0 {
+		h.bodies.Close()
+		err := errors.New("there are no workflows: name them in Config.Workflows")
+		return lease.Program{}, nil, invalid(err, "serve")
+	}
+	return p, h.bodies.Close, nil
+}
+
+// served is what a server has to know of a workflow.
+func (d *definition) served() lease.Workflow {
+	w := lease.Workflow{
+		Definition: d.source(), Hooks: map[string]*core.StepSpec{}, Retry: d.retry, Execution: d.execution,
+		Run: d.runLimit, Compensation: d.compensation, Queue: d.queue, Cron: d.cronSpec,
+	}
+	for name, h := range d.hooks {
+		w.Hooks[name] = h.spec
+	}
+	return w
 }

@@ -1,7 +1,6 @@
 package pawl
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"runtime/debug"
 
 	"github.com/pawl-dev/pawl/client"
-	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -141,67 +139,22 @@ func (e *Engine) SendUpdate(ctx context.Context, id string, r client.SendRequest
 		r.ID = rand.Text()
 	}
 	return onRun(ctx, e, id, func(run core.RunID) (client.Answer, error) {
-		for {
-			a, next, err := e.update(ctx, run, r)
-			if err != nil || a != nil {
-				return *cmp.Or(a, &client.Answer{}), err
-			}
-			run = next
+		reply, err := body.Asking{
+			Inspect: e.engine.Inspect,
+			Ask:     func(run core.RunID, u body.Update) body.Pending { return e.host.bodies.Ask(run, u) },
+			HasBody: func(r *core.Run) bool { return r.Definition == definitionID(r.Workflow) },
+		}.Update(ctx, run, body.Update{Name: r.Name, ID: r.ID, Payload: r.Payload})
+		switch {
+		case err != nil:
+			return client.Answer{}, err
+		case reply.Open:
+			return client.Answer{}, e.unanswered(ctx, reply.Run, r, reply.Accepted)
+		default:
+			return client.Answer{
+				Run: reply.Run.String(), Output: reply.Output, Failure: reply.Failure, Refused: reply.Refused,
+			}, nil
 		}
 	})
-}
-
-// update asks one run, or returns the next one of its chain.
-func (e *Engine) update(ctx context.Context, run core.RunID, r client.SendRequest) (*client.Answer, core.RunID, error) {
-	asked := e.host.bodies.Ask(run, body.Update{Name: r.Name, ID: r.ID, Payload: r.Payload})
-	defer asked.Leave()
-	for {
-		state, err := e.engine.Inspect(ctx, run)
-		if err != nil {
-			return nil, run, err
-		}
-		u := state.FindUpdate(r.Name, r.ID)
-		if u != nil && u.Answered {
-			return &client.Answer{Run: run.String(), Output: u.Output, Failure: u.Failure}, run, nil
-		}
-		if state.Phase.Closed() && state.Next != (core.RunID{}) {
-			return nil, state.Next, nil
-		}
-		if u == nil {
-			if err := takesUpdates(state, r.Name); err != nil {
-				return nil, run, err
-			}
-			asked.Offer()
-		}
-		select {
-		case _, open := <-asked.Again():
-			if !open {
-				return nil, run, ErrClosed
-			}
-			if f := asked.Refused(); f != nil {
-				return &client.Answer{Run: run.String(), Failure: f, Refused: true}, run, nil
-			}
-		case <-ctx.Done():
-			return nil, run, e.unanswered(ctx, run, r, u != nil)
-		}
-	}
-}
-
-// takesUpdates returns why a run takes no update, nil if it may.
-func takesUpdates(r *core.Run, name string) error {
-	refusal := &api.Error{Op: "update " + name, ID: r.ID.String()}
-	switch {
-	case r.Phase.Closed():
-		refusal.Code, refusal.Message = api.CodeRunClosed, "the run is "+r.Phase.String()
-	case r.Definition != definitionID(r.Workflow):
-		refusal.Code, refusal.Message = api.CodeInvalid, "the run is of a flow, and only a body in Go takes updates"
-	case r.PausedAt != 0:
-		refusal.Code, refusal.Message = api.CodeConflict, "the run is paused"
-		refusal.Hint = "resume it first"
-	default:
-		return nil
-	}
-	return refusal
 }
 
 // unanswered is the error of a caller that stops waiting.

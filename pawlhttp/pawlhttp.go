@@ -1,5 +1,6 @@
 // Package pawlhttp works with a Pawl server from a Go program: [Connect] gives a client of it, [Worker] executes the
-// tasks of its queues, and [Handler] makes a server of the program's own engine.
+// tasks of its queues, [Serve] runs the bodies of its workflows, and [Handler] makes a server of the program's own
+// engine.
 //
 //	send := pawl.Handle("Send", func(ctx context.Context, m Mail) (string, error) { … })
 //	err := pawlhttp.Worker{

@@ -163,6 +163,7 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	m.serving.Drain()
+	m.drainBodies()
 	m.queues.Drain(ctx) // workers that wait for tasks are answered, so that their requests do not hold up the end
 	for _, other := range m.namespaces {
 		other.queues.Drain(ctx)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/catalog"
+	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/server"
 )
@@ -23,6 +24,7 @@ type folder struct {
 	path string // empty: it has no files
 	// applied are the flows of the database that were applied. nil: it keeps none.
 	applied *catalog.Catalog
+	bodies  *lease.Keeper // knows the workflows that processes serve; nil: nobody may
 }
 
 // of returns the folder of a namespace; empty: the default one. Another namespace has a folder in it, with its name.
@@ -119,6 +121,9 @@ func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) 
 		default:
 			names = append(names, one.Name)
 		}
+	}
+	if d, ok := f.served(name); ok {
+		return d, nil
 	}
 	if f.applied == nil {
 		return api.Definition{}, f.unknown(name, names, broken)

@@ -40,6 +40,9 @@ func (a *app) serve(m *machine) {
 	if m.webhooks != nil {
 		cfg.Webhooks = m.webhooks
 	}
+	if m.bodies != nil {
+		cfg.Bodies, cfg.Updates = m.bodies, m.updates()
+	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
 		if m.place.namespace == "" {
@@ -57,6 +60,9 @@ func (a *app) serve(m *machine) {
 		cfg.Clock = virtual.NewMover(m.clock, m.Engine)
 	}
 	flows, applied := a.folder.of(m.place.namespace), a.catalogOf(m.journal)
+	if flows != nil {
+		flows.bodies = m.bodies
+	}
 	if applied != nil {
 		cfg.Catalog = applied
 	}

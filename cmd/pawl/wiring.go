@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/remote"
@@ -46,6 +47,7 @@ type machine struct {
 	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
 	signals        chan os.Signal // from when on attempts are executed; nil: none are
+	bodies         *lease.Keeper  // leases runs of Go workflows to processes that serve these; nil: nobody may
 	queues         *remote.Queues // whose tasks other processes execute; nil: no attempts are executed
 	sweeping       context.CancelFunc
 	swept          chan struct{}   // closed when nothing sweeps any more; nil: nothing does
@@ -131,6 +133,10 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 		Now: source, Carried: families, Observer: observer, Retention: retention,
 		Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 	}
+	keeper, err := a.bodiesOf(j, &cfg, instant)
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
 	if a.sharing != nil {
 		if err := a.sharing.configure(&cfg); err != nil {
 			return nil, errors.Join(err, j.Close())
@@ -146,7 +152,11 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	}
 	m := &machine{
 		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p, journal: j, retention: retention,
-		embedded: service.NewEmbedded(n.Engine, a.readWorkflow, instant), clock: clock,
+		embedded: service.NewEmbedded(n.Engine, a.readServed(keeper), instant), clock: clock, bodies: keeper,
+	}
+	if keeper != nil {
+		keeper.Attach(n.Engine)
+		m.embedded.KnowProblems(keeper.Problems)
 	}
 	m.svc = m.embedded
 	if m.sharing = a.sharing; m.sharing != nil {
@@ -171,6 +181,9 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 			Own: slices.AppendSeq(body.OwnTypes(), maps.Keys(executors)),
 		})
 		m.Serve("", m.queues)
+		if m.bodies != nil {
+			m.Serve("", m.bodies)
+		}
 		m.signals = listen()
 	}
 	if err == nil {
@@ -237,6 +250,7 @@ func (m *machine) close() error {
 	if m.sharing != nil {
 		err = m.sharing.stop()
 	}
+	m.drainBodies()
 	if m.queues != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 		m.queues.Drain(ctx)

@@ -51,7 +51,13 @@ var _ core.Decider = (*decider)(nil)
 
 // Definition returns the Go workflow of that name as the state machine sees it: without steps of its own.
 func (h *Host) Definition(name string) *core.Definition {
-	d := &decider{workflow: func() *Workflow { return h.cfg.Workflow(name) }}
+	return Definition(func() *Workflow { return h.cfg.Workflow(name) })
+}
+
+// Definition returns a Go workflow as the state machine sees it. workflow looks it up, each time; nil: its options are
+// not known yet.
+func Definition(workflow func() *Workflow) *core.Definition {
+	d := &decider{workflow: workflow}
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return d }, HasBody: true, HandlesCancel: true,
 		ExpectedSteps: func() int { return int(d.steps.Load()) },

@@ -55,6 +55,9 @@ type Host struct {
 	// abandon is what becomes of attempts whose functions do not heed their contexts.
 	abandon *worker.Abandon
 
+	gone    func(run core.RunID)            // see Follow; nil: nobody is told
+	stopped func(run core.RunID, err error) // the same
+
 	live atomic.Int64 // sessions in the table
 
 	mu    sync.Mutex
@@ -82,6 +85,12 @@ func NewHost(ctx context.Context, cfg Config) *Host {
 
 // Attach tells the host its engine.
 func (h *Host) Attach(e EngineCalls) { h.engine = e }
+
+// Follow tells of calls of bodies: gone of each that has ended, with the session locked, so it must not block; stopped
+// of each that cannot go on. Call it before the host is used.
+func (h *Host) Follow(gone func(run core.RunID), stopped func(run core.RunID, err error)) {
+	h.gone, h.stopped = gone, stopped
+}
 
 // open returns a run's session, and makes one where there is none. It returns nil once the host is closed.
 func (h *Host) open(run core.RunID) (l *liveSession, fresh bool) {
@@ -272,6 +281,9 @@ func (h *Host) tell(run core.RunID, p problem) {
 		"run", run.String(), "in", p.pause.String(), "error", p.err)
 	if h.cfg.Stopped != nil {
 		h.cfg.Stopped(run, p.err)
+	}
+	if h.stopped != nil {
+		h.stopped(run, p.err)
 	}
 }
 

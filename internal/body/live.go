@@ -119,6 +119,9 @@ func (l *liveSession) carryOut(r *Ready) {
 		h.drop(l)
 		l.retired = true
 		l.answerAll(LookAgain)
+		if h.gone != nil {
+			h.gone(s.run)
+		}
 	}
 	if r.CallAgain {
 		h.consultAfter(s.run, r.Pause)

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -36,12 +37,20 @@ var (
 	executors Executors
 	connect   func(s Remote, cfg any) any
 	engine    func(engine any) Engine
+	program   Program
 )
 
-// Register tells how executors, clients and engines are made. Package pawl does so before any other code runs.
-func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) Engine) {
-	executors, connect, engine = e, c, of
+// Program makes what serves workflows in a process without an engine. cfg is a pawl.Config. stop unwinds the bodies.
+type Program func(ctx context.Context, cfg any) (of lease.Program, stop func(), err error)
+
+// Register tells how executors, clients, engines and programs are made. Package pawl does so before any other code
+// runs.
+func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) Engine, p Program) {
+	executors, connect, engine, program = e, c, of, p
 }
+
+// Serving makes what serves workflows.
+func Serving(ctx context.Context, cfg any) (lease.Program, func(), error) { return program(ctx, cfg) }
 
 // Make makes executors.
 func Make(ctx context.Context, cfg any, queue string, slots int, handlers any) (

@@ -40,6 +40,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.clockRoutes(a)
 	s.webhookRoutes(a)
 	s.taskRoutes(a)
+	s.bodiesRoutes(a)
 	s.logRoutes(a)
 	s.pruneRoutes(a)
 	s.accessRoutes(a)

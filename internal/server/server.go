@@ -32,6 +32,8 @@ type Config struct {
 	Webhooks api.Webhooks
 	// Tasks hands out tasks to workers in other processes. nil: none are handed out.
 	Tasks api.Tasks
+	// Bodies leases runs of Go workflows to the processes that serve these. nil: nobody may.
+	Bodies api.Bodies
 	// Changes tells what happens in all runs. nil: nobody hears of it.
 	Changes api.Changes
 	// Policies tells what policies do. nil: nothing is told.

@@ -23,8 +23,8 @@ type updateAnswer struct {
 func (s *Server) updateRoutes(a huma.API) {
 	op := under("POST", "/runs/{run}/updates", "sendUpdate", "events", "Send an update to a run, and get its answer")
 	op.Description = "The body of a Go workflow answers it. 202 says that it has not done so yet, and why: send the " +
-		"update again with the same id, and you get its answer. The server of a program that has Go workflows " +
-		"takes updates (pawlhttp.Handler)."
+		"update again with the same id, and you get its answer. Go workflows are the server's own " +
+		"(pawlhttp.Handler), or processes serve them (pawlhttp.Serve)."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfRun
 		Wait length `query:"wait" doc:"How long to wait at most: 30s, which is the default; at most 5m."`

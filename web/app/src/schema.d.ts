@@ -21,6 +21,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/bodies/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Decide what runs do next */
+        post: operations["giveDecisions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bodies/join": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Serve workflows
+         * @description Bodies of workflows in Go run in processes of their own. A process joins with its workflows, and
+         *     from then on it is told in news what happens to their runs, and says in decisions what they do next. A process that is
+         *     silent for 10s loses its runs to others and has to join again (409). News and decisions are in a form of Pawl's Go
+         *     programs; pawlhttp.Serve speaks it.
+         */
+        post: operations["joinBodies"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bodies/news": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take news of runs, or wait for them */
+        post: operations["takeNews"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/bulk/{operation}": {
         parameters: {
             query?: never;
@@ -710,7 +767,7 @@ export interface paths {
         put?: never;
         /**
          * Send an update to a run, and get its answer
-         * @description The body of a Go workflow answers it. 202 says that it has not done so yet, and why: send the update again with the same id, and you get its answer. The server of a program that has Go workflows takes updates (pawlhttp.Handler).
+         * @description The body of a Go workflow answers it. 202 says that it has not done so yet, and why: send the update again with the same id, and you get its answer. Go workflows are the server's own (pawlhttp.Handler), or processes serve them (pawlhttp.Serve).
          */
         post: operations["sendUpdate"];
         delete?: never;
@@ -1275,6 +1332,21 @@ export interface components {
             status: number;
             token?: string;
         };
+        BodiesJoin: {
+            /** @description A secret name for this join, made up by you. */
+            holder: string;
+            /** @description Your name, for people. */
+            name?: string;
+            /** @description What the engine has to know of them, in the form of Pawl's Go programs. */
+            options: string;
+            /**
+             * Format: int64
+             * @description How many attempts of local steps you run at once.
+             */
+            slots: number;
+            /** @description The names of your workflows. */
+            workflows: string[] | null;
+        };
         BulkBody: {
             actor?: string;
             /** @description extend: by how much; a minus in front makes it shorter. */
@@ -1406,6 +1478,24 @@ export interface components {
             from?: string;
             limit: string;
             origin?: string;
+        };
+        DecisionAnswer: {
+            /** @description Why it was not taken. */
+            error?: components["schemas"]["Error"];
+        };
+        DecisionAnswers: {
+            answers: components["schemas"]["DecisionAnswer"][] | null;
+        };
+        Decisions: {
+            /** @description In the form of Pawl's Go programs. */
+            decisions: string;
+            /** @description The name of your join. */
+            holder: string;
+            /**
+             * Format: int64
+             * @description One more than that of your last decisions.
+             */
+            number: number;
         };
         Definition: {
             id: string;
@@ -1631,6 +1721,26 @@ export interface components {
         Move: {
             at?: string;
             limit: string;
+        };
+        News: {
+            /** @description In the form of Pawl's Go programs. Absent: nothing has happened. */
+            news?: string;
+            /**
+             * Format: int64
+             * @description Say it as seen in your next request.
+             */
+            number: number;
+        };
+        NewsRequest: {
+            /** @description The name of your join. */
+            holder: string;
+            /**
+             * Format: int64
+             * @description The number of the newest news that you have.
+             */
+            seen: number;
+            /** @description How long to wait for news: 4s. Default: not at all; at most 1m. */
+            wait?: string;
         };
         OperateBody: {
             actor?: string;
@@ -2199,6 +2309,103 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    giveDecisions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Decisions"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecisionAnswers"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    joinBodies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BodiesJoin"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    takeNews: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewsRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["News"];
                 };
             };
             /** @description Error */

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/lease"
+	"github.com/pawl-dev/pawl/internal/service"
+)
+
+// bodiesOf has a server lease the runs of Go workflows to processes that serve these. Other commands let such runs
+// rest, and so does a node of a cluster: a process joins one node, and the runs are those of all. It returns nil then.
+func (a *app) bodiesOf(j journal.Journal, cfg *engine.Config, now func() core.Time) (*lease.Keeper, error) {
+	if a.folder == nil || a.sharing != nil {
+		return nil, nil
+	}
+	c := lease.KeeperConfig{Now: now}
+	c.Documents, _ = j.(journal.Documents)
+	if a.guard != nil {
+		c.Log = a.guard.log
+	}
+	k := lease.NewKeeper(c)
+	cfg.Kinds[journal.KindGo] = engine.Kind{
+		Compile: k.Compile, Bodies: k,
+		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return k.Find(name) },
+	}
+	return k, k.Load(context.Background())
+}
+
+// drainBodies answers the processes that serve workflows and wait for news.
+func (m *machine) drainBodies() {
+	if m.bodies != nil {
+		m.bodies.Drain()
+	}
+}
+
+// served finds a workflow that processes serve.
+func (f *folder) served(name string) (api.Definition, bool) {
+	if f.bodies == nil {
+		return api.Definition{}, false
+	}
+	d, err := f.bodies.Find(name)
+	return api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, err == nil
+}
+
+// readServed reads definitions as readWorkflow does. Workflows that processes serve can be started.
+func (a *app) readServed(k *lease.Keeper) service.Read {
+	if k == nil {
+		return a.readWorkflow
+	}
+	return func(d journal.Definition) (*service.Workflow, error) {
+		w, err := a.readWorkflow(d)
+		if err == nil && d.Kind == journal.KindGo {
+			w.Begin = func(input []byte) (core.Start, error) {
+				_, err := k.Find(d.Name)
+				return core.Start{Input: input}, err
+			}
+		}
+		return w, err
+	}
+}
+
+// updates sends updates to the bodies that processes serve.
+func (m *machine) updates() lease.Updates {
+	return lease.Updates{
+		Keeper: m.bodies, Inspect: m.Inspect,
+		Find: func(ctx context.Context, name string) (core.RunID, error) {
+			r, err := m.embedded.Run(ctx, name)
+			if err != nil {
+				return core.RunID{}, err
+			}
+			return core.ParseRunID(r.Run)
+		},
+	}
+}

@@ -1,0 +1,57 @@
+package api
+
+import "context"
+
+// Bodies lets processes make the decisions of runs whose workflows are functions of theirs. The process that has the
+// engine implements it, and so does a client of a server. What goes to and fro is in the form of package lease, which
+// Go programs speak. All methods are safe for concurrent use.
+type Bodies interface {
+	// JoinBodies makes a process known with its workflows. Once more with the same holder it changes nothing. Errors:
+	// CodeInvalid, CodeReadOnly, CodeClosed (the server stops: ask again later).
+	JoinBodies(ctx context.Context, r BodiesJoin) error
+	// TakeNews waits for what happens to the runs that the process decides, and for attempts of their local steps.
+	// Errors: CodeStale (the process is not known, or not any more: join again), CodeClosed, CodeCancelled.
+	TakeNews(ctx context.Context, r NewsRequest) (News, error)
+	// GiveDecisions takes what the process has decided, and answers when that is durable. Given again with the same
+	// number it is answered again, and done once. Errors: as TakeNews.
+	GiveDecisions(ctx context.Context, r Decisions) (DecisionAnswers, error)
+}
+
+// BodiesJoin makes a process known.
+type BodiesJoin struct {
+	Holder    string   `json:"holder" minLength:"16" maxLength:"100" doc:"A secret name for this join, made up by you."`
+	Name      string   `json:"name,omitempty" maxLength:"200" doc:"Your name, for people."`
+	Slots     int      `json:"slots" minimum:"1" doc:"How many attempts of local steps you run at once."`
+	Workflows []string `json:"workflows" doc:"The names of your workflows."`
+	Options   []byte   `json:"options" doc:"What the engine has to know of them, in the form of Pawl's Go programs."`
+}
+
+// NewsRequest asks for news.
+type NewsRequest struct {
+	Holder string   `json:"holder" doc:"The name of your join."`
+	Seen   uint64   `json:"seen" doc:"The number of the newest news that you have."`
+	Wait   Duration `json:"wait,omitzero" doc:"How long to wait for news: 4s. Default: not at all; at most 1m."`
+}
+
+// News is what has happened.
+type News struct {
+	Number uint64 `json:"number" doc:"Say it as seen in your next request."`
+	News   []byte `json:"news,omitempty" doc:"In the form of Pawl's Go programs. Absent: nothing has happened."`
+}
+
+// Decisions are what a process has decided, and what became of attempts.
+type Decisions struct {
+	Holder    string `json:"holder" doc:"The name of your join."`
+	Number    uint64 `json:"number" minimum:"1" doc:"One more than that of your last decisions."`
+	Decisions []byte `json:"decisions" doc:"In the form of Pawl's Go programs."`
+}
+
+// DecisionAnswers has an answer for each decision.
+type DecisionAnswers struct {
+	Answers []DecisionAnswer `json:"answers"`
+}
+
+// DecisionAnswer tells what became of a decision.
+type DecisionAnswer struct {
+	Error *Error `json:"error,omitempty" doc:"Why it was not taken."`
+}

@@ -1,0 +1,208 @@
+package lease_test
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/lease"
+	"github.com/pawl-dev/pawl/internal/node"
+	"github.com/pawl-dev/pawl/internal/served"
+	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// bed is a server without HTTP: an engine whose bodies are in processes of their own.
+type bed struct {
+	*testing.T
+	pawl.Client
+	journal *memory.Journal
+	keeper  atomic.Pointer[lease.Keeper] // nil: the server is down
+	node    *node.Node
+	svc     *service.Embedded
+	late    sync.WaitGroup // requests that come a second time
+}
+
+// runs is what a client asks.
+type runs struct {
+	*service.Embedded
+	bed *bed
+}
+
+func (r runs) Update(ctx context.Context, run string, u api.Update) (api.Answer, error) {
+	return lease.Updates{
+		Keeper: r.bed.keeper.Load(), Inspect: r.bed.node.Engine.Inspect,
+		Find: func(_ context.Context, name string) (core.RunID, error) { return core.ParseRunID(name) },
+	}.Update(ctx, run, u)
+}
+
+// StartNamed implements served.Remote.
+func (r runs) StartNamed(ctx context.Context, workflow string, req api.StartRequest) (api.Started, error) {
+	d, err := r.bed.keeper.Load().Find(workflow)
+	if err != nil {
+		return api.Started{}, err
+	}
+	req.Definition = api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}
+	return r.bed.svc.Start(ctx, req)
+}
+
+func now() core.Time { return policy.At(time.Now()) }
+
+func newBed(t *testing.T) *bed {
+	b := &bed{T: t, journal: memory.New()}
+	b.open()
+	return b
+}
+
+// open starts the server.
+func (b *bed) open() {
+	b.Helper()
+	k := lease.NewKeeper(lease.KeeperConfig{Documents: b.journal, Now: now})
+	n, err := node.New(node.Config{Engine: engine.Config{
+		Journal: b.journal, Log: slog.New(slog.DiscardHandler), Kinds: map[string]engine.Kind{journal.KindGo: {
+			Compile: k.Compile, Bodies: k,
+			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return k.Find(name) },
+		}},
+	}})
+	if err == nil {
+		k.Attach(n.Engine)
+		n.Engine.Serve("", k)
+		err = k.Load(b.Context())
+	}
+	if err == nil {
+		err = n.Open(b.Context())
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.node = n
+	b.svc = service.NewEmbedded(n.Engine, func(journal.Definition) (*service.Workflow, error) {
+		return &service.Workflow{
+			Definition: &core.Definition{HasBody: true},
+			Begin:      func(input []byte) (core.Start, error) { return core.Start{Input: input}, nil },
+		}, nil
+	}, now)
+	b.svc.KnowProblems(k.Problems)
+	b.Client = served.Connect(runs{b.svc, b}, pawl.Config{}).(pawl.Client)
+	b.keeper.Store(k)
+}
+
+// close stops the server.
+func (b *bed) close() {
+	k := b.keeper.Swap(nil)
+	k.Drain()
+	if err := b.node.Close(); err != nil {
+		b.Error(err)
+	}
+	b.late.Wait()
+}
+
+// line is what is between a process and the server. With chance it loses requests and answers, delays them, and brings
+// some of them twice, the second time late.
+type line struct {
+	bed    *bed
+	cut    atomic.Bool
+	mu     sync.Mutex
+	chance *rand.Rand // nil: it does its work
+}
+
+func (l *line) one(of int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.chance != nil && l.chance.IntN(of) == 0
+}
+
+func (l *line) pause() {
+	l.mu.Lock()
+	d := time.Duration(0)
+	if l.chance != nil {
+		d = time.Duration(l.chance.IntN(20)) * time.Millisecond
+	}
+	l.mu.Unlock()
+	<-time.After(d)
+}
+
+// through makes a request over a line.
+func through[T any](ctx context.Context, l *line, ask func(context.Context, *lease.Keeper) (T, error)) (T, error) {
+	var none T
+	lost := &api.Error{Code: api.CodeUncertain, Message: "the line is broken"}
+	l.pause()
+	k := l.bed.keeper.Load()
+	if k == nil || l.cut.Load() || l.one(10) {
+		return none, lost
+	}
+	if l.one(8) {
+		l.bed.late.Go(func() {
+			<-time.After(time.Second)
+			_, _ = ask(context.WithoutCancel(ctx), k)
+		})
+	}
+	out, err := ask(ctx, k)
+	l.pause()
+	if l.cut.Load() || l.one(10) {
+		return none, lost
+	}
+	return out, err
+}
+
+func (l *line) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
+	_, err := through(ctx, l, func(ctx context.Context, k *lease.Keeper) (struct{}, error) {
+		return struct{}{}, k.JoinBodies(ctx, r)
+	})
+	return err
+}
+
+func (l *line) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, error) {
+	return through(ctx, l, func(ctx context.Context, k *lease.Keeper) (api.News, error) { return k.TakeNews(ctx, r) })
+}
+
+func (l *line) GiveDecisions(ctx context.Context, r api.Decisions) (api.DecisionAnswers, error) {
+	return through(ctx, l, func(ctx context.Context, k *lease.Keeper) (api.DecisionAnswers, error) {
+		return k.GiveDecisions(ctx, r)
+	})
+}
+
+// process is one that serves workflows.
+type process struct {
+	*line
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// serve starts a process. Its line is bad if there is a chance.
+func (b *bed) serve(chance *rand.Rand, workflows ...pawl.Definition) *process {
+	b.Helper()
+	ctx, stop := context.WithCancel(b.Context())
+	log := slog.New(slog.DiscardHandler)
+	program, unwind, err := served.Serving(ctx, pawl.Config{Workflows: workflows, Log: log})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := &process{&line{bed: b, chance: chance}, stop, make(chan error, 1)}
+	h := lease.NewHolder(lease.HolderConfig{Server: p.line, Name: "p", Program: program, DrainWithin: time.Minute})
+	go func() {
+		err := h.Run(ctx)
+		unwind()
+		p.ended <- err
+	}()
+	return p
+}
+
+// end lets a process end, and waits for that.
+func (p *process) end() {
+	p.bed.Helper()
+	p.stop()
+	if err := <-p.ended; err != nil {
+		p.bed.Error(err)
+	}
+}

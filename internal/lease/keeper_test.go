@@ -1,0 +1,208 @@
+package lease
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// noted is an engine that notes what it is told.
+type noted struct {
+	done      []*engine.Body
+	consulted []core.RunID
+	reports   []core.Input
+}
+
+func (n *noted) Do(_ core.RunID, b *engine.Body, _ []core.Input, done func(error)) {
+	n.done = append(n.done, b)
+	go done(nil)
+}
+
+func (n *noted) Consult(run core.RunID)                     { n.consulted = append(n.consulted, run) }
+func (n *noted) Begin(core.RunID, core.StepID)              {}
+func (n *noted) Rematch()                                   {}
+func (n *noted) Report(_ core.RunID, in core.Input)         { n.reports = append(n.reports, in) }
+func (n *noted) Confirm(core.RunID, core.Input, func(bool)) {}
+
+// keep returns a keeper with a holder.
+func keep(t *testing.T) (*Keeper, *noted) {
+	t.Helper()
+	e := &noted{}
+	k := NewKeeper(KeeperConfig{Now: func() core.Time { return 1 }})
+	k.Attach(e)
+	enter(t, k, "a-holder-of-leases")
+	return k, e
+}
+
+func joinOf(t *testing.T, holder string, names ...string) api.BodiesJoin {
+	t.Helper()
+	var all []Workflow
+	for _, name := range names {
+		all = append(all, Workflow{Definition: journal.Definition{Kind: journal.KindGo, Name: name}})
+	}
+	options, err := encode(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api.BodiesJoin{Holder: holder, Name: holder, Slots: 1, Workflows: names, Options: options}
+}
+
+func enter(t *testing.T, k *Keeper, holder string) {
+	t.Helper()
+	if err := k.JoinBodies(t.Context(), joinOf(t, holder, "w")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var run1 = core.RunID{1}
+
+// whole is everything of a run with a step, which has ended at an instant; 0: it has not.
+func whole(at core.Time) engine.News {
+	s := engine.Step{ID: 0, Spec: &core.StepSpec{Name: "s", Type: body.TypeLocal}, Phase: core.StepScheduled}
+	if at != 0 {
+		s.Phase, s.EndedAt = core.StepSucceeded, at
+	}
+	return engine.News{Run: run1, Whole: true, Head: &engine.Head{Workflow: "w"}, Steps: []engine.Step{s}}
+}
+
+// news takes what a holder is told.
+func news(t *testing.T, k *Keeper, holder string, seen uint64) (all []down, number uint64) {
+	t.Helper()
+	n, err := k.TakeNews(t.Context(), api.NewsRequest{Holder: holder, Seen: seen, Wait: api.Duration(time.Second)})
+	if err == nil && len(n.News) > 0 {
+		err = decode(n.News, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, n.Number
+}
+
+// give gives decisions.
+func give(t *testing.T, k *Keeper, holder string, number uint64, ups ...up) ([]api.DecisionAnswer, error) {
+	t.Helper()
+	b, err := encode(ups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := k.GiveDecisions(t.Context(), api.Decisions{Holder: holder, Number: number, Decisions: b})
+	return out.Answers, err
+}
+
+const first, second = "a-holder-of-leases", "another-holder-of-leases"
+
+// Decisions count with the run's lease alone, and once.
+func TestStaleLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, e := keep(t)
+		enter(t, k, second)
+		k.Consult(whole(0))
+		told, seen := news(t, k, first, 0)
+		if len(told) != 1 || told[0].Kind != downBegin || told[0].Lease != 1 {
+			t.Fatalf("%+v", told)
+		}
+		if again, _ := news(t, k, first, 0); len(again) != 1 || again[0].Lease != 1 {
+			t.Errorf("the answer was lost, and comes as %+v", again)
+		}
+		decide := up{Kind: upDecide, Run: run1, Lease: 1, Inputs: []core.Input{core.Commands{Waits: true}}}
+		for range 2 {
+			if a, err := give(t, k, first, 1, decide); err != nil || len(a) != 1 || a[0].Error != nil {
+				t.Errorf("%+v, %v", a, err)
+			}
+		}
+		if len(e.done) != 1 {
+			t.Errorf("decisions that came twice were taken %d times", len(e.done))
+		}
+		if _, err := give(t, k, first, 3, decide); api.CodeOf(err) != api.CodeInvalid {
+			t.Errorf("decisions 3 after 1: %v", err)
+		}
+		if a, err := give(t, k, second, 1, decide); err != nil || a[0].Error == nil ||
+			a[0].Error.Code != api.CodeStale {
+			t.Errorf("with the lease of another: %+v, %v", a, err)
+		}
+
+		k.Consult(whole(5)) // the step ends
+		k.Consult(whole(7)) // it was made again: what was decided upon the first end must not be taken
+		told, _ = news(t, k, first, seen)
+		if len(told) != 3 || told[0].Kind != downNews || told[1].Kind != downEnd || told[2].Lease != 2 {
+			t.Errorf("%+v", told)
+		}
+		a, err := give(t, k, first, 2, decide)
+		if err != nil || a[0].Error == nil || !strings.Contains(a[0].Error.Message, "lease 2") {
+			t.Errorf("with a lease that has ended: %+v, %v", a, err)
+		}
+		if len(e.done) != 1 {
+			t.Error("a stale decision was taken")
+		}
+		k.Drain()
+	})
+}
+
+// A holder that is silent loses its runs and its attempts, and only what it has is its to report on.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, e := keep(t)
+		k.Consult(whole(0))
+		task := core.Task{Token: core.Token{Run: run1, Attempt: 1}, Type: body.TypeLocal, Workflow: "w"}
+		k.Dispatch(task)
+		enter(t, k, second)
+		end := up{Kind: upReport, Run: run1, Inputs: []core.Input{core.TaskEnded{Attempt: 1}}}
+		if _, err := give(t, k, second, 1, end); err != nil || len(e.reports) != 0 {
+			t.Errorf("a report on an attempt of another: %v, %v", e.reports, err)
+		}
+		<-time.After(Silence / 2)
+		news(t, k, second, 0)
+		<-time.After(Silence/2 + time.Second)
+		synctest.Wait()
+		if len(e.consulted) != 1 || len(e.reports) != 1 {
+			t.Fatalf("after the silence: %v, %v", e.consulted, e.reports)
+		}
+		if lost := e.reports[0].(core.TaskEnded); lost.Failure == nil || lost.Failure.Kind != policy.KindLost {
+			t.Errorf("%+v", lost)
+		}
+		_, err := k.TakeNews(t.Context(), api.NewsRequest{Holder: first})
+		if api.CodeOf(err) != api.CodeStale {
+			t.Errorf("the silent one comes back: %v", err)
+		}
+		k.Consult(whole(0))
+		if told, _ := news(t, k, second, 0); len(told) != 1 || told[0].Lease != 2 {
+			t.Errorf("the other is told %+v", told)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		leave() // its connection has broken while it waits
+		_, _ = k.TakeNews(ctx, api.NewsRequest{Holder: second, Seen: 1, Wait: api.Duration(time.Minute)})
+		<-time.After(broken + time.Millisecond)
+		synctest.Wait()
+		if len(e.consulted) != 2 {
+			t.Errorf("after a connection broke: %v", e.consulted)
+		}
+		k.Drain()
+	})
+}
+
+// What a process says of itself is checked.
+func TestJoinRefused(t *testing.T) {
+	k, _ := keep(t)
+	defer k.Drain()
+	one := joinOf(t, "", "w").Options
+	for want, r := range map[string]api.BodiesJoin{
+		"not understood":             {Holder: second, Workflows: []string{"w"}, Options: []byte("nonsense")},
+		"2 workflows are named":      {Holder: second, Workflows: []string{"w", "v"}, Options: one},
+		`is named "v"`:               {Holder: second, Workflows: []string{"v"}, Options: one},
+		`"pawl.schedule" is no func`: joinOf(t, second, "pawl.schedule"),
+	} {
+		err := k.JoinBodies(t.Context(), r)
+		if api.CodeOf(err) != api.CodeInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s: %v", want, err)
+		}
+	}
+}

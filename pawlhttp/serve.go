@@ -1,0 +1,60 @@
+package pawlhttp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/lease"
+	"github.com/pawl-dev/pawl/internal/served"
+)
+
+// ServeConfig configures [Serve]. Config.Workflows is needed.
+type ServeConfig struct {
+	Access Access // zero: the server asks for no token
+	// Config has the workflows, and what their bodies and local steps need of a program's configuration: Codec,
+	// Concurrency, MaxPayload, TaskTimeout, Grace, Intercept, Propagators and Log. Its other fields count for nothing.
+	Config pawl.Config
+	// Name tells people which process this is. Default: the host's name and the process's number.
+	Name string
+	// DrainWithin is how long local steps that run may take to end when Serve stops. Default 30s.
+	DrainWithin time.Duration
+}
+
+// Serve runs the bodies of workflows in this process, for a server: pawl dev or pawl server at http://127.0.0.1:7295.
+// The server keeps the runs; their decisions, local steps and hooks are made here. Whoever starts such a workflow there
+// by its name starts it for all processes that serve it, which share the runs. While no process serves it, its runs
+// wait.
+//
+// Serve works until the context ends. Then others go on with the runs at once, no local step begins here any more, and
+// those that run may end; what has not ended within DrainWithin is told to stop, and made again elsewhere. A server
+// that cannot be reached is asked again until it answers. If it is silent for 10s, what runs here is stopped, because
+// others may have taken it. Errors: pawl.ErrInvalid, what the server refuses, and that work did not stop.
+func Serve(ctx context.Context, server string, cfg ServeConfig) error {
+	c, err := cfg.Access.client(server)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	program, stop, err := served.Serving(ctx, cfg.Config)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return lease.NewHolder(lease.HolderConfig{
+		Server: c, Name: cmp.Or(cfg.Name, ownName()), Program: program,
+		DrainWithin: cmp.Or(cfg.DrainWithin, 30*time.Second),
+	}).Run(ctx)
+}
+
+// ownName names this process.
+func ownName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "process"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}
