@@ -107,7 +107,7 @@ export function Gantt({ line, now, ended, selected, onSelect, onFold }: Props) {
         {ended ? null : <label class="check"><input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> follow</label>}
         <span class="keys dim">
           <i class="key queued" /> queued <i class="key running" /> running <i class="key backoff" /> backoff
-          {" "}<i class="key asleep" /> waits <i class="key stopping" /> stopping <i class="key ghost" /> to come, if it fails <i class="key beat" /> heartbeat
+          {" "}<i class="key asleep" /> waits <i class="key paused" /> paused <i class="key stopping" /> stopping <i class="key ghost" /> to come, if it fails <i class="key beat" /> heartbeat
         </span>
       </div>
       <div class="plot" ref={box} tabIndex={0} aria-label="Steps over time">
@@ -167,11 +167,11 @@ function BarOf({ b, x, y }: { b: Bar; x: (at: number) => number; y: number }) {
   const width = Math.max(x(b.to) - from, b.kind === "running" || b.kind === "ghost" ? 3 : 1);
   const title = `${b.title} (${length(b.to - b.from)})`;
   const label = b.attempt > 0 && (b.kind === "running" || b.kind === "ghost") && width > 16 ? String(b.attempt) : "";
-  const thin = b.kind === "backoff" || b.kind === "queued";
+  const thin = b.kind === "backoff" || b.kind === "queued" || b.kind === "paused";
   return (
     <g class={`bar ${b.kind}${b.bad ? " bad" : ""}${b.open ? " open" : ""}`}>
       {thin
-        ? <rect x={from} y={y + 11} width={width} height={4} rx={2}><title>{title}</title></rect>
+        ? <rect x={from} y={b.kind === "paused" ? y + 1 : y + 11} width={width} height={4} rx={2}><title>{title}</title></rect>
         : <rect x={from} y={y + 5} width={width} height={16} rx={3}><title>{title}</title></rect>}
       {label ? <text x={from + width / 2} y={y + 17}>{label}</text> : null}
     </g>

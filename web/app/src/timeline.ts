@@ -116,6 +116,29 @@ function barsOf(s: Step, later: Step | undefined, now: number): Bar[] {
   return bars;
 }
 
+interface Pause { from: number; to: number; title: string }
+
+// pauses are the times at which the run was paused; of a pause that goes on, until now.
+function pauses(run: Run, now: number): Pause[] {
+  const out: Pause[] = [];
+  let began = NaN, by = "";
+  const end = (to: number) => { if (Number.isFinite(began)) out.push({ from: began, to, title: `paused${by}` }); began = NaN; };
+  for (const op of run.operations ?? []) {
+    if (op.step) continue;
+    if (op.operation === "pause" && !Number.isFinite(began)) { began = parse(op.at); by = op.actor ? ` by ${op.actor}` : ""; }
+    if (op.operation === "resume") end(parse(op.at));
+  }
+  end(or(parse(run.endedAt), now));
+  return out;
+}
+
+// paused are the bars of a step that was open while the run was paused.
+function paused(s: Step, all: Pause[], now: number): Bar[] {
+  const begun = parse(s.scheduledAt), ended = or(parse(s.endedAt), now);
+  return all.map((p) => ({ from: Math.max(p.from, begun), to: Math.min(p.to, ended), title: p.title }))
+    .filter((p) => p.to > p.from).map((p) => ({ ...p, kind: "paused", attempt: 0, bad: false, open: false }));
+}
+
 // counted says how the items of each group stand: 5 succeeded, 1 failed.
 function counted(steps: Step[]): Map<string, string> {
   const counts = new Map<string, Map<string, number>>();
@@ -134,13 +157,14 @@ export function timeline(run: Run, forecast: Run | null, now: number, unfolded: 
   const steps = run.steps ?? [];
   const later = new Map((forecast?.steps ?? []).map((s) => [s.step, s]));
   const items = counted(steps);
+  const breaks = pauses(run, now);
   const groups = new Set(steps.filter((s) => items.has(s.step)).map((s) => s.step));
   const rows: Row[] = steps.filter((s) => !s.group || !groups.has(s.group) || unfolded.has(s.group)).map((s) => ({
     step: s,
     depth: s.group ? 1 : 0,
     fold: items.get(s.step) ?? "",
     open: unfolded.has(s.step),
-    bars: barsOf(s, later.get(s.step), now),
+    bars: breaks.length > 0 ? [...barsOf(s, later.get(s.step), now), ...paused(s, breaks, now)] : barsOf(s, later.get(s.step), now),
     lines: stepLimits(s).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) })),
   }));
   const lines = (run.deadlines ?? []).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) }));
