@@ -313,6 +313,8 @@ func about(r api.RunSummary, now api.Time) string {
 		parts = append(parts, "child of "+live.Short(r.Parent))
 	}
 	switch {
+	case !r.Phase.Closed() && r.Problem != "":
+		parts = append(parts, "cannot go on: "+r.Problem)
 	case r.Phase.Closed(), r.Message != "": // of an open one it says what keeps it from going on
 		parts = append(parts, r.Message)
 	case r.Wake != 0 && r.Wake > now:

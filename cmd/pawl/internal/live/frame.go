@@ -269,6 +269,9 @@ func (d *drawing) header(r *api.Run) {
 		line = line.Add(screen.Warn, fmt.Sprintf("  run %d of its chain", r.Attempt))
 	}
 	d.add(head, line)
+	if r.Problem != "" && !r.Phase.Closed() {
+		d.add(head, indent(0).Add(screen.Bad, "it cannot go on: "+screen.Clean(r.Problem)))
+	}
 	if bar := d.bar(r.Binding, 2); bar != nil {
 		d.add(head, bar)
 	}

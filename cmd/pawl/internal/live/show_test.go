@@ -44,3 +44,15 @@ func TestShowNamesOtherDays(t *testing.T) {
 		}
 	}
 }
+
+// TestShowTellsWhatKeepsARun: an open run that waits for somebody to act says so, whatever else it does.
+func TestShowTellsWhatKeepsARun(t *testing.T) {
+	r := &api.Run{RunSummary: api.RunSummary{Workflow: "order", Phase: api.RunRunning, Problem: "nobody serves it"}}
+	text := ""
+	for _, line := range Show(r, 0, 200, Showing{}) {
+		text += line.String() + "\n"
+	}
+	if !strings.Contains(text, "  it cannot go on: nobody serves it\n") {
+		t.Errorf("it says\n%s", text)
+	}
+}
