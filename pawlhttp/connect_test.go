@@ -146,14 +146,12 @@ func TestUpdateWaits(t *testing.T) {
 		c := connect(t, e, pawl.Config{})
 		_, err := w.Start(t.Context(), c, "o-1", "books")
 		ok(t, err)
-		time.AfterFunc(10*time.Minute, func() {
-			if err := paid.Send(t.Context(), c, "o-1", 1); err != nil {
-				t.Error(err)
-			}
-		})
+		sent := make(chan error, 1)
+		time.AfterFunc(10*time.Minute, func() { sent <- paid.Send(t.Context(), c, "o-1", 1) })
 		if thanks, err := approve.Send(t.Context(), c, "o-1", "Ann"); err != nil || thanks != "thank you, Ann" {
 			t.Errorf("answer %q, %v", thanks, err)
 		}
+		ok(t, <-sent)
 	}, w)
 }
 
