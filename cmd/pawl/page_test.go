@@ -62,7 +62,12 @@ func browser(t *testing.T) context.Context {
 // served is a pawl dev on a database in a folder. It returns its address.
 func served(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	cmd := command(t, dir, append([]string{"dev", "--listen", "127.0.0.1:0"}, args...)...)
+	return servedBy(t, command(t, dir, append([]string{"dev", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+// servedBy starts a server and returns its address. It ends with the test, without an error.
+func servedBy(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +82,9 @@ func served(t *testing.T, dir string, args ...string) string {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_, _ = io.Copy(io.Discard, lines)
-		_ = cmd.Wait()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server ends with %v\n%s", err, said.String())
+		}
 	})
 	fields := strings.Fields(first)
 	if err != nil || len(fields) < 2 || fields[0] != "serving" {

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 // script runs a script of the repository that writes into a folder, and returns what it says.
@@ -101,34 +100,17 @@ func TestDebianPackage(t *testing.T) {
 	}
 }
 
-// wantServes starts a server of a command, asks it whether it is ready, and stops it.
+// wantServes starts a server of a command and asks it whether it is ready.
 func wantServes(t *testing.T, program string) {
 	t.Helper()
-	port, err := freePort()
+	cmd := command(t, t.TempDir(), "dev", "--listen", "127.0.0.1:0")
+	cmd.Path = program
+	r, err := http.Get(servedBy(t, cmd) + "/readyz")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := command(t, t.TempDir(), "dev", "--listen", "127.0.0.1:"+port)
-	cmd.Path = program
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		t.Errorf("the server is not ready: %s", r.Status)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the server ends with %v", err)
-		}
-	})
-	ready := false
-	for range 200 {
-		if r, err := http.Get("http://127.0.0.1:" + port + "/readyz"); err == nil {
-			ready = ready || r.StatusCode == http.StatusOK
-			_ = r.Body.Close()
-		}
-		if ready {
-			return
-		}
-		pause(t, 50*time.Millisecond)
-	}
-	t.Error("the server is not ready after 10s")
 }

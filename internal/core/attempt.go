@@ -229,19 +229,6 @@ func (m *machine) childEnded(in ChildEnded) error {
 	return nil
 }
 
-// ends leaves out the middle of a long text. In a failure that came up through many runs, the two ends say most: which
-// runs are nearest, and what went wrong.
-func ends(text string) string {
-	const most, kept = 500, 200
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:kept], "") + " … " + strings.ToValidUTF8(text[len(text)-kept:], "")
-}
-
-// beginning is the part of a text that a failure which tells it has in any case, even if it leaves out the middle.
-func beginning(text string) string { return text[:min(len(text), 150)] }
-
 // expireWithChild fires a limit of this run, or of its step, that has ended the child run. The child inherits both
 // limits, so at their instant either run may be the first to act. It reports whether there was such a limit.
 func (m *machine) expireWithChild(s *Step, cause *policy.Failure) bool {

@@ -233,3 +233,16 @@ func Sentence(f *policy.Failure) string {
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
+
+// ends leaves out the middle of a long text. In a failure that came up through many runs, the two ends say most: which
+// runs are nearest, and what went wrong.
+func ends(text string) string {
+	const most, kept = 500, 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:kept], "") + " … " + strings.ToValidUTF8(text[len(text)-kept:], "")
+}
+
+// beginning is the part of a text that a failure which tells it has in any case, even if it leaves out the middle.
+func beginning(text string) string { return text[:min(len(text), 150)] }

@@ -102,16 +102,11 @@ func (m *Matcher) room(key queueKey) int {
 	defer m.mu.Unlock()
 	sum := 0
 	for _, w := range *m.workers.Load() {
-		n := w.workers.Slots(key.queue, key.taskType)
-		if n < 0 {
+		n, bounded := w.free(m.queues[key], key)
+		if !bounded {
 			return -1
 		}
-		if w.remote == nil {
-			if q := m.queues[key]; q != nil {
-				n -= q.busy[w]
-			}
-		}
-		sum += max(n, 0)
+		sum += n
 	}
 	return sum
 }
@@ -178,19 +173,26 @@ func (m *Matcher) queue(key queueKey) *queueSlots {
 // For example, with 2 free slots and before = 2, there is none for the caller.
 func (m *Matcher) free(q *queueSlots, key queueKey, before int) (*namedWorkers, bool) {
 	for _, w := range *m.workers.Load() {
-		n := w.workers.Slots(key.queue, key.taskType)
-		if n < 0 {
+		n, bounded := w.free(q, key)
+		if !bounded || n > before {
 			return w, true
 		}
-		if w.remote == nil {
-			n -= q.busy[w]
-		}
-		if n > before {
-			return w, true
-		}
-		before -= max(n, 0)
+		before -= n
 	}
 	return nil, false
+}
+
+// free counts the slots of these workers for a queue that no attempt has, and reports whether they are bounded. Remote
+// workers count those that are taken themselves. No attempt has used the queue: nil.
+func (w *namedWorkers) free(q *queueSlots, key queueKey) (n int, bounded bool) {
+	n = w.workers.Slots(key.queue, key.taskType)
+	if n < 0 {
+		return 0, false
+	}
+	if w.remote == nil && q != nil {
+		n -= q.busy[w]
+	}
+	return max(n, 0), true
 }
 
 // release gives a slot back and wakes the partitions that can use it. It does not wake the partition that gives it

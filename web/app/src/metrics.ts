@@ -29,16 +29,21 @@ function labelsOf(text: string): Map<string, string> {
   return out;
 }
 
+// labelOf returns the value of a label in the rest of a sample's name, where each label is followed by its value.
+// Without that label it is empty.
+function labelOf(labels: readonly string[], label: string): string {
+  const i = labels.findIndex((l, at) => at % 2 === 0 && l === label);
+  return i < 0 ? "" : labels[i + 1] ?? "";
+}
+
 // sums adds the values of a metric by one of its labels, of those with the other labels that are given.
 export function sums(s: Sample | undefined, metric: string, label: string, given: Record<string, string> = {}): Map<string, number> {
   const out = new Map<string, number>();
   for (const [key, n] of s?.values ?? []) {
     const [name, ...labels] = key.split("\u0000");
     if (name !== metric) continue;
-    const value = (l: string) => labels[labels.findIndex((x, at) => at % 2 === 0 && x === l) + 1] ?? "";
-    if (Object.entries(given).some(([l, v]) => value(l) !== v)) continue;
-    const i = labels.findIndex((l, at) => at % 2 === 0 && l === label);
-    const of = i < 0 ? "" : labels[i + 1] ?? "";
+    if (Object.entries(given).some(([l, v]) => labelOf(labels, l) !== v)) continue;
+    const of = labelOf(labels, label);
     out.set(of, (out.get(of) ?? 0) + n);
   }
   return out;
@@ -54,10 +59,10 @@ export function within(s: Sample, before: Sample | undefined, metric: string, la
     for (const [key, n] of from?.values ?? []) {
       const [name, ...labels] = key.split("\u0000");
       if (name !== `${metric}_bucket`) continue;
-      const value = (l: string) => labels[labels.findIndex((x, at) => at % 2 === 0 && x === l) + 1] ?? "";
-      if (value(label) !== of) continue;
-      const le = value("le") === "+Inf" ? Infinity : Number(value("le"));
-      buckets.set(le, (buckets.get(le) ?? 0) + sign * n);
+      if (labelOf(labels, label) !== of) continue;
+      const le = labelOf(labels, "le");
+      const upTo = le === "+Inf" ? Infinity : Number(le);
+      buckets.set(upTo, (buckets.get(upTo) ?? 0) + sign * n);
     }
   };
   add(s, 1);
