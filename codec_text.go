@@ -51,6 +51,12 @@ func special(b []byte) (control, other bool) {
 		highBits = 0x80 * ones
 	)
 	var less, high uint64
+	for ; len(b) >= 32; b = b[32:] { // four numbers that do not wait for each other
+		x, y := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		z, w := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+		less |= (x-spaces)&^x | (y-spaces)&^y | (z-spaces)&^z | (w-spaces)&^w
+		high |= x | y | z | w
+	}
 	for ; len(b) >= 8; b = b[8:] {
 		x := binary.LittleEndian.Uint64(b)
 		less |= (x - spaces) &^ x

@@ -63,13 +63,14 @@ const usualEntries = 96
 // addPending adds an encoded entry to those that the view does not have.
 func (r *run) addPending(seq uint64, encoded []byte) {
 	p := &r.pending
-	if len(p.bytes)+len(encoded) > cap(p.bytes) { // growing from entry to entry would copy them again and again
+	large := len(encoded) >= journal.LargeEntry // append makes room for these, without clearing it before
+	if len(p.bytes)+len(encoded) > cap(p.bytes) && !large { // growing from entry to entry would copy them again and again
 		p.bytes = slices.Grow(p.bytes, len(encoded)+usualEntries*cap(r.state.Steps))
 	}
 	if len(p.marks) == 1 {
 		p.marks = slices.Grow(p.marks, min(cap(r.state.Steps), manyAttempts))
 	}
-	if n := len(p.bytes); len(encoded) >= journal.LargeEntry {
+	if n := len(p.bytes); large {
 		p.large = append(p.large, journal.Large{Run: r.id(), Seq: seq, From: n, To: n + len(encoded)})
 	}
 	p.bytes = append(p.bytes, encoded...)
