@@ -24,7 +24,7 @@ const (
 	gatherAge  = 200 * time.Millisecond
 	gatherRuns = 64
 	// fewRuns is how many runs join a small commit, so that it stays quick.
-	fewRuns = 8
+	fewRuns = 2
 	// idleRuns is how many runs are written in a commit of their own. Inputs that arrive meanwhile wait for it.
 	idleRuns = 32
 	// flushRuns is how many runs one batch takes when the engine ends.
