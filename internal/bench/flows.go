@@ -26,6 +26,11 @@ steps:
     task: {type: bench.flaky}
     retry: {maxAttempts: 3, initialInterval: 10ms, backoffCoefficient: 1, jitter: 0}
 `
+	heldFlow = `pawl: 1
+name: held
+steps:
+  - {name: only, task: {type: bench.held}}
+`
 	sleepFlow = `pawl: 1
 name: sleep
 steps:

@@ -100,9 +100,7 @@ func goAttempts(ctx context.Context, s *session) (Row, error) {
 	if err = errors.Join(err, eng.Close()); err != nil {
 		return Row{}, err
 	}
-	row := Row{Value: float64(added) / float64(n) / 1000, Unit: "KB RSS/run", RSS: added}
-	row.detail = fmt.Sprintf("%d attempts", n)
-	row.reached = row.Value <= 6
+	row := attemptsRow(added, n)
 	row.DB, err = folderBytes(s.dir)
 	return row, err
 }

@@ -57,7 +57,8 @@ func openOn(ctx context.Context, j journal.Journal, types map[string]worker.Exec
 	if err != nil {
 		return nil, err
 	}
-	if err = n.Serve(worker.PoolConfig{Executors: executors}); err == nil {
+	pool := worker.PoolConfig{Executors: executors, Slots: map[string]int{heldType: -1}}
+	if err = n.Serve(pool); err == nil {
 		err = n.Open(ctx)
 	}
 	if err != nil {
