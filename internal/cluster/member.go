@@ -64,9 +64,20 @@ func (e *ForeignError) Error() string {
 		"the same secret, or a schema of its own with ?schema=NAME", e.Node.ID, e.Node.Address)
 }
 
-// Join makes this process a node. It fails with a [ForeignError] where nodes with another secret are alive. The member
-// takes partitions until Leave.
+// Join makes this process a node, like Enter, and has a round again and again. The member takes partitions until Leave.
 func Join(ctx context.Context, cfg Config) (*Member, error) {
+	m, err := Enter(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go m.run(ctx)
+	return m, nil
+}
+
+// Enter puts this process on the table of nodes. It fails with a [ForeignError] where nodes with another secret are
+// alive. The caller calls Round from time to time; Leave is for those that Join.
+func Enter(ctx context.Context, cfg Config) (*Member, error) {
 	if cfg.Moved == nil {
 		cfg.Moved = func(context.Context, Stand) {}
 	}
@@ -86,8 +97,6 @@ func Join(ctx context.Context, cfg Config) (*Member, error) {
 		return nil, err
 	}
 	m.keep(s)
-	ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	go m.run(ctx)
 	return m, nil
 }
 
@@ -139,7 +148,7 @@ func (m *Member) run(ctx context.Context) {
 	defer tick.Stop()
 	failing := false
 	for {
-		err := m.round(ctx)
+		err := m.Round(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -158,8 +167,8 @@ func (m *Member) run(ctx context.Context) {
 	}
 }
 
-// round gives a sign of life, reads the table, and does what the rule says.
-func (m *Member) round(ctx context.Context) error {
+// Round gives a sign of life, reads the table, and does what the rule says.
+func (m *Member) Round(ctx context.Context) error {
 	if err := m.cfg.Storage.Beat(ctx, m.cfg.Node); err != nil {
 		return err
 	}

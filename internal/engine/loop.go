@@ -51,8 +51,7 @@ func (l *loop) open(ctx context.Context) error {
 	if err := l.p.Open(ctx, l.clock.read()); err != nil {
 		return errors.Join(err, l.p.Release(ctx))
 	}
-	l.scheduleRenewal(l.clock.read())
-	l.signOfLife = began
+	l.tenure.Begin(l.p, began, l.clock.read())
 	l.p.ctx = l.e.ctx // ctx bounds only the opening
 	return nil
 }
@@ -99,7 +98,7 @@ func (l *loop) round() bool {
 	switch {
 	case l.failed():
 		return false
-	case l.leaseEnded():
+	case l.tenure.Ended(time.Now()):
 		l.fail(errLeaseEnded, now)
 		return false
 	case l.stalled():
@@ -182,7 +181,7 @@ func (l *loop) dispatch(now core.Time) {
 		return
 	}
 	switch {
-	case l.renew != 0 && l.renew <= now:
+	case l.tenure.Renew() != 0 && l.tenure.Renew() <= now:
 		l.busy = true
 		l.jobs <- job{renew: l.p.pipeline.epoch}
 	case l.prune != 0 && l.prune <= now:
@@ -236,7 +235,7 @@ func (l *loop) setTimer(now core.Time) {
 		at = l.retry
 	default:
 		at = l.stall.postponed(l.p.Next())
-		at = earliest(earliest(at, l.prune), l.renew)
+		at = earliest(earliest(at, l.prune), l.tenure.Renew())
 	}
 	if at == 0 {
 		return
@@ -255,7 +254,7 @@ func (l *loop) setTimer(now core.Time) {
 		l.alarm.set(l.clock.wall.Add(wait))
 		wait += afterAlarm
 	}
-	l.timer.Reset(max(wait, 0))
+	l.timer.Reset(max(l.untilLeaseEnds(wait), 0))
 }
 
 // commit is the committer. It carries out one job after the other, so batches reach the journal in order.
@@ -284,37 +283,31 @@ func (l *loop) jobDone(r result) {
 	now := l.clock.read()
 	switch {
 	case r.job.renew != 0:
-		if r.err == nil {
-			l.signOfLife = r.began
+		if r.err == nil && !l.tenure.Answered(r.began, time.Now()) {
+			r.err = errLeaseEnded
 		}
 		l.renewed(r.err, now)
 	case r.job.batch == nil:
 		l.pruned(r, now)
 	case r.err != nil:
 		l.fail(r.err, now)
+	case !l.tenure.Answered(r.began, time.Now()):
+		l.fail(errLeaseEnded, now)
 	default:
 		if l.p.ReadError() == nil {
 			l.dispatch(now)
 		}
-		l.scheduleRenewal(now)
+		l.tenure.Schedule(now)
 		l.patience = min(r.took/2, maxPatience)
 		l.tellCommit(r)
-		l.signOfLife = r.began
 		l.p.Committed(now)
-	}
-}
-
-// scheduleRenewal schedules the next renewal of the ownership: when a third of its term has passed without an append.
-func (l *loop) scheduleRenewal(now core.Time) {
-	if term := l.p.pipeline.term; term > 0 {
-		l.renew = now.Add(term / 3)
 	}
 }
 
 // renewed handles the result of a renewal. If the renewal failed, but not because there is a new owner, the loop goes
 // on and renews again later. That is safe: the journal refuses appends of an engine that is no longer the owner.
 func (l *loop) renewed(err error, now core.Time) {
-	l.scheduleRenewal(now)
+	l.tenure.Schedule(now)
 	switch {
 	case err == nil:
 		l.p.Expect() // look for messages whose sender could not tell this partition, for example because it crashed
@@ -445,11 +438,16 @@ func (l *loop) end(err error) {
 // reopen opens the partition again if the journal takes writes again. To find out, it appends a batch.
 func (l *loop) reopen(now core.Time) {
 	began := time.Now()
-	err := l.p.Open(l.e.ctx, now)
+	ctx, cancel := l.withinLease()
+	defer cancel()
+	err := l.p.Open(ctx, now)
+	l.p.ctx = l.e.ctx
 	if err == nil {
-		l.signOfLife = began
 		l.p.Probe()
-		if err = l.e.cfg.Journal.Append(l.e.ctx, l.p.Cut(now)); err != nil {
+		if err = l.e.cfg.Journal.Append(ctx, l.p.Cut(now)); err == nil && !l.tenure.Answered(began, time.Now()) {
+			err = errLeaseEnded
+		}
+		if err != nil {
 			l.p.Failed(err)
 		} else {
 			l.p.Committed(l.clock.read())

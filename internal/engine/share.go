@@ -177,11 +177,21 @@ func (p *parts) feedOwned(ctx context.Context, front *Engine, feed func(context.
 	return first
 }
 
-// leaseEnded reports whether the lease may have ended, by the clock of this machine that nobody sets. The owner stops
-// before the database gives the partition to another one, so an attempt does not run twice at once.
-func (l *loop) leaseEnded() bool {
-	term := l.p.pipeline.term
-	return l.e.cfg.Shared && term > 0 && time.Since(l.signOfLife) >= term
+// withinLease returns a context that ends with the lease, so that the loop notices that end also while it waits for the
+// journal.
+func (l *loop) withinLease() (context.Context, context.CancelFunc) {
+	if left, ends := l.tenure.Left(time.Now()); ends {
+		return context.WithTimeoutCause(l.e.ctx, left, errLeaseEnded)
+	}
+	return l.e.ctx, func() {}
+}
+
+// untilLeaseEnds shortens a sleep to the end of the lease.
+func (l *loop) untilLeaseEnds(wait time.Duration) time.Duration {
+	if left, ends := l.tenure.Left(time.Now()); ends {
+		return min(wait, left)
+	}
+	return wait
 }
 
 // ShutShared ends the work on a partition that another process takes over, while this process goes on. It stops the

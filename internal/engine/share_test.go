@@ -158,6 +158,39 @@ func TestLeaseEnds(t *testing.T) {
 	})
 }
 
+// TestLeaseEndsWhileTheDatabaseIsSlow checks that an owner stops as soon as its lease has ended, also if what it asks
+// the database takes long to fail.
+func TestLeaseEndsWhileTheDatabaseIsSlow(t *testing.T) {
+	const term = 3 * time.Second
+	for _, slow := range []time.Duration{400 * time.Millisecond, 10 * time.Second} {
+		t.Run(slow.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := memory.NewPartitions(2)
+				j.Term, j.Now = term, func() core.Time { return core.Time(time.Now().UnixMicro()) }
+				var cut atomic.Bool
+				j.Fault = func(op memory.Op, _ *journal.Batch) error {
+					if !cut.Load() || op != memory.OpRenew {
+						return nil
+					}
+					<-time.After(slow)
+					return errors.New("the connection was cut")
+				}
+				a, _ := open(t, j, 2, succeed, share)
+				takeAll(t, a, 0)
+				synctest.Wait()
+				cut.Store(true)
+				<-time.After(term)
+				synctest.Wait()
+				if a.Runs(0) {
+					t.Error("it goes on when its lease has ended")
+				}
+				<-time.After(slow)
+				closeEngine(t, a)
+			})
+		})
+	}
+}
+
 // TestLimitsOfAMovedPartition gives a partition away whose run has the only place of a queue. The engine counts what it
 // owns: a run of another partition begins there, the given one with its next owner, and the attempt that was at work is
 // stopped. An engine that did not get a partition waits for none of its places.

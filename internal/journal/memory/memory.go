@@ -124,7 +124,7 @@ func (j *Journal) Acquire(ctx context.Context, partition int, owner string) (jou
 	}
 	defer j.mu.Unlock()
 	p := j.disk.partition(partition)
-	if p.owner != "" && (j.Term == 0 || j.Now() < p.until) {
+	if j.alive(p) {
 		return journal.Lease{}, journal.HeldBy(partition, p.owner)
 	}
 	if owner == "" {
@@ -172,6 +172,17 @@ func (j *Journal) Expire(partition int) {
 	defer j.mu.Unlock()
 	j.disk.partition(partition).until = 0
 }
+
+// Holder returns who has the lease of a partition, and whether it has not ended; empty: nobody has it.
+func (j *Journal) Holder(partition int) (owner string, alive bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.disk.partition(partition)
+	return p.owner, j.alive(p)
+}
+
+// alive reports whether a partition has an owner whose lease has not ended.
+func (j *Journal) alive(p *partition) bool { return p.owner != "" && (j.Term == 0 || j.Now() < p.until) }
 
 // Renew implements journal.Journal.
 func (j *Journal) Renew(ctx context.Context, partition int, epoch uint64) (journal.Lease, error) {
