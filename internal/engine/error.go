@@ -147,12 +147,12 @@ func failure(op, id string, err error) error {
 // partitionLost reports whether an error says that another process owns the partition. Then this engine ends. The
 // engines of other partitions in the same process go on.
 func partitionLost(err error) bool {
-	return errors.Is(err, journal.ErrFenced) || errors.Is(err, errLeaseEnded)
+	return errors.Is(err, journal.ErrFenced) || errors.Is(err, ErrLeaseEnded)
 }
 
-// errLeaseEnded ends the engine of a shared journal that could not give a sign of life in time. Whether its last batch
+// ErrLeaseEnded ends the engine of a shared journal that could not give a sign of life in time. Whether its last batch
 // was saved is not known.
-var errLeaseEnded = errors.New("the lease of the partition has ended, because no sign of life reached the database")
+var ErrLeaseEnded = errors.New("the lease of the partition has ended, because no sign of life reached the database")
 
 var errHeld = api.Sentinel(CodeHeld)
 

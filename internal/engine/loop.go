@@ -99,7 +99,7 @@ func (l *loop) round() bool {
 	case l.failed():
 		return false
 	case l.tenure.Ended(time.Now()):
-		l.fail(errLeaseEnded, now)
+		l.fail(ErrLeaseEnded, now)
 		return false
 	case l.stalled():
 		if l.retry <= now && !l.busy {
@@ -284,7 +284,7 @@ func (l *loop) jobDone(r result) {
 	switch {
 	case r.job.renew != 0:
 		if r.err == nil && !l.tenure.Answered(r.began, time.Now()) {
-			r.err = errLeaseEnded
+			r.err = ErrLeaseEnded
 		}
 		l.renewed(r.err, now)
 	case r.job.batch == nil:
@@ -292,7 +292,7 @@ func (l *loop) jobDone(r result) {
 	case r.err != nil:
 		l.fail(r.err, now)
 	case !l.tenure.Answered(r.began, time.Now()):
-		l.fail(errLeaseEnded, now)
+		l.fail(ErrLeaseEnded, now)
 	default:
 		if l.p.ReadError() == nil {
 			l.dispatch(now)
@@ -445,7 +445,7 @@ func (l *loop) reopen(now core.Time) {
 	if err == nil {
 		l.p.Probe()
 		if err = l.e.cfg.Journal.Append(ctx, l.p.Cut(now)); err == nil && !l.tenure.Answered(began, time.Now()) {
-			err = errLeaseEnded
+			err = ErrLeaseEnded
 		}
 		if err != nil {
 			l.p.Failed(err)

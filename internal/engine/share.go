@@ -181,7 +181,7 @@ func (p *parts) feedOwned(ctx context.Context, front *Engine, feed func(context.
 // journal.
 func (l *loop) withinLease() (context.Context, context.CancelFunc) {
 	if left, ends := l.tenure.Left(time.Now()); ends {
-		return context.WithTimeoutCause(l.e.ctx, left, errLeaseEnded)
+		return context.WithTimeoutCause(l.e.ctx, left, ErrLeaseEnded)
 	}
 	return l.e.ctx, func() {}
 }

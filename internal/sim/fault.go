@@ -56,7 +56,12 @@ func (u *universe) freeze() {
 	if n.dead {
 		return
 	}
-	n.frozen = u.now.Add(u.span(time.Millisecond, 10*time.Minute))
+	until := u.now.Add(u.span(time.Millisecond, 10*time.Minute))
+	if n.machine != nil {
+		n.machine.freeze(until)
+		return
+	}
+	n.frozen = until
 	u.agenda.add(n.frozen, "the process goes on", n.turn)
 }
 
@@ -65,7 +70,7 @@ func (u *universe) freeze() {
 func (u *universe) takeOver() {
 	s := u.somePartition()
 	old := s.node
-	if s.formerOwner != nil || old.dead || old.needsOpen {
+	if u.machines.planted || s.formerOwner != nil || old.dead || old.needsOpen {
 		return
 	}
 	if _, err := u.store.Acquire(u.ctx, s.number, "somebody who comes too early"); !errors.Is(err, journal.ErrHeld) {
@@ -76,7 +81,7 @@ func (u *universe) takeOver() {
 	s.formerOwner = old
 	old.workers.kill()
 	u.nodeCount++
-	n := newNode(u, s, "rival")
+	n := newNode(u, s, nil)
 	s.node = n
 	u.takingOver = true
 	n.open()
@@ -94,7 +99,7 @@ func (u *universe) somePartition() *simPartition { return u.partitions[u.IntN(le
 func (u *universe) move() {
 	s := u.somePartition()
 	old := s.node
-	if s.formerOwner != nil || !old.idle() {
+	if u.machines.planted || s.formerOwner != nil || !old.idle() {
 		return
 	}
 	old.p.Shut(errMoved)

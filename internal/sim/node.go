@@ -15,6 +15,9 @@ type node struct {
 	u       *universe
 	home    *simPartition
 	process *process
+	machine *machine // of a cluster; nil: there is none
+	reached *reached // the journal of a machine
+	tenure  engine.Tenure
 	changed bool // something happened to the node since its last check
 	name    string
 	p       *engine.Partition
@@ -26,6 +29,9 @@ type node struct {
 	inFlight    []*journal.Batch // batches that were cut; the first is on its way to the disk
 	stored      bool             // the first is stored and not acknowledged yet
 	dead        bool
+	giving      bool      // the node saves what is left, to give its partition back
+	sentAt      time.Time // when the first batch in flight was sent
+	held        func()    // an append that waits until the machine goes on; nil: none
 	needsOpen   bool      // an append failed: the partition must be opened again
 	frozen      core.Time // the process does nothing until then
 	more        bool      // Tick has more to do
@@ -47,31 +53,35 @@ type node struct {
 }
 
 // newNode makes an owner of a partition, with its workers and bodies.
-func newNode(u *universe, s *simPartition, name string) *node {
-	n := &node{u: u, home: s, store: u.store, before: map[int]int{}}
+func newNode(u *universe, s *simPartition, m *machine) *node {
+	n := &node{u: u, home: s, store: u.store, before: map[int]int{}, machine: m}
 	n.process = u.processOf(n, u.IntN(u.profile.processes))
-	n.name = fmt.Sprintf("%s%d of partition %d", name, u.nodeCount, s.number)
+	n.name = fmt.Sprintf("node%d of partition %d", u.nodeCount, s.number)
+	if m != nil {
+		n.reached = &reached{Journal: u.store, m: m}
+		n.store = n.reached
+		n.name = fmt.Sprintf("%s as %s", m.id, n.name)
+	}
 	n.workers, n.host = newWorkers(n), newHost(n)
 	n.p = engine.NewPartition(n.u.config(n))
 	return n
 }
 
 // up reports whether the node serves requests.
-func (n *node) up() bool { return !n.dead && !n.needsOpen && n.frozen <= n.u.now }
+func (n *node) up() bool { return !n.dead && !n.giving && !n.needsOpen && n.frozen <= n.u.now }
 
 // open takes over the partition and continues its runs.
 func (n *node) open() {
-	if n.dead {
+	if n.dead || n.leaseEnded() {
 		return
 	}
-	n.u.opening = true
-	n.u.opens++
-	err := n.p.Open(n.u.ctx, n.u.clock())
-	n.u.opening = false
-	n.u.tracef("%s opens: %v", n.name, err)
+	if n.machine != nil && n.frozen > n.u.now {
+		n.u.agenda.add(n.frozen, n.name+" opens again", n.open)
+		return
+	}
+	err := n.tryOpen()
 	if errors.Is(err, journal.ErrFenced) { // another process owns it by now
-		n.p.Shut(err)
-		n.endFenced()
+		n.shut(err)
 		return
 	}
 	if errors.Is(err, journal.ErrHeld) {
@@ -85,6 +95,20 @@ func (n *node) open() {
 		n.u.after(n.u.span(time.Millisecond, 10*time.Second), n.name+" opens again", n.open)
 		return
 	}
+	n.opened()
+}
+
+func (n *node) tryOpen() error {
+	n.u.opening = true
+	n.u.opens++
+	err := n.p.Open(n.u.ctx, n.u.clock())
+	n.u.opening = false
+	n.u.tracef("%s opens: %v", n.name, err)
+	return err
+}
+
+// opened goes on with the partition that was opened.
+func (n *node) opened() {
 	n.u.checker.noteOwner(n)
 	n.needsOpen = false
 	for _, say := range n.heldReports {
@@ -106,7 +130,7 @@ func (n *node) open() {
 
 // wake returns when the node does something by itself.
 func (n *node) wake() (core.Time, bool) {
-	if n.dead || n.needsOpen {
+	if n.dead || n.needsOpen || n.giving {
 		return 0, false
 	}
 	if n.more {
@@ -142,7 +166,11 @@ func (n *node) turn() {
 	if n.dead || n.needsOpen {
 		return
 	}
-	if n.frozen > n.u.now {
+	if n.frozen > n.u.now || n.leaseEnded() {
+		return
+	}
+	if n.giving {
+		n.finish()
 		return
 	}
 	n.changed = true
@@ -180,6 +208,7 @@ func (n *node) send() {
 	if n.atBoundary("before an append") {
 		return
 	}
+	n.sentAt = n.monotonic()
 	if n.u.profile.diskTime == 0 {
 		n.append(n.inFlight[0])
 		return
@@ -199,7 +228,12 @@ func (n *node) append(b *journal.Batch) {
 	if n.dead || len(n.inFlight) == 0 || n.inFlight[0] != b {
 		return
 	}
-	n.changed = true
+	if n.machine != nil && n.frozen > n.u.now {
+		n.held = func() { n.append(b) }
+		n.after(0, n.name+" appends", n.held)
+		return
+	}
+	n.changed, n.held = true, nil
 	n.u.checker.appending = n
 	err := n.store.Append(n.u.ctx, b)
 	n.u.tracef("%s append of batch %d, %d bytes: %v", n.name, b.Seq, len(b.Encoded), err)
@@ -211,7 +245,7 @@ func (n *node) append(b *journal.Batch) {
 		return
 	}
 	n.stored = true
-	n.u.after(n.latency(), n.name+" is acknowledged", func() { n.acknowledged(b) })
+	n.wait(n.latency(), n.name+" is acknowledged", func() { n.acknowledged(b) })
 }
 
 func (n *node) acknowledged(b *journal.Batch) {
@@ -219,6 +253,10 @@ func (n *node) acknowledged(b *journal.Batch) {
 		return
 	}
 	n.changed, n.stored = true, false
+	if !n.answered(n.sentAt) {
+		return
+	}
+	n.tenure.Schedule(n.u.now)
 	n.inFlight = n.inFlight[1:]
 	before := n.p.Pending()
 	n.p.Committed(n.u.clock())
@@ -235,19 +273,27 @@ func (n *node) acknowledged(b *journal.Batch) {
 // failed handles a failed append like the engine's loop: it drops the memory and opens the partition again later. If
 // another process has taken over, the node ends instead.
 func (n *node) failed(err error) {
+	n.forget(err)
+	switch {
+	case errors.Is(err, journal.ErrFenced):
+		n.shut(err)
+	case n.giving:
+		n.needsOpen = true
+		n.finish()
+	default:
+		n.needsOpen = true
+		n.u.after(n.u.span(time.Millisecond, 5*time.Second), n.name+" opens again", n.open)
+	}
+}
+
+// forget drops the memory of the partition.
+func (n *node) forget(err error) {
 	n.inFlight, n.stored, n.more, n.late = nil, false, false, lateWindow{}
 	n.spans, n.confirmed, n.storedEntries = nil, 0, 0
 	clear(n.before)
 	clear(n.carriedFrom)
 	n.ahead()
 	n.p.Failed(err)
-	if errors.Is(err, journal.ErrFenced) {
-		n.p.Shut(err)
-		n.endFenced()
-		return
-	}
-	n.needsOpen = true
-	n.u.after(n.u.span(time.Millisecond, 5*time.Second), n.name+" opens again", n.open)
 }
 
 // atBoundary is called at each boundary of a commit. The process may die there. It reports whether it did.
@@ -272,6 +318,10 @@ func (n *node) crash(where string) {
 		return
 	}
 	u.crashes++
+	if n.machine != nil {
+		n.machine.die(where)
+		return
+	}
 	n.dieWith(where, func(other *node) bool { return other.diesWith(n) })
 }
 
@@ -307,6 +357,10 @@ func (n *node) die(where string) {
 		n.home.formerOwner.endFenced() // it worked on the same file
 	}
 	u.clients.nodeEnded(n)
+	if n.machine != nil {
+		delete(n.machine.nodes, n.home.number)
+		return
+	}
 	down := u.span(time.Millisecond, time.Minute)
 	if !u.noFaults && u.chance(0.1) { // a poisonous step kills after the faults, too, and clients do not try for hours
 		down = u.span(time.Minute, 6*time.Hour)
@@ -327,6 +381,9 @@ func (n *node) endFenced() {
 	n.u.clients.nodeEnded(n)
 	if n.home.formerOwner == n {
 		n.home.formerOwner = nil
+	}
+	if m := n.machine; m != nil {
+		delete(m.nodes, n.home.number)
 	}
 	n.losePartition()
 }
@@ -369,6 +426,15 @@ func (n *node) after(d time.Duration, what string, do func()) {
 			do()
 		}
 	})
+}
+
+// wait calls do after a while. A machine that stands still gets an answer when it goes on.
+func (n *node) wait(d time.Duration, what string, do func()) {
+	if n.machine != nil {
+		n.after(d, what, do)
+		return
+	}
+	n.u.after(d, what, do)
 }
 
 // enqueue puts something that a body tells the engine into the inbox. The engine takes it later, in order.

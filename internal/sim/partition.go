@@ -41,7 +41,7 @@ func (u *universe) partitionOfCall(c *engine.Call) *simPartition {
 // startNode starts a process that takes over the partition.
 func (p *simPartition) startNode(u *universe) {
 	u.nodeCount++
-	n := newNode(u, p, "node")
+	n := newNode(u, p, nil)
 	p.node = n
 	n.open()
 }

@@ -17,6 +17,7 @@ type Options struct {
 	Span       time.Duration // clients and faults are active at most this long; default 1h
 	Steps      int           // a universe that takes more steps than this fails; default 60,000
 	Partitions int           // 0: the seed chooses
+	Cluster    bool          // machines of a cluster share the partitions; else the seed chooses
 	Share      bool          // nodes of one process share what it counts, in each universe; else the seed chooses
 	NoFaults   bool          // no faults and no crashes: to measure, or to find out whether a fault causes a failure
 	Trace      io.Writer     // gets one line for each step; nil: no trace
@@ -94,6 +95,9 @@ type Report struct {
 	Messages    int // between partitions
 	Panics      int // of deciders; some universes have a planted bug
 	Partitions  int
+	Paused      int // owners that stood still until another one had taken over
+	Stopped     int // owners that stopped by their own clock, because their lease had ended
+	Given       int // partitions that were given back
 	Owners      int // how often a process took over a partition, including the first owners
 	Boundaries  int // of commits; CrashAt can kill the process at each
 	Rewound     int // steps that retries have dropped
@@ -115,7 +119,8 @@ func Run(seed uint64, opt Options) (Report, error) {
 		Seed: seed, Steps: u.steps, Batches: ch.batches, Entries: ch.entries,
 		Runs: len(ch.order), Attempts: ch.attempts,
 		Crashes: u.crashes, Messages: ch.messages, Panics: u.bug.panics, Partitions: u.profile.partitions,
-		Owners:     u.nodeCount,
+		Owners: u.nodeCount,
+		Paused: u.machines.paused, Stopped: u.machines.ended, Given: u.machines.given,
 		Boundaries: u.boundaries, VirtualTime: u.now.Sub(epoch), Rewound: ch.rewound,
 		Relabelled: ch.relabelled, Returned: ch.returned,
 		Kills: u.poison.kills, Poisoned: ch.poisoned, Hash: ch.hash.Sum64(),

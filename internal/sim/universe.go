@@ -54,6 +54,7 @@ type universe struct {
 	bug       *plantedBug
 	poison    *poison
 	rest      *resting
+	machines  *machines
 	warned    *warnedRuns
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
@@ -110,7 +111,8 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.rest = newResting(u)
 	u.drawProfile()
 	u.remote, u.way = newRemote(u), newTaskWay(u)
-	u.shares, u.processes = u.sharing(), map[int]*process{}
+	u.machines = newMachines(u)
+	u.shares, u.processes = u.sharing() && !u.machines.planted, map[int]*process{}
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
 	u.disk.Fault = u.fault
@@ -122,13 +124,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	for n := range u.profile.partitions {
 		u.partitions = append(u.partitions, &simPartition{number: n, remote: map[core.Token]*workerTask{}})
 	}
-	for _, s := range u.partitions {
-		u.nodeCount++
-		s.node = newNode(u, s, "node")
-	}
-	for _, s := range u.partitions {
-		s.node.open()
-	}
+	u.beginNodes()
 	u.clients.plan()
 	u.talkers.plan()
 	planGroupLimits(u)
@@ -136,6 +132,22 @@ func newUniverse(seed uint64, opt Options) *universe {
 		u.planFaults()
 	}
 	return u
+}
+
+// beginNodes begins an owner of each partition, or the machines of a cluster, which take them.
+func (u *universe) beginNodes() {
+	if u.machines.planted {
+		u.machines.begin()
+		u.machines.planFaults()
+		return
+	}
+	for _, s := range u.partitions {
+		u.nodeCount++
+		s.node = newNode(u, s, nil)
+	}
+	for _, s := range u.partitions {
+		s.node.open()
+	}
 }
 
 func (u *universe) drawProfile() {
@@ -293,8 +305,11 @@ func (u *universe) endFaults() {
 		}
 		u.rest.finish(s.node)
 	}
+	if u.machines.planted {
+		u.machines.endFaults()
+	}
 	for _, s := range u.partitions {
-		if s.node.dead {
+		if s.node.dead && !u.machines.planted {
 			s.startNode(u)
 		}
 		s.node.workers.endHanging()
@@ -350,7 +365,7 @@ func (u *universe) config(n *node) engine.Config {
 		return w.source, nil
 	}
 	cfg := engine.Config{
-		Journal: u.store, Partition: n.home.number, Sent: u.hint, Owner: n.name,
+		Journal: n.store, Partition: n.home.number, Sent: u.hint, Owner: n.owner(), Shared: n.machine != nil,
 		MaxFamily: u.profile.family, Carried: n.process.carried,
 		Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
 		Observer: engine.Observer{Recorded: u.checker.checkObserved},

@@ -32,6 +32,7 @@ const (
 	Slots     Invariant = "no more attempts run than there are slots"
 	Limited   Invariant = "14: no more attempts run and start than a service's limits allow; one probe goes first"
 	Ruled     Invariant = "a step of a flow begins by its rule; with failFast nothing begins after a failure"
+	Spread    Invariant = "a machine of a cluster gives back no more than what is above its share"
 	Rested    Invariant = "16: to a run that rests nothing happens but what callers and other runs do"
 	Recorded  Invariant = "records follow one another as the contract says"
 	Liveness  Invariant = "when the faults have ended every run ends"
