@@ -46,6 +46,7 @@ type machine struct {
 	frozen core.Time     // it stands still until then
 	cut    core.Time     // it does not reach the database until then
 	gone   bool
+	faint  time.Duration // how long it is to stand still during its next append; 0: not at all
 
 	mu         sync.Mutex // the member gives and takes several partitions at once
 	give, take []int      // what the member wants, until the end of its round
@@ -63,6 +64,14 @@ func newMachines(u *universe) *machines {
 	return c
 }
 
+// shortest returns how long a universe lasts at least in which leases can end.
+func (c *machines) shortest() time.Duration {
+	if !c.planted {
+		return 0
+	}
+	return 8 * c.term
+}
+
 // begin begins the cluster. The partitions have no owner before.
 func (c *machines) begin() {
 	u := c.u
@@ -71,7 +80,7 @@ func (c *machines) begin() {
 		s.node = newNode(u, s, nil)
 		s.node.dead = true
 	}
-	for range 1 + c.IntN(3) {
+	for range 2 + c.IntN(2) {
 		c.come()
 	}
 }

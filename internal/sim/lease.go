@@ -22,7 +22,10 @@ func (n *node) owner() string {
 
 // watchLease renews the lease when it is time, and ends the node when the lease has ended, like the engine's loop does.
 func (n *node) watchLease() {
-	wait, _ := n.tenure.Left(n.monotonic())
+	wait := n.machine.c.term
+	if left, ends := n.tenure.Left(n.monotonic()); ends {
+		wait = left
+	}
 	if at := n.tenure.Renew(); !n.needsOpen {
 		busy := time.Duration(0)
 		if len(n.inFlight) > 0 {
@@ -146,7 +149,9 @@ func (c *machines) planFaults() {
 		{2, "a machine drains", some(func(m *machine) { _, _ = m.Ask(u.ctx, m.id, true) })},
 		{1, "a machine dies", some(func(m *machine) { m.die("with its machine") })},
 		{3, "a machine stands still", some(func(m *machine) {
-			m.freeze(u.now.Add(c.span(c.term/2, 4*c.term)))
+			if m.faint = c.span(c.term/2, 4*c.term); c.chance(0.4) {
+				m.freeze(u.now.Add(m.faint))
+			}
 		})},
 		{3, "a machine is cut off from the database", some(func(m *machine) { m.cut = long() })},
 		{1, "the database fails over", func() { c.down = u.now.Add(c.span(time.Millisecond, 2*c.term)) }},
@@ -163,7 +168,7 @@ func (c *machines) planFaults() {
 
 // freeze makes a machine stand still, as when its process is stopped by a signal.
 func (m *machine) freeze(until core.Time) {
-	m.frozen = until
+	m.frozen, m.faint = until, 0
 	for _, n := range m.nodes {
 		n.frozen = until
 	}
@@ -171,8 +176,8 @@ func (m *machine) freeze(until core.Time) {
 	m.c.u.agenda.add(until, m.id+" goes on", func() {
 		for _, p := range m.Owned() {
 			n := m.nodes[p]
-			if len(n.inFlight) > 0 && n.held != nil && m.c.chance(0.5) {
-				n.held() // what had the database's connection in hand goes on before the loop does
+			if m.c.chance(0.5) {
+				n.goOn() // what asked the database goes on before the loop does
 			}
 			if !n.dead {
 				n.turn()
@@ -180,6 +185,33 @@ func (m *machine) freeze(until core.Time) {
 		}
 		m.act()
 	})
+}
+
+// maybeFaint makes the machine of a node stand still while an append is under way, if it is to stand still soon.
+func (n *node) maybeFaint() {
+	if m := n.machine; m != nil && m.faint > 0 && !n.u.noFaults && m.c.chance(0.5) {
+		m.freeze(n.u.now.Add(m.faint))
+	}
+}
+
+// wait calls do after a while. If the node's machine stands still then, it does so when the machine goes on.
+func (n *node) wait(d time.Duration, what string, do func()) {
+	n.u.after(d, what, func() {
+		if n.machine == nil || n.frozen <= n.u.now {
+			do()
+			return
+		}
+		n.held = do
+		n.u.agenda.add(n.frozen, what, n.goOn)
+	})
+}
+
+// goOn does what was to be done while the machine stood still.
+func (n *node) goOn() {
+	if do := n.held; do != nil {
+		n.held = nil
+		do()
+	}
 }
 
 // endFaults lets the database be reached again, and a machine come if there is none.

@@ -31,7 +31,7 @@ type node struct {
 	dead        bool
 	giving      bool      // the node saves what is left, to give its partition back
 	sentAt      time.Time // when the first batch in flight was sent
-	held        func()    // an append that waits until the machine goes on; nil: none
+	held        func()    // an append, or the answer to one, that waits until the machine goes on; nil: none
 	needsOpen   bool      // an append failed: the partition must be opened again
 	frozen      core.Time // the process does nothing until then
 	more        bool      // Tick has more to do
@@ -214,7 +214,8 @@ func (n *node) send() {
 		return
 	}
 	b := n.inFlight[0]
-	n.u.after(n.latency(), n.name+" appends", func() { n.append(b) })
+	n.maybeFaint()
+	n.wait(n.latency(), n.name+" appends", func() { n.append(b) })
 }
 
 func (n *node) latency() time.Duration {
@@ -228,12 +229,7 @@ func (n *node) append(b *journal.Batch) {
 	if n.dead || len(n.inFlight) == 0 || n.inFlight[0] != b {
 		return
 	}
-	if n.machine != nil && n.frozen > n.u.now {
-		n.held = func() { n.append(b) }
-		n.after(0, n.name+" appends", n.held)
-		return
-	}
-	n.changed, n.held = true, nil
+	n.changed = true
 	n.u.checker.appending = n
 	err := n.store.Append(n.u.ctx, b)
 	n.u.tracef("%s append of batch %d, %d bytes: %v", n.name, b.Seq, len(b.Encoded), err)
@@ -245,6 +241,7 @@ func (n *node) append(b *journal.Batch) {
 		return
 	}
 	n.stored = true
+	n.maybeFaint()
 	n.wait(n.latency(), n.name+" is acknowledged", func() { n.acknowledged(b) })
 }
 
@@ -426,15 +423,6 @@ func (n *node) after(d time.Duration, what string, do func()) {
 			do()
 		}
 	})
-}
-
-// wait calls do after a while. A machine that stands still gets an answer when it goes on.
-func (n *node) wait(d time.Duration, what string, do func()) {
-	if n.machine != nil {
-		n.after(d, what, do)
-		return
-	}
-	n.u.after(d, what, do)
 }
 
 // enqueue puts something that a body tells the engine into the inbox. The engine takes it later, in order.

@@ -118,7 +118,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.disk.Fault = u.fault
 	// A lease ends only when the universe ends it.
 	u.disk.Term, u.disk.Now = leaseTerm, func() core.Time { return epoch }
-	u.end = epoch.Add(u.span(10*time.Second, opt.Span))
+	u.end = epoch.Add(max(u.span(10*time.Second, opt.Span), u.machines.shortest()))
 	u.clients, u.talkers = newClients(u), newTalkers(u)
 	u.wrapStore()
 	for n := range u.profile.partitions {
