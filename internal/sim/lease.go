@@ -128,7 +128,7 @@ func (n *node) finish() {
 func (c *machines) planFaults() {
 	u := c.u
 	length := u.end.Sub(epoch)
-	long := func() core.Time { return u.now.Add(c.span(c.term/20, 3*c.term)) }
+	long := func() core.Time { return u.now.Add(c.span(c.term/4, 4*c.term)) }
 	some := func(do func(m *machine)) func() {
 		return func() {
 			if len(c.up) > 0 {

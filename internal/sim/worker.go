@@ -61,6 +61,10 @@ func (w *workers) Dispatch(t core.Task) {
 	}
 	u.tracef("%s dispatches %s", w.n.name, tokenText(t.Token))
 	u.checker.checkDispatch(w.n, t)
+	if w.n.machine != nil && w.n == w.n.home.formerOwner {
+		u.violate(OneAttempt, t.Token.Run, "attempt %s begins at %s after its lease has ended and %s has taken over",
+			tokenText(t.Token), w.n.name, w.n.home.node.name)
+	}
 	at := stepOfRun{t.Token.Run, t.Token.Step}
 	if other := u.executing[at]; other != nil && !other.abandoned {
 		u.violate(OneAttempt, t.Token.Run, "attempt %s begins while a worker still executes attempt %d",
