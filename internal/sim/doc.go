@@ -8,7 +8,8 @@
 //   - a disk that fills up, loses acknowledgements, reads slowly or not at all, and gets a second owner;
 //   - clocks that jump;
 //   - processes that die before, during or after a commit;
-//   - processes whose partitions share slots and limits, and some in which runs rest.
+//   - processes whose partitions share slots and limits, and some in which runs rest;
+//   - machines of a cluster, which take, give back and lose partitions.
 //
 // The engine is the real one: engine.Partition over journal/memory. No code in a universe reads a clock, uses random
 // numbers of its own or depends on the order of a map. So the same seed always makes the same universe, batch by batch.
@@ -19,6 +20,10 @@
 //
 // The checks do not use the engine's logic. The checker reads what became durable and applies it to models of its own.
 // It also knows what the workers really execute and what callers were really told. See [Run].
+//
+// In a cluster, the real member decides what a machine takes and gives back, and the real tenure when an owner stops.
+// Machines come, drain and die, stand still past their leases, and lose the database. Signs of life and the table of
+// machines are in virtual time, by the database's clock.
 //
 // A body is a program: a tree of steps and branches. Like a Go function, it decides from recorded results only. The
 // real runtime, body.Host, executes it. The agenda resumes its goroutines and fires its timers. Branches may compute

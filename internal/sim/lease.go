@@ -176,10 +176,10 @@ func (m *machine) freeze(until core.Time) {
 	m.c.u.agenda.add(until, m.id+" goes on", func() {
 		for _, p := range m.Owned() {
 			n := m.nodes[p]
-			if m.c.chance(0.5) {
+			if n != nil && m.c.chance(0.5) {
 				n.goOn() // what asked the database goes on before the loop does
 			}
-			if !n.dead {
+			if n != nil && !n.dead {
 				n.turn()
 			}
 		}
@@ -188,8 +188,8 @@ func (m *machine) freeze(until core.Time) {
 }
 
 // maybeFaint makes the machine of a node stand still while an append is under way, if it is to stand still soon.
-func (n *node) maybeFaint() {
-	if m := n.machine; m != nil && m.faint > 0 && !n.u.noFaults && m.c.chance(0.5) {
+func (n *node) maybeFaint(chance float64) {
+	if m := n.machine; m != nil && m.faint > 0 && !n.u.noFaults && m.c.chance(chance) {
 		m.freeze(n.u.now.Add(m.faint))
 	}
 }

@@ -214,7 +214,7 @@ func (n *node) send() {
 		return
 	}
 	b := n.inFlight[0]
-	n.maybeFaint()
+	n.maybeFaint(0.2)
 	n.wait(n.latency(), n.name+" appends", func() { n.append(b) })
 }
 
@@ -241,7 +241,7 @@ func (n *node) append(b *journal.Batch) {
 		return
 	}
 	n.stored = true
-	n.maybeFaint()
+	n.maybeFaint(0.5)
 	n.wait(n.latency(), n.name+" is acknowledged", func() { n.acknowledged(b) })
 }
 
