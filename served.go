@@ -32,15 +32,20 @@ func withoutEngine(ctx context.Context, given any, queue string, slots int, hand
 }
 
 // bodiesOf makes what serves the workflows of a configuration in a process without an engine.
-func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
+func bodiesOf(ctx context.Context, server served.Remote, given any) (lease.Program, func(), error) {
 	cfg := given.(Config)
 	if err := cfg.check(); err != nil {
+		return lease.Program{}, nil, invalid(err, "serve")
+	}
+	if len(cfg.Workflows) == 0 {
+		err := errors.New("there are no workflows: name them in Config.Workflows")
 		return lease.Program{}, nil, invalid(err, "serve")
 	}
 	cfg = cfg.withDefaults()
 	h := newHost(ctx, cfg)
 	p := lease.Program{Host: h.bodies, Slots: cfg.Concurrency, Grace: cfg.Grace, Log: cfg.Log}
-	for _, w := range cfg.Workflows {
+	runs := connect(server, cfg).(*connected)
+	for _, w := range append([]Definition{scheduleWorkflow(runs), backfillWorkflow(runs)}, cfg.Workflows...) {
 		d := w.definition()
 		err := h.register(d)
 		if err == nil && (d.document != nil || d.elsewhere) {
@@ -52,11 +57,6 @@ func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
 			return lease.Program{}, nil, err
 		}
 		p.Workflows = append(p.Workflows, d.served())
-	}
-	if len(p.Workflows) == 0 {
-		h.bodies.Close()
-		err := errors.New("there are no workflows: name them in Config.Workflows")
-		return lease.Program{}, nil, invalid(err, "serve")
 	}
 	return p, h.bodies.Close, nil
 }

@@ -40,8 +40,9 @@ var (
 	program   Program
 )
 
-// Program makes what serves workflows in a process without an engine. cfg is a pawl.Config. stop unwinds the bodies.
-type Program func(ctx context.Context, cfg any) (of lease.Program, stop func(), err error)
+// Program makes what serves workflows of a server in a process without an engine. cfg is a pawl.Config. stop unwinds
+// the bodies.
+type Program func(ctx context.Context, server Remote, cfg any) (of lease.Program, stop func(), err error)
 
 // Register tells how executors, clients, engines and programs are made. Package pawl does so before any other code
 // runs.
@@ -50,7 +51,9 @@ func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) En
 }
 
 // Serving makes what serves workflows.
-func Serving(ctx context.Context, cfg any) (lease.Program, func(), error) { return program(ctx, cfg) }
+func Serving(ctx context.Context, server Remote, cfg any) (lease.Program, func(), error) {
+	return program(ctx, server, cfg)
+}
 
 // Make makes executors.
 func Make(ctx context.Context, cfg any, queue string, slots int, handlers any) (

@@ -2054,6 +2054,8 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            /** @description The workflow id of a run that is told of the end. */
+            notify?: string;
             /** @description Where the deadline was set, for people. */
             origin?: string;
             queue?: components["schemas"]["RunQueue"];
@@ -2219,6 +2221,8 @@ export interface components {
             payload?: unknown;
         };
         Version: {
+            /** @description The clock of the runs stands until somebody moves it; see /clock. */
+            clockStands: boolean;
             version: string;
         };
         Webhook: {
