@@ -129,7 +129,8 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 					a.say("nobody has %s", numbers(s.Free))
 				}
 				for _, p := range slices.Sorted(maps.Keys(s.Pinned)) {
-					a.say("partition %d was moved to %s, until pawl cluster move %d --undo", p, screen.Clean(s.Pinned[p]), p)
+					a.say("partition %d was moved to %s, until pawl cluster move %d --undo", p,
+						screen.Clean(s.Pinned[p]), p)
 				}
 				return nil
 			})
@@ -192,10 +193,9 @@ func (a *app) clusterMoveCommand() *cobra.Command {
 	var undo bool
 	cmd := &cobra.Command{
 		Use: "move PARTITION NODE | move PARTITION --undo", Short: "Make a node take a partition, and keep it",
-		Long: `The node that has the partition gives it back, and NODE takes it and keeps it, also if it has more than its share
-then. The other partitions are shared out as evenly as that allows. While NODE is drained or dead, another one has
-the partition. This ends with --undo, or when NODE is stopped: a node that is started again is another node.
-Steps that the old owner executes are stopped, and start again with the new one.`,
+		Long: `The node that has the partition gives it back, and NODE takes it and keeps it, also above its share. The other partitions are shared out as evenly as that allows. While NODE is drained or dead,
+another one has the partition. This ends with --undo, or when NODE is stopped: a node that is started again is
+another node. Steps that the old owner executes are stopped, and start again with the new one.`,
 		Example: "  pawl cluster move 3 db1-k3vq7x2m --database postgres://pawl@db/pawl\n" +
 			"  pawl cluster move 3 --undo --database postgres://pawl@db/pawl",
 		Args: cobra.RangeArgs(1, 2),

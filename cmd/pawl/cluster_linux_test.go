@@ -225,6 +225,7 @@ func (b *nodesBed) metric(p *process, name string) string {
 func TestCluster(t *testing.T) {
 	b, server := newNodesBed(t)
 	a, atA := b.node()
+	a.log.await(t, "limits of queues and services are counted by each node")
 	b.await(6)
 	second, atB := b.node()
 	_, atC := b.node()

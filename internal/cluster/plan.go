@@ -32,9 +32,10 @@ type Stand struct {
 // held reports whether somebody has a partition, so that nobody else can take it.
 func (p Partition) held() bool { return p.Owner != "" && p.Alive }
 
-// Plan says which node should own each partition: "" where there is none. A partition that is pinned to a node that takes
-// part is that node's. Beyond what is pinned, the shares of two nodes differ by one at most, and as few partitions move
-// as that allows. The plan depends on nothing but the stand, so all nodes that have read the same one agree.
+// Plan says which node should own each partition: "" where there is none. A partition that is pinned to a node that
+// takes part is that node's. Beyond what is pinned, the shares of two nodes differ by one at most, and as few
+// partitions move as that allows. The plan depends on nothing but the stand, so all nodes that have read the same one
+// agree.
 func Plan(s Stand) []string {
 	plan := make([]string, len(s.Partitions))
 	var nodes []string

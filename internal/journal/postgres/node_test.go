@@ -82,7 +82,8 @@ func TestNodes(t *testing.T) {
 	if err := nodes.Remove(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = nodes.Stand(t.Context()); err != nil || len(s.Nodes) != 1 || s.Nodes[0].ID != "c" || s.Partitions[1].Pin != "" {
-		t.Errorf("%+v, %v", s.Nodes, err) // the one that was silent for two hours, and the pin, were forgotten
+	s, err = nodes.Stand(t.Context())
+	if err != nil || len(s.Nodes) != 1 || s.Nodes[0].ID != "c" || s.Partitions[1].Pin != "" {
+		t.Errorf("%+v, %v", s, err) // the one that was silent for two hours, and the pin, were forgotten
 	}
 }
