@@ -193,9 +193,10 @@ func (a *app) clusterMoveCommand() *cobra.Command {
 	var undo bool
 	cmd := &cobra.Command{
 		Use: "move PARTITION NODE | move PARTITION --undo", Short: "Make a node take a partition, and keep it",
-		Long: `The node that has the partition gives it back, and NODE takes it and keeps it, also above its share. The other partitions are shared out as evenly as that allows. While NODE is drained or dead,
-another one has the partition. This ends with --undo, or when NODE is stopped: a node that is started again is
-another node. Steps that the old owner executes are stopped, and start again with the new one.`,
+		Long: `The node that has the partition gives it back, and NODE takes it and keeps it, also above its share. The
+other partitions are shared out as evenly as that allows. While NODE is drained or dead, another one has the
+partition. This ends with --undo, or when NODE is stopped: a node that is started again is another node.
+Steps that the old owner executes are stopped, and start again with the new one.`,
 		Example: "  pawl cluster move 3 db1-k3vq7x2m --database postgres://pawl@db/pawl\n" +
 			"  pawl cluster move 3 --undo --database postgres://pawl@db/pawl",
 		Args: cobra.RangeArgs(1, 2),
