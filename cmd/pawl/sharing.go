@@ -154,6 +154,8 @@ func (s *sharing) join(ctx context.Context, m *machine, g *guarding) error {
 	s.others.Attach(s.member)
 	m.metrics.ReadCluster(func() int { return len(m.Owned()) }, s.member.Moves)
 	g.log.Info("joined the cluster", "node", s.node.ID, "address", s.node.Address)
+	g.log.Info("limits of queues and services are counted by each node for its own runs: set each to what one node " +
+		"may do")
 	for _, n := range s.member.Stand().Nodes {
 		if n.Alive && n.ID != s.node.ID {
 			if err := s.nodes.Check(ctx, n); err != nil {

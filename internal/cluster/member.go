@@ -20,7 +20,12 @@ type Storage interface {
 	Stand(ctx context.Context) (Stand, error)
 	// Ask says that a node should leave, or should not any more. It returns false if there is no such node.
 	Ask(ctx context.Context, node string, leave bool) (bool, error)
-	// Remove removes a node.
+	// Pin says that a partition should be with a node, as long as that is in the table. It returns false if there is no
+	// such node.
+	Pin(ctx context.Context, partition int, node string) (bool, error)
+	// Unpin takes that back. It returns false if nothing was said.
+	Unpin(ctx context.Context, partition int) (bool, error)
+	// Remove removes a node, and forgets which partitions should be with it.
 	Remove(ctx context.Context, node string) error
 }
 
