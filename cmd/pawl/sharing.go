@@ -56,7 +56,7 @@ func (s *sharing) prepare(a *app, g *guarding) error {
 		return err
 	}
 	s.Node = share.New(share.Config{
-		Listen: s.listen, Address: s.address, Keys: keys, Version: buildVersion(), Log: g.log,
+		Address: s.address, Keys: keys, Version: buildVersion(), Log: g.log,
 	})
 	return nil
 }

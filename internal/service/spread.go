@@ -198,9 +198,9 @@ func (s *Spread) startsHere(r api.StartRequest) (
 	return req, func(ctx context.Context) (api.Started, error) { return s.start(ctx, req) }, err
 }
 
-// Update implements api.Updates, in a node that is a Go program.
+// Update implements api.Updates, in a node that is a Go program. An update with an id may be sent again.
 func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api.Answer, err error) {
-	err = s.onRun(ctx, name, false,
+	err = s.onRun(ctx, name, u.ID != "",
 		func(name string) (err error) { out, err = s.program.Update(ctx, name, u); return err },
 		func(owner api.Service, name string) (err error) {
 			updates, ok := owner.(api.Updates)

@@ -25,13 +25,11 @@ import (
 
 // Config says what a node is.
 type Config struct {
-	Listen  string // HOST:PORT where it answers the other nodes
-	Address string // HOST:PORT where these reach it. Default: where it listens
+	Address string // HOST:PORT where the other nodes reach it. Default: where it listens
 	Keys    *wire.Keys
 	Version string
-	// Fingerprint is what all nodes of the cluster have in common. Default: that of the secret.
-	Fingerprint string
-	Log         *slog.Logger
+	Program bool // it is a Go program, and no pawl server
+	Log     *slog.Logger
 }
 
 // Node is this process as a node.
@@ -63,7 +61,10 @@ func New(cfg Config) *Node {
 	n := &Node{cfg: cfg, nodes: wire.NewNodes(cfg.Keys, cfg.Log)}
 	n.node = cluster.Node{
 		ID:      strings.ToLower(name + "-" + rand.Text()[:8]),
-		Version: cfg.Version, Secret: cmp.Or(cfg.Fingerprint, cfg.Keys.Fingerprint),
+		Version: cfg.Version, Secret: cfg.Keys.Fingerprint,
+	}
+	if cfg.Program {
+		n.node.Secret = cluster.OfProgram + n.node.Secret
 	}
 	n.others = wire.NewOthers(n.nodes, n.node.ID)
 	return n
