@@ -35,6 +35,10 @@ type Node struct {
 	Secret []byte
 }
 
+// ErrUncertain says that the owner of a run died while it was asked: it is not known whether anything was saved. A start
+// with a workflow id or a key and an event with an id can be sent again.
+var ErrUncertain error = api.Sentinel(api.CodeUncertain)
+
 // Engine is an engine that shares its database. It is a [pawl.Client] for the runs of all nodes.
 type Engine struct {
 	pawl.Client

@@ -201,7 +201,13 @@ func (s *Spread) startsHere(r api.StartRequest) (
 // Update implements api.Updates, in a node that is a Go program. An update with an id may be sent again.
 func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api.Answer, err error) {
 	err = s.onRun(ctx, name, u.ID != "",
-		func(name string) (err error) { out, err = s.program.Update(ctx, name, u); return err },
+		func(name string) (err error) {
+			err = s.whileHere(ctx, name, func(ctx context.Context) error {
+				out, err = s.program.Update(ctx, name, u)
+				return err
+			})
+			return err
+		},
 		func(owner api.Service, name string) (err error) {
 			updates, ok := owner.(api.Updates)
 			if !ok {
@@ -211,6 +217,35 @@ func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api
 			return err
 		})
 	return out, err
+}
+
+// whileHere calls f about a run of this node. An update waits in memory alone, so f's context ends when the node loses
+// the run's partition, and the next owner is asked.
+func (s *Spread) whileHere(ctx context.Context, name string, f func(ctx context.Context) error) error {
+	partition := int(core.KeyOfWorkflowID(name)) % s.own.PartitionCount()
+	moved := errMoving()
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		look := time.NewTicker(moveLook)
+		defer look.Stop()
+		for s.own.Runs(partition) {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel(moved)
+	}()
+	err := f(ctx)
+	cancel(nil)
+	<-over
+	if err != nil && context.Cause(ctx) == moved {
+		return moved
+	}
+	return err
 }
 
 // Send implements api.Service.
