@@ -47,7 +47,7 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 
 // bundleOf makes a bundle of the text of a flow file, and of the flows its steps start from beside it. read returns the
 // files that its templates come from.
-func (a *app) bundleOf(name string, src []byte, read reader) (b bundle, doc *flow.Document, err error) {
+func (s streams) bundleOf(name string, src []byte, read reader) (b bundle, doc *flow.Document, err error) {
 	b = bundle{Flow: source{File: name, Text: string(src)}, Edition: flowkind.Edition}
 	if b.Dir, err = os.Getwd(); err != nil {
 		return b, nil, err
@@ -56,13 +56,13 @@ func (a *app) bundleOf(name string, src []byte, read reader) (b bundle, doc *flo
 		return b, nil, err
 	}
 	b.Flow.Files = doc.Files()
-	b, err = a.withChildren(b, doc)
+	b, err = s.withChildren(b, doc)
 	return b, doc, err
 }
 
 // withChildren adds the flows that a flow's steps may start: those that they name, or all files beside it if a name is
 // an expression.
-func (a *app) withChildren(b bundle, doc *flow.Document) (bundle, error) {
+func (s streams) withChildren(b bundle, doc *flow.Document) (bundle, error) {
 	if !flowkind.HasChildren(doc) {
 		return b, nil
 	}
@@ -70,28 +70,41 @@ func (a *app) withChildren(b bundle, doc *flow.Document) (bundle, error) {
 		return b, errors.New("a flow from the standard input cannot start child flows: there is no directory " +
 			"to find them in")
 	}
-	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
-		files, err := filepath.Glob(filepath.Join(filepath.Dir(doc.File), pattern))
-		if err != nil {
-			return b, err
+	for _, path := range s.flowFiles(filepath.Dir(doc.File)) {
+		if filepath.Clean(path) == filepath.Clean(doc.File) {
+			continue
 		}
-		for _, path := range files {
-			if filepath.Clean(path) == filepath.Clean(doc.File) {
-				continue
+		if _, src, err := s.readFile(path); err == nil { // else it is not a file, or not ours to read
+			child := source{File: path, Text: string(src)}
+			if doc, err := s.parseFlow(path, src); err == nil {
+				child.Files = doc.Files()
 			}
-			if _, src, err := a.readFile(path); err == nil { // else it is not a file, or not ours to read
-				child := source{File: path, Text: string(src)}
-				if doc, err := a.parseFlow(path, src); err == nil {
-					child.Files = doc.Files()
-				}
-				b.Children = append(b.Children, child)
-			}
+			b.Children = append(b.Children, child)
 		}
 	}
 	if err := b.Circle(doc); err != nil {
 		return b, err
 	}
 	return b.Choose(doc)
+}
+
+// flowFiles lists the files of a folder that may be flows; one that cannot be read has none.
+func (s streams) flowFiles(dir string) []string {
+	if info, err := os.Stat(dir); err == nil {
+		s.note(dir, info)
+	}
+	var paths []string
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		switch filepath.Ext(name.Name()) {
+		case ".yaml", ".yml", ".json":
+			paths = append(paths, filepath.Join(dir, name.Name()))
+		}
+	}
+	return paths
 }
 
 // compile makes a bundle ready.

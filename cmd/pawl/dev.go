@@ -31,14 +31,14 @@ func (a *app) devCommand() *cobra.Command {
 this command works through it: with --server http://127.0.0.1:7295, or as before, since a command that finds the
 database held works through the process that holds it. The API's documents are at /docs.
 
-With a FOLDER, its flow files can be started by name. They are read again at each start.
+With a FOLDER, its flow files can be started by name. One that has changed is read again at the next start.
 
 It asks for no token: whoever can open a connection on this machine can start flows, and so run commands as you. It
 listens on loopback addresses only, and refuses what a web page of another site asks for.`,
 		Example: "  pawl dev --virtual-time --database memory: flows\n  pawl dev flows\n" +
 			"  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.folder = &folder{app: a}
+			a.folder = &folder{app: a, known: &readFlows{}}
 			if len(args) > 0 {
 				a.folder.path = args[0]
 				if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {

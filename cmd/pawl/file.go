@@ -16,9 +16,16 @@ import (
 // maxFile bounds what is read whole: flow files, cases, inputs.
 const maxFile = 16 << 20
 
+// note tells of a file or folder that is read now.
+func (s streams) note(path string, info fs.FileInfo) {
+	if s.noted != nil {
+		s.noted(path, info)
+	}
+}
+
 // readFile reads a file that was named on the command line; - is the standard input. The name it returns is for errors.
-func (a *app) readFile(path string) (name string, src []byte, err error) {
-	in, name := io.Reader(a.In), "stdin"
+func (s streams) readFile(path string) (name string, src []byte, err error) {
+	in, name := io.Reader(s.In), "stdin"
 	if path != "-" {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -32,8 +39,11 @@ func (a *app) readFile(path string) (name string, src []byte, err error) {
 			return path, nil, err
 		}
 		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return path, nil, fmt.Errorf("%s: is a directory; name a file in it", path)
+		if info, err := f.Stat(); err == nil {
+			if info.IsDir() {
+				return path, nil, fmt.Errorf("%s: is a directory; name a file in it", path)
+			}
+			s.note(path, info)
 		}
 		in, name = f, path
 	}

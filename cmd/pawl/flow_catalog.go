@@ -54,7 +54,7 @@ func (n startable) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, err
 		if f.Name == r.Definition.Name {
 			return api.Flow{}, &api.Error{
 				Code: api.CodeConflict, Message: fmt.Sprintf("the server starts flow %q from %s", f.Name, f.File),
-				Hint: "change that file: it is read at each start",
+				Hint: "change that file: it is read again when it has changed",
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (n startable) Flows(ctx context.Context) ([]api.Flow, error) {
 		}
 		all = append(all, f)
 	}
-	sortFlows(all)
+	slices.SortFunc(all, inOrder)
 	return all, err
 }
 

@@ -18,10 +18,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/server"
 )
 
-// folder has the flows that a server starts by name. A file is read at each start, so that it can be changed meanwhile.
+// folder has the flows that a server starts by name. A file that has changed is read again at the next start.
 type folder struct {
 	*app
 	path string // empty: it has no files
+	// known has the files that were read already.
+	known *readFlows
 	// applied are the flows of the database that were applied. nil: it keeps none.
 	applied *catalog.Catalog
 	bodies  *lease.Keeper // knows the workflows that processes serve; nil: nobody may
@@ -32,7 +34,7 @@ func (f *folder) of(namespace string) *folder {
 	if f == nil || namespace == "" {
 		return f
 	}
-	other := &folder{app: f.app}
+	other := &folder{app: f.app, known: f.known}
 	if f.path != "" {
 		other.path = filepath.Join(f.path, namespace)
 	}
@@ -44,52 +46,60 @@ var _ server.Flows = (*folder)(nil)
 // List implements server.Flows.
 func (f *folder) List(ctx context.Context) ([]api.Flow, error) { return f.read(ctx), nil }
 
-// read reads all flows of the folder. One that cannot be started says why.
+// read returns what can be said of all flows of the folder.
 func (f *folder) read(ctx context.Context) []api.Flow {
 	all := []api.Flow{}
-	if f.path == "" {
-		return all
+	for _, one := range f.all(ctx) {
+		all = append(all, one.flow)
 	}
-	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
-		files, err := filepath.Glob(filepath.Join(f.path, pattern))
-		if err != nil {
-			continue // the pattern is right; the folder's name has a character of patterns
-		}
-		for _, file := range files {
-			if ctx.Err() != nil {
-				return all
-			}
-			all = append(all, f.flow(file))
-		}
-	}
-	sortFlows(all)
 	return all
 }
 
-func sortFlows(all []api.Flow) {
-	slices.SortFunc(all, func(a, b api.Flow) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File))
-	})
+// all reads all flows of the folder. One that cannot be started says why.
+func (f *folder) all(ctx context.Context) []readFlow {
+	if f.path == "" {
+		return nil
+	}
+	var all []readFlow
+	files := f.flowFiles(f.path)
+	for _, file := range files {
+		if ctx.Err() != nil {
+			return all
+		}
+		all = append(all, f.flow(file))
+	}
+	f.known.keep(f.path, files)
+	slices.SortFunc(all, func(a, b readFlow) int { return inOrder(a.flow, b.flow) })
+	return all
 }
 
-// flow reads one file.
-func (f *folder) flow(file string) api.Flow {
-	out := api.Flow{File: file}
-	_, src, err := f.readFile(file)
+// inOrder is the order of flows in lists: by name, then by file.
+func inOrder(a, b api.Flow) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File))
+}
+
+// flow reads one file, if what it says is not known.
+func (f *folder) flow(file string) readFlow {
+	if known, ok := f.known.find(file); ok {
+		return known
+	}
+	out := readFlow{flow: api.Flow{File: file}}
+	in := streams{noted: out.note}
+	_, src, err := in.readFile(file)
 	if err == nil {
-		var d api.Definition
-		if d, err = f.define(file, src, f.beside(file)); err == nil {
-			out.Name, out.Definition = d.Name, d.ID
+		if out.definition, err = f.define(in, file, src, in.beside(file)); err == nil {
+			out.flow.Name, out.flow.Definition = out.definition.Name, out.definition.ID
+			f.known.add(out)
 			return out
 		}
 	}
-	out.Problem = err.Error()
+	out.flow.Problem = err.Error()
 	return out
 }
 
 // define makes a definition of the text of a flow file, with the flows beside it that its steps start.
-func (f *folder) define(file string, src []byte, read reader) (api.Definition, error) {
-	b, _, err := f.bundleOf(file, src, read)
+func (f *folder) define(in streams, file string, src []byte, read reader) (api.Definition, error) {
+	b, _, err := in.bundleOf(file, src, read)
 	var c *compiled
 	if err == nil {
 		c, err = compile(b)
@@ -108,18 +118,14 @@ func (f *folder) define(file string, src []byte, read reader) (api.Definition, e
 // Find implements server.Flows. A file of the folder comes before a flow that was applied.
 func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) {
 	var names, broken []string
-	for _, one := range f.read(ctx) {
+	for _, one := range f.all(ctx) {
 		switch {
-		case one.Problem != "":
-			broken = append(broken, one.Problem)
-		case one.Name == name:
-			_, src, err := f.readFile(one.File)
-			if err != nil {
-				return api.Definition{}, &api.Error{Code: api.CodeNotFound, Message: err.Error(), Err: err}
-			}
-			return f.define(one.File, src, f.beside(one.File))
+		case one.flow.Problem != "":
+			broken = append(broken, one.flow.Problem)
+		case one.flow.Name == name:
+			return one.definition, nil
 		default:
-			names = append(names, one.Name)
+			names = append(names, one.flow.Name)
 		}
 	}
 	if d, ok := f.served(name); ok {
@@ -163,7 +169,7 @@ const requestFile = "request.yaml"
 // Read implements server.Flows. Flows that the text's steps start are looked for in the folder, and so are the files
 // of its templates: whoever may send a text must not read other files of this machine by it.
 func (f *folder) Read(_ context.Context, text string) (api.Definition, error) {
-	return f.define(filepath.Join(f.path, requestFile), []byte(text), f.inside)
+	return f.define(f.streams, filepath.Join(f.path, requestFile), []byte(text), f.inside)
 }
 
 // inside reads a file of the folder.

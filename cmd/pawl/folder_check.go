@@ -23,7 +23,7 @@ func (f *folder) Check(_ context.Context, text string) (api.CheckedFlow, error) 
 				Step: w.Step, Message: w.Message, Hint: w.Hint,
 			})
 		}
-		_, err = f.define(name, []byte(text), f.inside) // and the flows that its steps start
+		_, err = f.define(f.streams, name, []byte(text), f.inside) // and the flows that its steps start
 	}
 	out.Valid = err == nil
 	out.Findings = append(out.Findings, faultsOf(err, name)...)

@@ -12,12 +12,12 @@ import (
 type reader = func(path string) ([]byte, error)
 
 // parseFlow reads a flow file, in which policies may stand in the words of other systems.
-func (a *app) parseFlow(name string, src []byte) (*flow.Document, error) {
-	return flowkind.Parse(name, string(src), a.beside(name))
+func (s streams) parseFlow(name string, src []byte) (*flow.Document, error) {
+	return flowkind.Parse(name, string(src), s.beside(name))
 }
 
 // beside returns a reader of files whose paths count from the folder of a flow file.
-func (a *app) beside(name string) reader {
+func (s streams) beside(name string) reader {
 	return func(path string) ([]byte, error) {
 		if name == "stdin" {
 			return nil, errors.New("a flow from the standard input has no folder to find files in")
@@ -25,7 +25,7 @@ func (a *app) beside(name string) reader {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(name), filepath.FromSlash(path))
 		}
-		_, text, err := a.readFile(path)
+		_, text, err := s.readFile(path)
 		return text, err
 	}
 }

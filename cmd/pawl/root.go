@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"os/user"
@@ -28,6 +29,8 @@ import (
 type streams struct {
 	In       *os.File
 	Out, Err io.Writer
+	// noted is told of each file and folder that is read, before that. nil: nobody wants to know.
+	noted func(path string, info fs.FileInfo)
 }
 
 // app is one call of the command: its streams and the flags that every verb has.

@@ -59,12 +59,12 @@ schema config prints the file's JSON Schema. SIGHUP reads the file again: rate, 
 and namespaces that are new are opened; of the others it says that they need a restart. Certificates are read again
 when their files change.
 
-Flow files of the FOLDER are started by name. They are read again at each start. A namespace has its own in
-FOLDER/NAME. It logs as JSON on stderr, and tells systemd when it is ready.`,
+Flow files of the FOLDER are started by name. One that has changed is read again at the next start. A
+namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells systemd when it is ready.`,
 		Example: "  pawl token create ada --role admin --database sqlite:/var/lib/pawl/pawl.db\n" +
 			"  pawl server --config /etc/pawl/pawl.yaml /etc/pawl/flows",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.guard, a.folder, g.cmd, g.given = g, &folder{app: a}, cmd, a.given
+			a.guard, a.folder, g.cmd, g.given = g, &folder{app: a, known: &readFlows{}}, cmd, a.given
 			if len(args) > 0 {
 				a.folder.path = args[0]
 				if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {

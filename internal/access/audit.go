@@ -31,7 +31,7 @@ const (
 
 // log writes the audit log. Entries are written in groups, so that an operation does not cost a commit of its own.
 type log struct {
-	entries chan api.Audited
+	entries chan *api.Audited
 	over    chan struct{} // closed when no more entries come
 	written chan error    // the last error of the writer, when it has ended
 	once    sync.Once
@@ -40,7 +40,7 @@ type log struct {
 }
 
 func (l *log) begin(k *Keeper) {
-	l.entries, l.over, l.written = make(chan api.Audited, mostWaiting), make(chan struct{}), make(chan error, 1)
+	l.entries, l.over, l.written = make(chan *api.Audited, mostWaiting), make(chan struct{}), make(chan error, 1)
 	go func() { l.written <- k.write() }()
 }
 
@@ -49,7 +49,7 @@ func (l *log) begin(k *Keeper) {
 func (k *Keeper) Record(e api.Audited) {
 	e.At = k.now()
 	select {
-	case k.log.entries <- e:
+	case k.log.entries <- &e:
 	case <-k.log.over:
 	}
 }
@@ -68,12 +68,12 @@ func (k *Keeper) write() error {
 	for {
 		select {
 		case e := <-k.log.entries:
-			k.writeGroup(e)
+			k.writeGroup(*e)
 		case <-k.log.over:
 			for {
 				select {
 				case e := <-k.log.entries:
-					k.writeGroup(e)
+					k.writeGroup(*e)
 				default:
 					return k.log.lost
 				}
@@ -88,7 +88,7 @@ func (k *Keeper) writeGroup(e api.Audited) {
 	for len(group) < mostAtOnce {
 		select {
 		case e := <-k.log.entries:
-			group = append(group, document(e))
+			group = append(group, document(*e))
 			continue
 		default:
 		}

@@ -79,6 +79,15 @@ var works = []work{
 	{"go-attempts", "Go functions whose step runs, 10000 at once", "<= 6 KB a run", goAttempts},
 	{"go-sleepers", "Go functions that sleep for an hour", "<= 200 MiB for 100000", goSleepers},
 	{"go-resume", "a Go function of 10000 steps after a restart", "<= 1s", goResume},
+	{"http-onestep", "onestep through the API of a server", ">= 6000 runs/s", httpOneStep},
+	{"remote-onestep", "the same, the step executed by a worker elsewhere", ">= 4000 runs/s", remoteOneStep},
+	{"remote-latency", "remote-onestep, one at a time", "p50 <= 3 ms", remoteLatency},
+	{
+		"idle-clients", "http-onestep beside 1000 pollers and 500 streams that wait",
+		">= 0.95 of the rate without them, <= 64 MiB", idleClients,
+	},
+	{"list", "first pages of 1000000 runs while 5000 runs/s flow", "p99 <= 20 ms", list},
+	{"idle", "a server that nobody asks for anything", "<= 40 MiB RSS, <= 0.1 % of a core", idle},
 }
 
 // Names returns the names of all rows.

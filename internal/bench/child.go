@@ -108,10 +108,14 @@ func (p *process) wait() error {
 	return p.cmd.Wait()
 }
 
-// runChild runs in the child process. n is the number of runs.
+// runChild runs in the child process. dir is the folder of the row, or the address of a server; n is the number of
+// runs.
 func runChild(ctx context.Context, out io.Writer, mode, dir string, n int) error {
 	say := func(word string, at time.Time) {
 		fmt.Fprintf(out, "%s %d\n", word, at.UnixNano())
+	}
+	if mode == "idle" {
+		return idleAt(ctx, dir, n, say)
 	}
 	l, err := newLiner(dir)
 	if err != nil {

@@ -12,8 +12,11 @@ import (
 func datasync(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }
 
 // resident returns the bytes of memory the process holds.
-func resident() int64 {
-	b, err := os.ReadFile("/proc/self/statm")
+func resident() int64 { return residentOf("self") }
+
+// residentOf returns the bytes of memory that a process holds, by its number.
+func residentOf(pid string) int64 {
+	b, err := os.ReadFile("/proc/" + pid + "/statm")
 	if err != nil {
 		return 0
 	}
@@ -26,6 +29,28 @@ func resident() int64 {
 		return 0
 	}
 	return pages * int64(os.Getpagesize())
+}
+
+// tick is the unit of times in /proc, whatever the kernel's own is.
+const tick = time.Second / 100
+
+// processorOf returns the processor time that another process has used.
+func processorOf(pid int) time.Duration {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	const user, system = 11, 12 // counted from behind the name, which may have any character
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) <= system {
+		return 0
+	}
+	u, err1 := strconv.ParseInt(string(fields[user]), 10, 64)
+	sys, err2 := strconv.ParseInt(string(fields[system]), 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	return time.Duration(u+sys) * tick
 }
 
 // machineBusy returns the processor time that all processes of the machine have used since it started.
@@ -47,6 +72,5 @@ func machineBusy() time.Duration {
 		}
 		ticks += n
 	}
-	const tick = time.Second / 100 // the unit of the file, whatever the kernel's own
 	return time.Duration(ticks) * tick
 }

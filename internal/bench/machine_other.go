@@ -20,3 +20,9 @@ func resident() int64 {
 
 // machineBusy is not known here.
 func machineBusy() time.Duration { return 0 }
+
+// residentOf is not known here.
+func residentOf(string) int64 { return 0 }
+
+// processorOf is not known here.
+func processorOf(int) time.Duration { return 0 }

@@ -123,7 +123,7 @@ type watched struct {
 }
 
 // watchBuffer is how many entries wait for a slow watcher. Further ones are dropped.
-const watchBuffer = 256
+const watchBuffer = 64
 
 // NewWatcher returns a watcher for one CallEntries.
 func NewWatcher() *Watcher { return &Watcher{ch: make(chan watched, watchBuffer)} }
@@ -214,6 +214,9 @@ func (p *Partition) list(c *Call) {
 			return
 		}
 		c.Masked[r.id()] = true
+		if q.WorkflowID != "" && q.WorkflowID != r.state.WorkflowID {
+			return // most lists are for one name; making the rows of all runs would hold up the loop
+		}
 		if row := r.row(p.cfg.Partition, r.lastBatch); selects(q, &row) {
 			c.Rows = append(c.Rows, row)
 		}

@@ -63,8 +63,9 @@ const usualEntries = 96
 // addPending adds an encoded entry to those that the view does not have.
 func (r *run) addPending(seq uint64, encoded []byte) {
 	p := &r.pending
-	large := len(encoded) >= journal.LargeEntry // append makes room for these, without clearing it before
-	if len(p.bytes)+len(encoded) > cap(p.bytes) && !large { // growing from entry to entry would copy them again and again
+	large := len(encoded) >= journal.LargeEntry
+	// Growing from entry to entry would copy them again and again. For a large one append makes room, without clearing.
+	if len(p.bytes)+len(encoded) > cap(p.bytes) && !large {
 		p.bytes = slices.Grow(p.bytes, len(encoded)+usualEntries*cap(r.state.Steps))
 	}
 	if len(p.marks) == 1 {

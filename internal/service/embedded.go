@@ -47,6 +47,11 @@ func (s *Embedded) start(ctx context.Context, req engine.StartRequest) (api.Star
 
 // Wait implements api.Service.
 func (s *Embedded) Wait(ctx context.Context, name string) (api.Outcome, error) {
+	if id, err := core.ParseRunID(name); err == nil { // nearly always; no other name has to be looked for then
+		if out, err := s.engine.Result(ctx, id); !absent(err) {
+			return outcomeOf(out, err)
+		}
+	}
 	id, err := s.find(ctx, name)
 	if err != nil {
 		return api.Outcome{}, err
@@ -55,6 +60,10 @@ func (s *Embedded) Wait(ctx context.Context, name string) (api.Outcome, error) {
 	if absent(err) {
 		return api.Outcome{}, noSuchRun(name)
 	}
+	return outcomeOf(out, err)
+}
+
+func outcomeOf(out engine.Outcome, err error) (api.Outcome, error) {
 	if err != nil {
 		return api.Outcome{}, wrap(err)
 	}

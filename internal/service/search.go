@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -19,6 +21,7 @@ import (
 const (
 	mostEstimated = 2000 // whose end is estimated
 	mostOpened    = 200  // whose history is read
+	mostTime      = 5 * time.Millisecond
 )
 
 // search is one call of Runs.
@@ -27,6 +30,7 @@ type search struct {
 	api.Query
 	journal journal.Query
 	looked  int // runs that were looked at one by one
+	began   core.Time
 	stuck   map[core.RunID]error
 }
 
@@ -101,6 +105,7 @@ func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	if err != nil {
 		return api.Page{}, err
 	}
+	s.began = r.now()
 	out := api.Page{Runs: []api.RunSummary{}}
 	limit := s.journal.Limit
 	for {
@@ -108,18 +113,17 @@ func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 		if err != nil {
 			return api.Page{}, wrap(err)
 		}
+		found, err := s.look(ctx, page.Runs)
+		if err != nil {
+			return api.Page{}, err
+		}
 		for i := range page.Runs {
 			row := &page.Runs[i]
-			summary := summaryOf(row)
-			if problem := s.stuck[row.ID]; problem != nil && !row.Phase.Closed() {
-				summary.Problem = problem.Error()
+			if s.opens() || s.WillMiss {
+				s.looked++
 			}
-			keep, err := s.keeps(ctx, row, &summary)
-			if err != nil {
-				return api.Page{}, err
-			}
-			if keep {
-				out.Runs = append(out.Runs, summary)
+			if found[i].kept {
+				out.Runs = append(out.Runs, found[i].summary)
 			}
 			s.journal.GoOn(row)
 			if more := page.More || i < len(page.Runs)-1; more && (len(out.Runs) == limit || s.enough()) {
@@ -133,17 +137,55 @@ func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	}
 }
 
+// lookAtOnce is how many runs are looked at at the same time. Each of them waits for its partition, which answers many
+// in one round.
+const lookAtOnce = 16
+
+// looked is a run that the journal has found.
+type looked struct {
+	summary api.RunSummary
+	kept    bool // the query asks for it
+}
+
+// look looks at the runs that the journal has found.
+func (s *search) look(ctx context.Context, rows []journal.RunRow) ([]looked, error) {
+	found := make([]looked, len(rows))
+	one := func(i int) (err error) {
+		to := &found[i]
+		to.summary = summaryOf(&rows[i])
+		if problem := s.stuck[rows[i].ID]; problem != nil && !rows[i].Phase.Closed() {
+			to.summary.Problem = problem.Error()
+		}
+		to.kept, err = s.keeps(ctx, &rows[i], &to.summary)
+		return err
+	}
+	if !s.opens() {
+		for i := range rows {
+			if err := one(i); err != nil {
+				return nil, err
+			}
+		}
+		return found, nil
+	}
+	var group errgroup.Group
+	group.SetLimit(lookAtOnce)
+	for i := range rows {
+		group.Go(func() error { return one(i) })
+	}
+	return found, group.Wait()
+}
+
+// opens reports whether histories have to be read.
+func (s *search) opens() bool { return len(s.Input) > 0 }
+
 // enough reports whether so many runs were looked at that the page has to do with what was found.
 func (s *search) enough() bool {
-	return len(s.Input) > 0 && s.looked >= mostOpened || s.looked >= mostEstimated
+	return s.opens() && s.looked >= mostOpened || s.looked >= mostEstimated ||
+		s.looked > 0 && s.now().Sub(s.began) > mostTime
 }
 
 // keeps reports whether a run that the journal has found is one that the query asks for.
 func (s *search) keeps(ctx context.Context, row *journal.RunRow, to *api.RunSummary) (bool, error) {
-	if !s.WillMiss && len(s.Input) == 0 {
-		return true, nil
-	}
-	s.looked++
 	if s.WillMiss {
 		expected, err := s.expectedEnd(ctx, row)
 		if err != nil || expected < row.Deadline {
@@ -151,7 +193,7 @@ func (s *search) keeps(ctx context.Context, row *journal.RunRow, to *api.RunSumm
 		}
 		to.ExpectedEnd = api.Time(expected)
 	}
-	if len(s.Input) == 0 {
+	if !s.opens() {
 		return true, nil
 	}
 	return s.hasInput(ctx, row.ID)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// readFlows has the flows of folders that were read, so that a start does not read a file that has not changed.
+type readFlows struct {
+	mu  sync.Mutex
+	all map[string]readFlow // by the file
+}
+
+// readFlow is what a file says.
+type readFlow struct {
+	flow       api.Flow
+	definition api.Definition
+	from       []origin // the files and folders that it comes from
+	young      bool     // one of them had changed just before
+}
+
+// origin is a file or folder as it was when it was read.
+type origin struct {
+	path string
+	info fs.FileInfo
+}
+
+// settledAge is how long a file must not have changed before it is read, for its time to tell whether it changes
+// afterwards. Some file systems count whole seconds.
+const settledAge = 2 * time.Second
+
+// note notes a file that is read.
+func (r *readFlow) note(path string, info fs.FileInfo) {
+	r.from = append(r.from, origin{path, info})
+	r.young = r.young || time.Since(info.ModTime()) < settledAge
+}
+
+// unchanged reports whether the file is the one that was read.
+func (o origin) unchanged() bool {
+	info, err := os.Stat(o.path)
+	return err == nil && os.SameFile(info, o.info) && info.ModTime().Equal(o.info.ModTime()) &&
+		info.Size() == o.info.Size()
+}
+
+// find returns what a file says, if nothing that this comes from has changed.
+func (r *readFlows) find(file string) (readFlow, bool) {
+	r.mu.Lock()
+	known, ok := r.all[file]
+	r.mu.Unlock()
+	return known, ok && !slices.ContainsFunc(known.from, func(o origin) bool { return !o.unchanged() })
+}
+
+// add keeps what a file says.
+func (r *readFlows) add(f readFlow) {
+	if f.young {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = map[string]readFlow{}
+	}
+	r.all[f.flow.File] = f
+}
+
+// keep forgets the files of a folder that are not there any more.
+func (r *readFlows) keep(folder string, files []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) <= len(files) { // most likely each of them
+		return
+	}
+	for file := range r.all {
+		if filepath.Dir(file) == filepath.Clean(folder) && !slices.Contains(files, file) {
+			delete(r.all, file)
+		}
+	}
+}
