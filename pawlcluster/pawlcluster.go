@@ -35,8 +35,8 @@ type Node struct {
 	Secret []byte
 }
 
-// ErrUncertain says that the owner of a run died while it was asked: it is not known whether anything was saved. A start
-// with a workflow id or a key and an event with an id can be sent again.
+// ErrUncertain says that the owner of a run died while it was asked: it is not known whether anything was saved. A
+// start with a workflow id or a key and an event with an id can be sent again.
 var ErrUncertain error = api.Sentinel(api.CodeUncertain)
 
 // Engine is an engine that shares its database. It is a [pawl.Client] for the runs of all nodes.
@@ -98,12 +98,13 @@ func (n Node) check() (*wire.Keys, error) {
 		return nil, fmt.Errorf("Node.Listen %q: write it as HOST:PORT, such as 10.0.0.5:7296", n.Listen)
 	}
 	if n.Address == "" && share.Vague(host) {
-		return nil, fmt.Errorf("Node.Listen %q is every address of this machine: say with Node.Address at which one the "+
-			"other nodes reach it", n.Listen)
+		return nil, fmt.Errorf("Node.Listen %q is every address of this machine: say with Node.Address at which one "+
+			"the other nodes reach it", n.Listen)
 	}
 	if n.Address != "" {
 		if host, port, err := net.SplitHostPort(n.Address); err != nil || host == "" || port == "" {
-			return nil, fmt.Errorf("Node.Address %q: write it as HOST:PORT, as the other nodes reach this one", n.Address)
+			return nil, fmt.Errorf("Node.Address %q: write it as HOST:PORT, as the other nodes reach this one",
+				n.Address)
 		}
 	}
 	keys, err := wire.NewKeys(n.Secret)
@@ -123,8 +124,9 @@ type everywhere struct {
 func (s everywhere) StartNamed(ctx context.Context, workflow string, r api.StartRequest) (api.Started, error) {
 	if workflow == schedule.Workflow || workflow == schedule.Backfiller {
 		return api.Started{}, &api.Error{
-			Code: api.CodeInvalid, Message: "the nodes of a Go program's cluster have no schedules of EnsureSchedule yet",
-			Hint: "give the workflow a schedule of its own: pawl.Cron",
+			Code:    api.CodeInvalid,
+			Message: "the nodes of a Go program's cluster have no schedules of EnsureSchedule yet",
+			Hint:    "give the workflow a schedule of its own: pawl.Cron",
 		}
 	}
 	d, err := s.own.Find(ctx, workflow)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
@@ -66,7 +67,6 @@ func TestNodes(t *testing.T) {
 	dying := pgtest.NewProxy(t, address)
 	w := order()
 	nodes := []*pawlcluster.Engine{open(t, address, w), open(t, address, w), open(t, dying.DSN(), w)}
-	var owned [6]bool
 	const runs = 24
 	for i := range runs {
 		id := fmt.Sprint("order-", i)
@@ -77,13 +77,6 @@ func TestNodes(t *testing.T) {
 		}
 		ok(t, paid.Send(ctx, nodes[(i+2)%3], id, 100))
 	}
-	for _, n := range nodes {
-		for _, p := range n.Partitions() {
-			owned[p] = true
-		}
-	}
-	t.Log("owned by the three", owned, nodes[0].Partitions(), nodes[1].Partitions(), nodes[2].Partitions())
-
 	dying.Hold() // the third node says nothing to the database any more
 	finish := func(c pawl.Client, i int) {
 		id := fmt.Sprint("order-", i)
@@ -129,6 +122,14 @@ func TestRefused(t *testing.T) {
 	_, err := w.EnsureSchedule(t.Context(), n, "hourly", client.Schedule{Cron: "@hourly"}, 1)
 	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "pawl.Cron") {
 		t.Errorf("a schedule: %v", err)
+	}
+	_, err = w.Start(t.Context(), n, "", 1) // it has partitions now
+	ok(t, err)
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = pawl.Open(short, pawl.Config{Database: address, Log: slog.New(slog.DiscardHandler)})
+	if !errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), "pawlcluster.Open") {
+		t.Errorf("an engine that shares nothing: %v", err)
 	}
 	_, err = pawlcluster.Open(t.Context(), pawl.Config{Database: address}, pawlcluster.Node{
 		Listen: "127.0.0.1:0", Secret: []byte(strings.Repeat("o", 32)),

@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/cluster/share"
 	"github.com/pawl-dev/pawl/internal/cluster/wire"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/journal/postgres"
 )
 
 const (
@@ -92,9 +91,10 @@ func (s *sharing) join(ctx context.Context, m *machine) error {
 
 // nodesOf returns the table of nodes of a database.
 func nodesOf(j journal.Journal) (cluster.Storage, error) {
-	nodes, _, ok := postgres.Nodes(j)
+	shared, ok := j.(cluster.Shareable)
 	if !ok {
 		return nil, fmt.Errorf("only a database in PostgreSQL has nodes; name it with --database postgres://…")
 	}
+	nodes, _ := shared.Nodes()
 	return nodes, nil
 }

@@ -25,6 +25,12 @@ type Storage interface {
 	Remove(ctx context.Context, node string) error
 }
 
+// Shareable is a journal that several processes can share.
+type Shareable interface {
+	// Nodes returns the table of nodes, and how long a lease of a partition lasts.
+	Nodes() (nodes Storage, lease time.Duration)
+}
+
 // Engine is what runs partitions.
 type Engine interface {
 	Take(ctx context.Context, partition int) error
@@ -70,8 +76,9 @@ const OfProgram = "program "
 func (e *ForeignError) Error() string {
 	if e.Program != strings.HasPrefix(e.Node.Secret, OfProgram) {
 		sort := map[bool]string{true: "Go programs", false: "pawl server"}
-		return fmt.Sprintf("the database belongs to a cluster of %s, such as the node %s at %s, and this is one of %s: "+
-			"give it a schema of its own with ?schema=NAME", sort[!e.Program], e.Node.ID, e.Node.Address, sort[e.Program])
+		return fmt.Sprintf("the database belongs to a cluster of %s, such as the node %s at %s, and this is one of "+
+			"%s; give it a schema of its own with ?schema=NAME", sort[!e.Program], e.Node.ID, e.Node.Address,
+			sort[e.Program])
 	}
 	return fmt.Sprintf("the database belongs to another cluster: the node %s at %s has another secret; give this one "+
 		"the same secret, or a schema of its own with ?schema=NAME", e.Node.ID, e.Node.Address)

@@ -57,8 +57,8 @@ var (
 // Program makes what serves workflows in a process without an engine. cfg is a pawl.Config. stop unwinds the bodies.
 type Program func(ctx context.Context, cfg any) (of lease.Program, stop func(), err error)
 
-// Register tells how executors, clients, engines and programs are made, and engines that share a database. Package pawl does so before any other code
-// runs.
+// Register tells how executors, clients, engines and programs are made, and engines that share a database. Package
+// pawl does so before any other code runs.
 func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) Engine, p Program,
 	o Open,
 ) {

@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/cluster/wire"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
@@ -78,10 +77,11 @@ func (n *Node) Member() *cluster.Member { return n.member }
 
 // Configure makes an engine one of several on its journal.
 func (n *Node) Configure(cfg *engine.Config) error {
-	var ok bool
-	if n.storage, n.lease, ok = postgres.Nodes(cfg.Journal); !ok {
+	j, ok := cfg.Journal.(cluster.Shareable)
+	if !ok {
 		return errors.New("only a database in PostgreSQL can be shared: name it with postgres://…")
 	}
+	n.storage, n.lease = j.Nodes()
 	cfg.Shared, cfg.Owner, cfg.Sent = true, n.node.ID, n.others.Expect
 	return nil
 }
