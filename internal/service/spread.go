@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -198,39 +200,47 @@ func (s *Spread) startsHere(r api.StartRequest) (
 	return req, func(ctx context.Context) (api.Started, error) { return s.start(ctx, req) }, err
 }
 
-// Update implements api.Updates, in a node that is a Go program. An update with an id may be sent again.
+// Update implements api.Updates, in a node that is a Go program. An update waits in memory alone, and with the same id
+// it may be sent again. So when the run's partition leaves the node that was asked, the next owner is.
 func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api.Answer, err error) {
-	err = s.onRun(ctx, name, u.ID != "",
-		func(name string) (err error) {
-			err = s.whileHere(ctx, name, func(ctx context.Context) error {
-				out, err = s.program.Update(ctx, name, u)
-				return err
-			})
+	if u.ID == "" {
+		u.ID = rand.Text()
+	}
+	partition := func(name string) int { return int(core.KeyOfWorkflowID(name)) % s.own.PartitionCount() }
+	err = s.onRun(ctx, name, true, func(name string) error {
+		here := func() bool { return s.own.Runs(partition(name)) }
+		return while(ctx, here, func(ctx context.Context) (err error) {
+			out, err = s.program.Update(ctx, name, u)
 			return err
-		},
-		func(owner api.Service, name string) (err error) {
-			updates, ok := owner.(api.Updates)
-			if !ok {
-				return &api.Error{Code: api.CodeInvalid, Message: "the owner of the run takes no updates"}
-			}
+		})
+	}, func(owner api.Service, name string) error {
+		updates, ok := owner.(api.Updates)
+		if !ok {
+			return &api.Error{Code: api.CodeInvalid, Message: "the owner of the run takes no updates"}
+		}
+		there := func() bool { return s.nodes.Owner(partition(name)) == owner }
+		return while(ctx, there, func(ctx context.Context) (err error) {
 			out, err = updates.Update(ctx, name, u)
 			return err
 		})
+	})
 	return out, err
 }
 
-// whileHere calls f about a run of this node. An update waits in memory alone, so f's context ends when the node loses
-// the run's partition, and the next owner is asked.
-func (s *Spread) whileHere(ctx context.Context, name string, f func(ctx context.Context) error) error {
-	partition := int(core.KeyOfWorkflowID(name)) % s.own.PartitionCount()
-	moved := errMoving()
+// while calls f with a context that ends when the condition does not hold any more. Then it is not known what f has
+// done.
+func while(ctx context.Context, holds func() bool, f func(ctx context.Context) error) error {
+	moved := &api.Error{
+		Code: api.CodeUncertain, Message: "the partition of this run has moved meanwhile",
+		Hint: "send the update again with the same id",
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		look := time.NewTicker(moveLook)
 		defer look.Stop()
-		for s.own.Runs(partition) {
+		for holds() {
 			select {
 			case <-look.C:
 			case <-ctx.Done():
@@ -242,7 +252,7 @@ func (s *Spread) whileHere(ctx context.Context, name string, f func(ctx context.
 	err := f(ctx)
 	cancel(nil)
 	<-over
-	if err != nil && context.Cause(ctx) == moved {
+	if err != nil && errors.Is(context.Cause(ctx), error(moved)) {
 		return moved
 	}
 	return err
