@@ -84,8 +84,13 @@ type Engine struct {
 // context bounds the opening; the engine works until [Engine.Shutdown] or [Engine.Close].
 //
 // A database has one engine at a time. If another one holds it, Open waits until that one is gone or the context ends.
-// Then the error is [ErrHeld] and says who holds it. With a context that has ended already, Open tries once.
-func Open(ctx context.Context, cfg Config) (*Engine, error) {
+// Then the error is [ErrHeld] and says who holds it. With a context that has ended already, Open tries once. Several
+// processes share a database in PostgreSQL with Open of package pawlcluster.
+func Open(ctx context.Context, cfg Config) (*Engine, error) { return open(ctx, cfg, nil) }
+
+// open opens an engine. share makes it one of several on its database, which own no partitions at first; nil: it is the
+// only one.
+func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, invalid(err, "open")
 	}
@@ -101,12 +106,21 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 	}
 	h := newHost(ctx, cfg)
+	settings := engine.Config{
+		Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
+		Queues: cfg.Queues, Services: cfg.Services, Observer: h.observed(&h.observer),
+	}
+	if share != nil {
+		if err := share(&settings); err != nil {
+			h.bodies.Close()
+			if cfg.Journal == nil {
+				err = errors.Join(err, j.Close())
+			}
+			return nil, fmt.Errorf("pawl: open: %w", err)
+		}
+	}
 	n, err := node.New(node.Config{
-		Engine: engine.Config{
-			Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
-			Queues: cfg.Queues, Services: cfg.Services, Observer: h.observed(&h.observer),
-		},
-		CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
+		Engine: settings, CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
 		Processes: worker.ExecConfig{
 			Owner: ownerOf(cfg.Database), Grace: cfg.Grace, Log: cfg.Log, Secrets: secret.StoreOf(cfg.Secrets),
 		},
@@ -120,6 +134,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	e.explained = e.explains()
+	if share != nil {
+		return e, nil // a message of the outbox is for the node that has its run
+	}
 	e.stopRelay = relay.Begin(ctx, e, j, relay.Setting{
 		MaxPayload: cfg.MaxPayload, Propagators: cfg.Propagators, Log: cfg.Log,
 	})

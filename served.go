@@ -6,12 +6,24 @@ import (
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-func init() { served.Register(withoutEngine, connect, toServe, bodiesOf) }
+func init() { served.Register(withoutEngine, connect, toServe, bodiesOf, openShared) }
+
+// openShared opens an engine that shares its database with others.
+func openShared(ctx context.Context, given any, share func(*engine.Config) error) (served.Shared, error) {
+	e, err := open(ctx, given.(Config), share)
+	if err != nil {
+		return served.Shared{}, err
+	}
+	return served.Shared{
+		Engine: e, Serves: serves{e.explained, e}, Own: e.explained, Partitions: e.engine,
+	}, nil
+}
 
 // withoutEngine makes what executes handlers in a process without an engine.
 func withoutEngine(ctx context.Context, given any, queue string, slots int, handlers any) (

@@ -104,7 +104,7 @@ func (a *app) serve(m *machine) {
 // tasks are what workers in other processes take: of this process, or of all nodes.
 func (m *machine) tasks() api.Tasks {
 	if m.sharing != nil {
-		return m.sharing.tasks(m)
+		return m.sharing.Tasks(m.queues, m.Engine)
 	}
 	return m.queues
 }

@@ -138,7 +138,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 		return nil, errors.Join(err, j.Close())
 	}
 	if a.sharing != nil {
-		if err := a.sharing.configure(&cfg); err != nil {
+		if err := a.sharing.Configure(&cfg); err != nil {
 			return nil, errors.Join(err, j.Close())
 		}
 	}
@@ -160,7 +160,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	}
 	m.svc = m.embedded
 	if m.sharing = a.sharing; m.sharing != nil {
-		m.svc = m.sharing.service(m)
+		m.svc = m.sharing.Service(m.embedded, m.Engine)
 	}
 	return m, nil
 }
@@ -248,7 +248,7 @@ func (m *machine) close() error {
 	}
 	var err error
 	if m.sharing != nil {
-		err = m.sharing.stop()
+		err = m.sharing.Stop()
 	}
 	m.drainBodies()
 	if m.queues != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -251,6 +252,24 @@ func TestMembers(t *testing.T) {
 			t.Error(err)
 		}
 		if err := b.Leave(t.Context()); !errors.Is(err, errDown) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOneSort says of a Go program and a pawl server that they share no database.
+func TestOneSort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(1)
+		a := db.join(t, "a")
+		l := &link{db, "x", map[int]bool{}}
+		program := Config{Node: Node{ID: "x", Secret: OfProgram}, Storage: l, Engine: l, Every: term}
+		_, err := Join(t.Context(), program)
+		if err == nil || !strings.Contains(err.Error(), "a cluster of pawl server, such as the node a at") ||
+			!strings.Contains(err.Error(), "and this is one of Go programs") {
+			t.Error(err)
+		}
+		if err := a.Leave(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-dev/pawl/internal/cluster"
-	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // The statements about nodes. Like leases, they know the database's clock alone, so it does not matter what the clocks
@@ -31,7 +30,10 @@ const (
 	removeText = "DELETE FROM {schema}.nodes WHERE id = $1 OR beat < clock_timestamp() - interval '1 hour'"
 )
 
-var _ cluster.Storage = (*storage)(nil)
+var (
+	_ cluster.Storage   = (*storage)(nil)
+	_ cluster.Shareable = (*storage)(nil)
+)
 
 // Beat implements cluster.Storage.
 func (s *storage) Beat(ctx context.Context, n cluster.Node) error {
@@ -105,11 +107,5 @@ func (s *storage) Stand(ctx context.Context) (cluster.Stand, error) {
 	return out, err
 }
 
-// Nodes returns the table of nodes of a journal that several processes can share; ok is false if it is none.
-func Nodes(j journal.Journal) (nodes cluster.Storage, lease time.Duration, ok bool) {
-	s, ok := j.(*storage)
-	if !ok {
-		return nil, 0, false
-	}
-	return s, s.lease, true
-}
+// Nodes implements cluster.Shareable.
+func (s *storage) Nodes() (nodes cluster.Storage, lease time.Duration) { return s, s.lease }

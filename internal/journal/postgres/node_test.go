@@ -16,9 +16,13 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	nodes, lease, ok := Nodes(j)
-	if !ok || lease.Hours() != 1 {
-		t.Fatal(lease, ok)
+	shared, ok := j.(cluster.Shareable)
+	if !ok {
+		t.Fatal("the journal cannot be shared")
+	}
+	nodes, lease := shared.Nodes()
+	if lease.Hours() != 1 {
+		t.Fatal(lease)
 	}
 	for _, id := range []string{"b", "a", "c"} {
 		n := cluster.Node{ID: id, Address: id + ":7296", Version: "v1", Secret: "s"}
