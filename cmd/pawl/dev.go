@@ -174,6 +174,7 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)
 	}
+	defer a.closeTracer() // the end of the engine makes spans, too
 	return errors.Join(ended, m.close())
 }
 

@@ -127,6 +127,13 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	if a.folder != nil { // a server carries on all that it has, and is asked how it is doing
 		families, counts = nil, a.metricsOf(p)
 		observer = counts.Observer()
+		if err := a.trace(); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+	}
+	processes := worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets}
+	if a.tracer != nil {
+		observer, processes.Trace = a.tracer.Observer(observer), a.tracer.Parent
 	}
 	cfg := engine.Config{
 		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
@@ -144,7 +151,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	}
 	n, err := node.New(node.Config{
 		Engine: cfg, CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
-		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets},
+		Processes:   processes,
 		CloseWithin: closeWithin,
 	})
 	if err != nil {

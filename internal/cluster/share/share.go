@@ -127,7 +127,8 @@ func (n *Node) Join(ctx context.Context, l net.Listener, e *engine.Engine, h htt
 	}
 	n.others.Attach(n.member)
 	log.Info("joined the cluster", "node", n.node.ID, "address", n.node.Address)
-	log.Info("limits of queues and services are counted by each node for its own runs: set each to what one node may do")
+	log.Info("limits of queues and services are counted by each node for its own runs: set each to what one node " +
+		"may do")
 	for _, other := range n.member.Stand().Nodes {
 		if other.Alive && other.ID != n.node.ID {
 			if err := n.nodes.Check(ctx, other); err != nil {
