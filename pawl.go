@@ -147,7 +147,8 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*E
 
 // begin gives the node its workflows and what executes their steps, and starts it.
 func (e *Engine) begin(ctx context.Context, cfg Config) error {
-	for _, w := range append([]Definition{scheduleWorkflow(e.schedules), backfillWorkflow(e.schedules)}, cfg.Workflows...) {
+	own := []Definition{scheduleWorkflow(e.schedules), backfillWorkflow(e.schedules)}
+	for _, w := range append(own, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
 			return err
 		}

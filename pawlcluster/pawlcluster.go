@@ -50,7 +50,8 @@ type Engine struct {
 // bounds the opening. The database has to be in PostgreSQL, and the partitions of all nodes together must be as many as
 // the nodes or more: ?partitions=64 of the address when the database is made; 8 by default.
 //
-// Errors: pawl.ErrInvalid; another one if the database belongs to a cluster with another secret, or to one of pawl server.
+// Errors: pawl.ErrInvalid; another one if the database belongs to a cluster with another secret, or to one of pawl
+// server.
 func Open(ctx context.Context, cfg pawl.Config, at Node) (*Engine, error) {
 	keys, err := at.check()
 	if err != nil {
