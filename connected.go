@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -59,13 +60,20 @@ func (c *connected) Register(workflows ...Definition) error {
 
 // StartRun implements Client.
 func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
+	if r.Workflow != schedule.Workflow { // a schedule is no part of what its caller is about just now
+		r.Headers = headersOf(ctx, c.propagators, r.Headers)
+	}
+	return c.startAndTell(ctx, r, "")
+}
+
+// startAndTell implements starter.
+func (c *connected) startAndTell(ctx context.Context, r client.StartRequest, notify string) (client.Started, error) {
 	if err := noRerun(r); err != nil {
 		return client.Started{}, err
 	}
-	r.Headers = headersOf(ctx, c.propagators, r.Headers)
 	req := api.StartRequest{
 		Input: r.Input, WorkflowID: r.ID, Key: r.Key, UseExisting: r.UseExisting, Actor: r.Actor, Reason: r.Reason,
-		Labels: r.Labels, Headers: r.Headers,
+		Labels: r.Labels, Headers: r.Headers, Notify: notify,
 	}
 	if r.Queue != "" {
 		req.Queue = &api.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}

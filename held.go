@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -25,7 +26,11 @@ func whileHeld(ctx context.Context, cfg Config, open func() error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", &api.Error{Code: api.CodeHeld, Err: err}, context.Cause(ctx))
+			held := &api.Error{Code: api.CodeHeld, Err: err}
+			if strings.HasPrefix(cfg.Database, "postgres") {
+				held.Hint = "several processes share a database with pawlcluster.Open"
+			}
+			return fmt.Errorf("%w: %w", held, context.Cause(ctx))
 		case <-time.After(heldLook):
 		}
 	}

@@ -77,15 +77,21 @@ type Engine struct {
 	node   *node.Node
 
 	explained *service.Embedded
-	stopRelay func() // of what callers write into the journal's database; nil: nothing is relayed yet
+	schedules *lateStarter // what schedules start runs with
+	stopRelay func()       // of what callers write into the journal's database; nil: nothing is relayed yet
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The
 // context bounds the opening; the engine works until [Engine.Shutdown] or [Engine.Close].
 //
 // A database has one engine at a time. If another one holds it, Open waits until that one is gone or the context ends.
-// Then the error is [ErrHeld] and says who holds it. With a context that has ended already, Open tries once.
-func Open(ctx context.Context, cfg Config) (*Engine, error) {
+// Then the error is [ErrHeld] and says who holds it. With a context that has ended already, Open tries once. Several
+// processes share a database in PostgreSQL with Open of package pawlcluster.
+func Open(ctx context.Context, cfg Config) (*Engine, error) { return open(ctx, cfg, nil) }
+
+// open opens an engine. share makes it one of several on its database, which own no partitions at first; nil: it is the
+// only one.
+func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, invalid(err, "open")
 	}
@@ -101,12 +107,21 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 	}
 	h := newHost(ctx, cfg)
+	settings := engine.Config{
+		Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
+		Queues: cfg.Queues, Services: cfg.Services, Observer: h.observed(&h.observer),
+	}
+	if share != nil {
+		if err := share(&settings); err != nil {
+			h.bodies.Close()
+			if cfg.Journal == nil {
+				err = errors.Join(err, j.Close())
+			}
+			return nil, fmt.Errorf("pawl: open: %w", err)
+		}
+	}
 	n, err := node.New(node.Config{
-		Engine: engine.Config{
-			Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
-			Queues: cfg.Queues, Services: cfg.Services, Observer: h.observed(&h.observer),
-		},
-		CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
+		Engine: settings, CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
 		Processes: worker.ExecConfig{
 			Owner: ownerOf(cfg.Database), Grace: cfg.Grace, Log: cfg.Log, Secrets: secret.StoreOf(cfg.Secrets),
 		},
@@ -115,11 +130,15 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{engine: n.Engine, host: h, node: n}
+	e := &Engine{engine: n.Engine, host: h, node: n, schedules: &lateStarter{}}
+	e.schedules.starter = e
 	if err := e.begin(ctx, cfg); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	e.explained = e.explains()
+	if share != nil {
+		return e, nil // a message of the outbox is for the node that has its run
+	}
 	e.stopRelay = relay.Begin(ctx, e, j, relay.Setting{
 		MaxPayload: cfg.MaxPayload, Propagators: cfg.Propagators, Log: cfg.Log,
 	})
@@ -128,7 +147,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 
 // begin gives the node its workflows and what executes their steps, and starts it.
 func (e *Engine) begin(ctx context.Context, cfg Config) error {
-	for _, w := range append([]Definition{scheduleWorkflow(e), backfillWorkflow(e)}, cfg.Workflows...) {
+	own := []Definition{scheduleWorkflow(e.schedules), backfillWorkflow(e.schedules)}
+	for _, w := range append(own, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
 			return err
 		}

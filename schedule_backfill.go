@@ -35,13 +35,13 @@ func (s *scheduler) backfill(ctx Context, c *schedule.Change, after time.Time, a
 }
 
 // backfillWorkflow makes up for the firings of a span. It returns how many runs there are for them.
-func backfillWorkflow(e *Engine) *Workflow[span, int] {
+func backfillWorkflow(runs starter) *Workflow[span, int] {
 	return Define(schedule.Backfiller, func(ctx Context, in span) (int, error) {
 		table, err := in.State.Parse()
 		if err != nil {
 			return in.Runs, err
 		}
-		s := &scheduler{&in.State, e, Info(ctx).Deadline}
+		s := &scheduler{&in.State, runs, Info(ctx).Deadline}
 		for range historyLength {
 			at := table.Next(in.After)
 			if at.IsZero() || !at.Before(in.Before) {
@@ -77,7 +77,7 @@ func (s *scheduler) makeUp(ctx Context, at time.Time, notify string) error {
 // exists reports whether a firing has a run.
 func (s *scheduler) exists(ctx Context, id string) (bool, error) {
 	return Step(ctx, "look", func(ctx context.Context) (bool, error) {
-		_, err := s.engine.DescribeRun(ctx, id)
+		_, err := s.runs.DescribeRun(ctx, id)
 		if errors.Is(err, ErrNotFound) {
 			return false, nil
 		}

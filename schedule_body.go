@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -21,17 +20,28 @@ const historyLength = 100
 // patient is the policy of the steps of schedules: they are tried until they succeed.
 func patient() StepOption { return RetryWith(RetryPolicy{MaxAttempts: -1, MaxInterval: time.Minute}) }
 
+// starter is what schedules work with: an engine, or the server of a process that serves workflows.
+type starter interface {
+	Client
+	// startAndTell starts a run. The run with the workflow id notify is told of its end, if that is not empty.
+	startAndTell(ctx context.Context, r client.StartRequest, notify string) (client.Started, error)
+}
+
+// lateStarter is a starter that is known when the engine begins to work. A node of a cluster has another one than its
+// own engine, which starts runs everywhere.
+type lateStarter struct{ starter }
+
 // scheduler executes schedules. Every engine has it.
 type scheduler struct {
 	*schedule.State
-	engine   *Engine
+	runs     starter
 	deadline time.Time // of the schedule with all its runs
 }
 
 // scheduleWorkflow is the workflow that schedules are runs of.
-func scheduleWorkflow(e *Engine) *Workflow[schedule.State, struct{}] {
+func scheduleWorkflow(runs starter) *Workflow[schedule.State, struct{}] {
 	return Define(schedule.Workflow, func(ctx Context, state schedule.State) (struct{}, error) {
-		s := &scheduler{&state, e, Info(ctx).Deadline}
+		s := &scheduler{&state, runs, Info(ctx).Deadline}
 		if s.Due.IsZero() {
 			s.Due = Now(ctx)
 		}
@@ -216,16 +226,13 @@ func (s *scheduler) firing(at time.Time) client.StartRequest {
 func (s *scheduler) start(ctx Context, step string, req client.StartRequest, notify string) error {
 	req.Deadline = s.deadline
 	_, err := Step(ctx, step, func(ctx context.Context) (client.Started, error) {
-		started, err := s.engine.startRun(ctx, req, func(r *engine.StartRequest) error {
-			r.Notify = notify
-			return nil
-		})
+		started, err := s.runs.startAndTell(ctx, req, notify)
 		if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrInvalid) {
 			err = NonRetryable(err)
 		}
 		// This firing has a run already, started with other input: trying again changes nothing.
 		if errors.Is(err, ErrConflict) {
-			if d, findErr := s.engine.DescribeRun(ctx, req.ID); findErr == nil && d.Workflow == req.Workflow {
+			if d, findErr := s.runs.DescribeRun(ctx, req.ID); findErr == nil && d.Workflow == req.Workflow {
 				return client.Started{ID: d.ID, Existing: true}, nil
 			}
 		}
@@ -243,7 +250,7 @@ func (s *scheduler) waits() bool {
 func (s *scheduler) free(ctx Context) (bool, error) {
 	if s.Overlap == client.OverlapCancel {
 		err := Do(ctx, "cancel", func(ctx context.Context) error {
-			err := s.engine.Operate(ctx, s.Previous,
+			err := s.runs.Operate(ctx, s.Previous,
 				Operation{Op: client.OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
 			if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
 				return nil
@@ -285,7 +292,7 @@ func (s *scheduler) turn(ctx Context) error {
 // ended reports whether the run before has ended.
 func (s *scheduler) ended(ctx Context) (bool, error) {
 	return Step(ctx, "previous", func(ctx context.Context) (bool, error) {
-		d, err := s.engine.DescribeRun(ctx, s.Previous)
+		d, err := s.runs.DescribeRun(ctx, s.Previous)
 		if errors.Is(err, ErrNotFound) {
 			return true, nil // it was removed, having ended
 		}

@@ -6,12 +6,25 @@ import (
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-func init() { served.Register(withoutEngine, connect, toServe, bodiesOf) }
+func init() { served.Register(withoutEngine, connect, toServe, bodiesOf, openShared) }
+
+// openShared opens an engine that shares its database with others.
+func openShared(ctx context.Context, given any, share func(*engine.Config) error) (served.Shared, error) {
+	e, err := open(ctx, given.(Config), share)
+	if err != nil {
+		return served.Shared{}, err
+	}
+	return served.Shared{
+		Engine: e, Serves: serves{e.explained, e}, Own: e.explained, Partitions: e.engine,
+		Schedule: func(c any) { e.schedules.starter = c.(*connected) },
+	}, nil
+}
 
 // withoutEngine makes what executes handlers in a process without an engine.
 func withoutEngine(ctx context.Context, given any, queue string, slots int, handlers any) (
@@ -32,15 +45,20 @@ func withoutEngine(ctx context.Context, given any, queue string, slots int, hand
 }
 
 // bodiesOf makes what serves the workflows of a configuration in a process without an engine.
-func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
+func bodiesOf(ctx context.Context, server served.Remote, given any) (lease.Program, func(), error) {
 	cfg := given.(Config)
 	if err := cfg.check(); err != nil {
+		return lease.Program{}, nil, invalid(err, "serve")
+	}
+	if len(cfg.Workflows) == 0 {
+		err := errors.New("there are no workflows: name them in Config.Workflows")
 		return lease.Program{}, nil, invalid(err, "serve")
 	}
 	cfg = cfg.withDefaults()
 	h := newHost(ctx, cfg)
 	p := lease.Program{Host: h.bodies, Slots: cfg.Concurrency, Grace: cfg.Grace, Log: cfg.Log}
-	for _, w := range cfg.Workflows {
+	runs := connect(server, cfg).(*connected)
+	for _, w := range append([]Definition{scheduleWorkflow(runs), backfillWorkflow(runs)}, cfg.Workflows...) {
 		d := w.definition()
 		err := h.register(d)
 		if err == nil && (d.document != nil || d.elsewhere) {
@@ -52,11 +70,6 @@ func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
 			return lease.Program{}, nil, err
 		}
 		p.Workflows = append(p.Workflows, d.served())
-	}
-	if len(p.Workflows) == 0 {
-		h.bodies.Close()
-		err := errors.New("there are no workflows: name them in Config.Workflows")
-		return lease.Program{}, nil, invalid(err, "serve")
 	}
 	return p, h.bodies.Close, nil
 }

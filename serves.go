@@ -72,6 +72,7 @@ func (s serves) Start(ctx context.Context, r api.StartRequest) (api.Started, err
 		if r.Timeout != nil {
 			req.Run = r.Timeout
 		}
+		req.Notify = r.Notify
 		if r.Deadline != 0 && r.Origin != "" {
 			req.ExecutionAt.Origin = r.Origin
 		}

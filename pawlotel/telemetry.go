@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/traces"
 )
 
 // Config says where traces and metrics go. Zero values are useful.
@@ -84,7 +85,9 @@ func (t *Telemetry) Observer() pawl.Observer {
 // call it.
 func (t *Telemetry) Intercept(ctx context.Context, a client.AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error) {
-	ctx = t.within(ctx, a.RunID)
+	if t.nested {
+		ctx = traces.Within(ctx, a.RunID)
+	}
 	ctx, span := t.tracer.Start(ctx, a.Step, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
 		attribute.String("pawl.workflow", a.Workflow), attribute.String("pawl.run.id", a.RunID),
 		attribute.String("pawl.step", a.Step), attribute.Int("pawl.attempt", a.Attempt),
@@ -105,30 +108,14 @@ func (t *Telemetry) Intercept(ctx context.Context, a client.AttemptInfo, next fu
 	return out, err
 }
 
-// within returns a context in which a span of a run's attempt begins.
-func (t *Telemetry) within(ctx context.Context, runID string) context.Context {
-	if !t.nested {
-		return ctx
-	}
-	caller := trace.SpanContextFromContext(ctx)
-	parent := trace.SpanContextConfig{
-		TraceID: caller.TraceID(), SpanID: spanOf(runID), TraceFlags: caller.TraceFlags(),
-		TraceState: caller.TraceState(), Remote: true,
-	}
-	if !caller.IsValid() {
-		parent.TraceID, parent.TraceFlags = traceOf(runID), trace.FlagsSampled
-	}
-	return trace.ContextWithSpanContext(ctx, trace.NewSpanContext(parent))
-}
-
 // runSpan makes the span of a run that has ended.
 func (t *Telemetry) runSpan(o client.RunObservation) {
 	ctx := t.FromHeaders(context.Background(), o.Headers)
 	if t.nested {
 		if o.ParentID != "" && trace.SpanContextFromContext(ctx).IsValid() {
-			ctx = t.within(ctx, o.ParentID)
+			ctx = traces.Within(ctx, o.ParentID)
 		}
-		ctx = context.WithValue(ctx, wantedKey{}, wanted{traceOf(o.ID), spanOf(o.ID)})
+		ctx = traces.With(ctx, traces.TraceOf(o.ID), traces.SpanOf(o.ID))
 	}
 	attributes := []attribute.KeyValue{
 		attribute.String("pawl.workflow", o.Workflow), attribute.String("pawl.run.id", o.ID),

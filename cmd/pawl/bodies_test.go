@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawlhttp"
 )
 
@@ -35,9 +37,11 @@ func TestServesBodies(t *testing.T) {
 		}
 		return pawl.Step(ctx, "double", func(context.Context) (int, error) { return 2 * n, nil })
 	})
+	job := pawl.Define("job", func(_ pawl.Context, n int) (int, error) { return n, nil })
 	serve := func(ctx context.Context, token string) error {
 		return pawlhttp.Serve(ctx, p.address, pawlhttp.ServeConfig{
-			Access: pawlhttp.Access{Token: token}, Config: pawl.Config{Workflows: []pawl.Definition{sum}},
+			Access: pawlhttp.Access{Token: token}, Operate: pawlhttp.Access{Token: operator},
+			Config: pawl.Config{Workflows: []pawl.Definition{sum, job}},
 		})
 	}
 	for token, want := range map[string]string{mail: "queues mail", operator: "role operate", "nonsense": "token"} {
@@ -72,6 +76,31 @@ func TestServesBodies(t *testing.T) {
 	}
 	if n, err := r.Result(t.Context()); n != 10 || err != nil {
 		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := job.EnsureSchedule(t.Context(), c, "often", client.Schedule{Cron: "@every 1s"}, 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := job.EnsureSchedule(t.Context(), c, "queued", client.Schedule{
+		Cron: "@every 1s", Overlap: client.OverlapQueue,
+	}, 3); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"often", "queued"} {
+		runs := 0
+		for tries := 0; runs < 2; tries++ {
+			if tries == 500 {
+				status, text := p.ask(operator, "GET", "/api/v1/runs?limit=4", "")
+				t.Fatalf("the schedule has started nothing in 10s: %d %s", status, text)
+			}
+			all, err := c.ListRuns(t.Context(), client.Query{
+				Labels: map[string]string{"pawl.schedule": name}, Phases: []client.Phase{client.PhaseSucceeded},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = len(all)
+			pause(t, 20*time.Millisecond)
+		}
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -99,11 +99,10 @@ func (b *nodesBed) node() (*process, *httpapi.Client) {
 }
 
 // await waits until the nodes that are alive have so many partitions each, from the most to the fewest.
-func (b *nodesBed) await(shares ...int) {
+func (b *nodesBed) await(shares ...int) (status api.ClusterStatus) {
 	b.Helper()
-	var status clusterStatus
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		status = clusterStatus{}
+		status = api.ClusterStatus{}
 		if err := json.Unmarshal([]byte(b.pawl("cluster", "status", "-o", "json")), &status); err != nil {
 			b.Fatal(err)
 		}
@@ -117,10 +116,11 @@ func (b *nodesBed) await(shares ...int) {
 			}
 		}
 		if len(left) == 0 && len(status.Free) == 0 {
-			return
+			return status
 		}
 	}
 	b.Fatalf("the shares never became %v: %+v", shares, status)
+	return status
 }
 
 // start starts runs through one node.
@@ -225,6 +225,7 @@ func (b *nodesBed) metric(p *process, name string) string {
 func TestCluster(t *testing.T) {
 	b, server := newNodesBed(t)
 	a, atA := b.node()
+	a.log.await(t, "limits of queues and services are counted by each node")
 	b.await(6)
 	second, atB := b.node()
 	_, atC := b.node()
@@ -279,6 +280,60 @@ func TestCluster(t *testing.T) {
 	b.await(3, 3)
 	t.Logf("a node's partitions were with the others %s after SIGTERM", time.Since(began))
 	b.ends(atD, ids)
+}
+
+// TestMovedPartition moves partitions to a node, which then has more than its share, while runs go on. A drained node
+// gives them back, and gets them again. When it leaves, nothing is said of it any more.
+func TestMovedPartition(t *testing.T) {
+	b, _ := newNodesBed(t)
+	_, atA := b.node()
+	first := b.await(6).Nodes[0].ID
+	second, atB := b.node()
+	status := b.await(3, 3)
+	target := status.Nodes[0].ID
+	if target == first {
+		target = status.Nodes[1].ID
+	}
+	ids := b.start(atA, "moved", 12)
+	for p := range 5 {
+		b.pawl("cluster", "move", fmt.Sprint(p), target)
+	}
+	status = b.await(5, 1)
+	if len(status.Pinned) != 5 || status.Pinned[0] != target {
+		t.Errorf("%+v", status)
+	}
+	b.ends(atB, ids)
+
+	if err := atB.Drain(t.Context(), api.NodeDrain{Node: target}); err != nil {
+		t.Fatal(err)
+	}
+	b.await(6)
+	cmd := command(t, b.dir, "cluster", "move", "5", target, "--database", b.database)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "gives its partitions back") {
+		t.Errorf("%v: %s", err, out)
+	}
+	err := atA.Move(t.Context(), api.PartitionMove{Partition: 5, Node: target})
+	if api.CodeOf(err) != api.CodeConflict || !strings.Contains(err.Error(), "gives its partitions back") {
+		t.Errorf("through a node: %v", err)
+	}
+	b.pawl("cluster", "drain", target, "--undo")
+	b.await(5, 1)
+	if asked, err := atA.Cluster(t.Context()); err != nil || len(asked.Nodes) != 2 || len(asked.Pinned) != 5 {
+		t.Errorf("%+v, %v", asked, err)
+	}
+
+	b.pawl("cluster", "move", "0", "--undo")
+	if err := atB.Move(t.Context(), api.PartitionMove{Partition: 1, Undo: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.await(3, 3)
+	if err := second.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if status = b.await(6); len(status.Pinned) != 0 || status.Nodes[0].ID != first {
+		t.Errorf("%+v", status)
+	}
+	b.ends(atA, b.start(atA, "after", 6))
 }
 
 // TestForeignSecret refuses a node with another secret than that of the cluster.

@@ -169,11 +169,12 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 		other.queues.Drain(ctx)
 	}
 	if m.sharing != nil {
-		ended = errors.Join(ended, m.sharing.leave(ctx))
+		ended = errors.Join(ended, m.sharing.Leave(ctx))
 	}
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)
 	}
+	defer a.closeTracer() // the end of the engine makes spans, too
 	return errors.Join(ended, m.close())
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/bench"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/metrics"
+	"github.com/pawl-dev/pawl/internal/otlp"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -53,6 +54,7 @@ type app struct {
 	folder  *folder          // the flows that a server starts by name; nil: this is no server
 	guard   *guarding        // of pawl server; nil: this is not that
 	sharing *sharing         // with other servers; nil: this process has the whole database
+	tracer  *otlp.Tracer     // of a server; nil: the environment names no collector
 	metrics *metrics.Metrics // of a server, those of its default namespace
 	keeper  *access.Keeper   // of the tokens of a server, for all its namespaces
 	given   []string         // flags of the command line

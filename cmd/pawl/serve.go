@@ -40,6 +40,9 @@ func (a *app) serve(m *machine) {
 	if m.webhooks != nil {
 		cfg.Webhooks = m.webhooks
 	}
+	if m.sharing != nil {
+		cfg.Cluster = m.sharing.Operator()
+	}
 	if m.bodies != nil {
 		cfg.Bodies, cfg.Updates = m.bodies, m.updates()
 	}
@@ -104,7 +107,7 @@ func (a *app) serve(m *machine) {
 // tasks are what workers in other processes take: of this process, or of all nodes.
 func (m *machine) tasks() api.Tasks {
 	if m.sharing != nil {
-		return m.sharing.tasks(m)
+		return m.sharing.Tasks(m.queues, m.Engine)
 	}
 	return m.queues
 }

@@ -146,7 +146,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	}
 	m.serving.on(listener)
 	if a.sharing != nil {
-		if err := a.sharing.join(ctx, m, g); err != nil {
+		if err := a.sharing.join(ctx, m); err != nil {
 			return errors.Join(err, m.close())
 		}
 	}

@@ -127,6 +127,13 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	if a.folder != nil { // a server carries on all that it has, and is asked how it is doing
 		families, counts = nil, a.metricsOf(p)
 		observer = counts.Observer()
+		if err := a.trace(); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+	}
+	processes := worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets}
+	if a.tracer != nil {
+		observer, processes.Trace = a.tracer.Observer(observer), a.tracer.Parent
 	}
 	cfg := engine.Config{
 		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
@@ -138,13 +145,13 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 		return nil, errors.Join(err, j.Close())
 	}
 	if a.sharing != nil {
-		if err := a.sharing.configure(&cfg); err != nil {
+		if err := a.sharing.Configure(&cfg); err != nil {
 			return nil, errors.Join(err, j.Close())
 		}
 	}
 	n, err := node.New(node.Config{
 		Engine: cfg, CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
-		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets},
+		Processes:   processes,
 		CloseWithin: closeWithin,
 	})
 	if err != nil {
@@ -160,7 +167,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	}
 	m.svc = m.embedded
 	if m.sharing = a.sharing; m.sharing != nil {
-		m.svc = m.sharing.service(m)
+		m.svc = m.sharing.Service(m.embedded, m.Engine)
 	}
 	return m, nil
 }
@@ -248,7 +255,7 @@ func (m *machine) close() error {
 	}
 	var err error
 	if m.sharing != nil {
-		err = m.sharing.stop()
+		err = m.sharing.Stop()
 	}
 	m.drainBodies()
 	if m.queues != nil {

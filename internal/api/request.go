@@ -19,6 +19,7 @@ type StartRequest struct {
 	Origin      string          `json:"origin,omitempty"`  // where Deadline was set, for people; default "start"
 	Actor       string          `json:"actor,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
+	Notify      string          `json:"notify,omitempty"` // the workflow id of a run that is told of the end
 
 	Labels  map[string]string `json:"labels,omitempty"`  // what the run can be searched by
 	Queue   *RunQueue         `json:"queue,omitempty"`   // that it is started into; nil: the workflow's

@@ -167,8 +167,9 @@ func (c *Catalog) newest(ctx context.Context, name string) (api.Flow, error) {
 // unknown returns the error for a name that no flow has.
 func (c *Catalog) unknown(ctx context.Context, name string) error {
 	err := &api.Error{
-		Code: api.CodeNotFound, Message: fmt.Sprintf("there is no flow %q", name),
-		Hint: "pawl flow apply FILE makes one of a file",
+		Code:    api.CodeNotFound,
+		Message: fmt.Sprintf("there is no flow %q, and no process serves a workflow of that name", name),
+		Hint:    "pawl flow apply FILE makes one of a file, and a Go program serves its own with pawlhttp.Serve",
 	}
 	if all, listed := c.Flows(ctx); listed == nil {
 		var names []string

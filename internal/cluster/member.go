@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +21,19 @@ type Storage interface {
 	Stand(ctx context.Context) (Stand, error)
 	// Ask says that a node should leave, or should not any more. It returns false if there is no such node.
 	Ask(ctx context.Context, node string, leave bool) (bool, error)
-	// Remove removes a node.
+	// Pin says that a partition should be with a node, as long as that is in the table. It returns false if there is no
+	// such node.
+	Pin(ctx context.Context, partition int, node string) (bool, error)
+	// Unpin takes that back. It returns false if nothing was said.
+	Unpin(ctx context.Context, partition int) (bool, error)
+	// Remove removes a node, and forgets which partitions should be with it.
 	Remove(ctx context.Context, node string) error
+}
+
+// Shareable is a journal that several processes can share.
+type Shareable interface {
+	// Nodes returns the table of nodes, and how long a lease of a partition lasts.
+	Nodes() (nodes Storage, lease time.Duration)
 }
 
 // Engine is what runs partitions.
@@ -57,9 +69,22 @@ type Member struct {
 }
 
 // ForeignError is the error of a node with another secret than the nodes that are there.
-type ForeignError struct{ Node Node }
+type ForeignError struct {
+	Node    Node
+	Program bool // this node is a Go program
+}
+
+// OfProgram begins the fingerprints of nodes that are Go programs. The two sorts do not know each other's workflows, so
+// they do not share partitions; this also holds for nodes of versions that do not know of the mark.
+const OfProgram = "program "
 
 func (e *ForeignError) Error() string {
+	if e.Program != strings.HasPrefix(e.Node.Secret, OfProgram) {
+		sort := map[bool]string{true: "Go programs", false: "pawl server"}
+		return fmt.Sprintf("the database belongs to a cluster of %s, such as the node %s at %s, and this is one of "+
+			"%s; give it a schema of its own with ?schema=NAME", sort[!e.Program], e.Node.ID, e.Node.Address,
+			sort[e.Program])
+	}
 	return fmt.Sprintf("the database belongs to another cluster: the node %s at %s has another secret; give this one "+
 		"the same secret, or a schema of its own with ?schema=NAME", e.Node.ID, e.Node.Address)
 }
@@ -90,7 +115,7 @@ func Enter(ctx context.Context, cfg Config) (*Member, error) {
 	}
 	for _, n := range s.Nodes {
 		if n.Alive && n.Secret != cfg.Node.Secret {
-			return nil, &ForeignError{n}
+			return nil, &ForeignError{n, strings.HasPrefix(cfg.Node.Secret, OfProgram)}
 		}
 	}
 	if err := cfg.Storage.Beat(ctx, cfg.Node); err != nil {

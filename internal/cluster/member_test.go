@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,7 @@ type table struct {
 
 type lease struct {
 	owner string
+	pin   string
 	until time.Time
 }
 
@@ -81,7 +83,9 @@ func (l *link) Stand(context.Context) (s Stand, err error) {
 	}
 	slices.SortFunc(s.Nodes, func(a, b Node) int { return slices.Compare([]byte(a.ID), []byte(b.ID)) })
 	for _, p := range l.parts {
-		s.Partitions = append(s.Partitions, Partition{Owner: p.owner, Alive: time.Now().Before(p.until)})
+		s.Partitions = append(s.Partitions, Partition{
+			Owner: p.owner, Alive: time.Now().Before(p.until), Pin: p.pin,
+		})
 	}
 	return s, nil
 }
@@ -98,12 +102,39 @@ func (l *link) Ask(_ context.Context, id string, leave bool) (bool, error) {
 	return ok, nil
 }
 
+func (l *link) Pin(_ context.Context, p int, id string) (bool, error) {
+	if err := l.enter(); err != nil {
+		return false, err
+	}
+	defer l.mu.Unlock()
+	_, ok := l.nodes[id]
+	if ok {
+		l.parts[p].pin = id
+	}
+	return ok, nil
+}
+
+func (l *link) Unpin(_ context.Context, p int) (bool, error) {
+	if err := l.enter(); err != nil {
+		return false, err
+	}
+	defer l.mu.Unlock()
+	was := l.parts[p].pin
+	l.parts[p].pin = ""
+	return was != "", nil
+}
+
 func (l *link) Remove(_ context.Context, id string) error {
 	if err := l.enter(); err != nil {
 		return err
 	}
 	defer l.mu.Unlock()
 	delete(l.nodes, id)
+	for i := range l.parts {
+		if l.parts[i].pin == id {
+			l.parts[i].pin = ""
+		}
+	}
 	return nil
 }
 
@@ -115,7 +146,7 @@ func (l *link) Take(_ context.Context, p int) error {
 	if l.parts[p].owner != "" && time.Now().Before(l.parts[p].until) {
 		return fmt.Errorf("held by %s", l.parts[p].owner)
 	}
-	l.parts[p] = lease{l.id, time.Now().Add(term)}
+	l.parts[p].owner, l.parts[p].until = l.id, time.Now().Add(term)
 	l.own[p] = true
 	return nil
 }
@@ -196,7 +227,20 @@ func TestMembers(t *testing.T) {
 		if moved := a.Moves() + c.Moves(); moved != 8+4+1+1+2+2 {
 			t.Errorf("%d moves of a and c", moved)
 		}
-		if _, err := (&link{table: db, id: "a"}).Ask(t.Context(), "a", true); err != nil {
+		hand := &link{table: db, id: "a"}
+		for p := range 6 {
+			if ok, err := hand.Pin(t.Context(), p, "c"); err != nil || !ok {
+				t.Fatal(ok, err)
+			}
+		}
+		want(2*time.Second, "map[a:2 c:6]")
+		for p := range 6 {
+			if ok, err := hand.Unpin(t.Context(), p); err != nil || !ok {
+				t.Fatal(ok, err)
+			}
+		}
+		want(2*time.Second, "map[a:4 c:4]")
+		if _, err := hand.Ask(t.Context(), "a", true); err != nil {
 			t.Fatal(err)
 		}
 		want(2*time.Second, "map[c:8]")
@@ -208,6 +252,24 @@ func TestMembers(t *testing.T) {
 			t.Error(err)
 		}
 		if err := b.Leave(t.Context()); !errors.Is(err, errDown) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOneSort says of a Go program and a pawl server that they share no database.
+func TestOneSort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(1)
+		a := db.join(t, "a")
+		l := &link{db, "x", map[int]bool{}}
+		program := Config{Node: Node{ID: "x", Secret: OfProgram}, Storage: l, Engine: l, Every: term}
+		_, err := Join(t.Context(), program)
+		if err == nil || !strings.Contains(err.Error(), "a cluster of pawl server, such as the node a at") ||
+			!strings.Contains(err.Error(), "and this is one of Go programs") {
+			t.Error(err)
+		}
+		if err := a.Leave(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -20,6 +20,7 @@ type Node struct {
 type Partition struct {
 	Owner string // the node; another text: a process that is no node; empty: nobody
 	Alive bool   // the lease has not ended
+	Pin   string // the node that should own it because somebody said so; empty: whichever
 }
 
 // Stand is what the database knows at one moment: the nodes in the order of their ids, and all partitions.
@@ -31,9 +32,10 @@ type Stand struct {
 // held reports whether somebody has a partition, so that nobody else can take it.
 func (p Partition) held() bool { return p.Owner != "" && p.Alive }
 
-// Plan says which node should own each partition: "" where there is none. The shares of two nodes differ by one at
-// most, and as few partitions move as that allows. It depends on nothing but the stand, so all nodes that have read the
-// same one agree.
+// Plan says which node should own each partition: "" where there is none. A partition that is pinned to a node that
+// takes part is that node's. Beyond what is pinned, the shares of two nodes differ by one at most, and as few
+// partitions move as that allows. The plan depends on nothing but the stand, so all nodes that have read the same one
+// agree.
 func Plan(s Stand) []string {
 	plan := make([]string, len(s.Partitions))
 	var nodes []string
@@ -45,9 +47,12 @@ func Plan(s Stand) []string {
 	if len(nodes) == 0 {
 		return plan
 	}
-	owned := map[string]int{}
+	owned := map[string]int{} // what is pinned counts for its node already, which owns it soon
 	for _, p := range s.Partitions {
-		if p.held() {
+		switch {
+		case slices.Contains(nodes, p.Pin):
+			owned[p.Pin]++
+		case p.held():
 			owned[p.Owner]++
 		}
 	}
@@ -55,15 +60,15 @@ func Plan(s Stand) []string {
 	slices.SortFunc(nodes, func(a, b string) int {
 		return cmp.Or(cmp.Compare(owned[b], owned[a]), cmp.Compare(a, b))
 	})
-	left := map[string]int{}
-	for i, id := range nodes {
-		left[id] = len(plan) / len(nodes)
-		if i < len(plan)%len(nodes) {
-			left[id]++
+	left := shares(s, nodes)
+	for i, p := range s.Partitions {
+		if slices.Contains(nodes, p.Pin) {
+			plan[i] = p.Pin
+			left[p.Pin]--
 		}
 	}
 	for i, p := range s.Partitions {
-		if p.held() && left[p.Owner] > 0 {
+		if plan[i] == "" && p.held() && left[p.Owner] > 0 {
 			plan[i] = p.Owner
 			left[p.Owner]--
 		}
@@ -80,6 +85,23 @@ func Plan(s Stand) []string {
 		left[nodes[next]]--
 	}
 	return plan
+}
+
+// shares says how many partitions each of the nodes should own: those that are pinned to it, and of the others as many
+// as make the shares most alike. The first nodes get what is over.
+func shares(s Stand, nodes []string) map[string]int {
+	out, free := map[string]int{}, 0
+	for _, p := range s.Partitions {
+		if slices.Contains(nodes, p.Pin) {
+			out[p.Pin]++
+		} else {
+			free++
+		}
+	}
+	for range free {
+		out[slices.MinFunc(nodes, func(a, b string) int { return cmp.Compare(out[a], out[b]) })]++
+	}
+	return out
 }
 
 // Moves says what a node has to do: give back what it owns and another one should, and take what it should own and

@@ -26,11 +26,11 @@ func carryOut(s *Stand) (moved int) {
 			case !n.Alive:
 			case taking:
 				for _, p := range take {
-					s.Partitions[p] = Partition{Owner: n.ID, Alive: true}
+					s.Partitions[p].Owner, s.Partitions[p].Alive = n.ID, true
 				}
 			default:
 				for _, p := range give {
-					s.Partitions[p] = Partition{}
+					s.Partitions[p].Owner, s.Partitions[p].Alive = "", false
 				}
 				moved += len(give)
 			}
@@ -128,5 +128,55 @@ func TestPlanWaits(t *testing.T) {
 	give, take := Moves(s, "n0")
 	if len(give) != 0 || !slices.Equal(take, []int{1, 2}) {
 		t.Errorf("gives %v, takes %v", give, take)
+	}
+}
+
+// TestPlanPins pins partitions to nodes that come, go and leave at random. After a round each is with its node if that
+// takes part, nobody has more than another one by two unless all that it has is pinned, and a second round changes
+// nothing.
+func TestPlanPins(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		s := Stand{Nodes: nodes(1 + r.IntN(5)), Partitions: make([]Partition, 1+r.IntN(20))}
+		for range 10 {
+			part := map[string]bool{}
+			for i := range s.Nodes {
+				n := &s.Nodes[i]
+				n.Alive, n.Leaving = r.IntN(4) > 0, r.IntN(5) == 0
+				part[n.ID] = n.Alive && !n.Leaving
+			}
+			for i := range s.Partitions {
+				p := &s.Partitions[i]
+				switch r.IntN(6) {
+				case 0:
+					p.Pin = ""
+				case 1:
+					p.Pin = fmt.Sprintf("n%d", r.IntN(len(s.Nodes)+1)) // the last is no node
+				}
+				p.Alive = slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Alive && n.ID == p.Owner })
+			}
+			carryOut(&s)
+			counts, pinned := map[string]int{}, map[string]int{}
+			for i, p := range s.Partitions {
+				if part[p.Pin] && p.Owner != p.Pin {
+					t.Fatalf("seed %d: partition %d is pinned: %+v", seed, i, p)
+				}
+				counts[p.Owner]++
+				if p.Pin == p.Owner {
+					pinned[p.Owner]++
+				}
+			}
+			for a := range part {
+				for b := range part {
+					if part[a] && part[b] && counts[a] > counts[b]+1 && counts[a] > pinned[a] {
+						t.Fatalf("seed %d: shares %v, pinned %v", seed, counts, pinned)
+					}
+				}
+			}
+			before := slices.Clone(s.Partitions)
+			if moved := carryOut(&s); moved != 0 || !slices.Equal(before, s.Partitions) {
+				t.Fatalf("seed %d: a second round moved %d", seed, moved)
+			}
+		}
 	}
 }

@@ -184,7 +184,7 @@ func (b *bed) serve(chance *rand.Rand, workflows ...pawl.Definition) *process {
 	b.Helper()
 	ctx, stop := context.WithCancel(b.Context())
 	log := slog.New(slog.DiscardHandler)
-	program, unwind, err := served.Serving(ctx, pawl.Config{Workflows: workflows, Log: log})
+	program, unwind, err := served.Serving(ctx, nil, pawl.Config{Workflows: workflows, Log: log})
 	if err != nil {
 		b.Fatal(err)
 	}

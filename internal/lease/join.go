@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -25,9 +24,8 @@ const (
 	documentEnd     = "bodies0"
 	documentsAtOnce = 500
 
-	atOnce    = 500 // things that are told
-	maxWait   = time.Minute
-	ownPrefix = "pawl." // of workflows of an engine itself
+	atOnce  = 500 // things that are told
+	maxWait = time.Minute
 )
 
 // holder is a process that serves workflows, for as long as it is known. The keeper's lock guards its fields.
@@ -119,7 +117,7 @@ func (k *Keeper) read(r *api.BodiesJoin) ([]*known, error) {
 			return nil, wrong("%v", err)
 		case name != r.Workflows[i]:
 			return nil, wrong("workflow %d is named %q and described as %q", i+1, r.Workflows[i], name)
-		case w.Definition.Kind != journal.KindGo, strings.HasPrefix(name, ownPrefix):
+		case w.Definition.Kind != journal.KindGo:
 			return nil, wrong("workflow %q is no function of a program", name)
 		}
 		out[i] = &known{w, b}

@@ -6,7 +6,9 @@ import (
 	"context"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/lease"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -33,24 +35,48 @@ type Engine interface {
 	Find(ctx context.Context, name string) (api.Definition, error)
 }
 
+// Shared is an engine that shares its database with those of other processes.
+type Shared struct {
+	Engine     any    // a *pawl.Engine
+	Serves     Engine // what concerns its own runs
+	Own        *service.Embedded
+	Partitions *engine.Engine
+	// Schedule makes schedules start runs through a client, which Connect has made. Call it before runs go on.
+	Schedule func(client any)
+}
+
+// Open opens an engine that owns no partitions yet. cfg is a pawl.Config. share makes the engine one of several.
+type Open func(ctx context.Context, cfg any, share func(*engine.Config) error) (Shared, error)
+
 var (
+	shared    Open
 	executors Executors
 	connect   func(s Remote, cfg any) any
-	engine    func(engine any) Engine
+	served    func(engine any) Engine
 	program   Program
 )
 
-// Program makes what serves workflows in a process without an engine. cfg is a pawl.Config. stop unwinds the bodies.
-type Program func(ctx context.Context, cfg any) (of lease.Program, stop func(), err error)
+// Program makes what serves workflows of a server in a process without an engine. cfg is a pawl.Config. stop unwinds
+// the bodies.
+type Program func(ctx context.Context, server Remote, cfg any) (of lease.Program, stop func(), err error)
 
-// Register tells how executors, clients, engines and programs are made. Package pawl does so before any other code
-// runs.
-func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) Engine, p Program) {
-	executors, connect, engine, program = e, c, of, p
+// Register tells how executors, clients, engines and programs are made, and engines that share a database. Package
+// pawl does so before any other code runs.
+func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) Engine, p Program,
+	o Open,
+) {
+	executors, connect, served, program, shared = e, c, of, p, o
+}
+
+// OpenShared opens an engine that shares its database.
+func OpenShared(ctx context.Context, cfg any, share func(*engine.Config) error) (Shared, error) {
+	return shared(ctx, cfg, share)
 }
 
 // Serving makes what serves workflows.
-func Serving(ctx context.Context, cfg any) (lease.Program, func(), error) { return program(ctx, cfg) }
+func Serving(ctx context.Context, server Remote, cfg any) (lease.Program, func(), error) {
+	return program(ctx, server, cfg)
+}
 
 // Make makes executors.
 func Make(ctx context.Context, cfg any, queue string, slots int, handlers any) (
@@ -63,4 +89,4 @@ func Make(ctx context.Context, cfg any, queue string, slots int, handlers any) (
 func Connect(s Remote, cfg any) any { return connect(s, cfg) }
 
 // Of returns an engine, a *pawl.Engine, as a server needs it.
-func Of(e any) Engine { return engine(e) }
+func Of(e any) Engine { return served(e) }

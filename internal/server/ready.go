@@ -15,9 +15,23 @@ const readWithin = 2 * time.Second
 // Drain makes the server tell that it is not ready, so that no new callers are sent to it. It answers those that come.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// ready returns why the server takes no work at present: it stops, the engine has lost a partition, or the storage
-// takes no writes or does not answer.
+// ready returns why the server takes no work at present, in its own namespace or in another one.
 func (s *Server) ready(ctx context.Context) error {
+	err := s.readyItself(ctx)
+	s.others.Range(func(name, other any) bool {
+		if err == nil {
+			if err = other.(*Server).readyItself(ctx); err != nil {
+				s.cfg.Log.Warn("a namespace is not ready", "namespace", name, "error", err)
+			}
+		}
+		return err == nil
+	})
+	return err
+}
+
+// readyItself looks at the server's own namespace: whether it stops, the engine has lost a partition, or the storage
+// takes no writes or does not answer.
+func (s *Server) readyItself(ctx context.Context) error {
 	if s.draining.Load() {
 		return &api.Error{Code: api.CodeClosed, Message: "the server is stopping", Hint: "ask another one, or later"}
 	}

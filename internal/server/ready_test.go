@@ -65,3 +65,26 @@ func TestReady(t *testing.T) {
 		})
 	}
 }
+
+// A server is ready when all of its namespaces are.
+func TestReadyWithNamespaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		broken := false
+		b.server.AddNamespace(newBed(t, func(c *Config) {
+			c.Namespace = "blue"
+			c.Engine = func() error {
+				if broken {
+					return errors.New("another engine has partition 3")
+				}
+				return nil
+			}
+		}).server)
+		if status, _, body := b.plain("GET", "/readyz", ""); status != 200 {
+			t.Errorf("%d %s", status, body)
+		}
+		broken = true
+		status, header, body := b.plain("GET", "/readyz", "")
+		b.problem("broken", status, header, body, 503, api.CodeClosed, "another engine has partition 3")
+	})
+}

@@ -43,6 +43,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.bodiesRoutes(a)
 	s.logRoutes(a)
 	s.pruneRoutes(a)
+	s.clusterRoutes(a)
 	s.accessRoutes(a)
 	s.callerRoute(a)
 	s.flowRoutes(a)
@@ -110,7 +111,9 @@ func (s *Server) otherRoutes(a huma.API) {
 			return body(health{"ok"}, s.ready(ctx))
 		})
 	huma.Register(a, route("GET", "/version", "getVersion", "server", "Tell which version this is"),
-		func(context.Context, *struct{}) (*answered[version], error) { return body(version{s.cfg.Version}, nil) })
+		func(context.Context, *struct{}) (*answered[version], error) {
+			return body(version{s.cfg.Version, s.cfg.Clock != nil}, nil)
+		})
 }
 
 type health struct {
@@ -119,4 +122,6 @@ type health struct {
 
 type version struct {
 	Version string `json:"version"`
+	// Stands: the clock of the runs is moved by hand.
+	Stands bool `json:"clockStands" doc:"The clock of the runs stands until somebody moves it; see /clock."`
 }

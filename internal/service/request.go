@@ -42,7 +42,7 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 		return engine.StartRequest{}, err
 	}
 	req.WorkflowID, req.Key, req.At = r.WorkflowID, r.Key, core.Time(r.StartAt)
-	req.Actor, req.Reason = r.Actor, r.Reason
+	req.Actor, req.Reason, req.Notify = r.Actor, r.Reason, r.Notify
 	if q := r.Queue; q != nil {
 		req.Queue = core.RunQueue{Name: q.Name, Key: q.Key, Priority: q.Priority}
 	}

@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -17,6 +19,14 @@ type Spread struct {
 	nodes Nodes
 	// patience is how long a request waits for a partition that is on its way from one node to another.
 	patience time.Duration
+	program  Program
+}
+
+// Program is what starts the workflows that a Go program has, and talks to their bodies.
+type Program interface {
+	api.Updates
+	Start(ctx context.Context, r api.StartRequest) (api.Started, error)
+	Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error)
 }
 
 // Own is what this node has. *engine.Engine implements it.
@@ -45,6 +55,9 @@ var _ api.Service = (*Spread)(nil)
 func NewSpread(e *Embedded, own Own, nodes Nodes, patience time.Duration) *Spread {
 	return &Spread{Embedded: e, own: own, nodes: nodes, patience: patience}
 }
+
+// For makes the service that of a node which is a Go program. Call it before the first request.
+func (s *Spread) For(p Program) { s.program = p }
 
 // errMoving is the error of a request whose partition has no owner for long.
 func errMoving() error {
@@ -147,7 +160,7 @@ func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(n
 
 // Start implements api.Service.
 func (s *Spread) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
-	req, err := s.startRequest(r)
+	req, here, err := s.startsHere(r)
 	if err != nil {
 		return out, err
 	}
@@ -155,32 +168,94 @@ func (s *Spread) Start(ctx context.Context, r api.StartRequest) (out api.Started
 	if err != nil {
 		return out, err
 	}
-	if !named {
-		return s.startAnywhere(ctx, r, req)
+	there := func(owner api.Service) (err error) { out, err = owner.Start(ctx, r); return err }
+	start := func() (err error) { out, err = here(ctx); return err }
+	if named {
+		err = s.at(ctx, home, false, start, there)
+		return out, err
 	}
-	err = s.at(ctx, home, false,
-		func() (err error) { out, err = s.start(ctx, req); return err },
-		func(owner api.Service) (err error) { out, err = owner.Start(ctx, r); return err })
-	return out, err
-}
-
-// startAnywhere starts a run without a name: here, unless this node has no partition.
-func (s *Spread) startAnywhere(ctx context.Context, r api.StartRequest, req engine.StartRequest) (
-	out api.Started, err error,
-) {
-	err = s.until(ctx, false, func() (err error) {
+	err = s.until(ctx, false, func() error { // without a name: here, unless this node has no partition
 		if len(s.own.Owned()) > 0 {
-			out, err = s.start(ctx, req)
-			return err
+			return start()
 		}
 		owner := s.nodes.Anyone()
 		if owner == nil {
 			return errMoving()
 		}
-		out, err = owner.Start(ctx, r)
-		return err
+		return there(owner)
 	})
 	return out, err
+}
+
+// startsHere returns the request of a start, which says where it belongs, and what carries it out in this node. What a
+// workflow in Go adds to the request does not change where it belongs.
+func (s *Spread) startsHere(r api.StartRequest) (
+	req engine.StartRequest, here func(context.Context) (api.Started, error), err error,
+) {
+	if p := s.program; p != nil {
+		req.Definition.Name, req.WorkflowID, req.Key = r.Definition.Name, r.WorkflowID, r.Key
+		return req, func(ctx context.Context) (api.Started, error) { return p.Start(ctx, r) }, nil
+	}
+	req, err = s.startRequest(r)
+	return req, func(ctx context.Context) (api.Started, error) { return s.start(ctx, req) }, err
+}
+
+// Update implements api.Updates, in a node that is a Go program. An update waits in memory alone, and with the same id
+// it may be sent again. So when the run's partition leaves the node that was asked, the next owner is.
+func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api.Answer, err error) {
+	if u.ID == "" {
+		u.ID = rand.Text()
+	}
+	partition := func(name string) int { return int(core.KeyOfWorkflowID(name)) % s.own.PartitionCount() }
+	err = s.onRun(ctx, name, true, func(name string) error {
+		here := func() bool { return s.own.Runs(partition(name)) }
+		return while(ctx, here, func(ctx context.Context) (err error) {
+			out, err = s.program.Update(ctx, name, u)
+			return err
+		})
+	}, func(owner api.Service, name string) error {
+		updates, ok := owner.(api.Updates)
+		if !ok {
+			return &api.Error{Code: api.CodeInvalid, Message: "the owner of the run takes no updates"}
+		}
+		there := func() bool { return s.nodes.Owner(partition(name)) == owner }
+		return while(ctx, there, func(ctx context.Context) (err error) {
+			out, err = updates.Update(ctx, name, u)
+			return err
+		})
+	})
+	return out, err
+}
+
+// while calls f with a context that ends when the condition does not hold any more. Then it is not known what f has
+// done.
+func while(ctx context.Context, holds func() bool, f func(ctx context.Context) error) error {
+	moved := &api.Error{
+		Code: api.CodeUncertain, Message: "the partition of this run has moved meanwhile",
+		Hint: "send the update again with the same id",
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		look := time.NewTicker(moveLook)
+		defer look.Stop()
+		for holds() {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel(moved)
+	}()
+	err := f(ctx)
+	cancel(nil)
+	<-over
+	if err != nil && errors.Is(context.Cause(ctx), error(moved)) {
+		return moved
+	}
+	return err
 }
 
 // Send implements api.Service.
@@ -199,8 +274,12 @@ func (s *Spread) Operate(ctx context.Context, name string, op api.Operation) err
 
 // Restart implements api.Service. The new run has the workflow id of the old one, or none.
 func (s *Spread) Restart(ctx context.Context, name string, r api.RestartRequest) (out api.Started, err error) {
+	restart := s.Embedded.Restart
+	if s.program != nil {
+		restart = s.program.Restart
+	}
 	err = s.onRun(ctx, name, false,
-		func(name string) (err error) { out, err = s.Embedded.Restart(ctx, name, r); return err },
+		func(name string) (err error) { out, err = restart(ctx, name, r); return err },
 		func(owner api.Service, name string) (err error) { out, err = owner.Restart(ctx, name, r); return err })
 	return out, err
 }

@@ -114,3 +114,44 @@ func TestWatchGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// silent is the service of a node that never answers an update.
+type silent struct{ api.Service }
+
+func (silent) Update(ctx context.Context, _ string, _ api.Update) (api.Answer, error) {
+	<-ctx.Done()
+	return api.Answer{}, ctx.Err()
+}
+
+// answering answers updates with the id that they have.
+type answering struct{ api.Service }
+
+func (answering) Update(_ context.Context, _ string, u api.Update) (api.Answer, error) {
+	return api.Answer{Run: u.ID}, nil
+}
+
+// movingNode knows another owner after a while.
+type movingNode struct {
+	absentNode
+	first, then api.Service
+	until       time.Time
+}
+
+func (n *movingNode) Owner(int) api.Service {
+	if time.Now().Before(n.until) {
+		return n.first
+	}
+	return n.then
+}
+
+// TestUpdateMoves: an update that waits at a node which has lost the run's partition is asked of the next owner.
+func TestUpdateMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &movingNode{first: silent{}, then: answering{}, until: time.Now().Add(time.Minute)}
+		s := NewSpread(nil, n, n, movePatience)
+		a, err := s.Update(t.Context(), "order-1", api.Update{Name: "approve", ID: "u-1"})
+		if err != nil || a.Run != "u-1" {
+			t.Errorf("%+v, %v", a, err)
+		}
+	})
+}

@@ -31,6 +31,9 @@ type ExecConfig struct {
 	// Secrets finds what payloads refer to, and takes it out of what processes write. Default: there are none.
 	Secrets *secret.Store
 
+	// Trace returns the W3C traceparent of an attempt, for what it starts. Default: that of the run's headers.
+	Trace func(core.Task) string
+
 	// Grace is used for payloads that do not set one. Defaults to 5s.
 	Grace time.Duration
 

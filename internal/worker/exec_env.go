@@ -51,7 +51,11 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 	}
 	headers := t.Headers.Map()
 	for _, name := range traceHeaders {
-		if value := headers[name]; value != "" {
+		value := headers[name]
+		if name == "traceparent" && e.cfg.Trace != nil {
+			value = e.cfg.Trace(t)
+		}
+		if value != "" {
 			env = append(env, strings.ToUpper(name)+"="+value)
 		}
 	}

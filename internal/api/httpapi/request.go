@@ -22,6 +22,7 @@ type StartBody struct {
 	Origin      string            `json:"origin,omitempty" doc:"Where the deadline was set, for people."`
 	Actor       string            `json:"actor,omitempty"`
 	Reason      string            `json:"reason,omitempty"`
+	Notify      string            `json:"notify,omitempty" doc:"The workflow id of a run that is told of the end."`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Queue       *api.RunQueue     `json:"queue,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
@@ -32,7 +33,7 @@ func (b *StartBody) Request(d api.Definition) api.StartRequest {
 	return api.StartRequest{
 		Definition: d, Input: b.Input, WorkflowID: b.WorkflowID, Key: b.Key, UseExisting: b.UseExisting,
 		StartAt: b.StartAt, Timeout: b.Timeout, Deadline: b.Deadline, Origin: b.Origin, Actor: b.Actor,
-		Reason: b.Reason, Labels: b.Labels, Queue: b.Queue, Headers: b.Headers,
+		Reason: b.Reason, Notify: b.Notify, Labels: b.Labels, Queue: b.Queue, Headers: b.Headers,
 	}
 }
 
@@ -41,7 +42,7 @@ func bodyOf(r api.StartRequest) StartBody {
 	return StartBody{
 		Definition: &r.Definition, Input: r.Input, WorkflowID: r.WorkflowID, Key: r.Key, UseExisting: r.UseExisting,
 		StartAt: r.StartAt, Timeout: r.Timeout, Deadline: r.Deadline, Origin: r.Origin, Actor: r.Actor,
-		Reason: r.Reason, Labels: r.Labels, Queue: r.Queue, Headers: r.Headers,
+		Reason: r.Reason, Notify: r.Notify, Labels: r.Labels, Queue: r.Queue, Headers: r.Headers,
 	}
 }
 

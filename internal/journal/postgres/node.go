@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-dev/pawl/internal/cluster"
-	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // The statements about nodes. Like leases, they know the database's clock alone, so it does not matter what the clocks
@@ -21,13 +20,20 @@ const (
 	nodesText = "SELECT id, address, version, secret, (extract(epoch FROM since) * 1000000)::bigint," +
 		" beat > clock_timestamp() - term * interval '1 microsecond'" +
 		" AND beat <= clock_timestamp() + term * interval '1 microsecond', leaving FROM {schema}.nodes ORDER BY id"
-	ownersText = "SELECT partition, owner, until > clock_timestamp()" +
-		" AND until <= clock_timestamp() + 2 * term * interval '1 microsecond' FROM {schema}.partitions"
-	askText    = "UPDATE {schema}.nodes SET leaving = $2 WHERE id = $1 RETURNING 1"
+	ownersText = "SELECT p.partition, p.owner, p.until > clock_timestamp()" +
+		" AND p.until <= clock_timestamp() + 2 * p.term * interval '1 microsecond', coalesce(pins.node, '')" +
+		" FROM {schema}.partitions p LEFT JOIN {schema}.pins pins ON pins.partition = p.partition"
+	askText = "UPDATE {schema}.nodes SET leaving = $2 WHERE id = $1 RETURNING 1"
+	pinText = "INSERT INTO {schema}.pins AS p (partition, node) SELECT $1::int, id FROM {schema}.nodes" +
+		" WHERE id = $2::text ON CONFLICT (partition) DO UPDATE SET node = excluded.node RETURNING 1"
+	unpinText  = "DELETE FROM {schema}.pins WHERE partition = $1::int RETURNING 1"
 	removeText = "DELETE FROM {schema}.nodes WHERE id = $1 OR beat < clock_timestamp() - interval '1 hour'"
 )
 
-var _ cluster.Storage = (*storage)(nil)
+var (
+	_ cluster.Storage   = (*storage)(nil)
+	_ cluster.Shareable = (*storage)(nil)
+)
 
 // Beat implements cluster.Storage.
 func (s *storage) Beat(ctx context.Context, n cluster.Node) error {
@@ -38,6 +44,18 @@ func (s *storage) Beat(ctx context.Context, n cluster.Node) error {
 // Ask implements cluster.Storage.
 func (s *storage) Ask(ctx context.Context, node string, leave bool) (found bool, err error) {
 	err = s.change(ctx, "drain", askText, &found, stored(node), leave)
+	return found, err
+}
+
+// Pin implements cluster.Storage.
+func (s *storage) Pin(ctx context.Context, partition int, node string) (found bool, err error) {
+	err = s.change(ctx, "move", pinText, &found, partition, stored(node))
+	return found, err
+}
+
+// Unpin implements cluster.Storage.
+func (s *storage) Unpin(ctx context.Context, partition int) (found bool, err error) {
+	err = s.change(ctx, "move", unpinText, &found, partition)
 	return found, err
 }
 
@@ -78,21 +96,16 @@ func (s *storage) Stand(ctx context.Context) (cluster.Stand, error) {
 	err = s.read(ctx, "owners", s.in(ownersText), nil, begin, func(r pgx.Rows) error {
 		var number int
 		var p cluster.Partition
-		if err := r.Scan(&number, &p.Owner, &p.Alive); err != nil || number >= s.count {
+		if err := r.Scan(&number, &p.Owner, &p.Alive, &p.Pin); err != nil || number >= s.count {
 			return err
 		}
 		p.Owner, _, _ = strings.Cut(original(p.Owner), " on ") // Acquire adds the host
+		p.Pin = original(p.Pin)
 		out.Partitions[number] = p
 		return nil
 	})
 	return out, err
 }
 
-// Nodes returns the table of nodes of a journal that several processes can share; ok is false if it is none.
-func Nodes(j journal.Journal) (nodes cluster.Storage, lease time.Duration, ok bool) {
-	s, ok := j.(*storage)
-	if !ok {
-		return nil, 0, false
-	}
-	return s, s.lease, true
-}
+// Nodes implements cluster.Shareable.
+func (s *storage) Nodes() (nodes cluster.Storage, lease time.Duration) { return s, s.lease }

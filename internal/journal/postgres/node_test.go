@@ -16,9 +16,13 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	nodes, lease, ok := Nodes(j)
-	if !ok || lease.Hours() != 1 {
-		t.Fatal(lease, ok)
+	shared, ok := j.(cluster.Shareable)
+	if !ok {
+		t.Fatal("the journal cannot be shared")
+	}
+	nodes, lease := shared.Nodes()
+	if lease.Hours() != 1 {
+		t.Fatal(lease)
 	}
 	for _, id := range []string{"b", "a", "c"} {
 		n := cluster.Node{ID: id, Address: id + ":7296", Version: "v1", Secret: "s"}
@@ -60,13 +64,30 @@ func TestNodes(t *testing.T) {
 	if !slices.Equal(s.Partitions, []cluster.Partition{{}, {Owner: "b", Alive: true}, {}}) {
 		t.Errorf("partitions %+v", s.Partitions)
 	}
+	for node, known := range map[string]bool{"b": true, "nobody": false} {
+		if found, err := nodes.Pin(t.Context(), 1, node); err != nil || found != known {
+			t.Fatal(node, found, err)
+		}
+	}
+	if s, err = nodes.Stand(t.Context()); err != nil || s.Partitions[1].Pin != "b" {
+		t.Errorf("%+v, %v", s.Partitions, err)
+	}
+	for _, was := range []bool{true, false} {
+		if found, err := nodes.Unpin(t.Context(), 1); err != nil || found != was {
+			t.Fatal(found, err)
+		}
+	}
+	if _, err := nodes.Pin(t.Context(), 1, "b"); err != nil {
+		t.Fatal(err)
+	}
 	if err := j.Release(t.Context(), 1, l.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	if err := nodes.Remove(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = nodes.Stand(t.Context()); err != nil || len(s.Nodes) != 1 || s.Nodes[0].ID != "c" {
-		t.Errorf("%+v, %v", s.Nodes, err) // the one that was silent for two hours was forgotten
+	s, err = nodes.Stand(t.Context())
+	if err != nil || len(s.Nodes) != 1 || s.Nodes[0].ID != "c" || s.Partitions[1].Pin != "" {
+		t.Errorf("%+v, %v", s, err) // the one that was silent for two hours, and the pin, were forgotten
 	}
 }

@@ -154,10 +154,10 @@ func TestSchemas(t *testing.T) {
 		" version_id >= 2; ALTER TABLE {schema}.runs_data DROP COLUMN labels;" +
 		" DROP INDEX {schema}.runs_workflow, {schema}.runs_created, {schema}.runs_phase," +
 		" {schema}.runs_workflow_phase, {schema}.runs_parent, {schema}.runs_deadline, {schema}.steps_retrying;" +
-		" DROP TABLE {schema}.outbox, {schema}.documents, {schema}.nodes;" +
+		" DROP TABLE {schema}.outbox, {schema}.documents, {schema}.nodes, {schema}.pins;" +
 		" DELETE FROM {schema}.meta WHERE key = 'database'")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 7")
+	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 8")
 	if err := l.append("b"); err != nil { // whoever has it open goes on
 		t.Error(err)
 	}
@@ -176,7 +176,7 @@ func TestSchemas(t *testing.T) {
 	refuses(t, "a newer version", err, journal.ErrNewer, "has version 9 of the schema, which needs code that knows"+
 		" version 9")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 7")
+	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 8")
 	run("UPDATE {schema}.meta SET value = 'what' WHERE key = 'oldest'")
 	_, err = Open(t.Context(), dsn)
 	refuses(t, "a damaged table", err, journal.ErrNoJournal, "or is damaged")

@@ -24,7 +24,7 @@ func Plugin() kind.Plugin {
 // Executors execute the tasks that need no handler: exec, http, mail, noop and fail.
 func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
 	out := worker.Builtin(cfg)
-	out["http"] = web.NewHTTP(web.HTTPConfig{Secrets: cfg.Secrets})
+	out["http"] = web.NewHTTP(web.HTTPConfig{Secrets: cfg.Secrets, Trace: cfg.Trace})
 	out["mail"] = mail.New(mail.Config{Secrets: cfg.Secrets})
 	return out
 }

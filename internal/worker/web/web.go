@@ -28,6 +28,8 @@ type HTTPConfig struct {
 	Transport http.RoundTripper
 	// Secrets finds what payloads refer to, and takes it out of what servers answer. Default: there are none.
 	Secrets *secret.Store
+	// Trace returns the W3C traceparent of an attempt. Default: that of the run's headers.
+	Trace func(core.Task) string
 }
 
 // HTTPPayload is the payload of an http task.
@@ -73,6 +75,7 @@ type HTTP struct {
 	client    *http.Client
 	transport http.RoundTripper
 	secrets   *secret.Store
+	trace     func(core.Task) string
 }
 
 const (
@@ -96,7 +99,7 @@ func NewHTTP(cfg HTTPConfig) *HTTP {
 		transport = own
 	}
 	return &HTTP{
-		transport: transport, secrets: cfg.Secrets,
+		transport: transport, secrets: cfg.Secrets, trace: cfg.Trace,
 		client: &http.Client{Transport: transport, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects {
 				return errRedirects
@@ -161,7 +164,7 @@ func (h *HTTP) send(
 	if failure != nil {
 		return worker.Result{Failure: failure}
 	}
-	setAttemptHeaders(ctx, req, t)
+	h.setAttemptHeaders(ctx, req, t)
 	resp, err := h.client.Do(req)
 	if err != nil {
 		return worker.Result{Failure: requestFailure(ctx, req, err)}
@@ -230,7 +233,7 @@ func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Re
 
 // setAttemptHeaders sets the headers that describe the attempt, except those that the payload has set. The trace is
 // that of the run's headers. Without one its ids are hashes, so that all attempts of a step share one trace.
-func setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
+func (h *HTTP) setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
 	key := worker.IdempotencyKey(t.Token)
 	attempt := strconv.Itoa(t.Token.Attempt)
 	texts := make([]string, 0, 6) // of all headers: Header.Set makes a list for each
@@ -242,8 +245,13 @@ func setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
 	}
 	set("Idempotency-Key", key)
 	set("Pawl-Attempt", attempt)
-	if headers := t.Headers.Map(); headers["traceparent"] != "" && req.Header.Get("Traceparent") == "" {
-		set("Traceparent", headers["traceparent"])
+	headers := t.Headers.Map()
+	parent := headers["traceparent"]
+	if h.trace != nil {
+		parent = h.trace(t)
+	}
+	if parent != "" && req.Header.Get("Traceparent") == "" {
+		set("Traceparent", parent)
 		if headers["tracestate"] != "" {
 			set("Tracestate", headers["tracestate"])
 		}

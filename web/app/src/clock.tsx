@@ -1,7 +1,7 @@
 // The clock of pawl dev --virtual-time. It stands until somebody moves it.
 import { useEffect, useState } from "preact/hooks";
 import type { ClockState } from "./api.ts";
-import { getClock, moveClock } from "./api.ts";
+import { getClock, getVersion, moveClock } from "./api.ts";
 import { may } from "./caller.ts";
 import { Problem } from "./parts.tsx";
 import { utc, virtual } from "./state.ts";
@@ -14,10 +14,14 @@ export function Clock() {
   const take = (c: ClockState) => { setState(c); virtual.value = parse(c.now); };
   useEffect(() => {
     let timer: ReturnType<typeof setInterval> | undefined;
-    const read = () => getClock().then(take);
-    // A server whose clock goes by itself answers so once, and is not asked again.
-    read().then(() => { timer = setInterval(() => { if (!document.hidden) read().catch(() => {}); }, 1000); }, () => {});
-    return () => clearInterval(timer);
+    let left = false;
+    const read = () => getClock().then(take).catch(() => {});
+    getVersion().then((v) => {
+      if (!v.clockStands || left) return;
+      void read();
+      timer = setInterval(() => { if (!document.hidden) void read(); }, 1000);
+    }, () => {});
+    return () => { left = true; clearInterval(timer); };
   }, []);
   if (!state) return null;
   const move = async (by: Parameters<typeof moveClock>[0]) => {

@@ -1,0 +1,165 @@
+// Package share makes a process a node of a cluster: it answers the other nodes, takes its share of the partitions and
+// forwards what concerns runs of others. A pawl server and a Go program both use it.
+package share
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/cluster/wire"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/service"
+)
+
+// Config says what a node is.
+type Config struct {
+	Address string // HOST:PORT where the other nodes reach it. Default: where it listens
+	Keys    *wire.Keys
+	Version string
+	Program bool // it is a Go program, and no pawl server
+	Log     *slog.Logger
+}
+
+// Node is this process as a node.
+type Node struct {
+	cfg     Config
+	node    cluster.Node
+	nodes   *wire.Nodes
+	others  *wire.Others
+	member  *cluster.Member
+	storage cluster.Storage
+	lease   time.Duration
+	http    *http.Server
+	ended   chan error
+}
+
+// Vague reports whether an address to listen at does not say where others reach it.
+func Vague(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
+}
+
+// New returns a node that has not joined yet. Call Stop in the end.
+func New(cfg Config) *Node {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "node"
+	}
+	name, _, _ = strings.Cut(name, ".")
+	n := &Node{cfg: cfg, nodes: wire.NewNodes(cfg.Keys, cfg.Log)}
+	n.node = cluster.Node{
+		ID:      strings.ToLower(name + "-" + rand.Text()[:8]),
+		Version: cfg.Version, Secret: cfg.Keys.Fingerprint,
+	}
+	if cfg.Program {
+		n.node.Secret = cluster.OfProgram + n.node.Secret
+	}
+	n.others = wire.NewOthers(n.nodes, n.node.ID)
+	return n
+}
+
+// ID is the name of the node.
+func (n *Node) ID() string { return n.node.ID }
+
+// Operator is how people look at the nodes. The node has been configured.
+func (n *Node) Operator() Operator { return Operator{n.storage} }
+
+// Member is the node as the table of nodes has it; nil: it has not joined.
+func (n *Node) Member() *cluster.Member { return n.member }
+
+// Configure makes an engine one of several on its journal.
+func (n *Node) Configure(cfg *engine.Config) error {
+	j, ok := cfg.Journal.(cluster.Shareable)
+	if !ok {
+		return errors.New("only a database in PostgreSQL can be shared: name it with postgres://…")
+	}
+	n.storage, n.lease = j.Nodes()
+	cfg.Shared, cfg.Owner, cfg.Sent = true, n.node.ID, n.others.Expect
+	return nil
+}
+
+// movePatience is how long after the end of a dead owner's lease a request still waits for the next owner.
+const movePatience = 2 * time.Second
+
+// Service answers requests about the runs of all nodes. It must not be called before Configure.
+func (n *Node) Service(own *service.Embedded, e *engine.Engine) *service.Spread {
+	return service.NewSpread(own, e, n.others, n.lease+movePatience)
+}
+
+// Tasks returns the task queues of all nodes.
+func (n *Node) Tasks(own api.Tasks, e *engine.Engine) api.Tasks {
+	return wire.NewTasks(own, func(run core.RunID) int { return e.PartitionOf(run) }, n.others)
+}
+
+// Join answers the other nodes with h, and makes this one take its share of the partitions.
+func (n *Node) Join(ctx context.Context, l net.Listener, e *engine.Engine, h http.Handler) error {
+	look := func() {
+		if n.member != nil {
+			n.member.Look()
+		}
+	}
+	joined := make(chan struct{})
+	handler := n.nodes.Handler(h, func() { <-joined; look() }, func(p int) { e.ExpectAt(p) })
+	n.http, n.ended = n.nodes.Server(handler), make(chan error, 1)
+	go func() { n.ended <- n.http.ServeTLS(l, "", "") }()
+	n.node.Address = cmp.Or(n.cfg.Address, l.Addr().String())
+	log := n.cfg.Log
+	if err := n.nodes.Check(ctx, n.node); err != nil {
+		log.Warn("this node does not reach itself at the address that it tells the others", "address", n.node.Address,
+			"error", err)
+	}
+	var err error
+	n.member, err = cluster.Join(ctx, cluster.Config{
+		Node: n.node, Storage: n.storage, Engine: e, Every: n.lease / 6, Log: log,
+		Moved: func(ctx context.Context, stand cluster.Stand) { n.nodes.Look(ctx, n.node.ID, stand) },
+	})
+	close(joined)
+	if err != nil {
+		return errors.Join(err, n.Stop())
+	}
+	n.others.Attach(n.member)
+	log.Info("joined the cluster", "node", n.node.ID, "address", n.node.Address)
+	log.Info("limits of queues and services are counted by each node for its own runs: set each to what one node " +
+		"may do")
+	for _, other := range n.member.Stand().Nodes {
+		if other.Alive && other.ID != n.node.ID {
+			if err := n.nodes.Check(ctx, other); err != nil {
+				log.Warn("another node does not answer", "node", other.ID, "address", other.Address, "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Leave gives the partitions to the other nodes. Requests about them are forwarded from then on.
+func (n *Node) Leave(ctx context.Context) error {
+	if n.member == nil {
+		return nil
+	}
+	return n.member.Leave(ctx)
+}
+
+// Stop answers no other nodes any more.
+func (n *Node) Stop() error {
+	n.nodes.Close()
+	if n.http == nil {
+		return nil
+	}
+	err := n.http.Close()
+	if ended := <-n.ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	n.http = nil
+	return err
+}
