@@ -25,8 +25,8 @@ func (t *Tenure) Begin(p *Partition, sent time.Time, now core.Time) {
 }
 
 // Answered says that the journal has a sign of life, an append or a renewal. It reports whether the answer has come in
-// time. If not, the process stood still until the lease had ended. Then what follows from an append must not happen: the
-// next owner may have read the batch, and makes its attempts again.
+// time. If not, the process stood still until the lease had ended. Then what follows from an append must not happen:
+// the next owner may have read the batch, and makes its attempts again.
 func (t *Tenure) Answered(sent, at time.Time) bool {
 	t.sent = sent
 	return !t.Ended(at)

@@ -25,10 +25,11 @@ type machines struct {
 	up      []*machine    // in the order in which they came
 	count   int           // how many have ever come
 	table   map[string]machineRow
-	down    core.Time // nobody reaches the database until then
-	paused  int       // owners that stood still until another machine had taken over
-	ended   int       // owners that stopped by their own clock
-	given   int       // partitions that were given back
+	pins    map[int]string // by partition: the machine that should own it because an operator said so
+	down    core.Time      // nobody reaches the database until then
+	paused  int            // owners that stood still until another machine had taken over
+	ended   int            // owners that stopped by their own clock
+	given   int            // partitions that were given back
 }
 
 // machineRow is a machine in the database's table.
@@ -52,10 +53,10 @@ type machine struct {
 	give, take []int      // what the member wants, until the end of its round
 }
 
-// newMachines draws from numbers of its own, so that universes without a cluster stay as they are. A step that kills its
-// process would be hard to tell from other losses.
+// newMachines draws from numbers of its own, so that universes without a cluster stay as they are. A step that kills
+// its process would be hard to tell from other losses.
 func newMachines(u *universe) *machines {
-	c := &machines{random: newRandom(u.seed, 0xc157), u: u, table: map[string]machineRow{}}
+	c := &machines{random: newRandom(u.seed, 0xc157), u: u, table: map[string]machineRow{}, pins: map[int]string{}}
 	c.planted = !u.opt.NoFaults && !u.poison.planted && (c.chance(0.3) || u.opt.Cluster)
 	c.term = pick(c.random, []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute})
 	if c.planted {
@@ -150,9 +151,10 @@ func (m *machine) act() {
 
 func (m *machine) leaving() bool { return m.c.table[m.id].node.Leaving }
 
-// checkMoves checks that a machine which stays gives away nothing of its fair share.
+// checkMoves checks that a machine which stays gives away nothing of its fair share, unless an operator has said which
+// machine should have a partition.
 func (m *machine) checkMoves(give []int) {
-	if len(give) == 0 || m.leaving() {
+	if len(give) == 0 || m.leaving() || len(m.c.pins) > 0 {
 		return
 	}
 	stay, held := 0, 0
@@ -272,7 +274,7 @@ func (m *machine) Stand(context.Context) (s cluster.Stand, err error) {
 	}
 	for p := range m.c.u.partitions {
 		owner, alive := m.c.u.disk.Holder(p)
-		s.Partitions = append(s.Partitions, cluster.Partition{Owner: owner, Alive: alive})
+		s.Partitions = append(s.Partitions, cluster.Partition{Owner: owner, Alive: alive, Pin: m.c.pins[p]})
 	}
 	return s, nil
 }
@@ -287,9 +289,26 @@ func (m *machine) Ask(_ context.Context, id string, leave bool) (bool, error) {
 	return ok, m.reaches()
 }
 
+// Pin implements cluster.Storage.
+func (m *machine) Pin(_ context.Context, p int, id string) (bool, error) {
+	_, ok := m.c.table[id]
+	if ok {
+		m.c.pins[p] = id
+	}
+	return ok, m.reaches()
+}
+
+// Unpin implements cluster.Storage.
+func (m *machine) Unpin(_ context.Context, p int) (bool, error) {
+	_, ok := m.c.pins[p]
+	delete(m.c.pins, p)
+	return ok, m.reaches()
+}
+
 // Remove implements cluster.Storage.
 func (m *machine) Remove(_ context.Context, id string) error {
 	delete(m.c.table, id)
+	maps.DeleteFunc(m.c.pins, func(_ int, pin string) bool { return pin == id })
 	return nil
 }
 

@@ -147,6 +147,11 @@ func (c *machines) planFaults() {
 			}
 		}},
 		{2, "a machine drains", some(func(m *machine) { _, _ = m.Ask(u.ctx, m.id, true) })},
+		{1, "an operator moves a partition", some(func(m *machine) {
+			p := c.IntN(len(u.partitions))
+			_, _ = m.Pin(u.ctx, p, m.id)
+			u.after(c.span(c.term, 8*c.term), "it may be anywhere again", func() { _, _ = m.Unpin(u.ctx, p) })
+		})},
 		{1, "a machine dies", some(func(m *machine) { m.die("with its machine") })},
 		{3, "a machine stands still", some(func(m *machine) {
 			if m.faint = c.span(c.term/2, 4*c.term); c.chance(0.4) {

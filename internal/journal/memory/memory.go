@@ -182,7 +182,9 @@ func (j *Journal) Holder(partition int) (owner string, alive bool) {
 }
 
 // alive reports whether a partition has an owner whose lease has not ended.
-func (j *Journal) alive(p *partition) bool { return p.owner != "" && (j.Term == 0 || j.Now() < p.until) }
+func (j *Journal) alive(p *partition) bool {
+	return p.owner != "" && (j.Term == 0 || j.Now() < p.until)
+}
 
 // Renew implements journal.Journal.
 func (j *Journal) Renew(ctx context.Context, partition int, epoch uint64) (journal.Lease, error) {
