@@ -132,18 +132,18 @@ func (b *nodesBed) await(shares ...int) (status clusterStatus) {
 func (b *nodesBed) start(c *httpapi.Client, name string, n int) (ids []string) {
 	b.Helper()
 	for i := range n {
-		ids = append(ids, b.sent(c, api.StartRequest{WorkflowID: fmt.Sprintf("%s-%d", name, i), UseExisting: true}))
+		ids = append(ids, b.sent(c, "work", api.StartRequest{WorkflowID: fmt.Sprintf("%s-%d", name, i), UseExisting: true}))
 	}
 	return ids
 }
 
 // sent starts a run. A start that failed is sent again: its name makes it the same run.
-func (b *nodesBed) sent(c *httpapi.Client, r api.StartRequest) string {
+func (b *nodesBed) sent(c *httpapi.Client, flow string, r api.StartRequest) string {
 	b.Helper()
 	var out api.Started
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if out, err = c.StartNamed(b.Context(), "work", r); err == nil {
+		if out, err = c.StartNamed(b.Context(), flow, r); err == nil {
 			return out.Run
 		}
 	}

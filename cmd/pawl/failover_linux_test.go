@@ -53,7 +53,7 @@ func TestPromoted(t *testing.T) {
 func (b *nodesBed) keyed(c *httpapi.Client, n int) (ids []string) {
 	b.Helper()
 	for i := range n {
-		ids = append(ids, b.sent(c, api.StartRequest{Key: fmt.Sprint(i)}))
+		ids = append(ids, b.sent(c, "work", api.StartRequest{Key: fmt.Sprint(i)}))
 	}
 	return ids
 }
