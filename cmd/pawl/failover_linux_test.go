@@ -146,7 +146,7 @@ func TestBadDatabase(t *testing.T) {
 	})
 }
 
-// refusedBy expects a command to end by itself with exit code 1 and one line that says what to do, without the password.
+// refusedBy expects a command to end by itself with exit code 1, and to say what to do without the password.
 func refusedBy(t *testing.T, cmd *exec.Cmd, says string) {
 	t.Helper()
 	stop := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
