@@ -52,7 +52,12 @@ steps:
 func newNodesBed(t *testing.T) (*nodesBed, *pgtest.Server) {
 	t.Helper()
 	server := pgtest.StartServer(t)
-	b := &nodesBed{T: t, dir: t.TempDir(), database: server.DSN() + "&lease=1s&partitions=6"}
+	return nodesBedOn(t, server.DSN()), server
+}
+
+func nodesBedOn(t *testing.T, dsn string) *nodesBed {
+	t.Helper()
+	b := &nodesBed{T: t, dir: t.TempDir(), database: dsn + "&lease=1s&partitions=6"}
 	write(t, b.dir, "secret", strings.Repeat("ab", 32))
 	write(t, b.dir, "other", strings.Repeat("cd", 32))
 	if err := os.Mkdir(filepath.Join(b.dir, "flows"), 0o755); err != nil {
@@ -61,7 +66,7 @@ func newNodesBed(t *testing.T) (*nodesBed, *pgtest.Server) {
 	write(t, filepath.Join(b.dir, "flows"), "work.yaml", workFlow)
 	write(t, filepath.Join(b.dir, "flows"), "ask.yaml", askFlow)
 	b.token = strings.TrimSpace(b.pawl("token", "create", "ada", "--role", "admin"))
-	return b, server
+	return b
 }
 
 // pawl runs a command on the database, and returns what it prints.
@@ -128,19 +133,23 @@ func (b *nodesBed) start(c *httpapi.Client, name string, n int) (ids []string) {
 	b.Helper()
 	for i := range n {
 		r := api.StartRequest{WorkflowID: fmt.Sprintf("%s-%d", name, i), UseExisting: true}
-		var out api.Started
-		var err error
-		for end := time.Now().Add(patience); time.Now().Before(end); {
-			if out, err = c.StartNamed(b.Context(), "work", r); err == nil {
-				break // a start that failed is sent again: its workflow id makes it the same run
-			}
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		ids = append(ids, out.Run)
+		ids = append(ids, b.sent(c, "work", r))
 	}
 	return ids
+}
+
+// sent starts a run. A start that failed is sent again: its name makes it the same run.
+func (b *nodesBed) sent(c *httpapi.Client, flow string, r api.StartRequest) string {
+	b.Helper()
+	var out api.Started
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		if out, err = c.StartNamed(b.Context(), flow, r); err == nil {
+			return out.Run
+		}
+	}
+	b.Fatal(err)
+	return ""
 }
 
 // ends waits through one node until all runs have succeeded.

@@ -169,6 +169,7 @@ func TestNamespaces(t *testing.T) {
 func TestDashboardAndAlerts(t *testing.T) {
 	m := counted(t)
 	m.held.WithLabelValues("bank", "concurrency").Inc()
+	m.ReadCluster(func() int { return 3 }, func() int64 { return 4 })
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -245,3 +245,9 @@ func freePort(ctx context.Context) (int, error) {
 	}
 	return strconv.Atoi(port)
 }
+
+// free reports whether nobody listens on a port.
+func free(ctx context.Context, port int) bool {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	return err == nil && l.Close() == nil
+}

@@ -124,6 +124,7 @@ func (s *storage) wrap(op string, err error) error {
 		return err
 	}
 	var said *pgconn.PgError
+	var connecting *pgconn.ConnectError
 	switch {
 	case errors.Is(err, core.ErrNewerEntry):
 		return fmt.Errorf("%w: %s %s: %w (use the version of Pawl that wrote it, or a newer one)", journal.ErrNewer, op,
@@ -139,6 +140,9 @@ func (s *storage) wrap(op string, err error) error {
 		} else if ok {
 			return fmt.Errorf("journal: %s %s: %w (%s)", op, s.name, err, a.text)
 		}
+	case errors.As(err, &connecting):
+		return fmt.Errorf("journal: %s %s: %w (no server answers there: start it, or correct the host and the port)",
+			op, s.name, err)
 	}
 	return fmt.Errorf("journal: %s %s: %w", op, s.name, err)
 }

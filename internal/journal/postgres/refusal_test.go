@@ -66,7 +66,8 @@ func TestRefused(t *testing.T) {
 		_, err := Open(t.Context(), dsn)
 		refuses(t, what, err, kind, says)
 	}
-	opens("nobody there", "postgres://pawl:s3cret@127.0.0.1:1/postgres?sslmode=disable", nil, "connection refused")
+	opens("nobody there", "postgres://pawl:s3cret@127.0.0.1:1/postgres?sslmode=disable", nil,
+		"correct the host and the port")
 	opens("no database", strings.Replace(dsn, "/postgres?", "/nothing?", 1), nil, "create the database, or correct"+
 		" its name")
 	opens("wrong password", strings.Replace(dsn, "pawl:", "pawl:s3cret", 1), nil, "correct the user or the password")

@@ -115,8 +115,8 @@ func (s *storage) prepare(ctx context.Context, partitions int) error {
 			return err
 		}
 		if st.tables && partitions != 0 && partitions != st.partitions {
-			return fmt.Errorf("journal: open %s: it has %d partitions, not %d, and keeps them: leave the number out,"+
-				" or start with a new schema", s.name, st.partitions, partitions)
+			return fmt.Errorf("the schema has %d partitions, not %d, and keeps them: leave the number out,"+
+				" or start with a new one", st.partitions, partitions)
 		}
 		if s.count = st.partitions; st.tables && st.version >= newest {
 			return nil

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/pgtest"
+)
+
+// TestPromoted kills the primary server of the database under two nodes, and promotes its synchronous standby. Every
+// run that was acknowledged is there, once, and ends.
+func TestPromoted(t *testing.T) {
+	primary := pgtest.StartServer(t, "-c", "synchronous_standby_names=walreceiver")
+	standby := primary.Standby()
+	both, err := url.Parse(primary.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := url.Parse(standby.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	both.Host += "," + second.Host
+	b := nodesBedOn(t, both.String()+"&target_session_attrs=read-write")
+	_, atA := b.node()
+	_, atB := b.node()
+	b.await(3, 3)
+	ids := b.keyed(atA, 12)
+	primary.Kill()
+	began := time.Now()
+	standby.Promote()
+	if again := b.keyed(atB, 12); !slices.Equal(again, ids) {
+		t.Errorf("the runs %v were acknowledged, now they are %v", ids, again)
+	}
+	t.Logf("the nodes found all runs %s after the primary was killed", time.Since(began))
+	b.ends(atB, ids)
+	b.ends(atA, b.start(atB, "after", 6))
+	b.pawl("doctor")
+}
+
+// keyed starts runs with the keys 0, 1, … through one node: the same runs, however often.
+func (b *nodesBed) keyed(c *httpapi.Client, n int) (ids []string) {
+	b.Helper()
+	for i := range n {
+		ids = append(ids, b.sent(c, "work", api.StartRequest{Key: fmt.Sprint(i)}))
+	}
+	return ids
+}
+
+const heldFlow = `pawl: 1
+name: held
+steps:
+  - name: work
+    exec: [sh, -c, "echo $PAWL_RUN_ID >> begun; until test -e go; do sleep 0.05; done"]
+  - name: nap
+    sleep: 2s
+`
+
+// TestRestored goes back to a copy of the database that was made while a step ran. The run has ended since then; in the
+// copy it has not. Its attempt is made again, a deadline that has passed meanwhile fires at once, and what was started
+// after the copy is gone.
+func TestRestored(t *testing.T) {
+	b, server := newNodesBed(t)
+	write(t, filepath.Join(b.dir, "flows"), "held.yaml", heldFlow)
+	first, c := b.node()
+	napping := b.start(c, "napping", 3)
+	held, err := c.StartNamed(t.Context(), "held", api.StartRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := func(n int) {
+		t.Helper()
+		for end := time.Now().Add(patience); time.Now().Before(end); {
+			text, _ := os.ReadFile(filepath.Join(b.dir, "begun")) // it is not there at first
+			if strings.Count(string(text), "\n") >= n {
+				return
+			}
+		}
+		t.Fatalf("the step has not begun %d times", n)
+	}
+	begun(1)
+	restored := server.Copy()
+	write(t, b.dir, "go", "")
+	b.ends(c, append([]string{held.Run}, napping...))
+	late := b.start(c, "late", 1)
+	b.ends(c, late)
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.cmd.Wait() // killed
+	server.Kill()
+	restored.Replace(server)
+	if err := os.Remove(filepath.Join(b.dir, "go")); err != nil {
+		t.Fatal(err)
+	}
+	_, c = b.node()
+	begun(2)
+	write(t, b.dir, "go", "")
+	b.ends(c, append([]string{held.Run}, napping...))
+	if _, err := c.Run(t.Context(), late[0]); err == nil {
+		t.Error("a run that was started after the copy is in it")
+	}
+	b.pawl("doctor")
+}
+
+// TestBadDatabase: the command says which database it is, what is wrong with it and what to do, and ends.
+func TestBadDatabase(t *testing.T) {
+	dsn := pgtest.StartServer(t).DSN()
+	dir := t.TempDir()
+	write(t, dir, "work.yaml", workFlow)
+	if out, err := command(t, dir, "run", "work.yaml", "--database", dsn).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	as := func(user string) string { return strings.Replace(dsn, "pawl:", user+":x", 1) }
+	for _, c := range []struct{ what, dsn, says string }{
+		{"syntax", "postgres://pawl:s3cret@h:port/d", "write it like postgres://user:password@host:5432/database"},
+		{"port", "postgres://pawl:s3cret@127.0.0.1:1/d", "(?s)127.0.0.1:1/d.*correct the host and the port"},
+		{"host", "postgres://pawl:s3cret@nobody.invalid/d", "(?s)nobody.invalid:5432/d.*correct the host and the port"},
+		{"database", strings.Replace(dsn, "/postgres?", "/nothing?", 1), "create the database, or correct its name"},
+		{"password", as("pawl"), "correct the user or the password"},
+		{"user", as("clerk"), "correct the user or the password"},
+		{"schema", dsn + "&schema=A-b", "schema=A-b: write a name"},
+		{"partitions", dsn + "&partitions=3", "has 8 partitions, not 3"},
+		{"read-only", dsn + "&schema=none&default_transaction_read_only=on", "name the primary"},
+	} {
+		for _, args := range [][]string{{"server", ".", "--listen", "127.0.0.1:0"}, {"run", "work.yaml"}} {
+			t.Run(fmt.Sprint(c.what, " ", args[0]), func(t *testing.T) {
+				refusedBy(t, command(t, dir, append(args, "--database", c.dsn)...), c.says)
+			})
+		}
+	}
+	t.Run("held", func(t *testing.T) {
+		startServer(t, dir, ".", "--database", dsn)
+		refusedBy(t, command(t, dir, "server", ".", "--listen", "127.0.0.1:0", "--database", dsn), "is owned by pid")
+	})
+}
+
+// refusedBy expects a command to end by itself with exit code 1, and to say what to do without the password.
+func refusedBy(t *testing.T, cmd *exec.Cmd, says string) {
+	t.Helper()
+	stop := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer stop.Stop()
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("%v: %s", err, out)
+	}
+	if !regexp.MustCompile(says).Match(out) || strings.Contains(string(out), "s3cret") {
+		t.Errorf("it says %s", out)
+	}
+}
