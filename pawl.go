@@ -77,7 +77,8 @@ type Engine struct {
 	node   *node.Node
 
 	explained *service.Embedded
-	stopRelay func() // of what callers write into the journal's database; nil: nothing is relayed yet
+	schedules *lateStarter // what schedules start runs with
+	stopRelay func()       // of what callers write into the journal's database; nil: nothing is relayed yet
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The
@@ -129,7 +130,8 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*E
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{engine: n.Engine, host: h, node: n}
+	e := &Engine{engine: n.Engine, host: h, node: n, schedules: &lateStarter{}}
+	e.schedules.starter = e
 	if err := e.begin(ctx, cfg); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -145,7 +147,8 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*E
 
 // begin gives the node its workflows and what executes their steps, and starts it.
 func (e *Engine) begin(ctx context.Context, cfg Config) error {
-	for _, w := range append([]Definition{scheduleWorkflow(e), backfillWorkflow(e)}, cfg.Workflows...) {
+	own := []Definition{scheduleWorkflow(e.schedules), backfillWorkflow(e.schedules)}
+	for _, w := range append(own, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
 			return err
 		}

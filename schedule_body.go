@@ -27,6 +27,10 @@ type starter interface {
 	startAndTell(ctx context.Context, r client.StartRequest, notify string) (client.Started, error)
 }
 
+// lateStarter is a starter that is known when the engine begins to work. A node of a cluster has another one than its
+// own engine, which starts runs everywhere.
+type lateStarter struct{ starter }
+
 // scheduler executes schedules. Every engine has it.
 type scheduler struct {
 	*schedule.State

@@ -22,6 +22,7 @@ func openShared(ctx context.Context, given any, share func(*engine.Config) error
 	}
 	return served.Shared{
 		Engine: e, Serves: serves{e.explained, e}, Own: e.explained, Partitions: e.engine,
+		Schedule: func(c any) { e.schedules.starter = c.(*connected) },
 	}, nil
 }
 

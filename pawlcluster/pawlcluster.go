@@ -21,7 +21,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/cluster/share"
 	"github.com/pawl-dev/pawl/internal/cluster/wire"
-	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -51,8 +50,8 @@ type Engine struct {
 // bounds the opening. The database has to be in PostgreSQL, and the partitions of all nodes together must be as many as
 // the nodes or more: ?partitions=64 of the address when the database is made; 8 by default.
 //
-// Schedules of EnsureSchedule are refused with [pawl.ErrInvalid]; use [pawl.Cron] of the workflow. Errors:
-// pawl.ErrInvalid; another one if the database belongs to a cluster with another secret, or to one of pawl server.
+// Errors: pawl.ErrInvalid; another one if the database belongs to a cluster with another secret, or to one of pawl
+// server.
 func Open(ctx context.Context, cfg pawl.Config, at Node) (*Engine, error) {
 	keys, err := at.check()
 	if err != nil {
@@ -78,10 +77,12 @@ func Open(ctx context.Context, cfg pawl.Config, at Node) (*Engine, error) {
 	e := &Engine{node: node, owned: opened.Partitions.Owned}
 	var made, is bool
 	e.engine, is = opened.Engine.(*pawl.Engine)
-	e.Client, made = served.Connect(svc, cfg).(pawl.Client)
+	through := served.Connect(svc, cfg)
+	e.Client, made = through.(pawl.Client)
 	if !made || !is {
 		return nil, errors.Join(errors.New("pawlcluster: the version of package pawl differs"), l.Close(), node.Stop())
 	}
+	opened.Schedule(through)
 	answers := server.New(server.Config{
 		Service: svc, Updates: svc, Engine: opened.Partitions.Err, Guarded: true, Log: log,
 	})
@@ -122,13 +123,6 @@ type everywhere struct {
 
 // StartNamed implements served.Remote.
 func (s everywhere) StartNamed(ctx context.Context, workflow string, r api.StartRequest) (api.Started, error) {
-	if workflow == schedule.Workflow || workflow == schedule.Backfiller {
-		return api.Started{}, &api.Error{
-			Code:    api.CodeInvalid,
-			Message: "the nodes of a Go program's cluster have no schedules of EnsureSchedule yet",
-			Hint:    "give the workflow a schedule of its own: pawl.Cron",
-		}
-	}
 	d, err := s.own.Find(ctx, workflow)
 	if err != nil {
 		return api.Started{}, err

@@ -13,28 +13,38 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/cluster/share"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 func (a *app) clusterCommand() *cobra.Command {
 	return noun("cluster", "Look at the nodes that share a database, drain one, and move partitions",
 		"Several pawl servers with the same --database in PostgreSQL and --cluster-listen are the nodes of a cluster. "+
-			"These commands work with the table of nodes in the database, also while no node is alive.",
+			"With --database these commands work with the table of nodes there, also while no node is alive; with "+
+			"--server they ask a node.",
 		a.clusterStatusCommand(), a.clusterDrainCommand(), a.clusterMoveCommand())
 }
 
 // journalOpener opens the journal of an address.
 type journalOpener func(ctx context.Context, address string) (journal.Journal, error)
 
-// withNodes calls fn with the table of nodes.
-func (a *app) withNodes(ctx context.Context, open journalOpener, fn func(nodes cluster.Storage) error) error {
+// withCluster calls fn with the nodes of a server's cluster, or of the database. The database is asked itself, also
+// where a node has it.
+func (a *app) withCluster(ctx context.Context, open journalOpener, fn func(nodes api.Cluster) error) error {
+	if a.server != "" {
+		m, err := a.start(ctx, false)
+		if err != nil {
+			return err
+		}
+		return errors.Join(fn(m.remote), m.close())
+	}
 	p, err := a.where()
 	if err != nil {
 		return err
 	}
 	if p.server == "" {
-		return usage("pawl cluster works with the database of the nodes: write --database postgres://…")
+		return usage("pawl cluster works with the database of the nodes: write --database postgres://…, or with " +
+			"one of them: --server URL")
 	}
 	j, err := open(ctx, p.server)
 	if err != nil {
@@ -42,66 +52,9 @@ func (a *app) withNodes(ctx context.Context, open journalOpener, fn func(nodes c
 	}
 	nodes, err := nodesOf(j)
 	if err == nil {
-		err = fn(nodes)
+		err = fn(share.Operator{Storage: nodes})
 	}
 	return errors.Join(err, j.Close())
-}
-
-// clusterStatus is what pawl cluster status prints.
-type clusterStatus struct {
-	Nodes      []nodeStatus `json:"nodes"`
-	Partitions int          `json:"partitions"`
-	Free       []int        `json:"free"` // partitions that nobody has at present
-	// Pinned has the node of each partition that was moved by hand. It may be draining or dead, and not have it now.
-	Pinned map[int]string `json:"pinned,omitempty"`
-}
-
-type nodeStatus struct {
-	ID         string   `json:"id"`
-	State      string   `json:"state"` // alive, draining, dead; no node: another process has partitions
-	Address    string   `json:"address,omitempty"`
-	Version    string   `json:"version,omitempty"`
-	Since      api.Time `json:"since,omitzero"`
-	Partitions []int    `json:"partitions"`
-}
-
-// standOf sorts the partitions by their owners. Owners that are no nodes come last.
-func standOf(s cluster.Stand) clusterStatus {
-	out := clusterStatus{
-		Partitions: len(s.Partitions), Free: []int{}, Nodes: []nodeStatus{}, Pinned: map[int]string{},
-	}
-	places := map[string]int{}
-	for _, n := range s.Nodes {
-		state := "alive"
-		switch {
-		case !n.Alive:
-			state = "dead"
-		case n.Leaving:
-			state = "draining"
-		}
-		places[n.ID] = len(out.Nodes)
-		out.Nodes = append(out.Nodes, nodeStatus{
-			ID: n.ID, State: state, Address: n.Address, Version: n.Version, Since: api.Time(n.Since),
-			Partitions: []int{},
-		})
-	}
-	for i, p := range s.Partitions {
-		if p.Pin != "" {
-			out.Pinned[i] = p.Pin
-		}
-		if p.Owner == "" || !p.Alive {
-			out.Free = append(out.Free, i)
-			continue
-		}
-		at, known := places[p.Owner]
-		if !known {
-			at = len(out.Nodes)
-			places[p.Owner] = at
-			out.Nodes = append(out.Nodes, nodeStatus{ID: p.Owner, State: "no node"})
-		}
-		out.Nodes[at].Partitions = append(out.Nodes[at].Partitions, i)
-	}
-	return out
 }
 
 func (a *app) clusterStatusCommand() *cobra.Command {
@@ -109,12 +62,11 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 		Use: "status", Short: "List the nodes, and which partitions each of them has", Args: cobra.NoArgs,
 		Example: "  pawl cluster status --database postgres://pawl@db/pawl",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withNodes(cmd.Context(), journal.OpenReadOnly, func(nodes cluster.Storage) error {
-				stand, err := nodes.Stand(cmd.Context())
+			return a.withCluster(cmd.Context(), journal.OpenReadOnly, func(nodes api.Cluster) error {
+				s, err := nodes.Cluster(cmd.Context())
 				if err != nil {
 					return err
 				}
-				s := standOf(stand)
 				if a.structured() {
 					return a.print(s)
 				}
@@ -163,13 +115,11 @@ that back. It goes on to answer requests, by asking the others. Steps that it ex
 start again where their runs are then. A server that gets SIGTERM does the same by itself.`,
 		Example: "  pawl cluster drain db1-k3vq7x2m --database postgres://pawl@db/pawl",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withNodes(cmd.Context(), journal.Open, func(nodes cluster.Storage) error {
-				found, err := nodes.Ask(cmd.Context(), args[0], !undo)
+			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
+				err := nodes.Drain(cmd.Context(), api.NodeDrain{Node: args[0], Undo: undo})
 				switch {
 				case err != nil:
 					return err
-				case !found:
-					return noNode(args[0])
 				case undo:
 					a.say("%s takes its share again", args[0])
 				default:
@@ -181,12 +131,6 @@ start again where their runs are then. A server that gets SIGTERM does the same 
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "let the node take its share again")
 	return cmd
-}
-
-func noNode(id string) error {
-	return &api.Error{
-		Code: api.CodeNotFound, Message: fmt.Sprintf("there is no node %q", id), Hint: "pawl cluster status lists them",
-	}
 }
 
 func (a *app) clusterMoveCommand() *cobra.Command {
@@ -208,65 +152,24 @@ Steps that the old owner executes are stopped, and start again with the new one.
 			case undo == (len(args) == 2):
 				return usage("name the node that should have partition %d, or write --undo", partition)
 			}
-			return a.withNodes(cmd.Context(), journal.Open, func(nodes cluster.Storage) error {
-				if undo {
-					return a.unpin(cmd.Context(), nodes, partition)
+			r := api.PartitionMove{Partition: partition, Undo: undo}
+			if !undo {
+				r.Node = args[1]
+			}
+			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
+				err := nodes.Move(cmd.Context(), r)
+				switch {
+				case err != nil:
+					return err
+				case undo:
+					a.say("partition %d can be with any node again", partition)
+				default:
+					a.say("partition %d moves to %s", partition, r.Node)
 				}
-				return a.pin(cmd.Context(), nodes, partition, args[1])
+				return nil
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "let the partition be with any node again")
 	return cmd
-}
-
-// pin makes a node take a partition. It refuses where the partition would not move.
-func (a *app) pin(ctx context.Context, nodes cluster.Storage, partition int, node string) error {
-	s, err := nodes.Stand(ctx)
-	if err != nil {
-		return err
-	}
-	if partition >= len(s.Partitions) {
-		return usage("there is no partition %d: the database has %d, counted from 0", partition, len(s.Partitions))
-	}
-	i := slices.IndexFunc(s.Nodes, func(n cluster.Node) bool { return n.ID == node })
-	switch {
-	case i < 0:
-		return noNode(node)
-	case !s.Nodes[i].Alive:
-		return &api.Error{
-			Code: api.CodeConflict, Message: fmt.Sprintf("the node %q is dead", node),
-			Hint: "pawl cluster status lists the nodes that are alive",
-		}
-	case s.Nodes[i].Leaving:
-		return &api.Error{
-			Code: api.CodeConflict, Message: fmt.Sprintf("the node %q gives its partitions back", node),
-			Hint: "pawl cluster drain NODE --undo makes it take some again",
-		}
-	}
-	found, err := nodes.Pin(ctx, partition, node)
-	switch {
-	case err != nil:
-		return err
-	case !found:
-		return noNode(node)
-	}
-	a.say("partition %d moves to %s", partition, node)
-	return nil
-}
-
-// unpin lets a partition be with any node.
-func (a *app) unpin(ctx context.Context, nodes cluster.Storage, partition int) error {
-	found, err := nodes.Unpin(ctx, partition)
-	switch {
-	case err != nil:
-		return err
-	case !found:
-		return &api.Error{
-			Code: api.CodeNotFound, Message: fmt.Sprintf("partition %d was not moved to a node", partition),
-			Hint: "pawl cluster status lists those that were",
-		}
-	}
-	a.say("partition %d can be with any node again", partition)
-	return nil
 }

@@ -99,10 +99,10 @@ func (b *nodesBed) node() (*process, *httpapi.Client) {
 }
 
 // await waits until the nodes that are alive have so many partitions each, from the most to the fewest.
-func (b *nodesBed) await(shares ...int) (status clusterStatus) {
+func (b *nodesBed) await(shares ...int) (status api.ClusterStatus) {
 	b.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		status = clusterStatus{}
+		status = api.ClusterStatus{}
 		if err := json.Unmarshal([]byte(b.pawl("cluster", "status", "-o", "json")), &status); err != nil {
 			b.Fatal(err)
 		}
@@ -304,17 +304,28 @@ func TestMovedPartition(t *testing.T) {
 	}
 	b.ends(atB, ids)
 
-	b.pawl("cluster", "drain", target)
+	if err := atB.Drain(t.Context(), api.NodeDrain{Node: target}); err != nil {
+		t.Fatal(err)
+	}
 	b.await(6)
 	cmd := command(t, b.dir, "cluster", "move", "5", target, "--database", b.database)
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "gives its partitions back") {
 		t.Errorf("%v: %s", err, out)
 	}
+	err := atA.Move(t.Context(), api.PartitionMove{Partition: 5, Node: target})
+	if api.CodeOf(err) != api.CodeConflict || !strings.Contains(err.Error(), "gives its partitions back") {
+		t.Errorf("through a node: %v", err)
+	}
 	b.pawl("cluster", "drain", target, "--undo")
 	b.await(5, 1)
+	if asked, err := atA.Cluster(t.Context()); err != nil || len(asked.Nodes) != 2 || len(asked.Pinned) != 5 {
+		t.Errorf("%+v, %v", asked, err)
+	}
 
 	b.pawl("cluster", "move", "0", "--undo")
-	b.pawl("cluster", "move", "1", "--undo")
+	if err := atB.Move(t.Context(), api.PartitionMove{Partition: 1, Undo: true}); err != nil {
+		t.Fatal(err)
+	}
 	b.await(3, 3)
 	if err := second.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

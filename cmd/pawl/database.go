@@ -34,6 +34,9 @@ type place struct {
 
 // name is the database as messages name it, without a password.
 func (p place) name() string {
+	if p.memory {
+		return "memory:"
+	}
 	if p.server == "" {
 		return p.path
 	}

@@ -40,6 +40,9 @@ func (a *app) serve(m *machine) {
 	if m.webhooks != nil {
 		cfg.Webhooks = m.webhooks
 	}
+	if m.sharing != nil {
+		cfg.Cluster = m.sharing.Operator()
+	}
 	if m.bodies != nil {
 		cfg.Bodies, cfg.Updates = m.bodies, m.updates()
 	}

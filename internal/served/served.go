@@ -41,6 +41,8 @@ type Shared struct {
 	Serves     Engine // what concerns its own runs
 	Own        *service.Embedded
 	Partitions *engine.Engine
+	// Schedule makes schedules start runs through a client, which Connect has made. Call it before runs go on.
+	Schedule func(client any)
 }
 
 // Open opens an engine that owns no partitions yet. cfg is a pawl.Config. share makes the engine one of several.

@@ -47,6 +47,7 @@ var roles = rolesOf(map[string][]string{
 		"POST /api/v1/policies/lint", "POST /api/v1/policies/simulate", "GET /api/v1/workflow-runs",
 		"GET /api/v1/workflow-runs/{id}", "GET /api/v1/workflow-runs/{id}/events", "GET /api/v1/schedules",
 		"GET /api/v1/schedules/{schedule}", "GET /api/v1/clock", "GET /api/v1/caller",
+		"GET /api/v1/cluster",
 	},
 	api.RoleOperate: {
 		"POST /api/v1/runs", "POST /api/v1/runs/{run}/restart", "POST /api/v1/runs/{run}/events",
@@ -64,6 +65,7 @@ var roles = rolesOf(map[string][]string{
 		"POST /api/v1/webhooks/{webhook}/rotate", "POST /api/v1/webhooks/{webhook}/test",
 		"GET /api/v1/tokens", "POST /api/v1/tokens",
 		"DELETE /api/v1/tokens/{token}", "GET /api/v1/audit", "POST /api/v1/clock",
+		"POST /api/v1/cluster/drain", "POST /api/v1/cluster/move",
 	},
 	api.RoleWorker: {
 		"POST /api/v1/tasks/poll", "POST /api/v1/tasks/report", "POST /api/v1/tasks/{task}/start",

@@ -43,6 +43,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.bodiesRoutes(a)
 	s.logRoutes(a)
 	s.pruneRoutes(a)
+	s.clusterRoutes(a)
 	s.accessRoutes(a)
 	s.callerRoute(a)
 	s.flowRoutes(a)

@@ -52,6 +52,8 @@ type Config struct {
 	Limits Limits
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader
+	// Cluster is the nodes that share the database. nil: the server is no node.
+	Cluster api.Cluster
 	// Pruner removes old runs. nil: nobody may.
 	Pruner api.Pruner
 	// Clock moves a clock that stands. nil: the clock goes by itself.

@@ -72,6 +72,9 @@ func New(cfg Config) *Node {
 // ID is the name of the node.
 func (n *Node) ID() string { return n.node.ID }
 
+// Operator is how people look at the nodes. The node has been configured.
+func (n *Node) Operator() Operator { return Operator{n.storage} }
+
 // Member is the node as the table of nodes has it; nil: it has not joined.
 func (n *Node) Member() *cluster.Member { return n.member }
 

@@ -139,6 +139,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/cluster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the nodes, and who has which partitions */
+        get: operations["getCluster"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cluster/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a node give its partitions to the others */
+        post: operations["drainNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cluster/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a node take a partition, and keep it */
+        post: operations["movePartition"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/counts": {
         parameters: {
             query?: never;
@@ -1461,6 +1512,32 @@ export interface components {
             next?: string;
             now: string;
         };
+        ClusterNode: {
+            address?: string;
+            id: string;
+            partitions: number[] | null;
+            since?: string;
+            /**
+             * @description no node: another process has partitions.
+             * @enum {string}
+             */
+            state: "alive" | "draining" | "dead" | "no node";
+            version?: string;
+        };
+        ClusterStatus: {
+            /** @description The partitions that nobody has at present. */
+            free: number[] | null;
+            nodes: components["schemas"]["ClusterNode"][] | null;
+            /**
+             * Format: int64
+             * @description How many there are.
+             */
+            partitions: number;
+            /** @description The node of each partition that was moved by hand. */
+            pinned?: {
+                [key: string]: string;
+            };
+        };
         CompleteBody: {
             /** @description The output of the step. */
             output?: unknown;
@@ -1742,6 +1819,11 @@ export interface components {
             /** @description How long to wait for news: 4s. Default: not at all; at most 1m. */
             wait?: string;
         };
+        NodeDrain: {
+            node: string;
+            /** @description Let the node take its share again. */
+            undo?: boolean;
+        };
         OperateBody: {
             actor?: string;
             /** @description extend: by how much; a minus in front makes it shorter. */
@@ -1786,6 +1868,17 @@ export interface components {
         Page: {
             next?: string;
             runs: components["schemas"]["RunSummary"][] | null;
+        };
+        PartitionMove: {
+            /** @description The node that takes it, and keeps it. */
+            node?: string;
+            /**
+             * Format: int64
+             * @description Its number, counted from 0.
+             */
+            partition: number;
+            /** @description Let it be with any node again, instead of a node. */
+            undo?: boolean;
         };
         PlannedStep: {
             name: string;
@@ -2537,6 +2630,97 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ClockState"];
                 };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getCluster: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterStatus"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    drainNode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NodeDrain"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    movePartition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PartitionMove"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {

@@ -1,0 +1,28 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+var _ api.Cluster = (*Client)(nil)
+
+// Cluster implements api.Cluster.
+func (c *Client) Cluster(ctx context.Context) (out api.ClusterStatus, err error) {
+	_, err = c.do(ctx, http.MethodGet, join("cluster"), nil, &out)
+	return out, err
+}
+
+// Drain implements api.Cluster.
+func (c *Client) Drain(ctx context.Context, r api.NodeDrain) error {
+	_, err := c.do(ctx, http.MethodPost, join("cluster", "drain"), r, nil)
+	return err
+}
+
+// Move implements api.Cluster.
+func (c *Client) Move(ctx context.Context, r api.PartitionMove) error {
+	_, err := c.do(ctx, http.MethodPost, join("cluster", "move"), r, nil)
+	return err
+}
