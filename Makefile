@@ -100,6 +100,10 @@ powercut: ## cut the power under the journal in a file, and under an engine: CUT
 bench: build ## measure this machine; `./pawl bench NAME --quick -o json` for one row
 	./pawl bench
 
+.PHONY: bench-peers
+bench-peers: ## the same work for Pawl and others, into bench/peers/README.md: POSTGRES=postgres://...
+	cd bench/peers && $(GO) run . -postgres '$(POSTGRES)' -write README.md
+
 .PHONY: fuzz
 fuzz: ## fuzz every parser: FUZZTIME=30s each
 	bash .ci/fuzz $(FUZZTIME)

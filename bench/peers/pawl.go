@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"path/filepath"
+
+	"github.com/pawl-dev/pawl"
+	_ "github.com/pawl-dev/pawl/journal/postgres"
+	_ "github.com/pawl-dev/pawl/journal/sqlite"
+)
+
+// pawlEngine runs Go functions.
+type pawlEngine struct{ engine *pawl.Engine }
+
+var pawlWork = pawl.Define("work", func(ctx pawl.Context, w job) (int, error) {
+	for i := range w.Steps {
+		_, err := pawl.Step(ctx, "step", func(ctx context.Context) (int, error) {
+			if pawl.AttemptNumber(ctx) <= w.Fails {
+				return 0, errFails
+			}
+			return i, nil
+		}, pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: w.Fails + 1, InitialInterval: pause, BackoffCoefficient: 1}))
+		if err != nil {
+			return 0, err
+		}
+	}
+	return w.Steps, nil
+})
+
+func openPawl(ctx context.Context, database string) (engine, error) {
+	e, err := pawl.Open(ctx, pawl.Config{Database: database, Workflows: []pawl.Definition{pawlWork}})
+	if err != nil {
+		return nil, err
+	}
+	return pawlEngine{e}, nil
+}
+
+func openPawlFile(ctx context.Context, dir, _ string) (engine, error) {
+	return openPawl(ctx, "sqlite:"+filepath.Join(dir, "pawl.db"))
+}
+
+func openPawlServer(ctx context.Context, _, postgres string) (engine, error) {
+	u, err := url.Parse(postgres)
+	if err != nil {
+		return nil, err
+	}
+	q := u.Query()
+	q.Set("schema", pawlSchema)
+	u.RawQuery = q.Encode()
+	return openPawl(ctx, u.String())
+}
+
+func (e pawlEngine) once(ctx context.Context, w work) error {
+	run, err := pawlWork.Start(ctx, e.engine, "", job{Steps: w.steps, Fails: w.fails})
+	if err == nil {
+		_, err = run.Result(ctx)
+	}
+	return err
+}
+
+func (e pawlEngine) close() error { return e.engine.Close() }

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+var errFails = errors.New("this attempt fails")
+
+// job is the input of a run; River has a job for each step.
+type job struct {
+	Run   int64 `json:"run"`
+	Steps int   `json:"steps"` // those still to do, this one included
+	Fails int   `json:"fails"`
+}
+
+// Kind names the type of the job for River.
+func (job) Kind() string { return "step" }
+
+// riverEngine chains jobs: each step's job inserts the next one in the transaction that completes it, so that a step is
+// done once and the next one is not lost. This is River's own way for work of several steps.
+type riverEngine struct {
+	pool   *pgxpool.Pool
+	client *river.Client[pgx.Tx]
+	cancel func()
+
+	mu    sync.Mutex
+	last  int64
+	ended map[int64]chan struct{} // by run
+}
+
+func openRiver(ctx context.Context, _, postgres string) (engine, error) {
+	config, err := pgxpool.ParseConfig(postgres)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = 32
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	e := &riverEngine{pool: pool, ended: map[int64]chan struct{}{}}
+	if err := e.start(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *riverEngine) start(ctx context.Context) error {
+	driver := riverpgxv5.New(e.pool)
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil)) // it logs each attempt that fails
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Schema: riverSchema, Logger: quiet})
+	if err != nil {
+		return err
+	}
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return err
+	}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &riverWorker{engine: e})
+	e.client, err = river.NewClient(driver, &river.Config{
+		Schema: riverSchema, Logger: quiet, Workers: workers,
+		// As fast as it goes: by default it looks for jobs ten times a second, and for 100 at once.
+		FetchCooldown: time.Millisecond, FetchPollInterval: 10 * time.Millisecond,
+		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1000}},
+	})
+	if err != nil {
+		return err
+	}
+	events, cancel := e.client.SubscribeConfig(&river.SubscribeConfig{
+		ChanSize: 100_000, Kinds: []river.EventKind{river.EventKindJobCompleted},
+	})
+	e.cancel = cancel
+	go e.follow(events)
+	return e.client.Start(ctx)
+}
+
+// follow tells clients that the last job of their run is recorded as completed.
+func (e *riverEngine) follow(events <-chan *river.Event) {
+	for event := range events {
+		var w job
+		if json.Unmarshal(event.Job.EncodedArgs, &w) != nil || w.Steps > 1 {
+			continue
+		}
+		e.mu.Lock()
+		if ended := e.ended[w.Run]; ended != nil {
+			close(ended)
+			delete(e.ended, w.Run)
+		}
+		e.mu.Unlock()
+	}
+}
+
+func (e *riverEngine) once(ctx context.Context, w work) error {
+	ended := make(chan struct{})
+	e.mu.Lock()
+	e.last++
+	run := e.last
+	e.ended[run] = ended
+	e.mu.Unlock()
+	if _, err := e.client.Insert(ctx, job{run, w.steps, w.fails}, nil); err != nil {
+		return err
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (e *riverEngine) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	err := e.client.StopAndCancel(ctx)
+	e.cancel()
+	e.pool.Close()
+	return err
+}
+
+type riverWorker struct {
+	river.WorkerDefaults[job]
+	engine *riverEngine
+}
+
+// NextRetry is River's name for the time of the next attempt.
+func (w *riverWorker) NextRetry(*river.Job[job]) time.Time { return time.Now().Add(pause) }
+
+func (w *riverWorker) Work(ctx context.Context, j *river.Job[job]) error {
+	if j.Attempt <= j.Args.Fails {
+		return errFails
+	}
+	if j.Args.Steps == 1 {
+		return nil
+	}
+	return pgx.BeginFunc(ctx, w.engine.pool, func(tx pgx.Tx) error {
+		next := j.Args
+		next.Steps--
+		if _, err := w.engine.client.InsertTx(ctx, tx, next, nil); err != nil {
+			return err
+		}
+		_, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, j)
+		return err
+	})
+}
