@@ -60,15 +60,14 @@ func (f *folder) all(ctx context.Context) []readFlow {
 	if f.path == "" {
 		return nil
 	}
-	var all []readFlow
-	files := f.flowFiles(f.path)
+	files := f.known.filesOf(f.path)
+	all := make([]readFlow, 0, len(files))
 	for _, file := range files {
 		if ctx.Err() != nil {
 			return all
 		}
 		all = append(all, f.flow(file))
 	}
-	f.known.keep(f.path, files)
 	slices.SortFunc(all, func(a, b readFlow) int { return inOrder(a.flow, b.flow) })
 	return all
 }

@@ -15,6 +15,14 @@ import (
 type readFlows struct {
 	mu  sync.Mutex
 	all map[string]readFlow // by the file
+	// folders has the names of files, by the folder.
+	folders map[string]readFolder
+}
+
+// readFolder is which files a folder has.
+type readFolder struct {
+	readFlow // the folder itself is all that it comes from
+	files    []string
 }
 
 // readFlow is what a file says.
@@ -48,12 +56,17 @@ func (o origin) unchanged() bool {
 		info.Size() == o.info.Size()
 }
 
+// unchanged reports whether nothing has changed that it comes from.
+func (r *readFlow) unchanged() bool {
+	return !slices.ContainsFunc(r.from, func(o origin) bool { return !o.unchanged() })
+}
+
 // find returns what a file says, if nothing that this comes from has changed.
 func (r *readFlows) find(file string) (readFlow, bool) {
 	r.mu.Lock()
 	known, ok := r.all[file]
 	r.mu.Unlock()
-	return known, ok && !slices.ContainsFunc(known.from, func(o origin) bool { return !o.unchanged() })
+	return known, ok && known.unchanged()
 }
 
 // add keeps what a file says.
@@ -69,16 +82,29 @@ func (r *readFlows) add(f readFlow) {
 	r.all[f.flow.File] = f
 }
 
-// keep forgets the files of a folder that are not there any more.
-func (r *readFlows) keep(folder string, files []string) {
+// filesOf lists the files of a folder that may be flows. What is known of others in it is forgotten.
+func (r *readFlows) filesOf(folder string) []string {
+	r.mu.Lock()
+	known, ok := r.folders[folder]
+	r.mu.Unlock()
+	if ok && known.unchanged() {
+		return known.files
+	}
+	read := readFolder{}
+	read.files = streams{noted: read.note}.flowFiles(folder)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.all) <= len(files) { // most likely each of them
-		return
-	}
 	for file := range r.all {
-		if filepath.Dir(file) == filepath.Clean(folder) && !slices.Contains(files, file) {
+		if filepath.Dir(file) == filepath.Clean(folder) && !slices.Contains(read.files, file) {
 			delete(r.all, file)
 		}
 	}
+	delete(r.folders, folder)
+	if !read.young && len(read.from) > 0 {
+		if r.folders == nil {
+			r.folders = map[string]readFolder{}
+		}
+		r.folders[folder] = read
+	}
+	return read.files
 }

@@ -21,6 +21,7 @@ import (
 const (
 	mostEstimated = 2000 // whose end is estimated
 	mostOpened    = 200  // whose history is read
+	leastLooked   = 50   // before the time counts, so that a small database is searched whole
 	mostTime      = 5 * time.Millisecond
 )
 
@@ -181,7 +182,7 @@ func (s *search) opens() bool { return len(s.Input) > 0 }
 // enough reports whether so many runs were looked at that the page has to do with what was found.
 func (s *search) enough() bool {
 	return s.opens() && s.looked >= mostOpened || s.looked >= mostEstimated ||
-		s.looked > 0 && s.now().Sub(s.began) > mostTime
+		s.looked >= leastLooked && s.now().Sub(s.began) > mostTime
 }
 
 // keeps reports whether a run that the journal has found is one that the query asks for.
