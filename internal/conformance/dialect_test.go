@@ -80,6 +80,7 @@ type stage struct {
 	across    bool     // a script goes on in the next run, instead of beginning anew in each
 	slots     int      // how many attempts run at once; 0: the pool's default
 	taskTypes []string // of workers' functions
+	leaves    []func() // ends what was begun beside the engine
 	stops     int      // attempts that were told to stop
 	files     int      // how many of the lists hold files, where no script says what a step that lists files finds
 }
@@ -343,6 +344,10 @@ func (s *stage) kinds() map[string]engine.Kind {
 }
 
 func (s *stage) close() {
+	for _, leave := range s.leaves {
+		leave()
+	}
+	s.leaves = nil
 	if err := s.pool.Close(context.Background()); err != nil {
 		s.t.Error(err)
 	}

@@ -32,7 +32,7 @@ func init() {
 // native is a flow in Pawl's own language on a stage, beside the service that explains its runs.
 type native struct {
 	*stage
-	svc *service.Embedded
+	svc api.Service
 }
 
 // playNative runs a flow, whose file is row.yaml, in virtual time.
@@ -51,12 +51,18 @@ func playNative(t *testing.T, text string, script map[string][]try, play func(n 
 	})
 }
 
+// through returns the service that the rows ask in the place of the engine's own, and what ends it.
+var through = func(svc *service.Embedded) (_ api.Service, leave func()) { return svc, func() {} }
+
 func newNative(s *stage) *native {
 	read := func(d journal.Definition) (*service.Workflow, error) {
 		def, err := s.kinds()[d.Kind].Compile(d)
 		return &service.Workflow{Definition: def}, err
 	}
-	return &native{s, service.NewEmbedded(s.engine, read, func() core.Time { return policy.At(time.Now()) })}
+	own := service.NewEmbedded(s.engine, read, func() core.Time { return policy.At(time.Now()) })
+	svc, leave := through(own)
+	s.leaves = append(s.leaves, leave)
+	return &native{s, svc}
 }
 
 // now returns the run as it stands.
