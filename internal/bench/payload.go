@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl"
 )
@@ -14,13 +15,13 @@ const (
 	payloadsAtOnce = 64
 )
 
+// payloadText is what the step returns. It is made when it is needed: this package is part of every command.
+var payloadText = sync.OnceValue(func() string { return strings.Repeat("0123456789abcdef", payloadSize/16) })
+
 // goPayload is a workflow whose only step has a large result, which is also the run's.
-var goPayload = func() *pawl.Workflow[int, string] {
-	text := strings.Repeat("0123456789abcdef", payloadSize/16)
-	return pawl.Define("bench-payload", func(ctx pawl.Context, _ int) (string, error) {
-		return pawl.Step(ctx, "step", func(context.Context) (string, error) { return text, nil })
-	})
-}()
+var goPayload = pawl.Define("bench-payload", func(ctx pawl.Context, _ int) (string, error) {
+	return pawl.Step(ctx, "step", func(context.Context) (string, error) { return payloadText(), nil })
+})
 
 // payloads measures how many bytes of results runs deliver in a second, each counted once.
 func payloads(ctx context.Context, s *session) (Row, error) {
