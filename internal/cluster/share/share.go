@@ -45,8 +45,8 @@ type Node struct {
 	ended   chan error
 }
 
-// CheckAddresses refuses addresses at which no other node could reach this one. listenAt and reachedAt are what the user
-// calls the two settings. An address at which others reach it may be empty.
+// CheckAddresses refuses addresses at which no other node could reach this one. listenAt and reachedAt are what the
+// user calls the two settings. An address at which others reach it may be empty.
 func CheckAddresses(listenAt, listen, reachedAt, reached string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
