@@ -117,6 +117,11 @@ func (n *Node) Tasks(own api.Tasks, e *engine.Engine) api.Tasks {
 	return wire.NewTasks(own, func(run core.RunID) int { return e.PartitionOf(run) }, n.others)
 }
 
+// Changes returns what happens in the runs of all nodes.
+func (n *Node) Changes(own api.Changes) api.Changes {
+	return wire.NewChanges(own, n.others, n.lease+movePatience)
+}
+
 // Join answers the other nodes with h, and makes this one take its share of the partitions.
 func (n *Node) Join(ctx context.Context, l net.Listener, e *engine.Engine, h http.Handler) error {
 	look := func() {
