@@ -62,6 +62,9 @@ type Member struct {
 	look  chan struct{}
 	moves atomic.Int64
 
+	errand  *errand // nil: none is on its way; only Round uses it
+	resting int     // rounds until the next errand
+
 	mu      sync.Mutex
 	changed chan struct{} // closed when a new stand was read
 	stopped chan struct{}
@@ -204,8 +207,9 @@ func (m *Member) Round(ctx context.Context) error {
 	m.keep(s)
 	give, take := Moves(s, m.cfg.Node.ID)
 	own := m.cfg.Engine.Owned()
+	moving := m.runErrand(ctx, s, own)
 	give = slices.DeleteFunc(give, func(p int) bool { return !slices.Contains(own, p) })
-	take = slices.DeleteFunc(take, func(p int) bool { return slices.Contains(own, p) })
+	take = slices.DeleteFunc(take, func(p int) bool { return p == moving || slices.Contains(own, p) })
 	if len(give)+len(take) == 0 {
 		return nil
 	}
@@ -253,6 +257,9 @@ func (m *Member) giveAll(all []int) {
 func (m *Member) Leave(ctx context.Context) error {
 	m.cancel()
 	<-m.stopped
+	if e := m.errand; e != nil {
+		<-e.ended
+	}
 	_, err := m.cfg.Storage.Ask(ctx, m.cfg.Node.ID, true)
 	m.giveAll(m.cfg.Engine.Owned())
 	s, standErr := m.cfg.Storage.Stand(ctx)

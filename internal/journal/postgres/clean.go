@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// cleanAtOnce is how many runs one transaction removes.
+const cleanAtOnce = 500
+
+// Clean implements cluster.Stores. Its first transaction makes a later move back begin anew, and the last one says that
+// nothing is left; each makes sure that the partition is still kept elsewhere.
+func (s *stores) Clean(ctx context.Context, p int, name string) (more bool, err error) {
+	if err := s.ready(ctx, p); err != nil {
+		return false, err
+	}
+	if err := s.readMap(ctx); err != nil {
+		return false, err
+	}
+	if name == nameOfFirst {
+		name = ""
+	}
+	at, known := s.layout.Load().index(name)
+	if !known {
+		return false, nil
+	}
+	from := s.layout.Load().all[at]
+	if err := from.begin(ctx); err != nil {
+		return false, err
+	}
+	tx, err := from.pool.Begin(ctx)
+	if err != nil {
+		return false, from.wrap("move", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // unless it was committed
+	if needed, err := s.needed(ctx, tx, p, from); err != nil || needed {
+		return false, from.wrap("move", err)
+	}
+	if more, err = cleanPart(ctx, tx, from, p); err == nil {
+		err = tx.Commit(ctx)
+	}
+	return more, from.wrap("move", err)
+}
+
+// needed locks a partition's row in a store, and reports whether its rows there are or may become the partition's: the
+// store keeps it, should keep it, or has been brought the last of it under an epoch that still counts.
+func (s *stores) needed(ctx context.Context, tx pgx.Tx, p int, from *storage) (bool, error) {
+	var own uint64
+	err := tx.QueryRow(ctx, from.in("SELECT epoch FROM {schema}.partitions WHERE partition = $1 FOR UPDATE NOWAIT"), p).
+		Scan(&own)
+	if err != nil {
+		return true, err
+	}
+	if err := s.readMap(ctx); err != nil { // now that no move can begin
+		return true, err
+	}
+	l := s.layout.Load()
+	keeper := l.all[l.places[p]]
+	if keeper == from || l.all[l.targets[p]] == from {
+		return true, nil
+	}
+	if err := keeper.begin(ctx); err != nil {
+		return true, err
+	}
+	o, err := keeper.ownerOf(ctx, p)
+	return isAway(o.name) || o.epoch <= own, err
+}
+
+// cleanPart removes some runs, or with the last ones all else. What was sent goes in one piece: a partition that reads
+// it by an old map must not miss one message and take the next.
+func cleanPart(ctx context.Context, tx pgx.Tx, from *storage, p int) (more bool, err error) {
+	rows, err := tx.Query(ctx, from.in("SELECT id FROM {schema}.runs_data WHERE partition = $1 LIMIT $2"), p, cleanAtOnce)
+	if err != nil {
+		return false, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+	if err != nil {
+		return false, err
+	}
+	for _, text := range runTexts {
+		if _, err := tx.Exec(ctx, from.in(text+" = ANY ($1)"), ids); err != nil {
+			return false, err
+		}
+	}
+	left := "last"
+	if more = len(ids) == cleanAtOnce; !more {
+		left = "0"
+		for _, text := range partTexts {
+			if _, err := tx.Exec(ctx, from.about(text, p, 0)); err != nil {
+				return false, err
+			}
+		}
+	}
+	_, err = tx.Exec(ctx, from.in(fmt.Sprintf("UPDATE {schema}.partitions SET through = 0, last = %s WHERE partition = $1",
+		left)), p)
+	return more, err
+}
