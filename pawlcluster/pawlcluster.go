@@ -74,13 +74,9 @@ func Open(ctx context.Context, cfg pawl.Config, at Node) (*Engine, error) {
 	}
 	svc := everywhere{node.Service(opened.Own, opened.Partitions), opened.Serves}
 	svc.For(opened.Serves)
-	e := &Engine{node: node, owned: opened.Partitions.Owned}
-	var made, is bool
-	e.engine, is = opened.Engine.(*pawl.Engine)
 	through := served.Connect(svc, cfg)
-	e.Client, made = through.(pawl.Client)
-	if !made || !is {
-		return nil, errors.Join(errors.New("pawlcluster: the version of package pawl differs"), l.Close(), node.Stop())
+	e := &Engine{ // package pawl made both: it is of the same module
+		Client: through.(pawl.Client), engine: opened.Engine.(*pawl.Engine), node: node, owned: opened.Partitions.Owned,
 	}
 	opened.Schedule(through)
 	answers := server.New(server.Config{
@@ -94,19 +90,8 @@ func Open(ctx context.Context, cfg pawl.Config, at Node) (*Engine, error) {
 
 // check refuses settings with which no other node could reach this one.
 func (n Node) check() (*wire.Keys, error) {
-	host, _, err := net.SplitHostPort(n.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("Node.Listen %q: write it as HOST:PORT, such as 10.0.0.5:7296", n.Listen)
-	}
-	if n.Address == "" && share.Vague(host) {
-		return nil, fmt.Errorf("Node.Listen %q is every address of this machine: say with Node.Address at which one "+
-			"the other nodes reach it", n.Listen)
-	}
-	if n.Address != "" {
-		if host, port, err := net.SplitHostPort(n.Address); err != nil || host == "" || port == "" {
-			return nil, fmt.Errorf("Node.Address %q: write it as HOST:PORT, as the other nodes reach this one",
-				n.Address)
-		}
+	if err := share.CheckAddresses("Node.Listen", n.Listen, "Node.Address", n.Address); err != nil {
+		return nil, err
 	}
 	keys, err := wire.NewKeys(n.Secret)
 	if err != nil {

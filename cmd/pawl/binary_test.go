@@ -14,6 +14,11 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return commandOf(path, dir, args...)
+}
+
+// commandOf is command with a binary that may be of another version.
+func commandOf(path, dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"),

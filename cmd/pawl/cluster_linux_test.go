@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,6 +26,7 @@ import (
 type nodesBed struct {
 	*testing.T
 	dir, database, token string
+	binary               string // empty: the one of this code
 }
 
 const workFlow = `pawl: 1
@@ -57,7 +59,13 @@ func newNodesBed(t *testing.T) (*nodesBed, *pgtest.Server) {
 
 func nodesBedOn(t *testing.T, dsn string) *nodesBed {
 	t.Helper()
-	b := &nodesBed{T: t, dir: t.TempDir(), database: dsn + "&lease=1s&partitions=6"}
+	return nodesBedOf(t, dsn, "")
+}
+
+// nodesBedOf is nodesBedOn with a binary of another version.
+func nodesBedOf(t *testing.T, dsn, binary string) *nodesBed {
+	t.Helper()
+	b := &nodesBed{T: t, dir: t.TempDir(), database: dsn + "&lease=1s&partitions=6", binary: binary}
 	write(t, b.dir, "secret", strings.Repeat("ab", 32))
 	write(t, b.dir, "other", strings.Repeat("cd", 32))
 	if err := os.Mkdir(filepath.Join(b.dir, "flows"), 0o755); err != nil {
@@ -72,7 +80,7 @@ func nodesBedOn(t *testing.T, dsn string) *nodesBed {
 // pawl runs a command on the database, and returns what it prints.
 func (b *nodesBed) pawl(args ...string) string {
 	b.Helper()
-	cmd := command(b.T, b.dir, append(args, "--database", b.database)...)
+	cmd := b.command(append(args, "--database", b.database)...)
 	var failed bytes.Buffer
 	cmd.Stderr = &failed
 	out, err := cmd.Output()
@@ -80,6 +88,14 @@ func (b *nodesBed) pawl(args ...string) string {
 		b.Fatalf("%v: %v %s", args, err, failed.String())
 	}
 	return string(out)
+}
+
+func (b *nodesBed) command(args ...string) *exec.Cmd {
+	b.Helper()
+	if b.binary != "" {
+		return commandOf(b.binary, b.dir, args...)
+	}
+	return command(b.T, b.dir, args...)
 }
 
 func (b *nodesBed) flags(secret string) []string {
@@ -91,7 +107,8 @@ func (b *nodesBed) flags(secret string) []string {
 // node starts a node, with a client of it.
 func (b *nodesBed) node() (*process, *httpapi.Client) {
 	b.Helper()
-	p := startServer(b.T, b.dir, b.flags("secret")...)
+	p := launch(b.T, b.command(), b.flags("secret")...)
+	p.told("READY=1")
 	c, err := httpapi.New(p.address)
 	if err == nil {
 		err = c.Show(b.token, nil)

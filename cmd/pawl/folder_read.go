@@ -21,16 +21,21 @@ type readFlows struct {
 
 // readFolder is which files a folder has.
 type readFolder struct {
-	readFlow // the folder itself is all that it comes from
-	files    []string
+	origins // the folder itself
+	files   []string
 }
 
 // readFlow is what a file says.
 type readFlow struct {
 	flow       api.Flow
 	definition api.Definition
-	from       []origin // the files and folders that it comes from
-	young      bool     // one of them had changed just before
+	origins
+}
+
+// origins are the files and folders that something comes from.
+type origins struct {
+	from  []origin
+	young bool // one of them had changed just before
 }
 
 // origin is a file or folder as it was when it was read.
@@ -44,7 +49,7 @@ type origin struct {
 const settledAge = 2 * time.Second
 
 // note notes a file that is read.
-func (r *readFlow) note(path string, info fs.FileInfo) {
+func (r *origins) note(path string, info fs.FileInfo) {
 	r.from = append(r.from, origin{path, info})
 	r.young = r.young || time.Since(info.ModTime()) < settledAge
 }
@@ -56,8 +61,8 @@ func (o origin) unchanged() bool {
 		info.Size() == o.info.Size()
 }
 
-// unchanged reports whether nothing has changed that it comes from.
-func (r *readFlow) unchanged() bool {
+// unchanged reports whether none of them has changed.
+func (r *origins) unchanged() bool {
 	return !slices.ContainsFunc(r.from, func(o origin) bool { return !o.unchanged() })
 }
 

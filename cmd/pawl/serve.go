@@ -35,7 +35,7 @@ const answersKept = 24 * time.Hour
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
 		Service: m.svc, Carry: m.carryFamily, Tasks: m.tasks(), Logs: logFolder{m.place.logDir(), m.svc},
-		Changes: m.changes, Policies: cases.Lab{}, Pruner: m.pruner(), Version: buildVersion(),
+		Changes: m.happenings(), Policies: cases.Lab{}, Pruner: m.pruner(), Version: buildVersion(),
 	}
 	if m.webhooks != nil {
 		cfg.Webhooks = m.webhooks
@@ -110,6 +110,14 @@ func (m *machine) tasks() api.Tasks {
 		return m.sharing.Tasks(m.queues, m.Engine)
 	}
 	return m.queues
+}
+
+// happenings are what happens in the runs: of this process, or of all nodes.
+func (m *machine) happenings() api.Changes {
+	if m.sharing != nil {
+		return m.sharing.Changes(m.changes)
+	}
+	return m.changes
 }
 
 // on serves a listener.

@@ -151,6 +151,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 		}
 	}
 	a.tellReady(ctx, m, g, listener)
+	forgetStart()
 	err = a.untilStopped(m, stopWithin, func() { a.reload(ctx, m, g) })
 	g.log.Info("stopped")
 	return err

@@ -78,6 +78,12 @@ func startServer(t *testing.T, dir string, args ...string) *process {
 // launchServer starts pawl server in a folder.
 func launchServer(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
+	return launch(t, command(t, dir), args...)
+}
+
+// launch makes a command that has no verb yet a server, and starts it.
+func launch(t *testing.T, cmd *exec.Cmd, args ...string) *process {
+	t.Helper()
 	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +100,8 @@ func launchServer(t *testing.T, dir string, args ...string) *process {
 	}
 	t.Cleanup(func() { _ = notes.Close() })
 	p := &process{T: t, address: "http://127.0.0.1:" + port, log: &tale{more: make(chan struct{})}, notes: notes}
-	p.cmd = command(t, dir, append([]string{"server", "--listen", "127.0.0.1:" + port}, args...)...)
+	p.cmd = cmd
+	p.cmd.Args = append(append(p.cmd.Args, "server", "--listen", "127.0.0.1:"+port), args...)
 	p.cmd.Env = append(p.cmd.Env, "NOTIFY_SOCKET="+socket)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {

@@ -27,28 +27,19 @@ type sharing struct {
 
 // prepare checks what was given, before anything is opened.
 func (s *sharing) prepare(a *app, g *guarding) error {
-	host, _, err := net.SplitHostPort(s.listen)
+	err := share.CheckAddresses("--"+clusterListenFlag, s.listen, "--"+clusterAddressFlag, s.address)
 	if err != nil {
-		return usage("--%s %q: write it as HOST:PORT, such as 10.0.0.5:7296", clusterListenFlag, s.listen)
+		return asUsage(err)
 	}
 	switch {
 	case s.secretFile == "":
 		return usage("--%s needs --%s: a file with the secret that all nodes have; openssl rand -hex 32 makes one",
 			clusterListenFlag, clusterSecretFlag)
-	case s.address == "" && share.Vague(host):
-		return usage("--%s %s listens on every address of this machine: say with --%s at which one the other nodes "+
-			"reach it", clusterListenFlag, s.listen, clusterAddressFlag)
 	case len(g.namespaces) > 0:
 		return usage("a cluster has no namespaces yet: leave --%s out", namespacesFlag)
 	case !strings.HasPrefix(a.database, "postgres"):
 		return usage("--%s: only a database in PostgreSQL can be shared; write --database postgres://…",
 			clusterListenFlag)
-	}
-	if s.address != "" {
-		if host, port, err := net.SplitHostPort(s.address); err != nil || host == "" || port == "" {
-			return usage("--%s %q: write it as HOST:PORT, as the other nodes reach this one", clusterAddressFlag,
-				s.address)
-		}
 	}
 	keys, err := wire.ReadKeys(s.secretFile)
 	if err != nil {

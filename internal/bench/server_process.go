@@ -39,6 +39,24 @@ type servingProcess struct {
 // apiClient is a client of such a server.
 type apiClient struct{ *httpapi.Client }
 
+// withServer calls a function with a server on the row's database, with more in its environment, and with a client of
+// it, and ends both.
+func (s *session) withServer(
+	ctx context.Context, measure func(*servingProcess, *apiClient) error, env ...string,
+) (err error) {
+	srv, err := s.serve(ctx, env...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.close()) }()
+	c, err := srv.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return measure(srv, c)
+}
+
 // serve starts a server on the row's database, with the flows of all rows, and more in its environment.
 func (s *session) serve(ctx context.Context, env ...string) (*servingProcess, error) {
 	flows := filepath.Join(s.dir, "flows")

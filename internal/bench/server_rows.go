@@ -42,31 +42,24 @@ func remoteLatency(ctx context.Context, s *session) (Row, error) {
 // throughServer measures how many runs of a flow end in a second while so many clients start and await them through a
 // server, with a worker for its tasks or without.
 func (s *session) throughServer(ctx context.Context, flow string, clients int, remote bool) (row Row, err error) {
-	srv, err := s.serve(ctx)
-	if err != nil {
-		return Row{}, err
-	}
-	defer func() { err = errors.Join(err, srv.close()) }()
-	c, err := srv.client()
-	if err != nil {
-		return Row{}, err
-	}
-	defer c.Close()
-	if remote {
-		stop := srv.work(ctx)
-		defer func() { err = errors.Join(err, stop()) }()
-	}
-	before := srv.processor()
-	w, err := closedLoop(ctx, clients, pick(s, 3*time.Second, 500*time.Millisecond), s.length(),
-		func(ctx context.Context) error { return throughAPI(ctx, c, flow) }, nil)
-	if err != nil {
-		return Row{}, err
-	}
-	own := (srv.processor() - before).Seconds() * 1e3 / float64(w.done)
-	row = w.row("runs/s", 1)
-	row.RSS = srv.resident()
-	row.detail = fmt.Sprintf("cpu %.3g ms a run here and %.3g in the server", w.cost(), own)
-	return row, nil
+	err = s.withServer(ctx, func(srv *servingProcess, c *apiClient) (err error) {
+		if remote {
+			stop := srv.work(ctx)
+			defer func() { err = errors.Join(err, stop()) }()
+		}
+		before := srv.processor()
+		w, err := closedLoop(ctx, clients, pick(s, 3*time.Second, 500*time.Millisecond), s.length(),
+			func(ctx context.Context) error { return throughAPI(ctx, c, flow) }, nil)
+		if err != nil {
+			return err
+		}
+		own := (srv.processor() - before).Seconds() * 1e3 / float64(w.done)
+		row = w.row("runs/s", 1)
+		row.RSS = srv.resident()
+		row.detail = fmt.Sprintf("cpu %.3g ms a run here and %.3g in the server", w.cost(), own)
+		return nil
+	})
+	return row, err
 }
 
 // throughAPI starts a run of a flow that the server knows, and awaits its result.
@@ -101,8 +94,8 @@ func (srv *servingProcess) work(ctx context.Context) (stop func() error) {
 
 // The clients of the row idle-clients.
 const (
-	idlePollers = 1000
-	idleStreams = 500
+	idleStreams    = 500
+	pollsPerStream = 2
 )
 
 // idleClients compares the rate of short runs through a server beside many clients that wait with the rate without
@@ -112,64 +105,61 @@ func idleClients(ctx context.Context, s *session) (row Row, err error) {
 	if err != nil {
 		return Row{}, err
 	}
-	srv, err := s.serve(ctx)
-	if err != nil {
-		return Row{}, err
-	}
-	defer func() { err = errors.Join(err, srv.close()) }()
-	c, err := srv.client()
-	if err != nil {
-		return Row{}, err
-	}
-	defer c.Close()
 	var rates [2][]float64
-	for range pick(s, 5, 1) {
-		clients, err := s.idleClients(ctx, srv)
-		if err != nil {
-			return Row{}, err
-		}
-		for i, quiet := range []func(){func() {}, clients.kill} {
-			quiet()
-			w, err := closedLoop(ctx, inFlight, pick(s, 2*time.Second, 300*time.Millisecond), s.length()/4,
-				func(ctx context.Context) error { return throughAPI(ctx, c, "onestep") }, nil)
+	err = s.withServer(ctx, func(srv *servingProcess, c *apiClient) error {
+		for range pick(s, 5, 1) {
+			clients, err := s.idleClients(ctx, srv, idleStreams)
 			if err != nil {
-				return Row{}, err
+				return err
 			}
-			rates[i] = append(rates[i], w.rate())
-			s.logf("%.0f runs/s%s", w.rate(), []string{" beside them", ""}[i])
-			row = w.row("of the rate without them", 1)
+			for i, quiet := range []func(){func() {}, clients.kill} {
+				quiet()
+				w, err := closedLoop(ctx, inFlight, pick(s, 2*time.Second, 300*time.Millisecond), s.length()/4,
+					func(ctx context.Context) error { return throughAPI(ctx, c, "onestep") }, nil)
+				if err != nil {
+					return err
+				}
+				rates[i] = append(rates[i], w.rate())
+				s.logf("%.0f runs/s%s", w.rate(), []string{" beside them", ""}[i])
+				row = w.row("of the rate without them", 1)
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return Row{}, err
 	}
 	row.Value, row.RSS = median(rates[0])/median(rates[1]), memory
 	row.reached = row.Value >= 0.95 && memory <= 64<<20
 	row.detail = fmt.Sprintf("%d pollers and %d streams take %.3g MiB; %.0f runs/s with them, %.0f without",
-		idlePollers, idleStreams, float64(memory)/(1<<20), median(rates[0]), median(rates[1]))
+		pollsPerStream*idleStreams, idleStreams, float64(memory)/(1<<20), median(rates[0]), median(rates[1]))
 	return row, nil
 }
 
 // idleMemory returns how much memory the clients take in a server. The server collects its garbage often: else what it
 // needs to make them ready would stay, and count.
 func (s *session) idleMemory(ctx context.Context) (bytes int64, err error) {
-	srv, err := s.serve(ctx, "GOGC=20")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, srv.close()) }()
-	rest(ctx, pick(s, 3*time.Second, 300*time.Millisecond)) // until it trusts that the files of flows have settled
-	before := srv.resident()
-	clients, err := s.idleClients(ctx, srv)
-	if err != nil {
-		return 0, err
-	}
-	rest(ctx, time.Second)
-	bytes = srv.resident() - before
-	clients.kill()
-	return bytes, nil
+	err = s.withServer(ctx, func(srv *servingProcess, _ *apiClient) error {
+		rest(ctx, pick(s, 3*time.Second, 300*time.Millisecond)) // until it trusts that the files of flows have settled
+		var before int64
+		for _, streams := range []int{1, idleStreams} { // the first brings the code that serves clients into memory
+			before = srv.resident()
+			clients, err := s.idleClients(ctx, srv, streams)
+			if err != nil {
+				return err
+			}
+			rest(ctx, time.Second)
+			bytes = srv.resident() - before
+			clients.kill()
+		}
+		return nil
+	}, "GOGC=20")
+	return bytes, err
 }
 
 // idleClients makes clients that wait, in a process of their own.
-func (s *session) idleClients(ctx context.Context, srv *servingProcess) (*process, error) {
-	clients, err := s.child(ctx, "idle", srv.url, idleStreams)
+func (s *session) idleClients(ctx context.Context, srv *servingProcess, streams int) (*process, error) {
+	clients, err := s.child(ctx, "idle", srv.url, streams)
 	if err == nil {
 		_, err = clients.expect("ready")
 	}
@@ -186,7 +176,7 @@ func idleAt(ctx context.Context, url string, streams int, say func(string, time.
 	defer cancel(nil)
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	for i := range idlePollers {
+	for i := range pollsPerStream * streams {
 		queue := fmt.Sprintf("idle-%d", i%10)
 		wait.Go(func() {
 			for ctx.Err() == nil {
@@ -228,16 +218,15 @@ func list(ctx context.Context, s *session) (row Row, err error) {
 	if err = s.fill(ctx, n); err != nil {
 		return Row{}, err
 	}
-	srv, err := s.serve(ctx)
-	if err != nil {
-		return Row{}, err
-	}
-	defer func() { err = errors.Join(err, srv.close()) }()
-	c, err := srv.client()
-	if err != nil {
-		return Row{}, err
-	}
-	defer c.Close()
+	err = s.withServer(ctx, func(srv *servingProcess, c *apiClient) error {
+		row, err = s.listed(ctx, srv, c, n)
+		return err
+	})
+	return row, err
+}
+
+// listed measures the row list on a server that has n runs.
+func (s *session) listed(ctx context.Context, srv *servingProcess, c *apiClient, n int) (row Row, err error) {
 	started, stop := flowing(ctx, c)
 	defer stop()
 	rest(ctx, pick(s, 3*time.Second, 500*time.Millisecond))
@@ -325,17 +314,15 @@ func (s *session) fill(ctx context.Context, n int) error {
 
 // idle measures what a server takes that nobody asks for anything.
 func idle(ctx context.Context, s *session) (row Row, err error) {
-	srv, err := s.serve(ctx)
-	if err != nil {
-		return Row{}, err
-	}
-	defer func() { err = errors.Join(err, srv.close()) }()
-	rest(ctx, pick(s, 5*time.Second, time.Second))
-	from, before := time.Now(), srv.processor()
-	rest(ctx, pick(s, 30*time.Second, 2*time.Second))
-	share := (srv.processor() - before).Seconds() / time.Since(from).Seconds() * 100
-	row = Row{Value: float64(srv.resident()) / (1 << 20), Unit: "MiB", RSS: srv.resident()}
-	row.reached = row.Value <= 40 && share <= 0.1
-	row.detail = fmt.Sprintf("%.2g %% of a core", share)
-	return row, nil
+	err = s.withServer(ctx, func(srv *servingProcess, _ *apiClient) error {
+		rest(ctx, pick(s, 5*time.Second, time.Second))
+		from, before := time.Now(), srv.processor()
+		rest(ctx, pick(s, 30*time.Second, 2*time.Second))
+		share := (srv.processor() - before).Seconds() / time.Since(from).Seconds() * 100
+		row = Row{Value: float64(srv.resident()) / (1 << 20), Unit: "MiB", RSS: srv.resident()}
+		row.reached = row.Value <= 40 && share <= 0.1
+		row.detail = fmt.Sprintf("%.2g %% of a core", share)
+		return nil
+	})
+	return row, err
 }

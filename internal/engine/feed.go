@@ -253,6 +253,9 @@ func lapsed(name string) error {
 // that is furthest behind lapses, and its consumer gets CodeLapsed. The consumer may drop the feed and begin it
 // again.
 //
+// If the journal is shared, fn is also called without entries when the feed of a partition is there that the engine has
+// taken: another process has read it up to then, or nobody has.
+//
 // Errors: CodeLapsed, CodeConflict (another call reads the feed), CodeInvalid, CodeClosed, CodeCancelled, and what
 // fn returned.
 func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {

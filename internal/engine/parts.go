@@ -22,12 +22,15 @@ type parts struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when the engine takes or gives a partition; protected by mu
+	// begun has by its name in which partitions a feed was made that nobody has read yet. Protected by mu.
+	begun map[string][]*Engine
 }
 
 // newParts returns an engine in front of one engine for each partition.
 func newParts(cfg Config, defs *definitions, n int) *Engine {
 	p := &parts{
 		engines: make([]atomic.Pointer[Engine], n), moves: make([]sync.Mutex, n), changed: make(chan struct{}),
+		begun: map[string][]*Engine{},
 	}
 	front := &Engine{parts: p, cfg: cfg, defs: defs, done: make(chan struct{})}
 	for i := range n {
@@ -178,29 +181,21 @@ func (p *parts) stats(front *Engine) (sum Stats) {
 func (p *parts) feed(
 	ctx context.Context, front *Engine, name string, fn func(seq uint64, entries []core.Entry) error,
 ) error {
+	var one sync.Mutex
+	oneByOne := func(seq uint64, entries []core.Entry) error {
+		one.Lock()
+		defer one.Unlock()
+		return fn(seq, entries)
+	}
 	if front.cfg.Shared {
-		var one sync.Mutex
-		return p.feedOwned(ctx, front, func(ctx context.Context, e *Engine) error {
-			return e.Feed(ctx, name, func(seq uint64, entries []core.Entry) error {
-				one.Lock()
-				defer one.Unlock()
-				return fn(seq, entries)
-			})
-		})
+		return p.feedOwned(ctx, front, name, oneByOne)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var one sync.Mutex
 	errs := make(chan error, len(p.engines))
 	for i := range p.engines {
 		e := p.at(i)
-		go func() {
-			errs <- e.Feed(ctx, name, func(seq uint64, entries []core.Entry) error {
-				one.Lock()
-				defer one.Unlock()
-				return fn(seq, entries)
-			})
-		}()
+		go func() { errs <- e.Feed(ctx, name, oneByOne) }()
 	}
 	var first error
 	for range p.engines {
@@ -214,9 +209,13 @@ func (p *parts) feed(
 
 func (p *parts) beginFeed(ctx context.Context, front *Engine, name string) error {
 	var errs []error
-	for _, e := range front.all() {
+	all := front.all()
+	for _, e := range all {
 		errs = append(errs, e.BeginFeed(ctx, name))
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun[name] = all
 	return errors.Join(errs...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -135,10 +136,29 @@ func (p *parts) nextChange() <-chan struct{} {
 	return p.changed
 }
 
-// feedOwned reads the feeds of the partitions that the engine runs, also of those that it takes later.
-func (p *parts) feedOwned(ctx context.Context, front *Engine, feed func(context.Context, *Engine) error) error {
+// feedOwned reads the feeds of the partitions that the engine runs, also of those that it takes later. For each
+// partition whose feed was not made by beginFeed just before, it calls fn without entries when the feed is there: what
+// happened before, in another process, may not have been read.
+func (p *parts) feedOwned(
+	ctx context.Context, front *Engine, name string, fn func(seq uint64, entries []core.Entry) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	p.mu.Lock()
+	begun := p.begun[name]
+	delete(p.begun, name)
+	p.mu.Unlock()
+	feed := func(part *Engine) error {
+		if !slices.Contains(begun, part) {
+			if err := part.BeginFeed(ctx, name); err != nil {
+				return err
+			}
+			if err := fn(0, nil); err != nil {
+				return err
+			}
+		}
+		return part.Feed(ctx, name, fn)
+	}
 	type end struct {
 		of  *Engine
 		err error
@@ -151,7 +171,7 @@ func (p *parts) feedOwned(ctx context.Context, front *Engine, feed func(context.
 			for _, part := range front.all() {
 				if !reading[part] {
 					reading[part] = true
-					go func() { ends <- end{part, feed(ctx, part)} }()
+					go func() { ends <- end{part, feed(part)} }()
 				}
 			}
 		}

@@ -98,8 +98,12 @@ func TestFeedFollowsPartitions(t *testing.T) {
 		a, _ := open(t, j, 2, succeed, share)
 		ctx, cancel := context.WithCancel(t.Context())
 		seen, feed := make(chan core.RunID, 100), make(chan error)
+		came := 0
 		go func() {
 			feed <- a.Feed(ctx, "all", func(_ uint64, entries []core.Entry) error {
+				if len(entries) == 0 {
+					came++
+				}
 				for i := range entries {
 					seen <- entries[i].Run
 				}
@@ -109,6 +113,9 @@ func TestFeedFollowsPartitions(t *testing.T) {
 		for n := range 2 {
 			takeAll(t, a, n)
 			synctest.Wait()
+			if came != n+1 {
+				t.Errorf("the feed told %d times that a partition has come, of %d", came, n+1)
+			}
 			s, err := a.Start(t.Context(), StartRequest{Definition: flow("f", nap(time.Second)).definition()})
 			if err != nil {
 				t.Fatal(err)

@@ -227,6 +227,28 @@ func TestEndlessBody(t *testing.T) {
 	})
 }
 
+// Who sends a body that is a few times too large, and reads no answer before all of it is sent, gets the answer.
+func TestLargeBodyIsThrownAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 1 << 20
+		b := newBed(t, func(c *Config) { c.MaxBody = most })
+		conn, err := b.dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		large := strings.Repeat("x", 5*most)
+		if _, err := fmt.Fprintf(conn, "POST /api/v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s",
+			len(large), large); err != nil {
+			t.Fatal("the server does not take it:", err)
+		}
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.Contains(string(answer), "the body has more than 1048576 bytes") {
+			t.Errorf("%q, %v", answer, err)
+		}
+	})
+}
+
 // A request's id comes back only if nothing else could be made of it: it is in the answer's header and in logs.
 func TestRequestIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -146,6 +146,8 @@ func (s *Server) readBody(w *patient, r *http.Request) *httpapi.Problem {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
+		// Many clients read the answer only when they have sent everything, and some lose one that comes before.
+		_, _ = io.CopyN(io.Discard, r.Body, thrownAway*s.cfg.MaxBody)
 		p := httpapi.Invalid(http.StatusRequestEntityTooLarge,
 			fmt.Sprintf("the body has more than %d bytes", large.Limit))
 		p.Code = api.CodeTooLarge

@@ -84,6 +84,7 @@ type Metrics interface {
 // The limits on what a caller may take.
 const (
 	defaultMaxBody = 8 << 20
+	thrownAway     = 7 // times as much of a body that is too large
 	maxHeader      = 64 << 10
 	headerWithin   = 10 * time.Second // a request's header arrives
 	bodyWithin     = 30 * time.Second // and its body

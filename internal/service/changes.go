@@ -59,8 +59,9 @@ type Changes struct {
 
 var _ api.Changes = (*Changes)(nil)
 
-// change is one event with the row of its run before and after.
+// change is one event with the row of its run before and after, or says that some may have been missed.
 type change struct {
+	missed        bool
 	event         api.Event
 	before, after journal.RunRow
 	begins        bool // there is no row before
@@ -149,6 +150,9 @@ func selector(q api.Query) (selection, error) {
 
 // told returns what a stream is told of a change. ok is false if the change does not concern it.
 func (c *change) told(s selection, now core.Time) (out api.Change, ok bool) {
+	if c.missed {
+		return api.Change{Missed: true}, true
+	}
 	if s.within > 0 {
 		s.DeadlineBefore = now.Add(s.within) + 1
 	}
@@ -330,6 +334,9 @@ func (c *Changes) readOnce(ctx context.Context) bool {
 // take keeps what entries tell.
 func (c *Changes) take(ctx context.Context, teller *Teller, entries []core.Entry) error {
 	var all []*change
+	if len(entries) == 0 { // a partition has come from another process
+		all = append(all, &change{missed: true})
+	}
 	for _, e := range entries {
 		told, err := teller.Tell(ctx, e)
 		switch code := api.CodeOf(err); {

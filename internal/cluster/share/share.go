@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -44,10 +45,24 @@ type Node struct {
 	ended   chan error
 }
 
-// Vague reports whether an address to listen at does not say where others reach it.
-func Vague(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "" || ip != nil && ip.IsUnspecified()
+// CheckAddresses refuses addresses at which no other node could reach this one. listenAt and reachedAt are what the
+// user calls the two settings. An address at which others reach it may be empty.
+func CheckAddresses(listenAt, listen, reachedAt, reached string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return fmt.Errorf("%s %q: write it as HOST:PORT, such as 10.0.0.5:7296", listenAt, listen)
+	}
+	if reached == "" {
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			return fmt.Errorf("%s %q is every address of this machine: say with %s at which one the other nodes "+
+				"reach it", listenAt, listen, reachedAt)
+		}
+		return nil
+	}
+	if host, port, err := net.SplitHostPort(reached); err != nil || host == "" || port == "" {
+		return fmt.Errorf("%s %q: write it as HOST:PORT, as the other nodes reach this one", reachedAt, reached)
+	}
+	return nil
 }
 
 // New returns a node that has not joined yet. Call Stop in the end.
@@ -100,6 +115,11 @@ func (n *Node) Service(own *service.Embedded, e *engine.Engine) *service.Spread 
 // Tasks returns the task queues of all nodes.
 func (n *Node) Tasks(own api.Tasks, e *engine.Engine) api.Tasks {
 	return wire.NewTasks(own, func(run core.RunID) int { return e.PartitionOf(run) }, n.others)
+}
+
+// Changes returns what happens in the runs of all nodes.
+func (n *Node) Changes(own api.Changes) api.Changes {
+	return wire.NewChanges(own, n.others, n.lease+movePatience)
 }
 
 // Join answers the other nodes with h, and makes this one take its share of the partitions.

@@ -57,6 +57,12 @@ func NewNodes(keys *Keys, log *slog.Logger) *Nodes {
 
 type hopsKey struct{}
 
+// forwarded reports whether a request comes from another node.
+func forwarded(ctx context.Context) bool {
+	hops, _ := ctx.Value(hopsKey{}).(int)
+	return hops > 0
+}
+
 // RoundTrip implements http.RoundTripper: it says how far a request has come.
 func (n *Nodes) RoundTrip(r *http.Request) (*http.Response, error) {
 	hops, _ := r.Context().Value(hopsKey{}).(int)

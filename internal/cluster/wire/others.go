@@ -77,6 +77,27 @@ func (o *Others) Changed() <-chan struct{} {
 	return nil
 }
 
+// peer is another node.
+type peer struct {
+	id string
+	*httpapi.Client
+}
+
+// working returns the other nodes that have partitions, in the order of their ids.
+func (o *Others) working() (out []peer) {
+	s := o.stand()
+	for _, n := range s.Nodes {
+		owns := slices.ContainsFunc(s.Partitions, func(p cluster.Partition) bool { return p.Owner == n.ID && p.Alive })
+		if n.ID == o.own || !n.Alive || !owns {
+			continue
+		}
+		if c, err := o.nodes.Client(n); err == nil {
+			out = append(out, peer{n.ID, c})
+		}
+	}
+	return out
+}
+
 // Expect tells the owner of a partition that messages were sent to it.
 func (o *Others) Expect(partition int) {
 	m := o.member.Load()
@@ -106,12 +127,12 @@ const askEvery = 250 * time.Millisecond
 
 // Poll implements api.Tasks.
 func (t *Tasks) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
-	if hops, _ := ctx.Value(hopsKey{}).(int); hops > 0 {
+	if forwarded(ctx) {
 		return t.own.Poll(ctx, r) // of another node, which asks all of them
 	}
 	until := time.Now().Add(time.Duration(r.Wait))
 	for turn := t.others.next.Add(1); ; turn++ {
-		others := t.asked()
+		others := t.others.working()
 		short := r
 		short.Wait = api.Duration(max(0, time.Until(until)))
 		if len(others) > 0 {
@@ -136,21 +157,6 @@ func (t *Tasks) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error)
 			return nil, nil
 		}
 	}
-}
-
-// asked returns the other nodes that have partitions.
-func (t *Tasks) asked() (out []api.Tasks) {
-	s := t.others.stand()
-	for _, n := range s.Nodes {
-		owns := slices.ContainsFunc(s.Partitions, func(p cluster.Partition) bool { return p.Owner == n.ID && p.Alive })
-		if n.ID == t.others.own || !n.Alive || !owns {
-			continue
-		}
-		if c, err := t.others.nodes.Client(n); err == nil {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // Report implements api.Tasks. Reports go to where their runs are.
