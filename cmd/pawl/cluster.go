@@ -22,7 +22,7 @@ func (a *app) clusterCommand() *cobra.Command {
 		"Several pawl servers with the same --database in PostgreSQL and --cluster-listen are the nodes of a cluster. "+
 			"With --database these commands work with the table of nodes there, also while no node is alive; with "+
 			"--server they ask a node.",
-		a.clusterStatusCommand(), a.clusterDrainCommand(), a.clusterMoveCommand())
+		a.clusterStatusCommand(), a.clusterDrainCommand(), a.clusterMoveCommand(), a.clusterStoreCommand())
 }
 
 // journalOpener opens the journal of an address.

@@ -300,7 +300,7 @@ func testList(f *fixture) {
 			r.Phase, r.EndedAt, r.Wake = core.RunFailed, at(n), 0
 		}
 		if n%10 == 0 {
-			r.WorkflowID = "ten"
+			r.WorkflowID = "daily" // of three partitions it belongs to this one
 		}
 		v.Runs = append(v.Runs, r)
 	}
@@ -338,8 +338,8 @@ func testList(f *fixture) {
 	count(journal.Query{Limit: 7, Phases: []core.RunPhase{core.RunFailed}}, failed)
 	phases := []core.RunPhase{core.RunFailed, core.RunWaiting}
 	count(journal.Query{Limit: 7, Phases: phases}, func(int) bool { return true })
-	count(journal.Query{Limit: 7, WorkflowID: "ten"}, func(n int) bool { return n%10 == 0 })
-	count(journal.Query{Limit: 3, WorkflowID: "ten", Workflow: "audit", Phases: []core.RunPhase{core.RunWaiting}},
+	count(journal.Query{Limit: 7, WorkflowID: "daily"}, func(n int) bool { return n%10 == 0 })
+	count(journal.Query{Limit: 3, WorkflowID: "daily", Workflow: "audit", Phases: []core.RunPhase{core.RunWaiting}},
 		func(n int) bool { return n%10 == 0 && n%3 == 2 && !failed(n) })
 	count(journal.Query{Limit: 7, Workflow: "no such"}, func(int) bool { return false })
 }

@@ -41,6 +41,11 @@ func (s *stores) Clean(ctx context.Context, p int, name string) (more bool, err 
 	if more, err = cleanPart(ctx, tx, from, p); err == nil {
 		err = tx.Commit(ctx)
 	}
+	if err == nil && !more {
+		for _, at := range s.layout.Load().all { // this one, or where a move was called off
+			at.tryIndex(ctx, noIndexText, p)
+		}
+	}
 	return more, from.wrap("move", err)
 }
 

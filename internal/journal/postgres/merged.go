@@ -20,9 +20,19 @@ import (
 // name: a list that silently lacks runs would be worse. Of a partition only the rows in its store count, because
 // another one may have a copy that is not complete yet, or not removed yet.
 
+// about returns the stores that may have runs with a workflow id; empty: all. Such runs are where their name says, so a
+// run can be found while the stores of others do not answer.
+func (l *layout) about(workflowID string) *layout {
+	if workflowID == "" || len(l.all) == 1 {
+		return l
+	}
+	at := l.places[int(core.KeyOfWorkflowID(workflowID))%len(l.places)]
+	return &layout{all: l.all[at : at+1], keeps: l.keeps[at : at+1]}
+}
+
 // List implements journal.Journal.
 func (s *stores) List(ctx context.Context, q journal.Query) (journal.Page, error) {
-	l := s.fresh(ctx)
+	l := s.fresh(ctx).about(q.WorkflowID)
 	pages := make([]journal.Page, len(l.all))
 	err := l.each(ctx, func(i int, at *storage) (err error) {
 		pages[i], err = at.list(ctx, q, l.keeps[i])
@@ -48,7 +58,7 @@ func (s *stores) List(ctx context.Context, q journal.Query) (journal.Page, error
 
 // Find implements journal.Journal.
 func (s *stores) Find(ctx context.Context, by journal.Lookup) (id core.RunID, err error) {
-	l := s.fresh(ctx)
+	l := s.fresh(ctx).about(by.WorkflowID)
 	if by.Here {
 		at, err := s.at(ctx, by.Partition)
 		if err != nil {

@@ -52,6 +52,19 @@ var moved = []struct{ table, columns, rows string }{
 const changedText = "SELECT id FROM {schema}.runs_data WHERE partition = {partition} AND" +
 	" (applied > {since} OR wake = 2)"
 
+// The index by which a pass finds what has changed, as long as the source has rows of the partition.
+const (
+	indexText = "CREATE INDEX CONCURRENTLY IF NOT EXISTS runs_moving_{partition} ON {schema}.runs_data (applied)" +
+		" WHERE partition = {partition}"
+	noIndexText = "DROP INDEX CONCURRENTLY IF EXISTS {schema}.runs_moving_{partition}"
+)
+
+// tryIndex makes or drops that index. If it fails, a pass reads all runs of the partition, or writes cost a little more
+// until the next move: each node does this on its own, and two at once may be in each other's way.
+func (s *storage) tryIndex(ctx context.Context, text string, p int) {
+	_ = s.query(ctx, s.about(text, p, 0), nil, func(pgx.Rows) error { return nil })
+}
+
 // about fills in the partition, and the batch after which changes count.
 func (s *storage) about(text string, partition int, since uint64) string {
 	text = strings.ReplaceAll(text, "{changed}", changedText)
@@ -77,7 +90,7 @@ func (s *stores) route(ctx context.Context, p int) (from, to *storage, err error
 	return from, to, nil
 }
 
-// Copy implements cluster.Stores. Meanwhile the source has an index by which a pass finds what has changed.
+// Copy implements cluster.Stores.
 func (s *stores) Copy(ctx context.Context, p int) error {
 	from, to, err := s.route(ctx, p)
 	if err != nil {
@@ -86,11 +99,7 @@ func (s *stores) Copy(ctx context.Context, p int) error {
 	if err := shareDefinitions(ctx, from, to); err != nil {
 		return err
 	}
-	index := from.about("CREATE INDEX CONCURRENTLY IF NOT EXISTS runs_moving_{partition} ON {schema}.runs_data (applied)"+
-		" WHERE partition = {partition}", p, 0)
-	if err := from.query(ctx, index, nil, func(pgx.Rows) error { return nil }); err != nil {
-		return from.wrap("move", err)
-	}
+	from.tryIndex(ctx, indexText, p)
 	for range mostPasses {
 		rows, err := pass(ctx, p, from, to, false)
 		if err != nil {
@@ -118,10 +127,7 @@ func (s *stores) Switch(ctx context.Context, p int, owner string) error {
 		return errors.Join(err, from.Release(context.WithoutCancel(ctx), p, lease.Epoch))
 	}
 	_ = from.Release(ctx, p, lease.Epoch) // forgets it: the epoch is another one
-	if _, err = s.settle(ctx, p); err == nil {
-		_ = from.query(ctx, from.about("DROP INDEX CONCURRENTLY IF EXISTS {schema}.runs_moving_{partition}", p, 0), nil,
-			func(pgx.Rows) error { return nil }) // it costs little until the next move
-	}
+	_, err = s.settle(ctx, p)
 	return err
 }
 

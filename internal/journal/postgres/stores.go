@@ -265,6 +265,9 @@ func (s *stores) at(ctx context.Context, partition int) (*storage, error) {
 // each calls fn for all stores at once, and returns the first error in the order of the stores.
 func (l *layout) each(ctx context.Context, fn func(i int, at *storage) error) error {
 	if len(l.all) == 1 {
+		if err := l.all[0].begin(ctx); err != nil {
+			return err
+		}
 		return fn(0, l.all[0])
 	}
 	errs := make([]error, len(l.all))
