@@ -46,7 +46,7 @@ func (b *nodesBed) reached(c *httpapi.Client) {
 // node that moves one. Each run ends once. While that server does not answer, its partitions alone stand still, and a list
 // names it.
 func TestStores(t *testing.T) {
-	b, _ := newNodesBed(t)
+	b := nodesBedOn(t, pgtest.StartServer(t).DSN()+"&statement_timeout=3s")
 	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())
 	address, err := url.Parse(proxy.DSN())
 	if err != nil {

@@ -268,7 +268,7 @@ func pass(ctx context.Context, p int, from, to *storage, final bool) (rows int64
 	var epoch, last, through uint64
 	err = source.QueryRow(ctx, from.in("SELECT epoch, last, through FROM {schema}.partitions WHERE partition = $1"), p).
 		Scan(&epoch, &last, &through)
-	if err != nil {
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) { // nobody has ever owned it
 		return 0, from.wrap("move", err)
 	}
 	target, err := to.pool.Begin(ctx)
