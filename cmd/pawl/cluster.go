@@ -80,6 +80,12 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 				case len(s.Free) > 0:
 					a.say("nobody has %s", numbers(s.Free))
 				}
+				for _, store := range s.Stores {
+					if store.Problem != "" {
+						a.say("the store %s does not answer, so nobody knows who has %s: pawl cluster store list says why",
+							screen.Clean(store.Name), numbers(store.Partitions))
+					}
+				}
 				for _, p := range slices.Sorted(maps.Keys(s.Pinned)) {
 					a.say("partition %d was moved to %s, until pawl cluster move %d --undo", p,
 						screen.Clean(s.Pinned[p]), p)

@@ -62,8 +62,10 @@ type Member struct {
 	look  chan struct{}
 	moves atomic.Int64
 
-	errand  *errand // nil: none is on its way; only Round uses it
-	resting int     // rounds until the next errand
+	// Only Round uses these.
+	errand  *errand         // nil: none is on its way
+	resting int             // rounds until the next errand
+	silent  map[string]bool // stores that do not answer, by name
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when a new stand was read
@@ -205,6 +207,7 @@ func (m *Member) Round(ctx context.Context) error {
 		return err
 	}
 	m.keep(s)
+	m.tellSilent(s)
 	give, take := Moves(s, m.cfg.Node.ID)
 	own := m.cfg.Engine.Owned()
 	moving := m.runErrand(ctx, s, own)
@@ -225,6 +228,22 @@ func (m *Member) Round(ctx context.Context) error {
 	m.keep(s)
 	m.cfg.Moved(ctx, s)
 	return nil
+}
+
+// tellSilent logs which stores do not answer any more, or do again.
+func (m *Member) tellSilent(s Stand) {
+	was := m.silent
+	m.silent = map[string]bool{}
+	for _, store := range s.Stores {
+		switch {
+		case store.Err != nil:
+			if m.silent[store.Name] = true; !was[store.Name] {
+				m.cfg.Log.Warn("a store does not answer, its partitions stand still", "store", store.Name, "error", store.Err)
+			}
+		case was[store.Name]:
+			m.cfg.Log.Info("a store answers again", "store", store.Name)
+		}
+	}
 }
 
 func (m *Member) take(ctx context.Context, p int) {

@@ -61,7 +61,7 @@ func (m *Member) runErrand(ctx context.Context, s Stand, own []int) (moving int)
 		m.resting--
 		return -1
 	}
-	for _, n := range own {
+	for _, n := range slices.Sorted(slices.Values(own)) {
 		p := s.Partitions[n]
 		if p.Target == p.Store && p.Leftover == "" || p.Silent {
 			continue

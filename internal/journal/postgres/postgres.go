@@ -57,12 +57,12 @@ func Open(ctx context.Context, dsn string) (journal.Journal, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(s.timeout, defaultTimeout)) // it may make the tables
 	defer cancel()
 	err = s.prepare(ctx, s.partitions)
-	if err == nil {
-		err = s.openOutbox(ctx)
-	}
 	var all *stores
 	if err == nil {
 		all, err = s.withStores(ctx)
+	}
+	if err == nil {
+		err = s.openOutbox(ctx)
 	}
 	if err != nil {
 		s.pool.Close()

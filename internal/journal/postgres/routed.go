@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -35,13 +36,28 @@ func (s *stores) Acquire(ctx context.Context, n int, name string) (journal.Lease
 	return at.Acquire(ctx, n, name)
 }
 
+// ofOne returns the error of a store. That another store than the first one is lost does not mean that the journal is,
+// so its kind is left out: only the partitions in it stand still.
+func (s *stores) ofOne(at *storage, err error) error {
+	if at == s.storage || errors.Is(err, journal.ErrFenced) {
+		return err
+	}
+	for _, lost := range []error{journal.ErrGone, journal.ErrNoJournal, journal.ErrNewer, journal.ErrCorrupt} {
+		if errors.Is(err, lost) {
+			return fmt.Errorf("%v", err) //nolint:errorlint // see above
+		}
+	}
+	return err
+}
+
 // Renew implements journal.Journal.
 func (s *stores) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease, error) {
 	at, err := s.at(ctx, n)
 	if err != nil {
 		return journal.Lease{}, err
 	}
-	return at.Renew(ctx, n, epoch)
+	l, err := at.Renew(ctx, n, epoch)
+	return l, s.ofOne(at, err)
 }
 
 // Release implements journal.Journal.
@@ -60,7 +76,7 @@ func (s *stores) Append(ctx context.Context, b *journal.Batch) error {
 		return err
 	}
 	if err := at.Append(ctx, b); err != nil {
-		return err
+		return s.ofOne(at, err)
 	}
 	if l := s.layout.Load(); len(l.all) > 1 {
 		if len(b.Definitions) > 0 {

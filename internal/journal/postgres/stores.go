@@ -152,7 +152,7 @@ func (s *stores) fresh(ctx context.Context) *layout {
 		return l
 	}
 	defer s.reading.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, s.short())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.short()) // it is for others, too
 	defer cancel()
 	if err := s.load(ctx); err != nil {
 		again := *s.layout.Load() // it is tried again, but not at once
