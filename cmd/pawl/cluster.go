@@ -82,7 +82,7 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 				}
 				for _, store := range s.Stores {
 					if store.Problem != "" {
-						a.say("the store %s does not answer, so nobody knows who has %s: pawl cluster store list says why",
+						a.say("the store %s does not answer, so nobody knows who has %s: see pawl cluster store list",
 							screen.Clean(store.Name), numbers(store.Partitions))
 					}
 				}

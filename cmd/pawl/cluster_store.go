@@ -31,7 +31,7 @@ lower-case letters, digits and _. With the name of a store that there is, its ad
 			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
 				err := nodes.AddStore(cmd.Context(), api.StoreAdd{Name: args[0], Address: args[1]})
 				if err == nil {
-					a.say("%s can keep partitions; pawl cluster store move PARTITION %s moves one there", args[0], args[0])
+					a.say("%s can keep partitions; pawl cluster store move moves one there", args[0])
 				}
 				return err
 			})
@@ -92,8 +92,7 @@ moves the partition itself.`,
 			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
 				err := nodes.MoveToStore(cmd.Context(), api.StoreMove{Partition: partition, Store: args[1]})
 				if err == nil {
-					a.say("partition %d moves to the store %s; pawl cluster store list shows when it is there", partition,
-						args[1])
+					a.say("partition %d moves to the store %s, see pawl cluster store list", partition, args[1])
 				}
 				return err
 			})

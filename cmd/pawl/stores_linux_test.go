@@ -43,8 +43,8 @@ func (b *nodesBed) reached(c *httpapi.Client) {
 }
 
 // TestStores moves partitions of two nodes to another PostgreSQL server and back, while runs are started, and kills the
-// node that moves one. Each run ends once. While that server does not answer, its partitions alone stand still, and a list
-// names it.
+// node that moves one. Each run ends once. While that server does not answer, its partitions alone stand still, and a
+// list names it.
 func TestStores(t *testing.T) {
 	b := nodesBedOn(t, pgtest.StartServer(t).DSN()+"&statement_timeout=3s")
 	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())

@@ -13,8 +13,8 @@ type Cluster interface {
 	Move(ctx context.Context, r PartitionMove) error
 	// AddStore makes a database one that can keep partitions, or changes the address of one. Errors: CodeConflict.
 	AddStore(ctx context.Context, r StoreAdd) error
-	// MoveToStore has a partition moved to another database, while its runs go on. To name the one that keeps it calls a
-	// move off. Errors: CodeInvalid, CodeNotFound, CodeConflict (a node does not reach it).
+	// MoveToStore has a partition moved to another database, while its runs go on. To name the one that keeps it calls
+	// a move off. Errors: CodeInvalid, CodeNotFound, CodeConflict (a node does not reach it).
 	MoveToStore(ctx context.Context, r StoreMove) error
 }
 

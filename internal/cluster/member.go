@@ -238,7 +238,8 @@ func (m *Member) tellSilent(s Stand) {
 		switch {
 		case store.Err != nil:
 			if m.silent[store.Name] = true; !was[store.Name] {
-				m.cfg.Log.Warn("a store does not answer, its partitions stand still", "store", store.Name, "error", store.Err)
+				m.cfg.Log.Warn("a store does not answer, its partitions stand still", "store", store.Name,
+					"error", store.Err)
 			}
 		case was[store.Name]:
 			m.cfg.Log.Info("a store answers again", "store", store.Name)
@@ -277,7 +278,10 @@ func (m *Member) Leave(ctx context.Context) error {
 	m.cancel()
 	<-m.stopped
 	if e := m.errand; e != nil {
-		<-e.ended
+		if err := <-e.ended; err != nil {
+			m.cfg.Log.Info("the move of a partition to its store was left to the next node", "partition", e.partition,
+				"error", err)
+		}
 	}
 	_, err := m.cfg.Storage.Ask(ctx, m.cfg.Node.ID, true)
 	m.giveAll(m.cfg.Engine.Owned())

@@ -3,14 +3,15 @@ package cluster
 import (
 	"context"
 	"slices"
+	"strings"
 )
 
 // Stores is a Storage whose partitions can be kept by several databases. A partition is moved by its owner, in three
 // parts that may each be repeated, by another node as well: Copy while it works, Switch when it has given the
 // partition back, and Clean some time later.
 type Stores interface {
-	// AddStore makes a database one that can keep partitions, or changes the address of one. The address has no password.
-	// Errors: a *RefusedError.
+	// AddStore makes a database one that can keep partitions, or changes the address of one. The address has no
+	// password. Errors: a *RefusedError.
 	AddStore(ctx context.Context, name, address string) error
 	// Place says which store should keep a partition. Nothing is moved by that alone.
 	Place(ctx context.Context, partition int, store string) error
@@ -19,9 +20,14 @@ type Stores interface {
 	// Switch takes the partition that nobody owns, brings the rest of it, and makes that store the one that keeps it.
 	// Nobody owns it then. If it fails, the partition is whole where it was, or where it should be.
 	Switch(ctx context.Context, partition int, owner string) error
-	// Clean removes a part of the rows of a partition from a store that does not keep it; more says that there are others.
+	// Clean removes a part of the rows of a partition from a store that does not keep it; more says that there are
+	// others.
 	Clean(ctx context.Context, partition int, store string) (more bool, err error)
 }
+
+// PasswordOf is the variable of the environment with the password of a store. Without it the one of libpq is used,
+// PGPASSWORD, or the file ~/.pgpass.
+func PasswordOf(store string) string { return "PAWL_STORE_" + strings.ToUpper(store) + "_PASSWORD" }
 
 // RefusedError says why a database cannot become a store.
 type RefusedError struct{ Text string }
@@ -38,8 +44,8 @@ type errand struct {
 	ended     chan error
 }
 
-// runErrand begins an errand if one of the partitions needs it and no other is on its way. It returns the partition that
-// must not be taken meanwhile, because it is being moved; -1: none.
+// runErrand begins an errand if one of the partitions needs it and no other is on its way. It returns the partition
+// that must not be taken meanwhile, because it is being moved; -1: none.
 func (m *Member) runErrand(ctx context.Context, s Stand, own []int) (moving int) {
 	stores, ok := m.cfg.Storage.(Stores)
 	if !ok {

@@ -93,7 +93,8 @@ func TestStoreMoves(t *testing.T) {
 		w := &where{parts: map[int]Partition{0: at, 1: at}, copies: 10 * term, fails: 1}
 		k := kept{&link{db, "a", map[int]bool{}}, w}
 		m, err := Join(t.Context(), Config{
-			Node: Node{ID: "a", Secret: "one"}, Storage: k, Engine: k, Every: term / 6, Log: slog.New(slog.DiscardHandler),
+			Node: Node{ID: "a", Secret: "one"}, Storage: k, Engine: k, Every: term / 6,
+			Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -111,9 +111,8 @@ func movable(s cluster.Stand, r api.StoreMove) error {
 			Hint: "pawl cluster store list lists them, pawl cluster store add makes one",
 		}
 	case p.Store == r.Store && p.Target == r.Store:
-		return &api.Error{
-			Code: api.CodeConflict, Message: fmt.Sprintf("partition %d is in the store %s already", r.Partition, r.Store),
-		}
+		return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf(
+			"partition %d is in the store %s already", r.Partition, r.Store)}
 	case p.Store == r.Store:
 		return nil // it stays
 	case s.Stores[i].Err != nil:
@@ -122,8 +121,8 @@ func movable(s cluster.Stand, r api.StoreMove) error {
 		return &api.Error{
 			Code: api.CodeConflict, Message: fmt.Sprintf("the store %s was not reached by %s", r.Store,
 				strings.Join(missing, ", ")),
-			Hint: "each node needs its password, in PAWL_STORE_" + strings.ToUpper(r.Store) + "_PASSWORD or ~/.pgpass, and " +
-				"a version that knows of stores; it tries all the time",
+			Hint: "each node needs its password, in " + cluster.PasswordOf(r.Store) + " or ~/.pgpass, and a " +
+				"version that knows of stores; it tries all the time",
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -76,7 +75,8 @@ func (s *stores) needed(ctx context.Context, tx pgx.Tx, p int, from *storage) (b
 // cleanPart removes some runs, or with the last ones all else. What was sent goes in one piece: a partition that reads
 // it by an old map must not miss one message and take the next.
 func cleanPart(ctx context.Context, tx pgx.Tx, from *storage, p int) (more bool, err error) {
-	rows, err := tx.Query(ctx, from.in("SELECT id FROM {schema}.runs_data WHERE partition = $1 LIMIT $2"), p, cleanAtOnce)
+	rows, err := tx.Query(ctx, from.in("SELECT id FROM {schema}.runs_data WHERE partition = $1 LIMIT $2"), p,
+		cleanAtOnce)
 	if err != nil {
 		return false, err
 	}
@@ -89,16 +89,14 @@ func cleanPart(ctx context.Context, tx pgx.Tx, from *storage, p int) (more bool,
 			return false, err
 		}
 	}
-	left := "last"
 	if more = len(ids) == cleanAtOnce; !more {
-		left = "0"
 		for _, text := range partTexts {
 			if _, err := tx.Exec(ctx, from.about(text, p, 0)); err != nil {
 				return false, err
 			}
 		}
 	}
-	_, err = tx.Exec(ctx, from.in(fmt.Sprintf("UPDATE {schema}.partitions SET through = 0, last = %s WHERE partition = $1",
-		left)), p)
+	_, err = tx.Exec(ctx, from.in("UPDATE {schema}.partitions SET through = 0,"+
+		" last = CASE WHEN $2 THEN last ELSE 0 END WHERE partition = $1"), p, more)
 	return more, err
 }

@@ -152,7 +152,8 @@ func (i *inspection) histories(ctx context.Context) error {
 
 func (i *inspection) rows(ctx context.Context) error {
 	err := i.s.read(ctx, "check", i.s.in("SELECT (SELECT count(*) FROM {schema}.runs_data"+keptText+"),"+
-		" (SELECT count(*) FROM {schema}.runs_data"+keptText+" AND phase < $2), (SELECT count(*) FROM {schema}.steps_data),"+
+		" (SELECT count(*) FROM {schema}.runs_data"+keptText+" AND phase < $2),"+
+		" (SELECT count(*) FROM {schema}.steps_data),"+
 		" (SELECT count(*) FROM {schema}.attempts_data), (SELECT count(*) FROM {schema}.history),"+
 		" (SELECT count(*) FROM {schema}.definitions)"), []any{i.keeps, int16(core.RunSucceeded)}, func() {},
 		func(r pgx.Rows) error {

@@ -36,10 +36,15 @@ const (
 var moved = []struct{ table, columns, rows string }{
 	{"runs_data", "created_at, ended_at, deadline, wake, applied, partition, phase, id, definition, parent, workflow," +
 		" workflow_id, key, message, labels", "id IN ({changed})"},
-	{"steps_data", "scheduled_at, ended_at, next_at, deadline, step, attempt, kind, phase, reason, run, name, message",
-		"run IN ({changed})"},
-	{"attempts_data", "ready_at, started_at, ended_at, step, attempt, \"limit\", run, worker, outcome, message",
-		"run IN ({changed})"},
+	{
+		"steps_data", "scheduled_at, ended_at, next_at, deadline, step, attempt, kind, phase, reason, run, name," +
+			" message",
+		"run IN ({changed})",
+	},
+	{
+		"attempts_data", "ready_at, started_at, ended_at, step, attempt, \"limit\", run, worker, outcome, message",
+		"run IN ({changed})",
+	},
 	{"history", "seq, sum, run, entries", "run IN ({changed})"},
 	{"journal", "partition, seq, sum, entries", "partition = {partition}"},
 	{"feeds", "partition, name, seq, lapsed, removed", "partition = {partition}"},
@@ -251,8 +256,8 @@ func (s *storage) open(ctx context.Context, p int, epoch uint64) error {
 	}
 	o, err := s.ownerOf(ctx, p)
 	if err == nil && o.epoch <= epoch {
-		err = fmt.Errorf("%w: partition %d was moved to %s, which does not have all of it: restore a backup of that store",
-			journal.ErrCorrupt, p, s.name)
+		err = fmt.Errorf("%w: partition %d was moved to %s, which does not have all of it: restore a backup of that"+
+			" store", journal.ErrCorrupt, p, s.name)
 	}
 	return s.wrap("move", err)
 }
@@ -284,17 +289,18 @@ func pass(ctx context.Context, p int, from, to *storage, final bool) (rows int64
 		return 0, err
 	}
 	for _, m := range moved {
-		n, err := copyRows(ctx, source, target,
-			from.about("COPY (SELECT "+m.columns+" FROM {schema}."+m.table+" WHERE "+m.rows+") TO STDOUT (FORMAT binary)", p, since),
-			to.in("COPY {schema}."+m.table+" ("+m.columns+") FROM STDIN (FORMAT binary)"))
+		get := "COPY (SELECT " + m.columns + " FROM {schema}." + m.table + " WHERE " + m.rows + ")" +
+			" TO STDOUT (FORMAT binary)"
+		put := "COPY {schema}." + m.table + " (" + m.columns + ") FROM STDIN (FORMAT binary)"
+		n, err := copyRows(ctx, source, target, from.about(get, p, since), to.in(put))
 		if err != nil {
 			return 0, fmt.Errorf("journal: move partition %d from %s to %s: %w", p, from.name, to.name, err)
 		}
 		rows += n
 	}
 	_, err = target.Exec(ctx, to.in("UPDATE {schema}.partitions SET last = $2, through = $3,"+
-		" epoch = CASE WHEN $5 THEN $4 ELSE epoch END WHERE partition = $1"), p, int64(last), int64(through), int64(epoch),
-		final)
+		" epoch = CASE WHEN $5 THEN $4 ELSE epoch END WHERE partition = $1"), p, int64(last), int64(through),
+		int64(epoch), final)
 	if err == nil {
 		err = target.Commit(ctx)
 	}
@@ -329,7 +335,8 @@ func removeChanged(
 	}
 	if since == 0 {
 		for _, text := range runTexts {
-			if _, err := target.Exec(ctx, to.in(text+" IN (SELECT id FROM {schema}.runs_data WHERE partition = $1)"), p); err != nil {
+			text = to.in(text + " IN (SELECT id FROM {schema}.runs_data WHERE partition = $1)")
+			if _, err := target.Exec(ctx, text, p); err != nil {
 				return to.wrap("move", err)
 			}
 		}

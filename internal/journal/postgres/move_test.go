@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -272,5 +275,33 @@ func TestMove(t *testing.T) {
 				t.Error("nothing is where the partition is")
 			}
 		})
+	}
+}
+
+// TestMovedColumns finds a table or column of a partition that a move would leave behind.
+func TestMovedColumns(t *testing.T) {
+	dsn := own(t, pgtest.Start(t))
+	j := opened(t, dsn)
+	var want []string
+	for _, m := range moved {
+		for column := range strings.SplitSeq(m.columns, ", ") {
+			want = append(want, m.table+"."+strings.Trim(column, `"`))
+		}
+	}
+	rows, err := j.pool.Query(t.Context(), "SELECT c.table_name || '.' || c.column_name"+
+		" FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)"+
+		" WHERE table_schema = $1 AND table_type = 'BASE TABLE' AND table_name NOT IN ('meta', 'partitions',"+
+		" 'definitions', 'documents', 'outbox', 'nodes', 'pins', 'stores', 'placements', '"+versions+"')", j.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the tables have %v, and %v are moved", got, want)
 	}
 }

@@ -16,7 +16,8 @@ import (
 // of the nodes show. A node that is gone for long is forgotten.
 const (
 	beatText = "INSERT INTO {schema}.nodes AS n (id, address, version, secret, since, beat, term, leaving," +
-		" reaches) VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp(), $5, false, $6) ON CONFLICT (id) DO UPDATE SET" +
+		" reaches) VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp(), $5, false, $6)" +
+		" ON CONFLICT (id) DO UPDATE SET" +
 		" address = excluded.address, version = excluded.version, secret = excluded.secret, beat = excluded.beat," +
 		" term = excluded.term, reaches = excluded.reaches"
 	nodesText = "SELECT id, address, version, secret, (extract(epoch FROM since) * 1000000)::bigint," +
@@ -25,7 +26,8 @@ const (
 		" FROM {schema}.nodes ORDER BY id"
 	ownersText = "SELECT p.partition, p.owner, p.until > clock_timestamp()" +
 		" AND p.until <= clock_timestamp() + 2 * p.term * interval '1 microsecond', coalesce(pins.node, '')," +
-		" p.last > 0 AND p.until - p.term * interval '1 microsecond' < clock_timestamp() - $1 * interval '1 microsecond'" +
+		" p.last > 0 AND p.until - p.term * interval '1 microsecond' <" +
+		" clock_timestamp() - $1 * interval '1 microsecond'" +
 		" FROM {schema}.partitions p LEFT JOIN {schema}.pins pins ON pins.partition = p.partition"
 	askText = "UPDATE {schema}.nodes SET leaving = $2 WHERE id = $1 RETURNING 1"
 	pinText = "INSERT INTO {schema}.pins AS p (partition, node) SELECT $1::int, id FROM {schema}.nodes" +
@@ -133,8 +135,8 @@ func (s *stores) Stand(ctx context.Context) (out cluster.Stand, err error) {
 	return out, nil
 }
 
-// partitions puts together what the stores say. The store that keeps a partition knows its owner, the first one what was
-// said of it.
+// partitions puts together what the stores say. The store that keeps a partition knows its owner, the first one what
+// was said of it.
 func (l *layout) partitions(rows [][]ownerRow, errs []error) []cluster.Partition {
 	out := make([]cluster.Partition, len(l.places))
 	for p, at := range l.places {

@@ -31,17 +31,20 @@ func isAway(owner string) bool {
 
 const (
 	// emptyText reports whether nobody has used a schema.
-	emptyText = "SELECT NOT EXISTS (SELECT 1 FROM {schema}.partitions) AND NOT EXISTS (SELECT 1 FROM {schema}.documents)" +
+	emptyText = "SELECT NOT EXISTS (SELECT 1 FROM {schema}.partitions)" +
+		" AND NOT EXISTS (SELECT 1 FROM {schema}.documents)" +
 		" AND NOT EXISTS (SELECT 1 FROM {schema}.nodes)"
 	// claimText makes a schema a store that keeps nothing yet.
 	claimText = "WITH own AS (INSERT INTO {schema}.meta (key, value) VALUES ('store', $1) RETURNING 1)" +
-		" INSERT INTO {schema}.partitions (partition, epoch, owner, until, term, last, through, mark) SELECT n, 0, $2," +
-		" clock_timestamp() + $3 * interval '1 microsecond', $3, 0, 0, 0 FROM own, generate_series(0, $4::int - 1) AS n"
+		" INSERT INTO {schema}.partitions (partition, epoch, owner, until, term, last, through, mark)" +
+		" SELECT n, 0, $2, clock_timestamp() + $3 * interval '1 microsecond', $3, 0, 0, 0" +
+		" FROM own, generate_series(0, $4::int - 1) AS n"
 	// oldestText refuses code that does not know of stores.
 	oldestText = "UPDATE {schema}.meta SET value = '9' WHERE key = 'oldest' AND value::int < 9"
 	storeText  = "INSERT INTO {schema}.stores (name, address, since) VALUES ($1, $2, clock_timestamp())" +
 		" ON CONFLICT (name) DO UPDATE SET address = excluded.address"
-	placeText = "INSERT INTO {schema}.placements AS p (partition, store, target) VALUES ($1, '', nullif($2::text, ''))" +
+	placeText = "INSERT INTO {schema}.placements AS p (partition, store, target)" +
+		" VALUES ($1, '', nullif($2::text, ''))" +
 		" ON CONFLICT (partition) DO UPDATE SET target = nullif($2::text, p.store)"
 )
 
@@ -55,7 +58,7 @@ func (s *stores) AddStore(ctx context.Context, name, address string) error {
 	}
 	o, err := s.connectOther(ctx, name, address)
 	if err != nil {
-		return &cluster.RefusedError{Text: err.Error()}
+		return unfit("%v", err)
 	}
 	defer o.pool.Close()
 	if err := s.claim(ctx, o); err != nil {
@@ -75,11 +78,15 @@ func (s *stores) AddStore(ctx context.Context, name, address string) error {
 	return s.readMap(ctx)
 }
 
+func unfit(format string, args ...any) error {
+	return &cluster.RefusedError{Text: fmt.Sprintf(format, args...)}
+}
+
 // checkStore refuses names and addresses that cannot be stored.
 func checkStore(name, address string) error {
 	if !storeName.MatchString(name) || name == nameOfFirst {
-		return &cluster.RefusedError{Text: fmt.Sprintf("the name of a store is at most 31 lower-case letters, digits and _, "+
-			"and %q is the one that has the map: %q cannot be one", nameOfFirst, name)}
+		return unfit("the name of a store is at most 31 lower-case letters, digits and _, and %q is the one that has"+
+			" the map: %q cannot be one", nameOfFirst, name)
 	}
 	u, err := url.Parse(address)
 	if err != nil {
@@ -87,8 +94,8 @@ func checkStore(name, address string) error {
 	}
 	_, with := u.User.Password()
 	if q := u.Query(); with || q.Has("password") || q.Has("sslpassword") {
-		return &cluster.RefusedError{Text: fmt.Sprintf("leave the password out of the address, which all who read the "+
-			"database see: give it to each node in %s, or in ~/.pgpass", passwordOf(name))}
+		return unfit("leave the password out of the address, which all who read the "+
+			"database see: give it to each node in %s, or in ~/.pgpass", cluster.PasswordOf(name))
 	}
 	return nil
 }
@@ -102,29 +109,30 @@ func (s *stores) claim(ctx context.Context, o *storage) error {
 	}
 	switch {
 	case err != nil && errors.Is(err, journal.ErrNoJournal), err != nil && errors.Is(err, journal.ErrNewer):
-		return &cluster.RefusedError{Text: err.Error()}
+		return unfit("%v", err)
 	case err != nil:
-		return &cluster.RefusedError{Text: o.wrap("open", err).Error()}
+		return unfit("%v", o.wrap("open", err))
 	case of == o.belongsTo:
 		return nil // it was added before, perhaps at another address
 	case of != "":
-		return &cluster.RefusedError{Text: o.name + " is the store of another cluster, or has another name there: give this " +
-			"one a schema of its own with ?schema=NAME"}
+		return unfit("%s is the store of another cluster, or has another name there: give this one a schema of its"+
+			" own with ?schema=NAME", o.name)
 	case database != "" && database == s.database:
-		return &cluster.RefusedError{Text: o.name + " is the first database itself: name another one"}
+		return unfit("%s is the first database itself: name another one", o.name)
 	}
 	empty := true
 	if err = o.prepare(ctx, s.count); err == nil {
 		err = o.read(ctx, "open", o.in(emptyText), nil, func() {}, func(r pgx.Rows) error { return r.Scan(&empty) })
 	}
 	if err != nil {
-		return &cluster.RefusedError{Text: o.wrap("open", err).Error()}
+		return unfit("%v", o.wrap("open", err))
 	}
 	if !empty {
-		return &cluster.RefusedError{Text: o.name + " is a database of its own, with runs: give the store a schema of its own " +
-			"with ?schema=NAME"}
+		return unfit("%s is a database of its own, with runs: give the store a schema of its own with ?schema=NAME",
+			o.name)
 	}
-	return o.change(ctx, "add a store", claimText, nil, o.belongsTo, awayPrefix+nameOfFirst, awayTerm.Microseconds(), s.count)
+	return o.change(ctx, "add a store", claimText, nil, o.belongsTo, awayPrefix+nameOfFirst, awayTerm.Microseconds(),
+		s.count)
 }
 
 // Place implements cluster.Stores.

@@ -100,7 +100,8 @@ func store(t *testing.T, dsn string, others ...string) journaltest.Store {
 	j := opened(t, dsn)
 	expire := func() {
 		for _, server := range append(others, dsn) {
-			execute(t, server, j.in("UPDATE {schema}.partitions SET until = clock_timestamp() WHERE owner NOT LIKE 'moved%'"))
+			execute(t, server, j.in("UPDATE {schema}.partitions SET until = clock_timestamp()"+
+				" WHERE owner NOT LIKE '"+awayPrefix+"%'"))
 		}
 	}
 	return journaltest.Store{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-dev/pawl/internal/cluster"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -165,12 +166,6 @@ func (s *stores) fresh(ctx context.Context) *layout {
 // short is how long a statement may take that others should not wait for.
 func (s *stores) short() time.Duration { return max(s.lease/4, shortest) }
 
-// passwordOf is the variable with the password of a store. Without it the one of libpq is used, PGPASSWORD, or the
-// file ~/.pgpass.
-func passwordOf(name string) string {
-	return "PAWL_STORE_" + strings.ToUpper(name) + "_PASSWORD"
-}
-
 // other returns a store of the map.
 func (s *stores) other(ctx context.Context, name, address string) (*storage, error) {
 	s.mu.Lock()
@@ -195,7 +190,7 @@ func (s *stores) connectOther(ctx context.Context, name, address string) (*stora
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", name, err)
 	}
-	if password := os.Getenv(passwordOf(name)); password != "" {
+	if password := os.Getenv(cluster.PasswordOf(name)); password != "" {
 		p.pool.ConnConfig.Password = password
 	}
 	p.name, p.lease, p.timeout = fmt.Sprintf("store %s (%s)", name, p.name), s.lease, s.timeout

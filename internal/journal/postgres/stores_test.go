@@ -21,7 +21,7 @@ func address(t *testing.T, name, dsn string) string {
 		t.Fatal(err)
 	}
 	password, _ := u.User.Password()
-	t.Setenv(passwordOf(name), password)
+	t.Setenv(cluster.PasswordOf(name), password)
 	u.User = url.User(u.User.Username())
 	return u.String()
 }
@@ -96,7 +96,7 @@ func TestStoreRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "is the store of another cluster") {
 		t.Errorf("a store of another cluster: %v", err)
 	}
-	t.Setenv("PGPASSWORD", os.Getenv(passwordOf("b")))
+	t.Setenv("PGPASSWORD", os.Getenv(cluster.PasswordOf("b")))
 	if _, err = Open(t.Context(), empty); !errors.Is(err, journal.ErrNoJournal) ||
 		!strings.Contains(err.Error(), "is the store b of a cluster: name the first database") {
 		t.Errorf("opened as a first database: %v", err)
@@ -121,9 +121,10 @@ func TestStoreSilent(t *testing.T) {
 	send := func(from, to int, text string) error {
 		leases[from].Last++
 		seq := leases[from].Last
-		return j.Append(t.Context(), &journal.Batch{Partition: from, Epoch: leases[from].Epoch, Seq: seq, Out: []journal.Message{{
-			From: from, To: to, Seq: journal.MessageSeq(seq, 0), Encoded: []byte(text),
-		}}})
+		m := journal.Message{From: from, To: to, Seq: journal.MessageSeq(seq, 0), Encoded: []byte(text)}
+		return j.Append(t.Context(), &journal.Batch{
+			Partition: from, Epoch: leases[from].Epoch, Seq: seq, Out: []journal.Message{m},
+		})
 	}
 	for p := range leases {
 		if leases[p], err = j.Acquire(t.Context(), p, "owner"); err == nil {
