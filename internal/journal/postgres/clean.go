@@ -29,16 +29,16 @@ func (s *stores) Clean(ctx context.Context, p int, name string) (more bool, err 
 	if err := from.begin(ctx); err != nil {
 		return false, err
 	}
-	tx, err := from.pool.Begin(ctx)
+	t, err := from.long(ctx, pgx.TxOptions{})
 	if err != nil {
 		return false, from.wrap("move", err)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // unless it was committed
-	if needed, err := s.needed(ctx, tx, p, from); err != nil || needed {
+	defer t.end(ctx)
+	if needed, err := s.needed(ctx, t, p); err != nil || needed {
 		return false, from.wrap("move", err)
 	}
-	if more, err = cleanPart(ctx, tx, from, p); err == nil {
-		err = tx.Commit(ctx)
+	if more, err = t.cleanPart(ctx, p); err == nil {
+		err = t.tx.Commit(ctx)
 	}
 	if err == nil && !more {
 		for _, at := range s.layout.Load().all { // this one, or where a move was called off
@@ -50,10 +50,9 @@ func (s *stores) Clean(ctx context.Context, p int, name string) (more bool, err 
 
 // needed locks a partition's row in a store, and reports whether its rows there are or may become the partition's: the
 // store keeps it, should keep it, or has been brought the last of it under an epoch that still counts.
-func (s *stores) needed(ctx context.Context, tx pgx.Tx, p int, from *storage) (bool, error) {
+func (s *stores) needed(ctx context.Context, t *transaction, p int) (bool, error) {
 	var own uint64
-	err := tx.QueryRow(ctx, from.in("SELECT epoch FROM {schema}.partitions WHERE partition = $1 FOR UPDATE NOWAIT"), p).
-		Scan(&own)
+	err := t.row(ctx, "SELECT epoch FROM {schema}.partitions WHERE partition = $1 FOR UPDATE NOWAIT", p).Scan(&own)
 	if err != nil {
 		return true, err
 	}
@@ -62,7 +61,7 @@ func (s *stores) needed(ctx context.Context, tx pgx.Tx, p int, from *storage) (b
 	}
 	l := s.layout.Load()
 	keeper := l.all[l.places[p]]
-	if keeper == from || l.all[l.targets[p]] == from {
+	if keeper == t.storage || l.all[l.targets[p]] == t.storage {
 		return true, nil
 	}
 	if err := keeper.begin(ctx); err != nil {
@@ -74,29 +73,17 @@ func (s *stores) needed(ctx context.Context, tx pgx.Tx, p int, from *storage) (b
 
 // cleanPart removes some runs, or with the last ones all else. What was sent goes in one piece: a partition that reads
 // it by an old map must not miss one message and take the next.
-func cleanPart(ctx context.Context, tx pgx.Tx, from *storage, p int) (more bool, err error) {
-	rows, err := tx.Query(ctx, from.in("SELECT id FROM {schema}.runs_data WHERE partition = $1 LIMIT $2"), p,
-		cleanAtOnce)
+func (t *transaction) cleanPart(ctx context.Context, p int) (more bool, err error) {
+	ids, err := t.ids(ctx, t.in("SELECT id FROM {schema}.runs_data WHERE partition = $1 LIMIT $2"), p, cleanAtOnce)
+	if err == nil {
+		err = t.removeRuns(ctx, ids)
+	}
+	if more = len(ids) == cleanAtOnce; !more && err == nil {
+		err = t.removeParts(ctx, p)
+	}
 	if err != nil {
 		return false, err
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
-	if err != nil {
-		return false, err
-	}
-	for _, text := range runTexts {
-		if _, err := tx.Exec(ctx, from.in(text+" = ANY ($1)"), ids); err != nil {
-			return false, err
-		}
-	}
-	if more = len(ids) == cleanAtOnce; !more {
-		for _, text := range partTexts {
-			if _, err := tx.Exec(ctx, from.about(text, p, 0)); err != nil {
-				return false, err
-			}
-		}
-	}
-	_, err = tx.Exec(ctx, from.in("UPDATE {schema}.partitions SET through = 0,"+
-		" last = CASE WHEN $2 THEN last ELSE 0 END WHERE partition = $1"), p, more)
-	return more, err
+	return more, t.exec(ctx, "UPDATE {schema}.partitions SET through = 0, last = CASE WHEN $2 THEN last ELSE 0 END"+
+		" WHERE partition = $1", p, more)
 }

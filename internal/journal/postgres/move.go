@@ -265,27 +265,27 @@ func (s *storage) open(ctx context.Context, p int, epoch uint64) error {
 // pass brings what has changed in a partition since the pass before, and returns how many rows that were. The last one
 // leaves the source's epoch in the target: only under this epoch can the partition be leased to the target.
 func pass(ctx context.Context, p int, from, to *storage, final bool) (rows int64, err error) {
-	source, err := from.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	source, err := from.long(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return 0, from.wrap("move", err)
 	}
-	defer func() { _ = source.Rollback(context.WithoutCancel(ctx)) }() // it only read
+	defer source.end(ctx)
 	var epoch, last, through uint64
-	err = source.QueryRow(ctx, from.in("SELECT epoch, last, through FROM {schema}.partitions WHERE partition = $1"), p).
+	err = source.row(ctx, "SELECT epoch, last, through FROM {schema}.partitions WHERE partition = $1", p).
 		Scan(&epoch, &last, &through)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) { // nobody has ever owned it
 		return 0, from.wrap("move", err)
 	}
-	target, err := to.pool.Begin(ctx)
+	target, err := to.long(ctx, pgx.TxOptions{})
 	if err != nil {
 		return 0, to.wrap("move", err)
 	}
-	defer func() { _ = target.Rollback(context.WithoutCancel(ctx)) }() // unless it was committed
-	since, err := to.lockAway(ctx, target, p, epoch)
-	if err != nil {
-		return 0, to.wrap("move", err)
+	defer target.end(ctx)
+	since, err := target.lockAway(ctx, p, epoch)
+	if err == nil {
+		err = removeChanged(ctx, p, since, source, target)
 	}
-	if err := removeChanged(ctx, p, since, from, to, source, target); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	for _, m := range moved {
@@ -298,90 +298,54 @@ func pass(ctx context.Context, p int, from, to *storage, final bool) (rows int64
 		}
 		rows += n
 	}
-	_, err = target.Exec(ctx, to.in("UPDATE {schema}.partitions SET last = $2, through = $3,"+
-		" epoch = CASE WHEN $5 THEN $4 ELSE epoch END WHERE partition = $1"), p, int64(last), int64(through),
+	err = target.exec(ctx, "UPDATE {schema}.partitions SET last = $2, through = $3,"+
+		" epoch = CASE WHEN $5 THEN $4 ELSE epoch END WHERE partition = $1", p, int64(last), int64(through),
 		int64(epoch), final)
 	if err == nil {
-		err = target.Commit(ctx)
+		err = target.tx.Commit(ctx)
 	}
 	return rows, to.wrap("move", err)
 }
 
 // lockAway makes sure that a store keeps no partition whose rows are to be written by a mover, and that no other mover
 // writes them. It returns the batch up to which earlier passes have brought everything.
-func (s *storage) lockAway(ctx context.Context, tx pgx.Tx, p int, epoch uint64) (since uint64, err error) {
-	// A mover that stands still in the middle must not keep others out.
-	if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '10s'"); err != nil {
-		return 0, err
-	}
+func (t *transaction) lockAway(ctx context.Context, p int, epoch uint64) (since uint64, err error) {
 	var owner string
 	var own uint64
-	err = tx.QueryRow(ctx, s.in("SELECT owner, epoch, through FROM {schema}.partitions WHERE partition = $1"+
-		" FOR UPDATE NOWAIT"), p).Scan(&owner, &own, &since)
+	err = t.row(ctx, "SELECT owner, epoch, through FROM {schema}.partitions WHERE partition = $1 FOR UPDATE NOWAIT", p).
+		Scan(&owner, &own, &since)
 	if err == nil && (!isAway(original(owner)) || own > epoch) {
-		err = fmt.Errorf("%w: partition %d is kept by %s already", journal.ErrFenced, p, s.name)
+		err = fmt.Errorf("%w: partition %d is kept by %s already", journal.ErrFenced, p, t.name)
 	}
-	return since, err
+	return since, t.wrap("move", err)
 }
 
 // removeChanged deletes in the target what a pass brings anew: in the first one all that an earlier move has left.
-func removeChanged(
-	ctx context.Context, p int, since uint64, from, to *storage, source, target pgx.Tx,
-) error {
-	for _, text := range partTexts {
-		if _, err := target.Exec(ctx, to.about(text, p, since)); err != nil {
-			return to.wrap("move", err)
-		}
+func removeChanged(ctx context.Context, p int, since uint64, source, target *transaction) error {
+	if err := target.removeParts(ctx, p); err != nil {
+		return target.wrap("move", err)
 	}
-	if since == 0 {
-		for _, text := range runTexts {
-			text = to.in(text + " IN (SELECT id FROM {schema}.runs_data WHERE partition = $1)")
-			if _, err := target.Exec(ctx, text, p); err != nil {
-				return to.wrap("move", err)
-			}
-		}
-		return nil
+	from, text := target, "SELECT id FROM {schema}.runs_data WHERE partition = {partition}"
+	if since > 0 {
+		from, text = source, changedText
 	}
-	rows, err := source.Query(ctx, from.about(changedText, p, since))
+	ids, err := from.ids(ctx, from.about(text, p, since))
 	if err != nil {
 		return from.wrap("move", err)
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
-	if err != nil {
-		return from.wrap("move", err)
-	}
-	for _, text := range runTexts {
-		if _, err := target.Exec(ctx, to.in(text+" = ANY ($1)"), ids); err != nil {
-			return to.wrap("move", err)
-		}
-	}
-	return nil
-}
-
-// partTexts delete what a partition has beside its runs.
-var partTexts = []string{
-	"DELETE FROM {schema}.journal WHERE partition = {partition}",
-	"DELETE FROM {schema}.feeds WHERE partition = {partition}",
-	"DELETE FROM {schema}.taken WHERE partition = {partition}",
-	"DELETE FROM {schema}.inbox WHERE sender = {partition}",
-}
-
-// runTexts delete runs; the conditions follow. The rows of runs go last, because others are found by them.
-var runTexts = []string{
-	"DELETE FROM {schema}.history WHERE run", "DELETE FROM {schema}.attempts_data WHERE run",
-	"DELETE FROM {schema}.steps_data WHERE run", "DELETE FROM {schema}.runs_data WHERE id",
+	return target.wrap("move", target.removeRuns(ctx, ids))
 }
 
 // copyRows sends what a COPY to a client gives into a COPY from a client.
-func copyRows(ctx context.Context, source, target pgx.Tx, get, put string) (int64, error) {
+func copyRows(ctx context.Context, source, target *transaction, get, put string) (int64, error) {
 	r, w := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		_, err := source.Conn().PgConn().CopyTo(ctx, w, get)
+		_, err := source.tx.Conn().PgConn().CopyTo(ctx, w, get)
 		_ = w.CloseWithError(err) // it never fails
 		sent <- err
 	}()
-	tag, err := target.Conn().PgConn().CopyFrom(ctx, r, put)
+	tag, err := target.tx.Conn().PgConn().CopyFrom(ctx, r, put)
 	_ = r.CloseWithError(err) // it never fails
 	return tag.RowsAffected(), errors.Join(<-sent, err)
 }

@@ -278,6 +278,66 @@ func TestMove(t *testing.T) {
 	}
 }
 
+// TestMoveRefused has movers that stood still, each at the worst moment: what they do then is refused, and nothing is
+// lost.
+func TestMoveRefused(t *testing.T) {
+	m := newMover(t, pgtest.Start(t), pgtest.StartServer(t).DSN())
+	ctx := t.Context()
+	m.work(3)
+	m.place("b")
+	from, to, err := m.j.route(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// While the mover stands still its lease ends, and the partition works with another owner.
+	l, err := from.Acquire(ctx, 0, "mover")
+	if err == nil {
+		_, err = pass(ctx, 0, from, to, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.reopen()
+	m.work(2)
+	if err := from.leaseAway(ctx, 0, l.Epoch, to); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("the source was leased away: %v", err)
+	}
+	m.whole("after a mover was late")
+
+	// The move is called off between the last pass and the statement that decides. What was brought is kept, as long as
+	// that may follow.
+	if l, err = from.Acquire(ctx, 0, "mover"); err == nil {
+		_, err = pass(ctx, 0, from, to, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.place(nameOfFirst)
+	m.clean("b")
+	if err := from.leaseAway(ctx, 0, l.Epoch, to); err != nil {
+		t.Fatal(err)
+	}
+	m.clean("b")
+	m.work(2)
+	m.whole("called off too late")
+
+	// A mover goes on after another one has done everything.
+	if _, err := pass(ctx, 0, from, to, false); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("a copy over a partition that works: %v", err)
+	}
+	if _, err := from.Acquire(ctx, 0, "by an old map"); !errors.Is(err, journal.ErrHeld) {
+		t.Errorf("acquired where it was: %v", err)
+	}
+	for range 2 { // the rows that are left, and then what is not left
+		m.clean(nameOfFirst)
+		m.clean("b")
+		m.whole("cleaned")
+	}
+	m.work(2)
+	m.whole("at the end")
+}
+
 // TestMovedColumns finds a table or column of a partition that a move would leave behind.
 func TestMovedColumns(t *testing.T) {
 	dsn := own(t, pgtest.Start(t))
