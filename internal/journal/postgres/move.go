@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -35,17 +36,17 @@ const (
 // that have changed since an earlier pass.
 var moved = []struct{ table, columns, rows string }{
 	{"runs_data", "created_at, ended_at, deadline, wake, applied, partition, phase, id, definition, parent, workflow," +
-		" workflow_id, key, message, labels", "id IN ({changed})"},
+		" workflow_id, key, message, labels", "id {changed}"},
 	{
 		"steps_data", "scheduled_at, ended_at, next_at, deadline, step, attempt, kind, phase, reason, run, name," +
 			" message",
-		"run IN ({changed})",
+		"run {changed}",
 	},
 	{
 		"attempts_data", "ready_at, started_at, ended_at, step, attempt, \"limit\", run, worker, outcome, message",
-		"run IN ({changed})",
+		"run {changed}",
 	},
-	{"history", "seq, sum, run, entries", "run IN ({changed})"},
+	{"history", "seq, sum, run, entries", "run {changed}"},
 	{"journal", "partition, seq, sum, entries", "partition = {partition}"},
 	{"feeds", "partition, name, seq, lapsed, removed", "partition = {partition}"},
 	{"taken", "partition, sender, through", "partition = {partition}"},
@@ -64,15 +65,14 @@ const (
 	noIndexText = "DROP INDEX CONCURRENTLY IF EXISTS {schema}.runs_moving_{partition}"
 )
 
-// tryIndex makes or drops that index. If it fails, a pass reads all runs of the partition, or writes cost a little more
-// until the next move: each node does this on its own, and two at once may be in each other's way.
-func (s *storage) tryIndex(ctx context.Context, text string, p int) {
+// try runs a statement that only makes moves faster, or writes after them. It may fail: each node does this on its own,
+// and two at once may be in each other's way.
+func (s *storage) try(ctx context.Context, text string, p int) {
 	_ = s.query(ctx, s.about(text, p, 0), nil, func(pgx.Rows) error { return nil })
 }
 
 // about fills in the partition, and the batch after which changes count.
 func (s *storage) about(text string, partition int, since uint64) string {
-	text = strings.ReplaceAll(text, "{changed}", changedText)
 	return s.in(strings.NewReplacer("{partition}", fmt.Sprint(partition), "{since}", fmt.Sprint(since)).Replace(text))
 }
 
@@ -104,7 +104,7 @@ func (s *stores) Copy(ctx context.Context, p int) error {
 	if err := shareDefinitions(ctx, from, to); err != nil {
 		return err
 	}
-	from.tryIndex(ctx, indexText, p)
+	from.try(ctx, indexText, p)
 	for range mostPasses {
 		rows, err := pass(ctx, p, from, to, false)
 		if err != nil {
@@ -113,6 +113,9 @@ func (s *stores) Copy(ctx context.Context, p int) error {
 		if rows < fewRows {
 			break
 		}
+	}
+	for _, m := range moved { // of which the target knows nothing yet, so that it would read all of a large one
+		to.try(ctx, "ANALYZE {schema}."+m.table, p) //nolint:misspell // SQL
 	}
 	return nil
 }
@@ -282,15 +285,16 @@ func pass(ctx context.Context, p int, from, to *storage, final bool) (rows int64
 	}
 	defer target.end(ctx)
 	since, err := target.lockAway(ctx, p, epoch)
+	which := ""
 	if err == nil {
-		err = removeChanged(ctx, p, since, source, target)
+		which, err = removeChanged(ctx, p, since, source, target)
 	}
 	if err != nil {
 		return 0, err
 	}
 	for _, m := range moved {
-		get := "COPY (SELECT " + m.columns + " FROM {schema}." + m.table + " WHERE " + m.rows + ")" +
-			" TO STDOUT (FORMAT binary)"
+		get := "COPY (SELECT " + m.columns + " FROM {schema}." + m.table + " WHERE " +
+			strings.ReplaceAll(m.rows, "{changed}", which) + ") TO STDOUT (FORMAT binary)"
 		put := "COPY {schema}." + m.table + " (" + m.columns + ") FROM STDIN (FORMAT binary)"
 		n, err := copyRows(ctx, source, target, from.about(get, p, since), to.in(put))
 		if err != nil {
@@ -320,10 +324,11 @@ func (t *transaction) lockAway(ctx context.Context, p int, epoch uint64) (since 
 	return since, t.wrap("move", err)
 }
 
-// removeChanged deletes in the target what a pass brings anew: in the first one all that an earlier move has left.
-func removeChanged(ctx context.Context, p int, since uint64, source, target *transaction) error {
+// removeChanged deletes in the target what a pass brings anew: in the first one all that an earlier move has left. It
+// returns the condition of the runs that the pass brings.
+func removeChanged(ctx context.Context, p int, since uint64, source, target *transaction) (which string, err error) {
 	if err := target.removeParts(ctx, p); err != nil {
-		return target.wrap("move", err)
+		return "", target.wrap("move", err)
 	}
 	from, text := target, "SELECT id FROM {schema}.runs_data WHERE partition = {partition}"
 	if since > 0 {
@@ -331,9 +336,17 @@ func removeChanged(ctx context.Context, p int, since uint64, source, target *tra
 	}
 	ids, err := from.ids(ctx, from.about(text, p, since))
 	if err != nil {
-		return from.wrap("move", err)
+		return "", from.wrap("move", err)
 	}
-	return target.wrap("move", target.removeRuns(ctx, ids))
+	which = "IN (" + changedText + ")"
+	if since > 0 && len(ids) <= fewRows { // so that no large table is read from one end to the other
+		var names []string
+		for _, id := range ids {
+			names = append(names, core.RunID(id).String())
+		}
+		which = "= ANY ('{" + strings.Join(names, ",") + "}'::uuid[])"
+	}
+	return which, target.wrap("move", target.removeRuns(ctx, ids))
 }
 
 // copyRows sends what a COPY to a client gives into a COPY from a client.
