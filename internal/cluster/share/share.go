@@ -184,6 +184,9 @@ func (n *Node) Changes(own api.Changes) api.Changes {
 	return wire.NewChanges(own, n.others, n.lease+movePatience)
 }
 
+// Bodies lets processes that serve workflows join each node through any one.
+func (n *Node) Bodies(own api.Bodies) api.Bodies { return wire.NewBodies(own, n.others) }
+
 // TellWebhooks tells the other nodes that webhooks or deliveries have changed.
 func (n *Node) TellWebhooks(ctx context.Context) { n.others.WebhooksChanged(ctx) }
 
