@@ -22,7 +22,7 @@ func (a *app) clusterCommand() *cobra.Command {
 		"Several pawl servers with the same --database in PostgreSQL and --cluster-listen are the nodes of a cluster. "+
 			"With --database these commands work with the table of nodes there, also while no node is alive; with "+
 			"--server they ask a node.",
-		a.clusterStatusCommand(), a.clusterDrainCommand(), a.clusterMoveCommand())
+		a.clusterStatusCommand(), a.clusterDrainCommand(), a.clusterMoveCommand(), a.clusterStoreCommand())
 }
 
 // journalOpener opens the journal of an address.
@@ -79,6 +79,12 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 					a.say("No node is there: start one with pawl server --cluster-listen.")
 				case len(s.Free) > 0:
 					a.say("nobody has %s", numbers(s.Free))
+				}
+				for _, store := range s.Stores {
+					if store.Problem != "" {
+						a.say("the store %s does not answer, so nobody knows who has %s: see pawl cluster store list",
+							screen.Clean(store.Name), numbers(store.Partitions))
+					}
 				}
 				for _, p := range slices.Sorted(maps.Keys(s.Pinned)) {
 					a.say("partition %d was moved to %s, until pawl cluster move %d --undo", p,

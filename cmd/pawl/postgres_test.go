@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"path/filepath"
 	"testing"
 
@@ -20,6 +21,14 @@ func TestScriptOnPostgres(t *testing.T) {
 			env.Setenv("USER", "tester")
 			env.Setenv("NO_COLOR", "")
 			env.Setenv("DATABASE", server.DSN())
+			u, err := url.Parse(server.DSN())
+			if err != nil {
+				return err
+			}
+			password, _ := u.User.Password()
+			env.Setenv("PASSWORD", password)
+			u.User = url.User(u.User.Username())
+			env.Setenv("PUBLIC", u.String()) // DATABASE without the password
 			env.Setenv("PAWL_DATABASE", server.DSN()+"&lease=1s")
 			return nil
 		},

@@ -11,6 +11,11 @@ type Cluster interface {
 	// Move makes a node take a partition and keep it, or lets the partition be with any node again. Errors: CodeInvalid
 	// (there is no such partition), CodeNotFound, CodeConflict (the node is dead or drained).
 	Move(ctx context.Context, r PartitionMove) error
+	// AddStore makes a database one that can keep partitions, or changes the address of one. Errors: CodeConflict.
+	AddStore(ctx context.Context, r StoreAdd) error
+	// MoveToStore has a partition moved to another database, while its runs go on. To name the one that keeps it calls
+	// a move off. Errors: CodeInvalid, CodeNotFound, CodeConflict (a node does not reach it).
+	MoveToStore(ctx context.Context, r StoreMove) error
 }
 
 // ClusterStatus is the nodes as they stand.
@@ -20,6 +25,31 @@ type ClusterStatus struct {
 	Free       []int         `json:"free" doc:"The partitions that nobody has at present."`
 	// Pinned has the node of each partition that was moved by hand. It may be draining or dead, and not have it now.
 	Pinned map[int]string `json:"pinned,omitempty" doc:"The node of each partition that was moved by hand."`
+	Stores []ClusterStore `json:"stores" doc:"The databases that keep the partitions, the first one first."`
+}
+
+// ClusterStore is a database that keeps partitions.
+type ClusterStore struct {
+	Name       string `json:"name"`
+	State      string `json:"state" enum:"reached,silent" doc:"silent: it does not answer whom you asked."`
+	Problem    string `json:"problem,omitempty" doc:"Why it does not answer."`
+	Address    string `json:"address,omitempty" doc:"Without a password. The first one has none here."`
+	Partitions []int  `json:"partitions" doc:"Those that it keeps. Who owns those of a silent one is not known."`
+	Coming     []int  `json:"coming" doc:"Those that are being moved to it."`
+	// Unreached are nodes that are alive and have not reached it; they may be of an older version.
+	Unreached []string `json:"unreached" doc:"The nodes that are alive and have not reached it."`
+}
+
+// StoreAdd is a database that is to keep partitions.
+type StoreAdd struct {
+	Name    string `json:"name"`
+	Address string `json:"address" doc:"Without a password: each node has it in its environment or in ~/.pgpass."`
+}
+
+// StoreMove says which store should keep a partition.
+type StoreMove struct {
+	Partition int    `json:"partition" minimum:"0" doc:"Its number, counted from 0."`
+	Store     string `json:"store" doc:"The name of the store; first is the database that all nodes have."`
 }
 
 // ClusterNode is a node, or another process that has partitions.

@@ -67,6 +67,11 @@ type Member struct {
 	// drained is what Drained said last.
 	drained bool
 
+	// Only Round uses these.
+	errand  *errand         // nil: none is on its way
+	resting int             // rounds until the next errand
+	silent  map[string]bool // stores that do not answer, by name
+
 	mu      sync.Mutex
 	changed chan struct{} // closed when a new stand was read
 	stopped chan struct{}
@@ -213,10 +218,12 @@ func (m *Member) Round(ctx context.Context) error {
 		return err
 	}
 	m.keep(s)
+	m.tellSilent(s)
 	give, take := Moves(s, m.cfg.Node.ID)
 	own := m.cfg.Engine.Owned()
+	moving := m.runErrand(ctx, s, own)
 	give = slices.DeleteFunc(give, func(p int) bool { return !slices.Contains(own, p) })
-	take = slices.DeleteFunc(take, func(p int) bool { return slices.Contains(own, p) })
+	take = slices.DeleteFunc(take, func(p int) bool { return p == moving || slices.Contains(own, p) })
 	if len(give)+len(take) == 0 {
 		return nil
 	}
@@ -232,6 +239,23 @@ func (m *Member) Round(ctx context.Context) error {
 	m.keep(s)
 	m.cfg.Moved(ctx, s)
 	return nil
+}
+
+// tellSilent logs which stores do not answer any more, or do again.
+func (m *Member) tellSilent(s Stand) {
+	was := m.silent
+	m.silent = map[string]bool{}
+	for _, store := range s.Stores {
+		switch {
+		case store.Err != nil:
+			if m.silent[store.Name] = true; !was[store.Name] {
+				m.cfg.Log.Warn("a store does not answer, its partitions stand still", "store", store.Name,
+					"error", store.Err)
+			}
+		case was[store.Name]:
+			m.cfg.Log.Info("a store answers again", "store", store.Name)
+		}
+	}
 }
 
 func (m *Member) take(ctx context.Context, p int) {
@@ -264,6 +288,12 @@ func (m *Member) giveAll(all []int) {
 func (m *Member) Leave(ctx context.Context) error {
 	m.cancel()
 	<-m.stopped
+	if e := m.errand; e != nil {
+		if err := <-e.ended; err != nil {
+			m.cfg.Log.Info("the move of a partition to its store was left to the next node", "partition", e.partition,
+				"error", err)
+		}
+	}
 	_, err := m.cfg.Storage.Ask(ctx, m.cfg.Node.ID, true)
 	m.giveAll(m.cfg.Engine.Owned())
 	s, standErr := m.cfg.Storage.Stand(ctx)

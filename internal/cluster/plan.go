@@ -14,6 +14,7 @@ type Node struct {
 	Since   int64  // when it joined, in microseconds since 1970, by the database's clock
 	Alive   bool   // its last sign of life is recent, by the database's clock
 	Leaving bool   // it gives back what it owns and takes nothing
+	Reaches string // the names of the stores that it has reached, separated by commas
 }
 
 // Partition is who owns a partition.
@@ -21,12 +22,25 @@ type Partition struct {
 	Owner string // the node; another text: a process that is no node; empty: nobody
 	Alive bool   // the lease has not ended
 	Pin   string // the node that should own it because somebody said so; empty: whichever
+
+	Store    string // the database that keeps it
+	Target   string // the one that should: another one while it moves
+	Silent   bool   // its store does not answer, so nobody knows its owner and nobody can take it
+	Leftover string // another store with rows of it that nobody needs any more; empty: none
+}
+
+// Store is a database that keeps partitions.
+type Store struct {
+	Name    string
+	Address string // without a password; empty: it is the first one, whose address all nodes have
+	Err     error  // why it does not answer; nil: it does
 }
 
 // Stand is what the database knows at one moment: the nodes in the order of their ids, and all partitions.
 type Stand struct {
 	Nodes      []Node
 	Partitions []Partition
+	Stores     []Store // the first one first, the others by name
 }
 
 // held reports whether somebody has a partition, so that nobody else can take it.
@@ -112,7 +126,7 @@ func Moves(s Stand, node string) (give, take []int) {
 		switch {
 		case p.held() && p.Owner == node && id != node:
 			give = append(give, i)
-		case !p.held() && id == node:
+		case !p.held() && !p.Silent && id == node:
 			take = append(take, i)
 		}
 	}

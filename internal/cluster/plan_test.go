@@ -19,7 +19,7 @@ func nodes(n int) []Node {
 // the partitions that somebody gave.
 func carryOut(s *Stand) (moved int) {
 	for _, taking := range []bool{false, true} {
-		read := Stand{s.Nodes, slices.Clone(s.Partitions)}
+		read := Stand{Nodes: s.Nodes, Partitions: slices.Clone(s.Partitions)}
 		for _, n := range s.Nodes {
 			give, take := Moves(read, n.ID)
 			switch {

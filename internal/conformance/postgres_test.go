@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/cluster/share"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/postgres"
@@ -29,6 +33,48 @@ func TestConformanceOnPostgres(t *testing.T) {
 		// Time is virtual here and the leases are of the server's time, so they are longer than any test takes.
 		return within(server, "schema=row_"+strconv.FormatInt(schemas.Add(1), 10)+"&lease=100000h")
 	}
+	eachGoRow(t)
+}
+
+// TestConformanceOverTwoStores runs them once more, with half of the partitions on another PostgreSQL server.
+func TestConformanceOverTwoStores(t *testing.T) {
+	first := pgtest.StartServer(t).DSN()
+	second, err := url.Parse(pgtest.StartServer(t).DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := second.User.Password()
+	t.Setenv("PAWL_STORE_B_PASSWORD", password)
+	second.User = url.User(second.User.Username())
+	var schemas atomic.Int64
+	before := goDatabase
+	t.Cleanup(func() { goDatabase = before })
+	goDatabase = func(t *testing.T) string {
+		t.Helper()
+		schema := "schema=row_" + strconv.FormatInt(schemas.Add(1), 10)
+		address := within(first, schema+"&lease=100000h&partitions=4")
+		j, err := postgres.Open(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		nodes, _ := j.(cluster.Shareable).Nodes()
+		o := share.Operator{Storage: nodes}
+		err = o.AddStore(t.Context(), api.StoreAdd{Name: "b", Address: within(second.String(), schema)})
+		for _, p := range []int{0, 3} {
+			if err == nil {
+				err = o.MoveToStore(t.Context(), api.StoreMove{Partition: p, Store: "b"})
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return address
+	}
+	eachGoRow(t)
+}
+
+func eachGoRow(t *testing.T) {
 	for _, id := range slices.Sorted(maps.Keys(goRows)) {
 		t.Run(id, func(t *testing.T) {
 			for _, test := range goRows[id] {

@@ -36,4 +36,18 @@ func (s *Server) clusterRoutes(a huma.API) {
 		}
 		return done(s.cfg.Cluster.Move(ctx, in.Body))
 	})
+	op = under("POST", "/cluster/stores", "addStore", "cluster", "Let another database keep partitions")
+	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.StoreAdd }) (*struct{}, error) {
+		if s.cfg.Cluster == nil {
+			return done(errNoCluster)
+		}
+		return done(s.cfg.Cluster.AddStore(ctx, in.Body))
+	})
+	op = under("POST", "/cluster/stores/move", "moveToStore", "cluster", "Move a partition to another database")
+	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.StoreMove }) (*struct{}, error) {
+		if s.cfg.Cluster == nil {
+			return done(errNoCluster)
+		}
+		return done(s.cfg.Cluster.MoveToStore(ctx, in.Body))
+	})
 }

@@ -26,3 +26,15 @@ func (c *Client) Move(ctx context.Context, r api.PartitionMove) error {
 	_, err := c.do(ctx, http.MethodPost, join("cluster", "move"), r, nil)
 	return err
 }
+
+// AddStore implements api.Cluster.
+func (c *Client) AddStore(ctx context.Context, r api.StoreAdd) error {
+	_, err := c.do(ctx, http.MethodPost, join("cluster", "stores"), r, nil)
+	return err
+}
+
+// MoveToStore implements api.Cluster.
+func (c *Client) MoveToStore(ctx context.Context, r api.StoreMove) error {
+	_, err := c.do(ctx, http.MethodPost, join("cluster", "stores", "move"), r, nil)
+	return err
+}

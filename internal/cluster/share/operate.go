@@ -27,6 +27,7 @@ func (o Operator) Cluster(ctx context.Context) (api.ClusterStatus, error) {
 func statusOf(s cluster.Stand) api.ClusterStatus {
 	out := api.ClusterStatus{
 		Partitions: len(s.Partitions), Free: []int{}, Nodes: []api.ClusterNode{}, Pinned: map[int]string{},
+		Stores: storesOf(s),
 	}
 	places := map[string]int{}
 	for _, n := range s.Nodes {
@@ -46,6 +47,9 @@ func statusOf(s cluster.Stand) api.ClusterStatus {
 	for i, p := range s.Partitions {
 		if p.Pin != "" {
 			out.Pinned[i] = p.Pin
+		}
+		if p.Silent {
+			continue // nobody knows
 		}
 		if p.Owner == "" || !p.Alive {
 			out.Free = append(out.Free, i)
@@ -91,9 +95,8 @@ func (o Operator) Move(ctx context.Context, r api.PartitionMove) error {
 	if err != nil {
 		return err
 	}
-	if r.Partition < 0 || r.Partition >= len(s.Partitions) {
-		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
-			"there is no partition %d: the database has %d, counted from 0", r.Partition, len(s.Partitions))}
+	if err := within(s, r.Partition); err != nil {
+		return err
 	}
 	i := slices.IndexFunc(s.Nodes, func(n cluster.Node) bool { return n.ID == r.Node })
 	switch {
@@ -115,6 +118,15 @@ func (o Operator) Move(ctx context.Context, r api.PartitionMove) error {
 		err = noNode(r.Node)
 	}
 	return err
+}
+
+// within refuses a partition that there is not.
+func within(s cluster.Stand, partition int) error {
+	if partition >= 0 && partition < len(s.Partitions) {
+		return nil
+	}
+	return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
+		"there is no partition %d: the database has %d, counted from 0", partition, len(s.Partitions))}
 }
 
 func noNode(id string) error {

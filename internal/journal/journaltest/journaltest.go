@@ -117,6 +117,18 @@ func (f *fixture) append(v *journal.View, entries ...core.Entry) uint64 {
 	return b.Seq
 }
 
+// appendTo appends a part of the view to another partition than 0.
+func (f *fixture) appendTo(partition int, v *journal.View) {
+	f.Helper()
+	l, err := f.j.Acquire(f.ctx, partition, "test")
+	if err == nil {
+		err = f.j.Append(f.ctx, &journal.Batch{Partition: partition, Epoch: l.Epoch, Seq: l.Last + 1, View: v})
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
 func (f *fixture) tail(partition int, after uint64) (seqs []uint64, entries []core.Entry) {
 	f.Helper()
 	err := f.j.Tail(f.ctx, partition, after, func(seq uint64, e []core.Entry) error {

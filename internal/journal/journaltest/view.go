@@ -209,8 +209,8 @@ func testDue(f *fixture) {
 	}
 	elsewhere := row(10)
 	elsewhere.Partition, elsewhere.Wake = 1, at(30)
-	v.Runs = append(v.Runs, elsewhere)
 	f.append(v)
+	f.appendTo(1, &journal.View{Runs: []journal.RunRow{elsewhere}})
 	due := func(from, before core.Time, limit int, want ...int) {
 		f.Helper()
 		got, err := f.j.Due(f.ctx, 0, from, before, limit)
@@ -268,7 +268,7 @@ func testFind(f *fixture) {
 	find(journal.Lookup{Workflow: "refund", Key: "key-1"}, 3)
 	elsewhere := row(4)
 	elsewhere.Workflow, elsewhere.Key, elsewhere.WorkflowID, elsewhere.Partition = "charge", "key-1", "weekly", 1
-	f.append(&journal.View{Runs: []journal.RunRow{elsewhere}})
+	f.appendTo(1, &journal.View{Runs: []journal.RunRow{elsewhere}})
 	find(journal.Lookup{Workflow: "charge", Key: "key-1"}, 4)
 	find(journal.Lookup{Workflow: "charge", Key: "key-1", Here: true}, 1)
 	find(journal.Lookup{Workflow: "charge", Key: "key-1", Here: true, Partition: 1}, 4)
@@ -300,7 +300,7 @@ func testList(f *fixture) {
 			r.Phase, r.EndedAt, r.Wake = core.RunFailed, at(n), 0
 		}
 		if n%10 == 0 {
-			r.WorkflowID = "ten"
+			r.WorkflowID = "daily" // of three partitions it belongs to this one
 		}
 		v.Runs = append(v.Runs, r)
 	}
@@ -338,32 +338,38 @@ func testList(f *fixture) {
 	count(journal.Query{Limit: 7, Phases: []core.RunPhase{core.RunFailed}}, failed)
 	phases := []core.RunPhase{core.RunFailed, core.RunWaiting}
 	count(journal.Query{Limit: 7, Phases: phases}, func(int) bool { return true })
-	count(journal.Query{Limit: 7, WorkflowID: "ten"}, func(n int) bool { return n%10 == 0 })
-	count(journal.Query{Limit: 3, WorkflowID: "ten", Workflow: "audit", Phases: []core.RunPhase{core.RunWaiting}},
+	count(journal.Query{Limit: 7, WorkflowID: "daily"}, func(n int) bool { return n%10 == 0 })
+	count(journal.Query{Limit: 3, WorkflowID: "daily", Workflow: "audit", Phases: []core.RunPhase{core.RunWaiting}},
 		func(n int) bool { return n%10 == 0 && n%3 == 2 && !failed(n) })
 	count(journal.Query{Limit: 7, Workflow: "no such"}, func(int) bool { return false })
 }
 
 func testPrune(f *fixture) {
 	f.acquire(0)
-	v := &journal.View{}
-	for n := range 40 {
+	ids := make([]core.RunID, 40)
+	views := [2]journal.View{}
+	for n := range ids {
 		r := row(n)
 		if n%2 == 0 {
 			r.Phase, r.EndedAt, r.Wake = core.RunSucceeded, at(n), 0
 		}
 		if n >= 30 {
-			r.Partition = 1
+			r.Partition, r.ID[9] = 1, 1 // the id names the partition
 		}
+		ids[n] = r.ID
+		v := &views[r.Partition]
 		v.Runs = append(v.Runs, r)
 		v.Steps = append(v.Steps, journal.StepRow{Run: r.ID, Name: "s", ScheduledAt: at(n + 1)})
 		v.Attempts = append(v.Attempts, journal.AttemptRow{Run: r.ID, Attempt: 1})
 		if n%4 == 0 {
 			v.Whole = append(v.Whole, r.ID)
 		}
-		v.History = append(v.History, piece(n, 1, signal(n, "a")))
+		p := piece(n, 1, signal(n, "a"))
+		p.Run = r.ID
+		v.History = append(v.History, p)
 	}
-	f.append(v)
+	f.append(&views[0])
+	f.appendTo(1, &views[1])
 	prune := func(before core.Time, limit, want int) {
 		f.Helper()
 		n, err := f.j.Prune(f.ctx, 0, before, limit)
@@ -374,9 +380,9 @@ func testPrune(f *fixture) {
 	prune(at(20), 100, 6) // 0, 2 … 18
 	prune(at(20), 100, 0)
 	f.equal("rows", len(f.list(journal.Query{Limit: 100}).Runs), 30)
-	for n := range 40 {
-		_, err := f.j.History(f.ctx, RunID(n))
-		steps, attempts := f.Rows(RunID(n))
+	for n, id := range ids {
+		_, err := f.j.History(f.ctx, id)
+		steps, attempts := f.Rows(id)
 		absent := len(steps)+len(attempts) == 0
 		if gone := n%2 == 0 && n < 20; gone != errors.Is(err, journal.ErrNotFound) || gone != absent {
 			f.Errorf("run %d: history %v, %d steps, %d attempts", n, err, len(steps), len(attempts))

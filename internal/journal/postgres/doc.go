@@ -16,6 +16,12 @@
 // advisory locks, no extension. Only the relay of callers' messages listens, on connections beside the pool; where a
 // pooler hides announcements, it looks once a second.
 //
+// # Several databases
+//
+// Some partitions may be kept by other databases, the stores. What Open returns is one journal over all of them: what
+// is about one partition goes to its store (routed.go), what is about all to each (merged.go). placement.go has the
+// map, move.go says how a partition is moved.
+//
 // # The schema
 //
 //	meta         how many partitions there are, and the oldest version of the schema that code has to know
@@ -31,6 +37,8 @@
 //	taken        by partition and sender: the last message that was taken
 //	documents    values beside the runs, such as webhooks
 //	outbox       what callers have written within transactions of their own, until an engine has delivered it
+//	nodes, pins  who shares the partitions, and which were moved to a node by hand
+//	stores, placements  the other databases, and which partitions they keep or should keep
 //
 // Instants are microseconds since 1970 and phases are numbers. The views runs, steps and attempts show them as a person
 // reads them:

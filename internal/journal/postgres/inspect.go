@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,7 +15,10 @@ const mostProblems = 100
 
 // inspection collects what is found.
 type inspection struct {
-	s *storage
+	s         *storage
+	keeps     []int32                   // the partitions that the store keeps; nil: all
+	taken     []map[int]uint64          // by partition and sender: the messages that were taken
+	undefined map[core.DefinitionID]int // definitions that are not in this store, and how many runs have them
 	journal.Inspection
 }
 
@@ -24,10 +28,10 @@ func (i *inspection) problem(format string, args ...any) {
 	}
 }
 
-// Inspect implements journal.Inspected. Each part is read in a statement of its own. A partition at work moves between
+// inspect looks at one store. Each part is read in a statement of its own. A partition at work moves between
 // them, so what is compared across tables is compared within one statement.
-func (s *storage) Inspect(ctx context.Context) (*journal.Inspection, error) {
-	i := &inspection{s: s}
+func (s *storage) inspect(ctx context.Context, keeps []int32, taken []map[int]uint64) (*inspection, error) {
+	i := &inspection{s: s, keeps: keeps, taken: taken, undefined: map[core.DefinitionID]int{}}
 	for _, part := range []func(context.Context) error{
 		i.server, i.partitions, i.batches, i.histories, i.rows, i.messages,
 	} {
@@ -35,7 +39,7 @@ func (s *storage) Inspect(ctx context.Context) (*journal.Inspection, error) {
 			return nil, err
 		}
 	}
-	return &i.Inspection, nil
+	return i, nil
 }
 
 func (i *inspection) server(ctx context.Context) error {
@@ -63,6 +67,9 @@ func (i *inspection) partitions(ctx context.Context) error {
 			var newest, batches uint64
 			err := r.Scan(&p.Partition, &p.Owner, &p.Alive, &p.Epoch, &p.Last, &p.Through, &p.First, &newest, &batches)
 			p.Owner = original(p.Owner)
+			if i.keeps != nil && !slices.Contains(i.keeps, int32(p.Partition)) {
+				return err
+			}
 			switch {
 			case p.Through > p.Last:
 				i.problem("the view of partition %d is said to contain batch %d, and the last one is %d", p.Partition,
@@ -134,7 +141,7 @@ func (i *inspection) histories(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.s.EachRun(ctx, func(r journal.Stored) error {
+	return i.s.eachRun(ctx, i.keeps, func(r journal.Stored) error {
 		if r.Broken != nil {
 			i.problem("%v", r.Broken)
 		}
@@ -144,10 +151,11 @@ func (i *inspection) histories(ctx context.Context) error {
 }
 
 func (i *inspection) rows(ctx context.Context) error {
-	err := i.s.read(ctx, "check", i.s.in("SELECT (SELECT count(*) FROM {schema}.runs_data),"+
-		" (SELECT count(*) FROM {schema}.runs_data WHERE phase < $1), (SELECT count(*) FROM {schema}.steps_data),"+
+	err := i.s.read(ctx, "check", i.s.in("SELECT (SELECT count(*) FROM {schema}.runs_data"+keptText+"),"+
+		" (SELECT count(*) FROM {schema}.runs_data"+keptText+" AND phase < $2),"+
+		" (SELECT count(*) FROM {schema}.steps_data),"+
 		" (SELECT count(*) FROM {schema}.attempts_data), (SELECT count(*) FROM {schema}.history),"+
-		" (SELECT count(*) FROM {schema}.definitions)"), []any{int16(core.RunSucceeded)}, func() {},
+		" (SELECT count(*) FROM {schema}.definitions)"), []any{i.keeps, int16(core.RunSucceeded)}, func() {},
 		func(r pgx.Rows) error {
 			return r.Scan(&i.Runs, &i.Open, &i.Steps, &i.Attempts, &i.Pieces, &i.Definitions)
 		})
@@ -158,10 +166,6 @@ func (i *inspection) rows(ctx context.Context) error {
 		{"steps_data s WHERE NOT EXISTS (SELECT 1 FROM {schema}.runs_data r WHERE r.id = s.run)", "steps of no run"},
 		{"attempts_data a WHERE NOT EXISTS (SELECT 1 FROM {schema}.runs_data r WHERE r.id = a.run)", "attempts of" +
 			" no run"},
-		{
-			"runs_data r WHERE r.definition IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {schema}.definitions d" +
-				" WHERE d.id = r.definition)", "runs whose definition is not stored",
-		},
 		{
 			"runs_data r JOIN {schema}.partitions p ON p.partition = r.partition AND r.applied > p.last",
 			"runs that are ahead of the last batch of their partition",
@@ -180,14 +184,25 @@ func (i *inspection) rows(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return i.s.read(ctx, "check", i.s.in("SELECT definition, count(*) FROM {schema}.runs_data r"+keptText+" AND"+
+		" definition IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {schema}.definitions d WHERE d.id = r.definition)"+
+		" GROUP BY definition"), []any{i.keeps}, func() { clear(i.undefined) },
+		func(r pgx.Rows) error {
+			var id core.DefinitionID
+			n := 0
+			err := r.Scan((*[16]byte)(&id), &n)
+			i.undefined[id] = n
+			return err
+		})
 }
+
+// keptText selects runs of some partitions; NULL: of all.
+const keptText = " WHERE ($1::int[] IS NULL OR partition = ANY ($1::int[]))"
 
 // messages decodes every message that was not taken.
 func (i *inspection) messages(ctx context.Context) error {
 	return i.s.read(ctx, "check", i.s.in("SELECT m.target, m.sender, m.seq, m.sum, m.message FROM {schema}.inbox m"+
-		" LEFT JOIN {schema}.taken t ON t.partition = m.target AND t.sender = m.sender"+
-		" WHERE m.seq > coalesce(t.through, 0)"), nil, func() { i.Messages = 0 },
+		" WHERE $1::int[] IS NULL OR m.sender = ANY ($1::int[])"), []any{i.keeps}, func() { i.Messages = 0 },
 		func(r pgx.Rows) error {
 			var to, from int
 			var seq int64
@@ -195,6 +210,9 @@ func (i *inspection) messages(ctx context.Context) error {
 			var b []byte
 			if err := r.Scan(&to, &from, &seq, &want, &b); err != nil {
 				return err
+			}
+			if to >= 0 && to < len(i.taken) && uint64(seq) <= i.taken[to][from] {
+				return nil
 			}
 			i.Messages++
 			if min(from, to) < 0 || max(from, to) >= i.s.count {
@@ -214,16 +232,17 @@ func (i *inspection) messages(ctx context.Context) error {
 // eachRun is how many runs EachRun reads at once.
 const eachRun = 256
 
-const eachText = "SELECT " + runColumns + " FROM {schema}.runs_data WHERE id > $1 OR ($2 AND id = $1) ORDER BY id" +
-	" LIMIT $3"
+const eachText = "SELECT " + runColumns + " FROM {schema}.runs_data" + keptText +
+	" AND (id > $2 OR ($3 AND id = $2)) ORDER BY id LIMIT $4"
 
-// EachRun implements journal.Inspected. The runs of a page are read in one transaction that sees one snapshot.
-func (s *storage) EachRun(ctx context.Context, fn func(journal.Stored) error) error {
+// eachRun calls fn with the runs of some partitions, the oldest first. The runs of a page are read in one transaction
+// that sees one snapshot.
+func (s *storage) eachRun(ctx context.Context, keeps []int32, fn func(journal.Stored) error) error {
 	var after core.RunID
 	for first := true; ; first = false {
 		var page []journal.Stored
 		err := s.again(ctx, func(ctx context.Context) (err error) {
-			page, err = s.page(ctx, after, first)
+			page, err = s.page(ctx, keeps, after, first)
 			return err
 		})
 		if err != nil {
@@ -242,7 +261,9 @@ func (s *storage) EachRun(ctx context.Context, fn func(journal.Stored) error) er
 }
 
 // page reads runs after one, or from one on.
-func (s *storage) page(ctx context.Context, after core.RunID, with bool) (page []journal.Stored, err error) {
+func (s *storage) page(
+	ctx context.Context, keeps []int32, after core.RunID, with bool,
+) (page []journal.Stored, err error) {
 	if err := s.usable(false); err != nil {
 		return nil, err
 	}
@@ -267,7 +288,7 @@ func (s *storage) page(ctx context.Context, after core.RunID, with bool) (page [
 	}
 	var ids uuids
 	at := map[core.RunID]int{}
-	err = each(eachText, []any{[16]byte(after), with, eachRun}, func(r pgx.Rows) error {
+	err = each(eachText, []any{keeps, [16]byte(after), with, eachRun}, func(r pgx.Rows) error {
 		row, err := scanRun(r)
 		at[row.ID] = len(page)
 		page, ids = append(page, journal.Stored{Row: row}), append(ids, row.ID)

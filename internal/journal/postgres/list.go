@@ -14,11 +14,16 @@ import (
 )
 
 // List implements journal.Journal.
-func (s *storage) List(ctx context.Context, q journal.Query) (page journal.Page, err error) {
+func (s *storage) List(ctx context.Context, q journal.Query) (journal.Page, error) {
+	return s.list(ctx, q, nil)
+}
+
+// list returns rows of some partitions; nil: of all.
+func (s *storage) list(ctx context.Context, q journal.Query, partitions []int32) (page journal.Page, err error) {
 	if q.Limit <= 0 {
 		q.Limit = journal.DefaultLimit
 	}
-	text, args := listQuery(q)
+	text, args := listQuery(q, partitions)
 	err = s.read(ctx, "list", s.in(text), args,
 		func() { page = journal.Page{} },
 		func(rows pgx.Rows) error {
@@ -58,8 +63,11 @@ func (c *conditions) where() string {
 
 // listQuery returns the query of a list. It is written so that its rows come out of an index in their order, and
 // reading stops with the page.
-func listQuery(q journal.Query) (text string, args []any) {
+func listQuery(q journal.Query, partitions []int32) (text string, args []any) {
 	var c conditions
+	if partitions != nil {
+		c.add("partition = ANY ($::int[])", partitions)
+	}
 	c.named(&q)
 	c.timed(&q)
 	tables, order := "{schema}.runs_data", "id DESC"

@@ -34,7 +34,7 @@ func TestNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := j.(*storage).schema
+	schema := j.(*stores).schema
 	execute(t, dsn, "UPDATE "+schema+".nodes SET beat = beat - interval '2 hours' WHERE id = 'a'")
 	execute(t, dsn, "UPDATE "+schema+".nodes SET beat = beat + interval '2 hours' WHERE id = 'c'")
 	if found, err := nodes.Ask(t.Context(), "b", true); err != nil || !found {
@@ -61,7 +61,10 @@ func TestNodes(t *testing.T) {
 	if !slices.Equal(s.Nodes, want) {
 		t.Errorf("nodes %+v", s.Nodes)
 	}
-	if !slices.Equal(s.Partitions, []cluster.Partition{{}, {Owner: "b", Alive: true}, {}}) {
+	free := cluster.Partition{Store: nameOfFirst, Target: nameOfFirst}
+	owned := free
+	owned.Owner, owned.Alive = "b", true
+	if !slices.Equal(s.Partitions, []cluster.Partition{free, owned, free}) {
 		t.Errorf("partitions %+v", s.Partitions)
 	}
 	for node, known := range map[string]bool{"b": true, "nobody": false} {

@@ -34,6 +34,13 @@ type storage struct {
 
 	texts sync.Map // of appends, by their parts
 
+	// Of another store than the first one:
+	id        string // its name
+	address   string // as the map has it
+	belongsTo string // what its schema says of whose it is
+	begun     atomic.Bool
+	beginning sync.Mutex
+
 	mu     sync.Mutex
 	owned  map[int]uint64 // the epochs of the partitions that this process owns
 	closed bool
@@ -50,6 +57,10 @@ func Open(ctx context.Context, dsn string) (journal.Journal, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(s.timeout, defaultTimeout)) // it may make the tables
 	defer cancel()
 	err = s.prepare(ctx, s.partitions)
+	var all *stores
+	if err == nil {
+		all, err = s.withStores(ctx)
+	}
 	if err == nil {
 		err = s.openOutbox(ctx)
 	}
@@ -57,7 +68,7 @@ func Open(ctx context.Context, dsn string) (journal.Journal, error) {
 		s.pool.Close()
 		return nil, s.wrap("open", err)
 	}
-	return s, nil
+	return all, nil
 }
 
 // OpenReadOnly opens the schema for looking. It changes nothing and waits for nobody. Acquire, Append and Prune return
@@ -81,12 +92,16 @@ func OpenReadOnly(ctx context.Context, dsn string) (journal.Inspected, error) {
 		err = fmt.Errorf("journal: open %s: the tables are of version %d, this code reads version %d: "+
 			"start a run or a server with it, which migrates them", s.name, st.version, newest)
 	}
+	s.count = st.partitions
+	var all *stores
+	if err == nil {
+		all, err = s.withStores(ctx)
+	}
 	if err != nil {
 		s.pool.Close()
 		return nil, err
 	}
-	s.count = st.partitions
-	return s, nil
+	return all, nil
 }
 
 func connect(ctx context.Context, dsn string) (*storage, error) {
@@ -94,6 +109,10 @@ func connect(ctx context.Context, dsn string) (*storage, error) {
 	if err != nil {
 		return nil, err
 	}
+	return connectTo(ctx, p)
+}
+
+func connectTo(ctx context.Context, p place) (*storage, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, p.pool)
 	if err != nil {
 		return nil, fmt.Errorf("journal: open %s: %w", p.name, err)

@@ -76,7 +76,7 @@ func execute(t testing.TB, dsn, text string) {
 	}
 }
 
-func opened(t testing.TB, dsn string) *storage {
+func opened(t testing.TB, dsn string) *stores {
 	t.Helper()
 	j, err := Open(t.Context(), dsn)
 	if err != nil {
@@ -87,7 +87,7 @@ func opened(t testing.TB, dsn string) *storage {
 			t.Error(err)
 		}
 	})
-	return j.(*storage)
+	return j.(*stores)
 }
 
 func TestJournal(t *testing.T) {
@@ -95,10 +95,14 @@ func TestJournal(t *testing.T) {
 	journaltest.Run(t, func(t *testing.T) journaltest.Store { return store(t, own(t, server)) })
 }
 
-func store(t *testing.T, dsn string) journaltest.Store {
+// store is a journal in one database, or of which others keep a part.
+func store(t *testing.T, dsn string, others ...string) journaltest.Store {
 	j := opened(t, dsn)
 	expire := func() {
-		execute(t, dsn, j.in("UPDATE {schema}.partitions SET until = clock_timestamp()"))
+		for _, server := range append(others, dsn) {
+			execute(t, server, j.in("UPDATE {schema}.partitions SET until = clock_timestamp()"+
+				" WHERE owner NOT LIKE '"+awayPrefix+"%'"))
+		}
 	}
 	return journaltest.Store{
 		Journal: j,
@@ -117,11 +121,15 @@ func store(t *testing.T, dsn string) journaltest.Store {
 		Expire: expire,
 		Rows: func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow) {
 			ctx := context.WithoutCancel(t.Context())
-			steps, err := j.steps(ctx, uuids{run})
+			at, err := j.at(ctx, int(core.PartitionKey(run))%j.count)
 			if err != nil {
 				t.Error(err)
 			}
-			attempts, err := j.attempts(ctx, uuids{run})
+			steps, err := at.steps(ctx, uuids{run})
+			if err != nil {
+				t.Error(err)
+			}
+			attempts, err := at.attempts(ctx, uuids{run})
 			if err != nil {
 				t.Error(err)
 			}

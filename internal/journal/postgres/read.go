@@ -164,7 +164,12 @@ func (s *storage) Definition(ctx context.Context, id core.DefinitionID) (journal
 }
 
 // Find implements journal.Journal. If several runs match, it returns the newest.
-func (s *storage) Find(ctx context.Context, by journal.Lookup) (id core.RunID, err error) {
+func (s *storage) Find(ctx context.Context, by journal.Lookup) (core.RunID, error) {
+	return s.find(ctx, by, nil)
+}
+
+// find finds a run of some partitions; nil: of all.
+func (s *storage) find(ctx context.Context, by journal.Lookup, partitions []int32) (id core.RunID, err error) {
 	text, args := "WHERE left(workflow_id, 200) = left($1, 200) AND workflow_id = $1 AND phase < $2",
 		[]any{stored(by.WorkflowID), int16(core.RunSucceeded)}
 	if by.WorkflowID == "" {
@@ -172,8 +177,11 @@ func (s *storage) Find(ctx context.Context, by journal.Lookup) (id core.RunID, e
 			[]any{stored(by.Key), stored(by.Workflow)}
 	}
 	if by.Here {
-		text += " AND partition = $3"
-		args = append(args, by.Partition)
+		partitions = []int32{int32(by.Partition)}
+	}
+	if partitions != nil {
+		text += " AND partition = ANY ($3::int[])"
+		args = append(args, partitions)
 	}
 	found := false
 	if by.WorkflowID != "" || by.Key != "" {
@@ -205,10 +213,22 @@ const inboxBytes = 1 << 20
 // Inbox implements journal.Journal.
 func (s *storage) Inbox(
 	ctx context.Context, partition int, after map[int]uint64, limit int,
+) ([]journal.Message, error) {
+	return s.inbox(ctx, partition, nil, after, limit)
+}
+
+// inbox reads messages of some senders; nil: of all.
+func (s *storage) inbox(
+	ctx context.Context, partition int, senders []int32, after map[int]uint64, limit int,
 ) (out []journal.Message, err error) {
-	senders, from := make([]int32, 0, s.count), make([]int64, 0, s.count)
-	for sender := range s.count {
-		senders, from = append(senders, int32(sender)), append(from, int64(after[sender]))
+	if senders == nil {
+		for sender := range s.count {
+			senders = append(senders, int32(sender))
+		}
+	}
+	from := make([]int64, 0, len(senders))
+	for _, sender := range senders {
+		from = append(from, int64(after[int(sender)]))
 	}
 	size := 0
 	err = s.read(ctx, "inbox", s.in(inboxText), []any{partition, senders, from, limit},

@@ -110,14 +110,14 @@ func TestRefused(t *testing.T) {
 	_, err = look.Acquire(t.Context(), 0, "clerk")
 	refuses(t, "acquire what is open for looking", err, journal.ErrReadOnly, "open for reading only")
 
-	var busy []*storage
+	var busy []*stores
 	for range 8 { // three are for superusers alone
 		next, err := Open(t.Context(), with(t, clerk, "statement_timeout", "3s"))
 		if err != nil {
 			refuses(t, "too few connections", err, nil, "raise max_connections of the server, or lower pool_max_conns")
 			break
 		}
-		busy = append(busy, next.(*storage))
+		busy = append(busy, next.(*stores))
 	}
 	if len(busy) == 8 {
 		t.Error("there is always one more connection")
@@ -155,10 +155,11 @@ func TestSchemas(t *testing.T) {
 		" version_id >= 2; ALTER TABLE {schema}.runs_data DROP COLUMN labels;" +
 		" DROP INDEX {schema}.runs_workflow, {schema}.runs_created, {schema}.runs_phase," +
 		" {schema}.runs_workflow_phase, {schema}.runs_parent, {schema}.runs_deadline, {schema}.steps_retrying;" +
-		" DROP TABLE {schema}.outbox, {schema}.documents, {schema}.nodes, {schema}.pins;" +
+		" DROP TABLE {schema}.outbox, {schema}.documents, {schema}.nodes, {schema}.pins," +
+		" {schema}.stores, {schema}.placements;" +
 		" DELETE FROM {schema}.meta WHERE key = 'database'")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 8")
+	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 9")
 	if err := l.append("b"); err != nil { // whoever has it open goes on
 		t.Error(err)
 	}
@@ -170,14 +171,14 @@ func TestSchemas(t *testing.T) {
 	}
 
 	// A newer one is used as long as it lets older code use it.
-	run("INSERT INTO {schema}.schema_version (version_id, is_applied) VALUES (9, true)")
+	run("INSERT INTO {schema}.schema_version (version_id, is_applied) VALUES (10, true)")
 	opened(t, dsn)
-	run("UPDATE {schema}.meta SET value = '9' WHERE key = 'oldest'")
+	run("UPDATE {schema}.meta SET value = '10' WHERE key = 'oldest'")
 	_, err = Open(t.Context(), dsn)
-	refuses(t, "a newer version", err, journal.ErrNewer, "has version 9 of the schema, which needs code that knows"+
-		" version 9")
+	refuses(t, "a newer version", err, journal.ErrNewer, "has version 10 of the schema, which needs code that knows"+
+		" version 10")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 8")
+	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 9")
 	run("UPDATE {schema}.meta SET value = 'what' WHERE key = 'oldest'")
 	_, err = Open(t.Context(), dsn)
 	refuses(t, "a damaged table", err, journal.ErrNoJournal, "or is damaged")
@@ -217,7 +218,7 @@ func TestStorageFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLine(t, j)
-	place := l.j.(*storage).place
+	place := l.j.(*stores).place
 	run := func(text string) { t.Helper(); execute(t, dsn, place.in(text)) }
 	for n, c := range []struct {
 		code string

@@ -208,6 +208,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/cluster/stores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let another database keep partitions */
+        post: operations["addStore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cluster/stores/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Move a partition to another database */
+        post: operations["moveToStore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/counts": {
         parameters: {
             query?: never;
@@ -1567,6 +1601,26 @@ export interface components {
             pinned?: {
                 [key: string]: string;
             };
+            /** @description The databases that keep the partitions, the first one first. */
+            stores: components["schemas"]["ClusterStore"][] | null;
+        };
+        ClusterStore: {
+            /** @description Without a password. The first one has none here. */
+            address?: string;
+            /** @description Those that are being moved to it. */
+            coming: number[] | null;
+            name: string;
+            /** @description Those that it keeps. Who owns those of a silent one is not known. */
+            partitions: number[] | null;
+            /** @description Why it does not answer. */
+            problem?: string;
+            /**
+             * @description silent: it does not answer whom you asked.
+             * @enum {string}
+             */
+            state: "reached" | "silent";
+            /** @description The nodes that are alive and have not reached it. */
+            unreached: string[] | null;
         };
         CompleteBody: {
             /** @description The output of the step. */
@@ -2265,6 +2319,20 @@ export interface components {
             /** @description The work could not be stopped. */
             abandoned?: boolean;
         };
+        StoreAdd: {
+            /** @description Without a password: each node has it in its environment or in ~/.pgpass. */
+            address: string;
+            name: string;
+        };
+        StoreMove: {
+            /**
+             * Format: int64
+             * @description Its number, counted from 0.
+             */
+            partition: number;
+            /** @description The name of the store; first is the database that all nodes have. */
+            store: string;
+        };
         Task: {
             /**
              * Format: int64
@@ -2779,6 +2847,68 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["PartitionMove"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    addStore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StoreAdd"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    moveToStore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StoreMove"];
             };
         };
         responses: {

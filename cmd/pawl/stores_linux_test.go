@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/pgtest"
+)
+
+// keeping waits until a store keeps these partitions, and none is on its way.
+func (b *nodesBed) keeping(c *httpapi.Client, store string, partitions ...int) {
+	b.Helper()
+	var s api.ClusterStatus
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		s, err = c.Cluster(b.Context())
+		i := slices.IndexFunc(s.Stores, func(s api.ClusterStore) bool { return s.Name == store })
+		if err == nil && i >= 0 && slices.Equal(s.Stores[i].Partitions, partitions) && len(s.Free) == 0 {
+			return
+		}
+	}
+	b.Fatalf("the store %s never kept %v: %+v, %v", store, partitions, s.Stores, err)
+}
+
+// reached waits until every node has reached all stores.
+func (b *nodesBed) reached(c *httpapi.Client) {
+	b.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		s, err := c.Cluster(b.Context())
+		if err == nil && !slices.ContainsFunc(s.Stores, func(s api.ClusterStore) bool { return len(s.Unreached) > 0 }) {
+			return
+		}
+	}
+	b.Fatal("the stores were not reached")
+}
+
+// TestStores moves partitions of two nodes to another PostgreSQL server and back, while runs are started, and kills the
+// node that moves one. Each run ends once. While that server does not answer, its partitions alone stand still, and a
+// list names it.
+func TestStores(t *testing.T) {
+	b := nodesBedOn(t, pgtest.StartServer(t).DSN()+"&statement_timeout=3s")
+	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())
+	address, err := url.Parse(proxy.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := address.User.Password()
+	t.Setenv("PAWL_STORE_B_PASSWORD", password)
+	address.User = url.User(address.User.Username())
+	_, atA := b.node()
+	second, atB := b.node()
+	b.await(3, 3)
+	b.pawl("cluster", "store", "add", "b", address.String())
+	b.reached(atA)
+
+	stop := make(chan struct{})
+	var ids []string
+	var load sync.WaitGroup
+	load.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+				ids = append(ids, b.start(atA, fmt.Sprint("load-", n), 1)...)
+			}
+		}
+	})
+	for _, p := range []int{0, 2, 4} {
+		b.pawl("cluster", "store", "move", fmt.Sprint(p), "b")
+	}
+	b.keeping(atB, "b", 0, 2, 4)
+	if err := atA.MoveToStore(t.Context(), api.StoreMove{Partition: 2, Store: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := atA.MoveToStore(t.Context(), api.StoreMove{Partition: 5, Store: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	b.keeping(atA, "b", 0, 4, 5)
+	close(stop)
+	load.Wait()
+	t.Logf("%d runs were started", len(ids))
+	b.ends(atA, ids)
+	b.once(atA, ids)
+
+	proxy.Hold()
+	var calm []string
+	for n := 0; len(calm) < 12; n++ {
+		if id := fmt.Sprint("calm-", n); core.KeyOfWorkflowID(id)%6%2 == 1 && core.KeyOfWorkflowID(id)%6 != 5 {
+			calm = append(calm, b.sent(atA, "work", api.StartRequest{WorkflowID: id}))
+		}
+	}
+	b.ends(atA, calm)
+	if _, err := atA.Runs(t.Context(), api.Query{}); err == nil || !strings.Contains(err.Error(), "store b") {
+		t.Errorf("a list without a store: %v", err)
+	}
+	proxy.Release()
+	b.ends(atA, b.start(atA, "after", 12))
+	if out := b.pawl("doctor"); !strings.Contains(out, "Nothing is wrong") {
+		t.Error(out)
+	}
+}
+
+// once checks that each run is listed once, and that none has done a step twice.
+func (b *nodesBed) once(c *httpapi.Client, ids []string) {
+	b.Helper()
+	seen := map[string]int{}
+	q := api.Query{Limit: 200}
+	for {
+		page, err := c.Runs(b.Context(), q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range page.Runs {
+			seen[r.Run]++
+		}
+		if q.Cursor = page.Next; page.Next == "" {
+			break
+		}
+	}
+	for _, id := range ids {
+		if seen[id] != 1 {
+			b.Errorf("run %s is listed %d times", id, seen[id])
+		}
+	}
+	if len(seen) != len(ids) {
+		b.Errorf("%d runs were started, and %d are listed", len(ids), len(seen))
+	}
+}

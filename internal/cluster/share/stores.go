@@ -1,0 +1,129 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/cluster"
+)
+
+var errNoStores = &api.Error{
+	Code: api.CodeConflict, Message: "this database cannot have others beside it that keep partitions",
+	Hint: "only one in PostgreSQL can",
+}
+
+// storesOf sorts the partitions by the stores that keep them.
+func storesOf(s cluster.Stand) []api.ClusterStore {
+	out := []api.ClusterStore{}
+	for i, store := range s.Stores {
+		c := api.ClusterStore{
+			Name: store.Name, State: "reached", Address: store.Address, Partitions: []int{}, Coming: []int{},
+			Unreached: []string{},
+		}
+		if store.Err != nil {
+			c.State, c.Problem = "silent", store.Err.Error()
+		}
+		for n, p := range s.Partitions {
+			switch store.Name {
+			case p.Store:
+				c.Partitions = append(c.Partitions, n)
+			case p.Target:
+				c.Coming = append(c.Coming, n)
+			}
+		}
+		if i > 0 {
+			c.Unreached = unreached(s, store.Name)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// unreached are the nodes that are alive and have not reached a store.
+func unreached(s cluster.Stand, store string) []string {
+	out := []string{}
+	for _, n := range s.Nodes {
+		if n.Alive && !slices.Contains(strings.Split(n.Reaches, ","), store) {
+			out = append(out, n.ID)
+		}
+	}
+	return out
+}
+
+// AddStore implements api.Cluster.
+func (o Operator) AddStore(ctx context.Context, r api.StoreAdd) error {
+	stores, ok := o.Storage.(cluster.Stores)
+	if !ok {
+		return errNoStores
+	}
+	err := stores.AddStore(ctx, r.Name, r.Address)
+	if refused := new(cluster.RefusedError); errors.As(err, &refused) {
+		return &api.Error{Code: api.CodeConflict, Message: refused.Text}
+	}
+	return err
+}
+
+// MoveToStore implements api.Cluster. The owner of the partition moves it. Where no node is alive, it is moved at once.
+func (o Operator) MoveToStore(ctx context.Context, r api.StoreMove) error {
+	stores, ok := o.Storage.(cluster.Stores)
+	if !ok {
+		return errNoStores
+	}
+	s, err := o.Stand(ctx)
+	if err == nil {
+		err = movable(s, r)
+	}
+	if err == nil {
+		err = stores.Place(ctx, r.Partition, r.Store)
+	}
+	alone := !slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool { return n.Alive })
+	if err != nil || !alone || s.Partitions[r.Partition].Store == r.Store {
+		return err
+	}
+	if err = stores.Copy(ctx, r.Partition); err == nil {
+		err = stores.Switch(ctx, r.Partition, "pawl cluster store move")
+	}
+	if err != nil { // nobody else would go on with it
+		err = errors.Join(err, stores.Place(context.WithoutCancel(ctx), r.Partition, s.Partitions[r.Partition].Store))
+	}
+	return err
+}
+
+// movable refuses a move that would not come about.
+func movable(s cluster.Stand, r api.StoreMove) error {
+	if err := within(s, r.Partition); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(s.Stores, func(store cluster.Store) bool { return store.Name == r.Store })
+	p := s.Partitions[r.Partition]
+	var missing []string
+	if i > 0 {
+		missing = unreached(s, r.Store)
+	}
+	switch {
+	case i < 0:
+		return &api.Error{
+			Code: api.CodeNotFound, Message: fmt.Sprintf("there is no store %q", r.Store),
+			Hint: "pawl cluster store list lists them, pawl cluster store add makes one",
+		}
+	case p.Store == r.Store && p.Target == r.Store:
+		return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf(
+			"partition %d is in the store %s already", r.Partition, r.Store)}
+	case p.Store == r.Store:
+		return nil // it stays
+	case s.Stores[i].Err != nil:
+		return &api.Error{Code: api.CodeConflict, Message: s.Stores[i].Err.Error()}
+	case len(missing) > 0:
+		return &api.Error{
+			Code: api.CodeConflict, Message: fmt.Sprintf("the store %s was not reached by %s", r.Store,
+				strings.Join(missing, ", ")),
+			Hint: "each node needs its password, in " + cluster.PasswordOf(r.Store) + " or ~/.pgpass, and a " +
+				"version that knows of stores; it tries all the time",
+		}
+	}
+	return nil
+}

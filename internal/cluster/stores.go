@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Stores is a Storage whose partitions can be kept by several databases. A partition is moved by its owner, in three
+// parts that may each be repeated, by another node as well: Copy while it works, Switch when it has given the
+// partition back, and Clean some time later.
+type Stores interface {
+	// AddStore makes a database one that can keep partitions, or changes the address of one. The address has no
+	// password. Errors: a *RefusedError.
+	AddStore(ctx context.Context, name, address string) error
+	// Place says which store should keep a partition. Nothing is moved by that alone.
+	Place(ctx context.Context, partition int, store string) error
+	// Copy brings most of a partition to the store that should keep it.
+	Copy(ctx context.Context, partition int) error
+	// Switch takes the partition that nobody owns, brings the rest of it, and makes that store the one that keeps it.
+	// Nobody owns it then. If it fails, the partition is whole where it was, or where it should be.
+	Switch(ctx context.Context, partition int, owner string) error
+	// Clean removes a part of the rows of a partition from a store that does not keep it; more says that there are
+	// others.
+	Clean(ctx context.Context, partition int, store string) (more bool, err error)
+}
+
+// PasswordOf is the variable of the environment with the password of a store. Without it the one of libpq is used,
+// PGPASSWORD, or the file ~/.pgpass.
+func PasswordOf(store string) string { return "PAWL_STORE_" + strings.ToUpper(store) + "_PASSWORD" }
+
+// RefusedError says why a database cannot become a store.
+type RefusedError struct{ Text string }
+
+func (e *RefusedError) Error() string { return e.Text }
+
+// restAfter is how many rounds a member rests after an errand that failed.
+const restAfter = 10
+
+// errand is what a member does for one of its partitions beside its rounds: it moves it to another store, or removes
+// what a move has left.
+type errand struct {
+	partition int
+	ended     chan error
+}
+
+// runErrand begins an errand if one of the partitions needs it and no other is on its way. It returns the partition
+// that must not be taken meanwhile, because it is being moved; -1: none.
+func (m *Member) runErrand(ctx context.Context, s Stand, own []int) (moving int) {
+	stores, ok := m.cfg.Storage.(Stores)
+	if !ok {
+		return -1
+	}
+	if e := m.errand; e != nil {
+		select {
+		case err := <-e.ended:
+			if m.errand = nil; err != nil && ctx.Err() == nil {
+				m.resting = restAfter
+				m.cfg.Log.Warn("a partition could not be moved to its store, trying again", "partition", e.partition,
+					"error", err)
+			}
+		default:
+			return e.partition
+		}
+	}
+	if m.resting > 0 {
+		m.resting--
+		return -1
+	}
+	for _, n := range slices.Sorted(slices.Values(own)) {
+		p := s.Partitions[n]
+		if p.Target == p.Store && p.Leftover == "" || p.Silent {
+			continue
+		}
+		e := &errand{n, make(chan error, 1)}
+		m.errand = e
+		go func() {
+			e.ended <- m.move(ctx, stores, n, p)
+			m.Look()
+		}()
+		return n
+	}
+	return -1
+}
+
+// move removes what an earlier move has left of a partition, and else moves it.
+func (m *Member) move(ctx context.Context, stores Stores, n int, p Partition) error {
+	for more := p.Leftover != ""; more; {
+		var err error
+		if more, err = stores.Clean(ctx, n, p.Leftover); err != nil {
+			return err
+		}
+	}
+	if p.Leftover != "" || p.Target == p.Store {
+		return nil
+	}
+	m.cfg.Log.Info("a partition moves to another store", "partition", n, "from", p.Store, "to", p.Target)
+	if err := stores.Copy(ctx, n); err != nil {
+		return err
+	}
+	if !slices.Contains(m.cfg.Engine.Owned(), n) {
+		return nil // it was lost meanwhile, and its new owner goes on
+	}
+	m.giveAll([]int{n})
+	if err := stores.Switch(ctx, n, m.cfg.Node.ID); err != nil {
+		return err
+	}
+	m.cfg.Log.Info("a partition is kept by another store now", "partition", n, "store", p.Target)
+	return nil
+}

@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// transaction is one of a mover. It may take long, unlike all others.
+type transaction struct {
+	*storage
+	tx pgx.Tx
+}
+
+// long begins one. The server's own bounds of statements do not hold in it. A mover that stands still in the middle
+// must not keep others out.
+func (s *storage) long(ctx context.Context, o pgx.TxOptions) (*transaction, error) {
+	tx, err := s.pool.BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &transaction{s, tx}
+	err = t.exec(ctx, "SET LOCAL statement_timeout = 0")
+	if err == nil {
+		err = t.exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '1min'")
+	}
+	if err != nil {
+		t.end(ctx)
+		return nil, err
+	}
+	return t, nil
+}
+
+// end rolls back, unless the transaction was committed.
+func (t *transaction) end(ctx context.Context) { _ = t.tx.Rollback(context.WithoutCancel(ctx)) }
+
+func (t *transaction) exec(ctx context.Context, text string, args ...any) error {
+	t.statements.Add(1)
+	_, err := t.tx.Exec(ctx, t.in(text), append([]any{t.mode()}, args...)...)
+	return err
+}
+
+func (t *transaction) row(ctx context.Context, text string, args ...any) pgx.Row {
+	t.statements.Add(1)
+	return t.tx.QueryRow(ctx, t.in(text), append([]any{t.mode()}, args...)...)
+}
+
+// ids reads the ids of runs.
+func (t *transaction) ids(ctx context.Context, text string, args ...any) (uuids, error) {
+	t.statements.Add(1)
+	rows, err := t.tx.Query(ctx, text, append([]any{t.mode()}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+	return append(newUUIDs(len(found)), found...), err
+}
+
+// removeParts deletes what a partition has beside its runs.
+func (t *transaction) removeParts(ctx context.Context, p int) error {
+	for _, of := range []string{
+		"journal WHERE partition", "feeds WHERE partition", "taken WHERE partition",
+		"inbox WHERE sender",
+	} {
+		if err := t.exec(ctx, "DELETE FROM {schema}."+of+" = $1", p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeRuns deletes runs with all that is known of them.
+func (t *transaction) removeRuns(ctx context.Context, ids uuids) error {
+	for _, of := range []string{
+		"history WHERE run", "attempts_data WHERE run", "steps_data WHERE run", "runs_data WHERE id",
+	} {
+		if err := t.exec(ctx, "DELETE FROM {schema}."+of+" = ANY ($1)", ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
