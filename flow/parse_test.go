@@ -31,7 +31,7 @@ func TestErrors(t *testing.T) {
 			var b strings.Builder
 			fmt.Fprintf(&b, "ok: %s, %d steps\n", doc.Name, len(doc.Steps))
 			if d.Cmd == "lint" {
-				for _, f := range Lint(doc, lintedAt) {
+				for _, f := range append(Lint(doc, lintedAt), LintNodes(doc)...) {
 					b.WriteString(f.String() + "\n")
 				}
 			}

@@ -57,21 +57,22 @@ func (a *app) flowCommand() *cobra.Command {
 }
 
 func (a *app) flowValidateCommand() *cobra.Command {
-	var strict bool
+	var strict, cluster bool
 	var s sources
 	cmd := &cobra.Command{
 		Use: "validate FILE…", Short: "Check flow files, and warn of limits that contradict each other",
 		Args: cobra.MinimumNArgs(1),
 		Long: "Every error is told at its place, with the line and a caret. Exit status 2 if a file is invalid; " +
 			"with --strict also if anything is found. A workflow of another system is checked with its system's " +
-			"name before it: steep:workflow.yaml.",
+			"name before it: steep:workflow.yaml. With --cluster it also says what limits of queues and services " +
+			"mean there: each node counts for its own runs.",
 		Example: "  pawl flow validate flows/*.yaml\n" +
 			"  pawl flow validate steep:workflow.yaml --services services.yaml",
 		RunE: func(_ *cobra.Command, args []string) error {
 			var all []checked
 			bad, warned := false, false
 			for _, file := range args {
-				c, err := a.validate(file, &s)
+				c, err := a.validate(file, &s, lintsOf(cluster))
 				if err != nil {
 					return err
 				}
@@ -90,15 +91,16 @@ func (a *app) flowValidateCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "whatever is found counts as an error")
+	cmd.Flags().BoolVar(&cluster, "cluster", false, "the flows are for the nodes of a cluster")
 	s.flags(cmd.Flags())
 	return cmd
 }
 
 // validate checks one file and tells people what it found.
-func (a *app) validate(file string, s *sources) (checked, error) {
+func (a *app) validate(file string, s *sources, lint linting) (checked, error) {
 	out := checked{File: file, Findings: []warning{}}
 	if system, path := cutSystem(file); system != "" {
-		return a.validateOther(out, system, path, s)
+		return a.validateOther(out, system, path, s, lint)
 	}
 	name, src, err := a.readFile(file)
 	if err != nil {
@@ -164,7 +166,9 @@ func (a *app) invalid(out checked, err error) (checked, error) {
 
 // validateOther checks a document of another system. What is found in the flows that it becomes is told at its place
 // in the document.
-func (a *app) validateOther(out checked, system, path string, s *sources) (checked, error) {
+func (a *app) validateOther(
+	out checked, system, path string, s *sources, lint linting,
+) (checked, error) {
 	conversion, err := a.translate(system, path, s)
 	if err != nil {
 		return a.invalid(out, err)
@@ -185,9 +189,22 @@ func (a *app) validateOther(out checked, system, path string, s *sources) (check
 	return out, nil
 }
 
-func lint(doc *flow.Document) []warning {
+// linting looks for what deserves a look in a flow.
+type linting func(*flow.Document) []warning
+
+// lintsOf returns what looks at flows for one server, or for the nodes of a cluster.
+func lintsOf(cluster bool) linting {
+	if !cluster {
+		return lint
+	}
+	return func(doc *flow.Document) []warning { return append(lint(doc), warningsOf(flow.LintNodes(doc))...) }
+}
+
+func lint(doc *flow.Document) []warning { return warningsOf(flow.Lint(doc, now())) }
+
+func warningsOf(findings []flow.Finding) []warning {
 	var out []warning
-	for _, f := range flow.Lint(doc, now()) {
+	for _, f := range findings {
 		out = append(out, warning{
 			File: f.File, Line: f.Pos.Line, Col: f.Pos.Col, Severity: string(f.Severity), Code: f.Code,
 			Step: f.Step, Message: f.Msg,

@@ -17,7 +17,7 @@ func (f *folder) Check(_ context.Context, text string) (api.CheckedFlow, error) 
 	doc, err := flowkind.Parse(name, text, f.inside)
 	if err == nil {
 		out.Name, out.Steps = doc.Name, len(doc.Steps)
-		for _, w := range lint(doc) {
+		for _, w := range lintsOf(f.sharing != nil)(doc) {
 			out.Findings = append(out.Findings, api.FlowFinding{
 				File: otherFile(w.File, name), Line: w.Line, Col: w.Col, Severity: w.Severity, Code: w.Code,
 				Step: w.Step, Message: w.Message, Hint: w.Hint,

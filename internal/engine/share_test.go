@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -242,6 +243,60 @@ func TestLimitsOfAMovedPartition(t *testing.T) {
 		if len(began) != 1 || began[0].Token.Run != ids[0] || began[0].Token.Attempt != 2 {
 			t.Errorf("the next owner began %v", began)
 		}
+		closeEngine(t, a)
+		closeEngine(t, b)
+	})
+}
+
+// TestPlacesThatCome takes a partition whose run has a place in a queue that is full already. Both runs go on, and
+// nothing more begins until fewer are open than the limit. Meanwhile the owner before admits another run: what is open
+// on both engines together is more than the limit of each.
+func TestPlacesThatCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.NewPartitions(3)
+		one := func(c *Config) { c.Queues = map[string]policy.QueueLimits{"bills": {Concurrency: 1}} }
+		a, atA := open(t, j, 9, nil, share, one)
+		b, atB := open(t, j, 9, nil, share, one)
+		takeAll(t, a, 0, 2)
+		takeAll(t, b, 1)
+		begin := func(e *Engine, partition uint16, n uint64) core.RunID {
+			id := core.NewRunID(core.Time(time.Now().UnixMicro()), partition, 1, n)
+			_, err := e.Start(t.Context(), StartRequest{
+				Definition: flow("f", task()).definition(), RunID: id, Queue: core.RunQueue{Name: "bills"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			return id
+		}
+		began := func(what string, at *fakeWorkers, want ...core.RunID) []core.Task {
+			t.Helper()
+			synctest.Wait()
+			got := at.dispatched()
+			var ids []core.RunID
+			for _, task := range got {
+				ids = append(ids, task.Token.Run)
+			}
+			if !slices.Equal(ids, want) {
+				t.Fatalf("%s: began %v, not %v", what, ids, want)
+			}
+			return got
+		}
+		moves, keeps := begin(a, 0, 1), begin(b, 1, 2)
+		atOld, atNew := begin(a, 2, 3), begin(b, 1, 4)
+		began("the first run of a", atA, moves)
+		kept := began("the first run of b", atB, keeps)
+		if err := a.Give(0); err != nil {
+			t.Fatal(err)
+		}
+		began("a has room again", atA, atOld)
+		takeAll(t, b, 0)
+		moved := began("b goes on with the run that came", atB, moves)
+		b.Report(keeps, succeed(kept[0]))
+		began("one place is still taken", atB)
+		b.Report(moves, succeed(moved[0]))
+		began("there is room", atB, atNew)
 		closeEngine(t, a)
 		closeEngine(t, b)
 	})
