@@ -4,11 +4,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os"
+	"os/exec"
 	"os/signal"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,6 +28,8 @@ type peer struct {
 // An engine does a work once and returns when its result is known to the caller.
 type engine interface {
 	once(ctx context.Context, w work) error
+	// process is the id of a process that does its work beside this one; 0: there is none.
+	process() int
 	close() error
 }
 
@@ -48,6 +55,7 @@ var peers = []peer{
 	{"Pawl, SQLite", openPawlFile, false},
 	{"Pawl, PostgreSQL", openPawlServer, true},
 	{"River, PostgreSQL", openRiver, true},
+	{"Restate", openRestate, false},
 }
 
 func main() {
@@ -55,28 +63,56 @@ func main() {
 	var o options
 	flag.StringVar(&o.postgres, "postgres", "", "DSN of a superuser on a server of this machine that has nothing else"+
 		" to do; schemas pawl_peers and river_peers are dropped")
-	flag.StringVar(&o.table, "write", "", "a Markdown file whose table between the marks is replaced")
+	flag.StringVar(&o.tables, "write", "", "Markdown files, separated by commas, whose table between the marks is"+
+		" replaced")
+	flag.StringVar(&o.only, "works", "", "the works, separated by commas (default all)")
 	flag.IntVar(&o.rounds, "rounds", 3, "how many times each peer takes its turn")
 	flag.DurationVar(&o.warm, "warm", 3*time.Second, "how long each turn runs before it is measured")
 	flag.DurationVar(&o.length, "window", 10*time.Second, "how long each turn is measured")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := o.run(ctx); err != nil {
+	var err error
+	if flag.Arg(0) == turnCommand {
+		err = o.oneTurn(ctx, flag.Args()[1:])
+	} else {
+		err = o.run(ctx)
+	}
+	if err != nil {
 		log.Fatal("peers: ", err)
 	}
 }
 
 type options struct {
-	postgres, table string
-	rounds          int
-	warm, length    time.Duration
+	postgres, tables, only string
+	rounds                 int
+	warm, length           time.Duration
+}
+
+// chosen returns the works to be done.
+func (o options) chosen() ([]work, error) {
+	if o.only == "" {
+		return works, nil
+	}
+	var chosen []work
+	for _, name := range strings.Split(o.only, ",") {
+		i := slices.IndexFunc(works, func(w work) bool { return w.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-works: there is no work %q", name)
+		}
+		chosen = append(chosen, works[i])
+	}
+	return chosen, nil
 }
 
 // run lets the peers take turns at each work.
 func (o options) run(ctx context.Context) error {
 	if o.rounds < 1 || o.length <= 0 || flag.NArg() > 0 {
 		return fmt.Errorf("-rounds must be at least 1, -window longer than 0, and nothing follows the flags")
+	}
+	chosen, err := o.chosen()
+	if err != nil {
+		return err
 	}
 	server, err := findServer(ctx, o.postgres)
 	if err != nil {
@@ -89,7 +125,7 @@ func (o options) run(ctx context.Context) error {
 	defer disk.close()
 	var all []cell
 	var missing []string
-	for _, w := range works {
+	for _, w := range chosen {
 		turns, why := o.rotate(ctx, w, server, disk)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -125,14 +161,18 @@ func (o options) rotate(ctx context.Context, w work, server *server, disk *floor
 				log.Printf("SKIPPED: %s, %s: %v", w.name, p.name, err)
 				continue
 			}
-			log.Printf("%-8s %-18s %s", w.name, p.name, t)
+			log.Printf("%-8s %-20s %s", w.name, p.name, t)
 			turns[p.name] = append(turns[p.name], t)
 		}
 	}
 	return turns, why
 }
 
-// turn opens a peer on an empty database and measures one window.
+// turnCommand makes this program do one turn. Each is a process of its own, so that nothing of a peer is left for the
+// next one: no memory that its collector looks at, no goroutine that has not ended yet.
+const turnCommand = "turn"
+
+// turn gives a peer an empty database and has one window measured.
 func (o options) turn(ctx context.Context, p peer, w work, server *server) (t turn, err error) {
 	dir, err := os.MkdirTemp(".", "turn-")
 	if err != nil {
@@ -143,17 +183,69 @@ func (o options) turn(ctx context.Context, p peer, w work, server *server) (t tu
 		if err := server.clear(ctx); err != nil {
 			return turn{}, err
 		}
-	} else {
-		server = nil
 	}
-	e, err := p.open(ctx, dir, o.postgres)
+	self, err := os.Executable()
 	if err != nil {
 		return turn{}, err
 	}
-	defer func() {
-		if closed := e.close(); err == nil {
-			err = closed
+	cmd := exec.CommandContext(ctx, self, "-postgres", o.postgres, "-warm", o.warm.String(), "-window",
+		o.length.String(), turnCommand, p.name, w.name, dir)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return turn{}, fmt.Errorf("%w: %s", err, lastLine(said.String()))
+	}
+	return t, json.Unmarshal(out, &t)
+}
+
+// lastLine returns what a process has said last.
+func lastLine(said string) string {
+	said = strings.TrimSpace(said)
+	return strings.TrimPrefix(said[strings.LastIndexByte(said, '\n')+1:], "peers: ")
+}
+
+// oneTurn measures one window, in the process that is for it, and writes the figures.
+func (o options) oneTurn(ctx context.Context, args []string) (err error) {
+	if len(args) != 3 {
+		return fmt.Errorf("%s needs a peer, a work and a folder", turnCommand)
+	}
+	which := slices.IndexFunc(peers, func(p peer) bool { return p.name == args[0] })
+	what := slices.IndexFunc(works, func(w work) bool { return w.name == args[1] })
+	if which < 0 || what < 0 {
+		return fmt.Errorf("there is no peer %q or no work %q", args[0], args[1])
+	}
+	p := peers[which]
+	var database *server
+	if p.onServer {
+		if database, err = findServer(ctx, o.postgres); err != nil {
+			return err
 		}
-	}()
-	return measure(ctx, e, w, server, o.warm, o.length)
+	}
+	e, err := p.open(ctx, args[2], o.postgres)
+	if err != nil {
+		return err
+	}
+	err = first(ctx, e)
+	var t turn
+	if err == nil {
+		t, err = measure(ctx, e, works[what], database, o.warm, o.length)
+	}
+	if closed := e.close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(t)
+}
+
+// first waits for a first run: a server that answers may need seconds until it has one done.
+func first(ctx context.Context, e engine) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a first run has not ended in a minute"))
+	defer cancel()
+	if err := e.once(ctx, work{steps: 1}); err != nil {
+		return fmt.Errorf("the first run: %w", errors.Join(err, context.Cause(ctx)))
+	}
+	return nil
 }
