@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -23,6 +24,8 @@ type peer struct {
 	open func(ctx context.Context, dir, postgres string) (engine, error)
 	// onServer: its data is in PostgreSQL, whose processor time is counted with its own.
 	onServer bool
+	// prepare is called once, before the turns of all works. Nil: there is nothing to prepare.
+	prepare func(ctx context.Context) error
 }
 
 // An engine does a work once and returns when its result is known to the caller.
@@ -52,10 +55,12 @@ var works = []work{
 }
 
 var peers = []peer{
-	{"Pawl, SQLite", openPawlFile, false},
-	{"Pawl, PostgreSQL", openPawlServer, true},
-	{"River, PostgreSQL", openRiver, true},
-	{"Restate", openRestate, false},
+	{name: "Pawl, SQLite", open: openPawlFile},
+	{name: "Pawl, PostgreSQL", open: openPawlServer, onServer: true},
+	{name: "River, PostgreSQL", open: openRiver, onServer: true},
+	{name: "Restate", open: openRestate},
+	{name: "Temporal, SQLite", open: openTemporalFile, prepare: buildTemporal},
+	{name: "Temporal, PostgreSQL", open: openTemporalServer, onServer: true, prepare: buildTemporal},
 }
 
 func main() {
@@ -65,7 +70,8 @@ func main() {
 		" to do; schemas pawl_peers and river_peers are dropped")
 	flag.StringVar(&o.tables, "write", "", "Markdown files, separated by commas, whose table between the marks is"+
 		" replaced")
-	flag.StringVar(&o.only, "works", "", "the works, separated by commas (default all)")
+	flag.StringVar(&o.works, "works", "", "the works, separated by commas (default all)")
+	flag.StringVar(&o.peers, "peers", "", "the peers, separated by semicolons (default all)")
 	flag.IntVar(&o.rounds, "rounds", 3, "how many times each peer takes its turn")
 	flag.DurationVar(&o.warm, "warm", 3*time.Second, "how long each turn runs before it is measured")
 	flag.DurationVar(&o.length, "window", 10*time.Second, "how long each turn is measured")
@@ -84,23 +90,23 @@ func main() {
 }
 
 type options struct {
-	postgres, tables, only string
-	rounds                 int
-	warm, length           time.Duration
+	postgres, tables, works, peers string
+	rounds                         int
+	warm, length                   time.Duration
 }
 
-// chosen returns the works to be done.
-func (o options) chosen() ([]work, error) {
-	if o.only == "" {
-		return works, nil
+// choose returns those of all whose names are in a list, or all of them if the list is empty.
+func choose[T any](all []T, list, separator string, name func(T) string) ([]T, error) {
+	if list == "" {
+		return all, nil
 	}
-	var chosen []work
-	for _, name := range strings.Split(o.only, ",") {
-		i := slices.IndexFunc(works, func(w work) bool { return w.name == name })
+	var chosen []T
+	for _, wanted := range strings.Split(list, separator) {
+		i := slices.IndexFunc(all, func(v T) bool { return name(v) == strings.TrimSpace(wanted) })
 		if i < 0 {
-			return nil, fmt.Errorf("-works: there is no work %q", name)
+			return nil, fmt.Errorf("there is no %q", wanted)
 		}
-		chosen = append(chosen, works[i])
+		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
 }
@@ -110,13 +116,19 @@ func (o options) run(ctx context.Context) error {
 	if o.rounds < 1 || o.length <= 0 || flag.NArg() > 0 {
 		return fmt.Errorf("-rounds must be at least 1, -window longer than 0, and nothing follows the flags")
 	}
-	chosen, err := o.chosen()
+	todo, err := choose(works, o.works, ",", func(w work) string { return w.name })
 	if err != nil {
-		return err
+		return fmt.Errorf("-works: %w", err)
 	}
-	server, err := findServer(ctx, o.postgres)
+	peers, err := choose(peers, o.peers, ";", func(p peer) string { return p.name })
 	if err != nil {
-		return err
+		return fmt.Errorf("-peers: %w", err)
+	}
+	var server *server
+	if slices.ContainsFunc(peers, func(p peer) bool { return p.onServer }) {
+		if server, err = findServer(ctx, o.postgres); err != nil {
+			return err
+		}
 	}
 	disk, err := openFloor()
 	if err != nil {
@@ -125,8 +137,9 @@ func (o options) run(ctx context.Context) error {
 	defer disk.close()
 	var all []cell
 	var missing []string
-	for _, w := range chosen {
-		turns, why := o.rotate(ctx, w, server, disk)
+	unable := prepare(ctx, peers)
+	for _, w := range todo {
+		turns, why := o.rotate(ctx, w, peers, server, disk, unable)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -141,11 +154,29 @@ func (o options) run(ctx context.Context) error {
 	return o.report(all, missing, disk)
 }
 
-// rotate lets the peers take turns at a work. One that fails is not asked again, and why says the reason.
-func (o options) rotate(ctx context.Context, w work, server *server, disk *floor) (turns map[string][]turn,
-	why map[string]error,
+// prepare prepares the peers, and says which are unable to take part.
+func prepare(ctx context.Context, peers []peer) map[string]error {
+	unable := map[string]error{}
+	for _, p := range peers {
+		if p.prepare == nil {
+			continue
+		}
+		if err := p.prepare(ctx); err != nil {
+			unable[p.name] = err
+			log.Printf("SKIPPED: %s: %v", p.name, err)
+		}
+	}
+	return unable
+}
+
+// rotate lets the peers take turns at a work. One that fails, or is unable to take part, is not asked again, and why
+// says the reason.
+func (o options) rotate(
+	ctx context.Context, w work, peers []peer, server *server, disk *floor, unable map[string]error,
+) (
+	turns map[string][]turn, why map[string]error,
 ) {
-	turns, why = map[string][]turn{}, map[string]error{}
+	turns, why = map[string][]turn{}, maps.Clone(unable)
 	for range o.rounds {
 		for _, p := range peers {
 			if why[p.name] != nil || ctx.Err() != nil {

@@ -91,6 +91,18 @@ func freePorts(ctx context.Context, n int) (ports []int, err error) {
 	return ports, nil
 }
 
+// allFree reports whether nobody listens on some ports in a row.
+func allFree(ctx context.Context, first, n int) bool {
+	for port := first; port < first+n; port++ {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err != nil {
+			return false
+		}
+		defer func() { _ = l.Close() }() // held until all are tried
+	}
+	return true
+}
+
 // serve offers the steps to Restate's server.
 func (e *restateEngine) serve(listener net.Listener) error {
 	quiet := slog.NewTextHandler(io.Discard, nil)
