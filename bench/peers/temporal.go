@@ -74,8 +74,8 @@ func openTemporal(ctx context.Context, args ...string) (engine, error) {
 	return e, nil
 }
 
-// freeRange returns the first of some ports in a row that nobody listens on. They are below those that a system gives to
-// connections, because the server opens many to its database before it listens on the last one.
+// freeRange returns the first of some ports in a row that nobody listens on. They are below those that a system gives
+// to connections, because the server opens many to its database before it listens on the last one.
 func freeRange(ctx context.Context, n int) (int, error) {
 	for first := 17_000; first < 30_000; first += n {
 		if allFree(ctx, first, n) {

@@ -130,7 +130,9 @@ func configured(stores config.Persistence, port int) *config.Config {
 	address := fmt.Sprintf("%s:%d", loopback, port)
 	c := &config.Config{
 		Persistence: stores,
-		Global:      config.Global{Membership: config.Membership{MaxJoinDuration: 30 * time.Second, BroadcastAddress: loopback}},
+		Global: config.Global{
+			Membership: config.Membership{MaxJoinDuration: 30 * time.Second, BroadcastAddress: loopback},
+		},
 		ClusterMetadata: &cluster.Config{
 			FailoverVersionIncrement: 10, MasterClusterName: "active", CurrentClusterName: "active",
 			ClusterInformation: map[string]cluster.ClusterInformation{
@@ -140,7 +142,8 @@ func configured(stores config.Persistence, port int) *config.Config {
 		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
 		Services:            map[string]config.Service{},
 		Archival: config.Archival{
-			History: config.HistoryArchival{State: "disabled"}, Visibility: config.VisibilityArchival{State: "disabled"},
+			History:    config.HistoryArchival{State: "disabled"},
+			Visibility: config.VisibilityArchival{State: "disabled"},
 		},
 		NamespaceDefaults: config.NamespaceDefaults{Archival: config.ArchivalNamespaceDefaults{
 			History:    config.HistoryArchivalNamespaceDefaults{State: "disabled"},
