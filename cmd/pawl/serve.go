@@ -44,7 +44,7 @@ func (a *app) serve(m *machine) {
 		cfg.Cluster = m.sharing.Operator()
 	}
 	if m.bodies != nil {
-		cfg.Bodies, cfg.Updates = m.bodies, m.updates()
+		cfg.Bodies, cfg.Updates = m.allBodies(), m.updates()
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)

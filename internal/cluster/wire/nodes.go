@@ -18,8 +18,9 @@ import (
 
 // The requests of nodes among each other, beside those of the API.
 const (
-	lookPath   = "/cluster/look"   // something has changed: read the table of nodes
-	expectPath = "/cluster/expect" // messages were sent to ?partition=N
+	lookPath     = "/cluster/look"     // something has changed: read the table of nodes
+	expectPath   = "/cluster/expect"   // messages were sent to ?partition=N
+	webhooksPath = "/cluster/webhooks" // webhooks or deliveries have changed: read them again
 
 	hopsHeader = "Pawl-Hops"
 	mostHops   = 3 // of one request from node to node; it takes more only while partitions move all the time
@@ -35,6 +36,7 @@ type Nodes struct {
 	keys      *Keys
 	log       *slog.Logger
 	transport *http.Transport
+	namespace string // of what it asks; empty: the default one
 
 	mu      sync.Mutex
 	clients map[string]*httpapi.Client // by address
@@ -55,6 +57,15 @@ func NewNodes(keys *Keys, log *slog.Logger) *Nodes {
 	return n
 }
 
+// In returns what reaches the nodes that have a namespace, and asks for what is in that.
+func (n *Nodes) In(namespace string) *Nodes {
+	in := &Nodes{
+		keys: n.keys, log: n.log, transport: n.transport, namespace: namespace, clients: map[string]*httpapi.Client{},
+	}
+	in.ctx, in.cancel = context.WithCancel(context.Background())
+	return in
+}
+
 type hopsKey struct{}
 
 // forwarded reports whether a request comes from another node.
@@ -71,6 +82,9 @@ func (n *Nodes) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set(hopsHeader, strconv.Itoa(hops+1))
+	if n.namespace != "" {
+		r.Header.Set(httpapi.NamespaceHeader, n.namespace)
+	}
 	res, err := n.transport.RoundTrip(r)
 	if err != nil && foreign(err) {
 		// Nothing was sent. The client knows that of errors while it dials.
@@ -96,21 +110,46 @@ func (n *Nodes) Client(node cluster.Node) (*httpapi.Client, error) {
 	return c, nil
 }
 
-// Handler answers what other nodes ask. next answers the API.
-func (n *Nodes) Handler(next http.Handler, look func(), expect func(partition int)) http.Handler {
+// Hints is what other nodes tell this one.
+type Hints struct {
+	Look     func()                          // something has changed in the table of nodes
+	Expect   func(partition int)             // messages for a partition were sent
+	Webhooks func(ctx context.Context) error // webhooks or deliveries have changed. nil: this node sends none
+}
+
+// Handler answers what other nodes ask. next answers the API, and in returns who hears hints about a namespace; ok is
+// false if this node does not have it.
+func (n *Nodes) Handler(next http.Handler, in func(namespace string) (h Hints, ok bool)) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+lookPath, func(w http.ResponseWriter, _ *http.Request) {
-		look()
-		w.WriteHeader(http.StatusNoContent)
+	hint := func(path string, hear func(h Hints, r *http.Request) (status int)) {
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			status := http.StatusNotFound
+			if h, ok := in(r.Header.Get(httpapi.NamespaceHeader)); ok {
+				status = hear(h, r)
+			}
+			w.WriteHeader(status)
+		})
+	}
+	hint(lookPath, func(h Hints, _ *http.Request) int {
+		h.Look()
+		return http.StatusNoContent
 	})
-	mux.HandleFunc("POST "+expectPath, func(w http.ResponseWriter, r *http.Request) {
+	hint(webhooksPath, func(h Hints, r *http.Request) int {
+		if h.Webhooks != nil {
+			if err := h.Webhooks(r.Context()); err != nil {
+				n.log.Warn("webhooks that another node has changed cannot be read; this is tried again", "error", err)
+				return http.StatusServiceUnavailable
+			}
+		}
+		return http.StatusNoContent
+	})
+	hint(expectPath, func(h Hints, r *http.Request) int {
 		p, err := strconv.Atoi(r.URL.Query().Get("partition"))
 		if err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
+			return http.StatusBadRequest
 		}
-		expect(p)
-		w.WriteHeader(http.StatusNoContent)
+		h.Expect(p)
+		return http.StatusNoContent
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		hops, _ := strconv.Atoi(r.Header.Get(hopsHeader)) // without one, it comes from elsewhere: 0
@@ -128,11 +167,18 @@ func (n *Nodes) Server(h http.Handler) *http.Server {
 }
 
 // Look tells other nodes to read the table of nodes, and waits until they have been told or that takes too long.
-func (n *Nodes) Look(ctx context.Context, own string, s cluster.Stand) {
+func (n *Nodes) Look(ctx context.Context, own string, s cluster.Stand) { n.tell(ctx, own, s, lookPath) }
+
+// Webhooks tells other nodes to read webhooks and deliveries again, and waits likewise.
+func (n *Nodes) Webhooks(ctx context.Context, own string, s cluster.Stand) {
+	n.tell(ctx, own, s, webhooksPath)
+}
+
+func (n *Nodes) tell(ctx context.Context, own string, s cluster.Stand, path string) {
 	var told sync.WaitGroup
 	for _, node := range s.Nodes {
 		if node.Alive && node.ID != own {
-			told.Go(func() { n.hint(ctx, node, lookPath) })
+			told.Go(func() { n.hint(ctx, node, path) })
 		}
 	}
 	told.Wait()

@@ -98,6 +98,28 @@ func (o *Others) working() (out []peer) {
 	return out
 }
 
+// alive returns the ids of the nodes that are alive, this one among them, in order.
+func (o *Others) alive() []string {
+	out := []string{}
+	for _, n := range o.stand().Nodes {
+		if n.Alive {
+			out = append(out, n.ID)
+		}
+	}
+	return out
+}
+
+// named returns a node that is alive; ok is false if there is none with that id.
+func (o *Others) named(id string) (c *httpapi.Client, ok bool) {
+	for _, n := range o.stand().Nodes {
+		if n.ID == id && n.Alive {
+			c, err := o.nodes.Client(n)
+			return c, err == nil
+		}
+	}
+	return nil, false
+}
+
 // Expect tells the owner of a partition that messages were sent to it.
 func (o *Others) Expect(partition int) {
 	m := o.member.Load()
@@ -108,6 +130,9 @@ func (o *Others) Expect(partition int) {
 		o.nodes.Expect(n, partition)
 	}
 }
+
+// WebhooksChanged tells the other nodes to read webhooks and deliveries again.
+func (o *Others) WebhooksChanged(ctx context.Context) { o.nodes.Webhooks(ctx, o.own, o.stand()) }
 
 // Tasks are the task queues of all nodes. A poll takes what this node has first. While it waits, it asks one other node
 // after the other, so that a worker needs to know one node only.
