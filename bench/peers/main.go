@@ -224,8 +224,11 @@ func (o options) turn(ctx context.Context, p peer, w work, server *server) (t tu
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()
+	if text := lastLine(said.String()); err != nil && text != "" {
+		return turn{}, errors.New(text)
+	}
 	if err != nil {
-		return turn{}, fmt.Errorf("%w: %s", err, lastLine(said.String()))
+		return turn{}, err
 	}
 	return t, json.Unmarshal(out, &t)
 }

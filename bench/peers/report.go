@@ -30,7 +30,7 @@ func (o options) report(all []cell, missing []string, disk *floor) error {
 		" others, cores |\n|---|---|---|---|---|---|---|---|\n")
 	for _, c := range all {
 		first := all[slices.IndexFunc(all, func(f cell) bool { return f.work.name == c.work.name })]
-		fmt.Fprintf(&b, "| %s | %s | %.0f | %.2f | %.3g / %.3g | %.3g | %.3g | %.2g |\n", c.work.name, c.peer.name,
+		fmt.Fprintf(&b, "| %s | %s | %.0f | %.2g | %.3g / %.3g | %.3g | %.3g | %.2g |\n", c.work.name, c.peer.name,
 			c.Rate, c.Rate/first.Rate, c.P50, c.P99, c.Own, c.Database, c.Others)
 	}
 	for _, m := range missing {
