@@ -101,8 +101,8 @@ bench: build ## measure this machine; `./pawl bench NAME --quick -o json` for on
 	./pawl bench
 
 .PHONY: bench-peers
-bench-peers: ## the same work for Pawl and others, into bench/peers/README.md: POSTGRES=postgres://...
-	cd bench/peers && $(GO) run . -postgres '$(POSTGRES)' -write README.md
+bench-peers: ## the same work for Pawl and others, into README.md and bench/peers: POSTGRES=postgres://...
+	cd bench/peers && $(GO) run . -postgres '$(POSTGRES)' -write README.md,../../README.md
 
 .PHONY: fuzz
 fuzz: ## fuzz every parser: FUZZTIME=30s each

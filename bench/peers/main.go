@@ -4,11 +4,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,11 +24,15 @@ type peer struct {
 	open func(ctx context.Context, dir, postgres string) (engine, error)
 	// onServer: its data is in PostgreSQL, whose processor time is counted with its own.
 	onServer bool
+	// prepare is called once, before the turns of all works. Nil: there is nothing to prepare.
+	prepare func(ctx context.Context) error
 }
 
 // An engine does a work once and returns when its result is known to the caller.
 type engine interface {
 	once(ctx context.Context, w work) error
+	// process is the id of a process that does its work beside this one; 0: there is none.
+	process() int
 	close() error
 }
 
@@ -45,9 +55,12 @@ var works = []work{
 }
 
 var peers = []peer{
-	{"Pawl, SQLite", openPawlFile, false},
-	{"Pawl, PostgreSQL", openPawlServer, true},
-	{"River, PostgreSQL", openRiver, true},
+	{name: "Pawl, SQLite", open: openPawlFile},
+	{name: "Pawl, PostgreSQL", open: openPawlServer, onServer: true},
+	{name: "River, PostgreSQL", open: openRiver, onServer: true},
+	{name: "Restate", open: openRestate},
+	{name: "Temporal, SQLite", open: openTemporalFile, prepare: buildTemporal},
+	{name: "Temporal, PostgreSQL", open: openTemporalServer, onServer: true, prepare: buildTemporal},
 }
 
 func main() {
@@ -55,22 +68,47 @@ func main() {
 	var o options
 	flag.StringVar(&o.postgres, "postgres", "", "DSN of a superuser on a server of this machine that has nothing else"+
 		" to do; schemas pawl_peers and river_peers are dropped")
-	flag.StringVar(&o.table, "write", "", "a Markdown file whose table between the marks is replaced")
+	flag.StringVar(&o.tables, "write", "", "Markdown files, separated by commas, whose table between the marks is"+
+		" replaced")
+	flag.StringVar(&o.works, "works", "", "the works, separated by commas (default all)")
+	flag.StringVar(&o.peers, "peers", "", "the peers, separated by semicolons (default all)")
 	flag.IntVar(&o.rounds, "rounds", 3, "how many times each peer takes its turn")
 	flag.DurationVar(&o.warm, "warm", 3*time.Second, "how long each turn runs before it is measured")
 	flag.DurationVar(&o.length, "window", 10*time.Second, "how long each turn is measured")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := o.run(ctx); err != nil {
+	var err error
+	if flag.Arg(0) == turnCommand {
+		err = o.oneTurn(ctx, flag.Args()[1:])
+	} else {
+		err = o.run(ctx)
+	}
+	if err != nil {
 		log.Fatal("peers: ", err)
 	}
 }
 
 type options struct {
-	postgres, table string
-	rounds          int
-	warm, length    time.Duration
+	postgres, tables, works, peers string
+	rounds                         int
+	warm, length                   time.Duration
+}
+
+// choose returns those of all whose names are in a list, or all of them if the list is empty.
+func choose[T any](all []T, list, separator string, name func(T) string) ([]T, error) {
+	if list == "" {
+		return all, nil
+	}
+	var chosen []T
+	for _, wanted := range strings.Split(list, separator) {
+		i := slices.IndexFunc(all, func(v T) bool { return name(v) == strings.TrimSpace(wanted) })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no %q", wanted)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
 }
 
 // run lets the peers take turns at each work.
@@ -78,9 +116,19 @@ func (o options) run(ctx context.Context) error {
 	if o.rounds < 1 || o.length <= 0 || flag.NArg() > 0 {
 		return fmt.Errorf("-rounds must be at least 1, -window longer than 0, and nothing follows the flags")
 	}
-	server, err := findServer(ctx, o.postgres)
+	todo, err := choose(works, o.works, ",", func(w work) string { return w.name })
 	if err != nil {
-		return err
+		return fmt.Errorf("-works: %w", err)
+	}
+	peers, err := choose(peers, o.peers, ";", func(p peer) string { return p.name })
+	if err != nil {
+		return fmt.Errorf("-peers: %w", err)
+	}
+	var server *server
+	if slices.ContainsFunc(peers, func(p peer) bool { return p.onServer }) {
+		if server, err = findServer(ctx, o.postgres); err != nil {
+			return err
+		}
 	}
 	disk, err := openFloor()
 	if err != nil {
@@ -89,8 +137,9 @@ func (o options) run(ctx context.Context) error {
 	defer disk.close()
 	var all []cell
 	var missing []string
-	for _, w := range works {
-		turns, why := o.rotate(ctx, w, server, disk)
+	unable := prepare(ctx, peers)
+	for _, w := range todo {
+		turns, why := o.rotate(ctx, w, peers, server, disk, unable)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -105,11 +154,29 @@ func (o options) run(ctx context.Context) error {
 	return o.report(all, missing, disk)
 }
 
-// rotate lets the peers take turns at a work. One that fails is not asked again, and why says the reason.
-func (o options) rotate(ctx context.Context, w work, server *server, disk *floor) (turns map[string][]turn,
-	why map[string]error,
+// prepare prepares the peers, and says which are unable to take part.
+func prepare(ctx context.Context, peers []peer) map[string]error {
+	unable := map[string]error{}
+	for _, p := range peers {
+		if p.prepare == nil {
+			continue
+		}
+		if err := p.prepare(ctx); err != nil {
+			unable[p.name] = err
+			log.Printf("SKIPPED: %s: %v", p.name, err)
+		}
+	}
+	return unable
+}
+
+// rotate lets the peers take turns at a work. One that fails, or is unable to take part, is not asked again, and why
+// says the reason.
+func (o options) rotate(
+	ctx context.Context, w work, peers []peer, server *server, disk *floor, unable map[string]error,
+) (
+	turns map[string][]turn, why map[string]error,
 ) {
-	turns, why = map[string][]turn{}, map[string]error{}
+	turns, why = map[string][]turn{}, maps.Clone(unable)
 	for range o.rounds {
 		for _, p := range peers {
 			if why[p.name] != nil || ctx.Err() != nil {
@@ -125,14 +192,18 @@ func (o options) rotate(ctx context.Context, w work, server *server, disk *floor
 				log.Printf("SKIPPED: %s, %s: %v", w.name, p.name, err)
 				continue
 			}
-			log.Printf("%-8s %-18s %s", w.name, p.name, t)
+			log.Printf("%-8s %-20s %s", w.name, p.name, t)
 			turns[p.name] = append(turns[p.name], t)
 		}
 	}
 	return turns, why
 }
 
-// turn opens a peer on an empty database and measures one window.
+// turnCommand makes this program do one turn. Each is a process of its own, so that nothing of a peer is left for the
+// next one: no memory that its collector looks at, no goroutine that has not ended yet.
+const turnCommand = "turn"
+
+// turn gives a peer an empty database and has one window measured.
 func (o options) turn(ctx context.Context, p peer, w work, server *server) (t turn, err error) {
 	dir, err := os.MkdirTemp(".", "turn-")
 	if err != nil {
@@ -143,17 +214,72 @@ func (o options) turn(ctx context.Context, p peer, w work, server *server) (t tu
 		if err := server.clear(ctx); err != nil {
 			return turn{}, err
 		}
-	} else {
-		server = nil
 	}
-	e, err := p.open(ctx, dir, o.postgres)
+	self, err := os.Executable()
 	if err != nil {
 		return turn{}, err
 	}
-	defer func() {
-		if closed := e.close(); err == nil {
-			err = closed
+	cmd := exec.CommandContext(ctx, self, "-postgres", o.postgres, "-warm", o.warm.String(), "-window",
+		o.length.String(), turnCommand, p.name, w.name, dir)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if text := lastLine(said.String()); err != nil && text != "" {
+		return turn{}, errors.New(text)
+	}
+	if err != nil {
+		return turn{}, err
+	}
+	return t, json.Unmarshal(out, &t)
+}
+
+// lastLine returns what a process has said last.
+func lastLine(said string) string {
+	said = strings.TrimSpace(said)
+	return strings.TrimPrefix(said[strings.LastIndexByte(said, '\n')+1:], "peers: ")
+}
+
+// oneTurn measures one window, in the process that is for it, and writes the figures.
+func (o options) oneTurn(ctx context.Context, args []string) (err error) {
+	if len(args) != 3 {
+		return fmt.Errorf("%s needs a peer, a work and a folder", turnCommand)
+	}
+	which := slices.IndexFunc(peers, func(p peer) bool { return p.name == args[0] })
+	what := slices.IndexFunc(works, func(w work) bool { return w.name == args[1] })
+	if which < 0 || what < 0 {
+		return fmt.Errorf("there is no peer %q or no work %q", args[0], args[1])
+	}
+	p := peers[which]
+	var database *server
+	if p.onServer {
+		if database, err = findServer(ctx, o.postgres); err != nil {
+			return err
 		}
-	}()
-	return measure(ctx, e, w, server, o.warm, o.length)
+	}
+	e, err := p.open(ctx, args[2], o.postgres)
+	if err != nil {
+		return err
+	}
+	err = first(ctx, e)
+	var t turn
+	if err == nil {
+		t, err = measure(ctx, e, works[what], database, o.warm, o.length)
+	}
+	if closed := e.close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(t)
+}
+
+// first waits for a first run: a server that answers may need seconds until it has one done.
+func first(ctx context.Context, e engine) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a first run has not ended in a minute"))
+	defer cancel()
+	if err := e.once(ctx, work{steps: 1}); err != nil {
+		return fmt.Errorf("the first run: %w", errors.Join(err, context.Cause(ctx)))
+	}
+	return nil
 }

@@ -13,16 +13,16 @@ import (
 
 // A turn is what one peer did in one window.
 type turn struct {
-	rate     float64 // runs a second
-	p50, p99 float64 // start to result, in milliseconds
-	own      float64 // processor time a run of this process, in milliseconds
-	database float64 // of the database server
-	others   float64 // cores that neither of them used, but others did
+	Rate     float64 // runs a second
+	P50, P99 float64 // start to result, in milliseconds
+	Own      float64 // processor time a run of the peer's processes, in milliseconds
+	Database float64 // of the database server
+	Others   float64 // cores that neither of them used, but others did
 }
 
 func (t turn) String() string {
 	return fmt.Sprintf("%6.0f runs/s, p50 %.3g ms, p99 %.3g ms, cpu %.3g + %.3g ms a run, others %.2g cores",
-		t.rate, t.p50, t.p99, t.own, t.database, t.others)
+		t.Rate, t.P50, t.P99, t.Own, t.Database, t.Others)
 }
 
 // middle returns the median of each figure.
@@ -35,9 +35,9 @@ func middle(turns []turn) turn {
 		return quantile(all, 0.5)
 	}
 	return turn{
-		of(func(t turn) float64 { return t.rate }), of(func(t turn) float64 { return t.p50 }),
-		of(func(t turn) float64 { return t.p99 }), of(func(t turn) float64 { return t.own }),
-		of(func(t turn) float64 { return t.database }), of(func(t turn) float64 { return t.others }),
+		of(func(t turn) float64 { return t.Rate }), of(func(t turn) float64 { return t.P50 }),
+		of(func(t turn) float64 { return t.P99 }), of(func(t turn) float64 { return t.Own }),
+		of(func(t turn) float64 { return t.Database }), of(func(t turn) float64 { return t.Others }),
 	}
 }
 
@@ -83,12 +83,13 @@ func measure(ctx context.Context, e engine, w work, server *server, warm, length
 		})
 	}
 	rest(ctx, warm)
-	from, own, base, busy := time.Now(), processor(), server.processor(), machineBusy()
+	mine := func() time.Duration { return processor() + processorOf(e.process()) }
+	from, own, base, busy := time.Now(), mine(), server.processor(), machineBusy()
 	phase.Store(counting)
 	rest(ctx, length)
 	phase.Store(over)
 	span := time.Since(from)
-	own, base, busy = processor()-own, server.processor()-base, machineBusy()-busy
+	own, base, busy = mine()-own, server.processor()-base, machineBusy()-busy
 	wait.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return turn{}, err
@@ -118,6 +119,15 @@ func processor() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// processorOf returns the processor time of another process; 0: there is none.
+func processorOf(id int) time.Duration {
+	if id == 0 {
+		return 0
+	}
+	st, _ := readStat(id)
+	return st.own + st.ended
 }
 
 // floor is how long the disk takes to make 4 KiB at the end of a file durable.

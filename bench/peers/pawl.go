@@ -59,4 +59,6 @@ func (e pawlEngine) once(ctx context.Context, w work) error {
 	return err
 }
 
+func (pawlEngine) process() int { return 0 }
+
 func (e pawlEngine) close() error { return e.engine.Close() }

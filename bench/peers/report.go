@@ -30,17 +30,22 @@ func (o options) report(all []cell, missing []string, disk *floor) error {
 		" others, cores |\n|---|---|---|---|---|---|---|---|\n")
 	for _, c := range all {
 		first := all[slices.IndexFunc(all, func(f cell) bool { return f.work.name == c.work.name })]
-		fmt.Fprintf(&b, "| %s | %s | %.0f | %.2f | %.3g / %.3g | %.3g | %.3g | %.2g |\n", c.work.name, c.peer.name,
-			c.rate, c.rate/first.rate, c.p50, c.p99, c.own, c.database, c.others)
+		fmt.Fprintf(&b, "| %s | %s | %.0f | %.2g | %.3g / %.3g | %.3g | %.3g | %.2g |\n", c.work.name, c.peer.name,
+			c.Rate, c.Rate/first.Rate, c.P50, c.P99, c.Own, c.Database, c.Others)
 	}
 	for _, m := range missing {
 		fmt.Fprintf(&b, "\nMissing: %s\n", m)
 	}
 	log.Print("\n", b.String())
-	if o.table == "" {
+	if o.tables == "" {
 		return nil
 	}
-	return replace(o.table, b.String())
+	for _, name := range strings.Split(o.tables, ",") {
+		if err := replace(name, b.String()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replace puts a text between the marks of a file.

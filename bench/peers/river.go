@@ -121,6 +121,8 @@ func (e *riverEngine) once(ctx context.Context, w work) error {
 	}
 }
 
+func (*riverEngine) process() int { return 0 }
+
 func (e *riverEngine) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -19,6 +19,9 @@ const (
 	riverSchema = "river_peers"
 )
 
+// temporalDatabases are those that bench/peers/temporal makes: its lists are in the second one.
+var temporalDatabases = []string{"temporal_peers", "temporal_peers_visibility"}
+
 // server is the PostgreSQL server that the peers share, seen as processes of this machine.
 type server struct {
 	dsn  string
@@ -64,6 +67,11 @@ func (s *server) clear(ctx context.Context) error {
 	defer func() { _ = c.Close(ctx) }()
 	_, err = c.Exec(ctx, "DROP SCHEMA IF EXISTS "+pawlSchema+", "+riverSchema+" CASCADE; CREATE SCHEMA "+riverSchema+
 		"; CHECKPOINT")
+	for _, name := range temporalDatabases {
+		if err == nil {
+			_, err = c.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+		}
+	}
 	return err
 }
 

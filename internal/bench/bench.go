@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -91,9 +92,11 @@ var works = []work{
 }
 
 // Names returns the names of all rows.
-func Names() []string {
-	names := make([]string, len(works))
-	for i, w := range works {
+func Names() []string { return append(namesOf(works), namesOf(nodeWorks)...) }
+
+func namesOf(all []work) []string {
+	names := make([]string, len(all))
+	for i, w := range all {
 		names[i] = w.name
 	}
 	return names
@@ -159,9 +162,9 @@ func choose(names []string) ([]work, error) {
 }
 
 func find(name string) *work {
-	for i := range works {
-		if works[i].name == name {
-			return &works[i]
+	for _, all := range [][]work{works, nodeWorks} {
+		if i := slices.Index(namesOf(all), name); i >= 0 {
+			return &all[i]
 		}
 	}
 	return nil

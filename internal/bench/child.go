@@ -117,6 +117,9 @@ func runChild(ctx context.Context, out io.Writer, mode, dir string, n int) error
 	if mode == "idle" {
 		return idleAt(ctx, dir, n, say)
 	}
+	if mode == "node" {
+		return runNode(ctx, dir, n, say)
+	}
 	l, err := newLiner(dir)
 	if err != nil {
 		return err

@@ -52,6 +52,10 @@ func Command(usage func(error) error) *cobra.Command {
 			o.Names = args
 			chosen, err := choose(args)
 			for _, w := range chosen {
+				if o.Database == "" && onServerAlone(w.name) {
+					err = fmt.Errorf("bench %s: it is about nodes, which share a database: name one with"+
+						" --database postgres://…", w.name)
+				}
 				if o.Database != "" && onServer(w.name) == "" {
 					err = fmt.Errorf("bench %s: it is not measured on PostgreSQL; these are: %s", w.name,
 						strings.Join(serverRows(), ", "))
@@ -114,6 +118,10 @@ func table() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range works {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", row.name, row.what, row.target)
+	}
+	fmt.Fprintln(w, "With --database postgres://… also:")
+	for _, row := range nodeWorks {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", row.name, row.what, row.target)
 	}
 	w.Flush()

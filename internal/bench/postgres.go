@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,12 +29,20 @@ type counter interface {
 
 // onServer returns the target of a row on PostgreSQL; "": it is not measured there.
 func onServer(name string) string {
+	if i := slices.IndexFunc(nodeWorks, func(w work) bool { return w.name == name }); i >= 0 {
+		return nodeWorks[i].target
+	}
 	return map[string]string{
 		"onestep": ">= 10000 runs/s, <= 0.2 SQL statements a step", "tenstep": ">= 25000 steps/s, <= 0.2 SQL" +
 			" statements a step",
 		"latency": "p50 <= 5 x fdatasync p50", "retry": "–", "sleepers": "<= 600 B of database a run",
 		"timers": "lateness p99 <= 20ms",
 	}[name]
+}
+
+// onServerAlone reports whether a row is measured on PostgreSQL only, because it is about nodes.
+func onServerAlone(name string) bool {
+	return slices.Contains(namesOf(nodeWorks), name)
 }
 
 // serverRows lists the rows that are measured on PostgreSQL.
@@ -43,7 +52,7 @@ func serverRows() (names []string) {
 			names = append(names, w.name)
 		}
 	}
-	return names
+	return append(names, namesOf(nodeWorks)...)
 }
 
 // isServer reports whether an address names a PostgreSQL database.
@@ -64,15 +73,20 @@ func newServer(ctx context.Context, address, row string) (*server, error) {
 	return sv, sv.drop(ctx)
 }
 
-// drop removes the schema.
-func (sv *server) drop(ctx context.Context) error {
+// connect connects past the journal.
+func (sv *server) connect(ctx context.Context) (*pgx.Conn, error) {
 	u := *sv.address
 	q := u.Query()
 	for _, own := range []string{"schema", "partitions", "lease", "statement_timeout", "pool_max_conns"} {
 		q.Del(own)
 	}
 	u.RawQuery = q.Encode()
-	c, err := pgx.Connect(ctx, u.String())
+	return pgx.Connect(ctx, u.String())
+}
+
+// drop removes the schema.
+func (sv *server) drop(ctx context.Context) error {
+	c, err := sv.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,6 +135,14 @@ func (s *session) statements(done, steps int) string {
 
 // onBoth measures a row on a file and then on the server, and says the ratio of the two.
 func (o Options) onBoth(ctx context.Context, w work) (rows []Row, err error) {
+	if onServerAlone(w.name) {
+		row, err := o.measure(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		row.Database = "postgres"
+		return []Row{row}, nil
+	}
 	file := o
 	file.Database = ""
 	first, err := file.measure(ctx, w)

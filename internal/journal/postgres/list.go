@@ -81,8 +81,11 @@ func listQuery(q journal.Query, partitions []int32) (text string, args []any) {
 		tables = "(SELECT DISTINCT run FROM (" + retriedText + ") s ORDER BY run DESC) retried JOIN " + tables +
 			" ON id = run"
 		order = "run DESC"
-	case len(q.Phases) > 1 && !slices.Contains(q.Phases, core.RunSucceeded): // each phase by itself is in order
-		c.add("phase = one.phase AND phase <> " + strconv.Itoa(int(core.RunSucceeded)))
+	case len(q.Phases) != 1 && (q.Workflow != "" || len(q.Phases) > 1 && !slices.Contains(q.Phases, core.RunSucceeded)):
+		c.add("phase = one.phase") // each phase by itself is in order
+		if q.Workflow == "" {
+			c.add("phase <> " + strconv.Itoa(int(core.RunSucceeded)))
+		}
 		c.args = append(c.args, phasesOf(q.Phases))
 		tables = fmt.Sprintf("(SELECT DISTINCT unnest($%d::smallint[]) AS phase) one CROSS JOIN LATERAL (SELECT * FROM"+
 			" {schema}.runs_data%s ORDER BY id DESC%s) runs_data", len(c.args), c.where(), limit)
@@ -94,15 +97,21 @@ func listQuery(q journal.Query, partitions []int32) (text string, args []any) {
 		c.add("wake <> " + strconv.Itoa(int(journal.WakeSetAside)) + " AND EXISTS (" + retriedText +
 			" AND s.run = runs_data.id)")
 	}
-	if len(q.Phases) == 1 && q.Phases[0] != core.RunSucceeded {
-		c.add(fmt.Sprintf("phase = %d AND phase <> %d", q.Phases[0], core.RunSucceeded))
+	if len(q.Phases) == 1 {
+		c.add("phase = " + strconv.Itoa(int(q.Phases[0])))
 	} else if len(q.Phases) > 0 {
 		c.add("phase = ANY ($)", phasesOf(q.Phases))
 	}
 	return "SELECT " + runColumns + " FROM " + tables + c.where() + " ORDER BY " + order + limit, c.args
 }
 
+// phasesOf returns the numbers of phases; of none, those of all.
 func phasesOf(phases []core.RunPhase) []int16 {
+	if len(phases) == 0 {
+		for p := core.RunPending; p <= core.RunContinued; p++ {
+			phases = append(phases, p)
+		}
+	}
 	out := make([]int16, len(phases))
 	for i, p := range phases {
 		out[i] = int16(p)

@@ -31,7 +31,7 @@ var migrations embed.FS
 const versions = "schema_version"
 
 // newest is the version of the schema that this code makes.
-const newest = 9
+const newest = 10
 
 // state is what a schema says of itself.
 type state struct {

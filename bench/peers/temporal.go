@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// temporalEngine is Temporal's server in a process of its own, and a worker of its SDK in this one.
+type temporalEngine struct {
+	cmd    *exec.Cmd
+	said   strings.Builder
+	client client.Client
+	worker worker.Worker
+}
+
+func openTemporalFile(ctx context.Context, dir, _ string) (engine, error) {
+	return openTemporal(ctx, "-dir", dir)
+}
+
+func openTemporalServer(ctx context.Context, _, postgres string) (engine, error) {
+	return openTemporal(ctx, "-postgres", postgres)
+}
+
+const temporalNamespace, temporalQueue = "peers", "steps"
+
+// temporalProgram is the server as it is built in this folder.
+const temporalProgram = "temporal-server"
+
+// buildTemporal builds the server, which takes minutes the first time.
+func buildTemporal(ctx context.Context) error {
+	build := exec.CommandContext(ctx, "go", "build", "-C", "temporal", "-o", filepath.Join("..", temporalProgram), ".")
+	if said, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("the server cannot be built: %w: %s", err, bytes.TrimSpace(said))
+	}
+	return nil
+}
+
+func openTemporal(ctx context.Context, args ...string) (engine, error) {
+	program, err := filepath.Abs(temporalProgram)
+	if err != nil {
+		return nil, err
+	}
+	port, err := freeRange(ctx, 8)
+	if err != nil {
+		return nil, err
+	}
+	e := &temporalEngine{cmd: exec.Command(program, append(args, "-port", strconv.Itoa(port))...)}
+	e.cmd.Stdout, e.cmd.Stderr = &e.said, &e.said
+	if err := e.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := e.connect(ctx, "127.0.0.1:"+strconv.Itoa(port)); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w; the server says: %s", err, lastLine(e.said.String())), e.close())
+	}
+	return e, nil
+}
+
+// freeRange returns the first of some ports in a row that nobody listens on. They are below those that a system gives
+// to connections, because the server opens many to its database before it listens on the last one.
+func freeRange(ctx context.Context, n int) (int, error) {
+	for first := 17_000; first < 30_000; first += n {
+		if allFree(ctx, first, n) {
+			return first, nil
+		}
+	}
+	return 0, fmt.Errorf("there are no %d free ports in a row", n)
+}
+
+// connect registers the namespace as soon as the server answers, and starts the worker.
+func (e *temporalEngine) connect(ctx context.Context, address string) error {
+	options := client.Options{
+		HostPort: address, Namespace: temporalNamespace,
+		Logger: sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
+	}
+	err := patiently(ctx, func(ctx context.Context) error {
+		spaces, err := client.NewNamespaceClient(options)
+		if err != nil {
+			return err
+		}
+		defer spaces.Close()
+		err = spaces.Register(ctx, &workflowservice.RegisterNamespaceRequest{
+			Namespace: temporalNamespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+		})
+		var there *serviceerror.NamespaceAlreadyExists
+		if errors.As(err, &there) { // an earlier try whose answer came too late
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the namespace: %w", err)
+	}
+	if e.client, err = client.DialContext(ctx, options); err != nil {
+		return err
+	}
+	e.worker = worker.New(e.client, temporalQueue, worker.Options{
+		MaxConcurrentWorkflowTaskPollers: 16, MaxConcurrentActivityTaskPollers: 16,
+		MaxConcurrentActivityExecutionSize: 1000, MaxConcurrentWorkflowTaskExecutionSize: 1000,
+	})
+	e.worker.RegisterWorkflowWithOptions(temporalWork, workflow.RegisterOptions{Name: "work"})
+	e.worker.RegisterActivityWithOptions(temporalStep, activity.RegisterOptions{Name: "step"})
+	if err := e.worker.Start(); err != nil {
+		return err
+	}
+	// A namespace is known seconds after it was registered.
+	return patiently(ctx, func(ctx context.Context) error { return e.once(ctx, work{steps: 1}) })
+}
+
+// patiently repeats what fails while a server starts.
+func patiently(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var failed error
+	for {
+		try, end := context.WithTimeout(ctx, 10*time.Second)
+		err := do(try)
+		end()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return errors.Join(err, failed)
+		}
+		failed = err
+		rest(ctx, 100*time.Millisecond)
+	}
+}
+
+func temporalWork(ctx workflow.Context, j job) (int, error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: pause, BackoffCoefficient: 1, MaximumAttempts: int32(j.Fails + 1),
+		},
+	})
+	for range j.Steps {
+		if err := workflow.ExecuteActivity(ctx, "step", j.Fails).Get(ctx, nil); err != nil {
+			return 0, err
+		}
+	}
+	return j.Steps, nil
+}
+
+func temporalStep(ctx context.Context, fails int) (int, error) {
+	if int(activity.GetInfo(ctx).Attempt) <= fails {
+		return 0, errFails
+	}
+	return fails, nil
+}
+
+func (e *temporalEngine) once(ctx context.Context, w work) error {
+	run, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: temporalQueue}, "work",
+		job{Steps: w.steps, Fails: w.fails})
+	if err == nil {
+		err = run.Get(ctx, nil)
+	}
+	return err
+}
+
+func (e *temporalEngine) process() int { return e.cmd.Process.Pid }
+
+// close ends the server without its ceremony: its data is not needed any more.
+func (e *temporalEngine) close() error {
+	_ = e.cmd.Process.Kill()
+	_ = e.cmd.Wait() // killed
+	return nil
+}
