@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,14 +38,42 @@ steps:
     retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
 `
 
+// The steps of mixed are a child run, which may be in another partition, and a task of a worker elsewhere, which may
+// get lost on its way there.
+const mixedFlow = `pawl: 1
+name: mixed
+steps:
+  - name: child
+    flow: {name: trace, spread: true}
+    retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
+  - name: answer
+    needs: [child]
+    task: {queue: q, type: Answer}
+    timeout: {startToClose: 3s}
+    retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
+`
+
+const tickFlow = `pawl: 1
+name: tick
+cron: {schedule: "@every 1s"}
+steps:
+  - name: tock
+    exec: "true"
+    retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
+`
+
 // faultsBed is a cluster whose nodes reach the database each through a proxy of its own.
 type faultsBed struct {
 	*nodesBed
 	server *pgtest.Server
 	nodes  []*faultyNode
+	at     rotating // the same ones
 	dice   *rand.Rand
-	runs   map[string]string // by their keys
-	traces map[string]int    // the last attempt of each run and step when the run was reported finished
+	runs   []string        // by their keys, which are numbers
+	mixed  map[string]bool // those whose steps leave no traces
+	traces map[string]int  // the last attempt of each run and step when the run was reported finished
+
+	contests contests
 }
 
 type faultyNode struct {
@@ -66,12 +96,68 @@ func (b *faultsBed) join() *faultyNode {
 func (b *faultsBed) load(n *faultyNode, count int) (ids []string) {
 	b.Helper()
 	for range count {
-		key := fmt.Sprint(len(b.runs))
-		id := b.sent(n.c, "trace", api.StartRequest{Key: key})
-		b.runs[key] = id
+		id := b.started(n, len(b.runs))
+		b.runs = append(b.runs, id)
 		ids = append(ids, id)
 	}
 	return ids
+}
+
+// started starts a run with a key, or finds the one that was started with it.
+func (b *faultsBed) started(n *faultyNode, key int) string {
+	b.Helper()
+	flow := "trace"
+	if key%4 == 3 {
+		flow = "mixed"
+	}
+	id := b.sent(n.c, flow, api.StartRequest{Key: fmt.Sprint(key)})
+	b.mixed[id] = flow == "mixed"
+	return id
+}
+
+// work does tasks, through one node after the other, until the context ends.
+func (b *faultsBed) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		asked, cancel := context.WithTimeout(ctx, 3*time.Second) // a node may be stopped
+		tasks, err := b.at.client().Poll(asked, api.PollRequest{Queue: "q", Max: 3, Wait: api.Duration(time.Second)})
+		for _, task := range tasks {
+			report := api.TaskReport{Task: task.Task, Kind: api.TaskComplete, Output: []byte("1")}
+			_, err = b.at.client().Report(asked, []api.TaskReport{report})
+		}
+		_ = err // a task that got lost, or its report, is another attempt's
+		cancel()
+	}
+}
+
+// ticks checks the runs that a timetable has started: they go on, and no two of them are for the same instant.
+func (b *faultsBed) ticks() {
+	b.Helper()
+	fired, open := map[api.Time]string{}, 0
+	q := api.Query{Workflow: "tick"}
+	for more := true; more; {
+		page, err := b.nodes[0].c.Runs(b.Context(), q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range page.Runs {
+			run, err := b.nodes[0].c.Run(b.Context(), r.Run)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if before := fired[run.ScheduledAt]; before != "" {
+				b.Errorf("the runs %s and %s are for the same instant %v", before, r.Run, run.ScheduledAt)
+			}
+			fired[run.ScheduledAt] = r.Run
+			if !r.Phase.Closed() {
+				open++
+			}
+		}
+		q.Cursor, more = page.Next, page.Next != ""
+	}
+	if len(fired) < 2 || open != 1 {
+		b.Errorf("%d runs by the timetable, %d of them open; want one", len(fired), open)
+	}
+	b.Logf("%d runs by the timetable", len(fired))
 }
 
 // attempts reads the last attempt of each run and step that was executed.
@@ -102,12 +188,14 @@ func (b *faultsBed) round() (fault string) {
 	}
 	n, healthy := b.nodes[hit], b.nodes[other]
 	ids := b.load(n, 4)
+	stop := b.compete()
 	fault = []string{"kill", "stop", "cut", "hold", "restart"}[b.dice.IntN(5)]
 	var err error
 	switch fault {
 	case "kill":
 		err = n.p.cmd.Process.Kill()
 		b.nodes[hit] = b.join()
+		b.at.replace(hit, b.nodes[hit].c)
 	case "stop":
 		if err = n.p.cmd.Process.Signal(syscall.SIGSTOP); err == nil {
 			b.await(3, 3)
@@ -132,16 +220,21 @@ func (b *faultsBed) round() (fault string) {
 	last := b.attempts()
 	for _, id := range ids {
 		for _, step := range []string{" first", " second"} {
-			b.traces[id+step] = last[id+step]
+			if !b.mixed[id] {
+				b.traces[id+step] = last[id+step]
+			}
 		}
 	}
 	b.await(2, 2, 2)
+	stop()
 	return fault
 }
 
 // TestMixedFaults kills nodes, stops them past their leases, cuts or holds their connections to the database and
 // restarts that, in an order drawn from a seed, while runs are started. Each run that was acknowledged ends, a start
-// that is repeated names the same run, and what was reported finished is not executed again.
+// that is repeated names the same run, and what was reported finished is not executed again. A timetable goes on, and
+// whoever operates the same runs at once is answered as if one request was carried out after the other, see
+// [contestModel].
 func TestMixedFaults(t *testing.T) {
 	within, seed := 15*time.Second, uint64(time.Now().UnixNano())
 	var err error
@@ -159,20 +252,30 @@ func TestMixedFaults(t *testing.T) {
 	plain, server := newNodesBed(t)
 	b := &faultsBed{
 		nodesBed: plain, server: server, dice: rand.New(rand.NewPCG(seed, 0)),
-		runs: map[string]string{}, traces: map[string]int{},
+		mixed: map[string]bool{}, traces: map[string]int{},
 	}
-	write(t, filepath.Join(b.dir, "flows"), "trace.yaml", traceFlow)
+	flows := filepath.Join(b.dir, "flows")
+	write(t, flows, "trace.yaml", traceFlow)
+	write(t, flows, "mixed.yaml", mixedFlow)
+	write(t, flows, "tick.yaml", tickFlow)
+	write(t, flows, "contest.yaml", contestFlow)
 	for range 3 {
-		b.nodes = append(b.nodes, b.join())
+		n := b.join()
+		b.nodes, b.at.clients = append(b.nodes, n), append(b.at.clients, n.c)
 	}
 	b.await(2, 2, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	var worker sync.WaitGroup
+	worker.Go(func() { b.work(ctx) })
+	defer func() { cancel(); worker.Wait() }()
+	b.sent(b.nodes[0].c, "tick", api.StartRequest{WorkflowID: "tick", UseExisting: true})
 	faults := map[string]int{}
 	for end := time.Now().Add(within); time.Now().Before(end) && !t.Failed(); {
 		faults[b.round()]++
 	}
 	for key, id := range b.runs {
-		if again := b.sent(b.nodes[0].c, "trace", api.StartRequest{Key: key}); again != id {
-			t.Errorf("the start with the key %s made the runs %s and %s", key, id, again)
+		if again := b.started(b.nodes[0], key); again != id {
+			t.Errorf("the start with the key %d made the runs %s and %s", key, id, again)
 		}
 	}
 	now := b.attempts()
@@ -181,6 +284,8 @@ func TestMixedFaults(t *testing.T) {
 			t.Errorf("%s: attempt %d when the run was finished, now %d", what, last, now[what])
 		}
 	}
+	b.ticks()
 	b.pawl("doctor")
-	t.Logf("%d runs, faults: %v", len(b.runs), faults)
+	t.Logf("%d runs; %d contests of %d calls, %d of which may have been carried out or not; faults: %v", len(b.runs),
+		b.contests.held, b.contests.calls, b.contests.unknown, faults)
 }
