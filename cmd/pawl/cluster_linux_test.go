@@ -101,6 +101,7 @@ func (b *nodesBed) command(args ...string) *exec.Cmd {
 func (b *nodesBed) flags(secret string) []string {
 	return []string{
 		"flows", "--database", b.database, "--cluster-listen", "127.0.0.1:0", "--cluster-secret-file", secret,
+		"--webhook-allow", "127.0.0.1",
 	}
 }
 

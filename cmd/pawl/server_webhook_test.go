@@ -37,6 +37,7 @@ type inbox struct {
 	wrong  []string
 	events map[string][]int // by run: the numbers of its events, in the order in which they came first
 	ended  int              // runs whose last event has come
+	away   bool             // it takes nothing at present
 	came   chan struct{}    // receives a value when something has come
 }
 
@@ -55,6 +56,10 @@ func (in *inbox) take(w http.ResponseWriter, r *http.Request) {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if in.away {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	if err := in.hook.Verify(body, r.Header); err != nil {
 		in.wrong = append(in.wrong, fmt.Sprintf("%v: %s", err, body))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/policy"
@@ -36,10 +37,22 @@ func (a *app) openWebhooks(ctx context.Context, m *machine) (*webhook.Dispatcher
 	if !ok {
 		return nil, fmt.Errorf("the database %s keeps no webhooks", m.place.name())
 	}
-	return webhook.New(ctx, webhook.Config{
+	cfg := webhook.Config{
 		Documents: documents, Feed: m.Engine, Teller: m.embedded.Teller, Send: a.folder != nil, Allow: a.webhookAllow,
 		Log: a.webhookLog(), Now: m.now,
-	})
+	}
+	if m.sharing == nil {
+		return webhook.New(ctx, cfg)
+	}
+	cfg.Shared = &webhook.Shared{ // each node sends what its own runs cause
+		Has:     func(run core.RunID) bool { return m.Runs(m.PartitionOf(run)) },
+		Changed: m.sharing.TellWebhooks,
+	}
+	hooks, err := webhook.New(ctx, cfg)
+	if err == nil {
+		m.sharing.OnWebhooks(hooks.Refresh)
+	}
+	return hooks, err
 }
 
 // withWebhooks calls fn with the webhooks of the server, of the process that holds the database, or of the database.

@@ -196,7 +196,7 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 	if err == nil {
 		err = m.node.Open(ctx)
 	}
-	if err == nil && work && m.sharing == nil { // nodes would send deliveries several times
+	if err == nil && work {
 		m.webhooks, err = a.openWebhooks(ctx, m)
 	}
 	if err != nil {

@@ -103,7 +103,9 @@ func (d *Dispatcher) Replay(ctx context.Context, name string, r api.ReplayReques
 				Code: api.CodeConflict, Message: fmt.Sprintf("delivery %s has not ended: %s", one.ID, one.Why),
 			}
 		}
-		return api.Replayed{Count: 1}, d.again(ctx, t, []string{one.ID})
+		err = d.again(ctx, t, []string{one.ID})
+		d.tellOthers(ctx)
+		return api.Replayed{Count: 1}, err
 	}
 	var failed []string
 	err = d.each(ctx, deliveryKeys+name+"/", sinceID(core.Time(r.Since)), func(doc journal.Document) (bool, error) {
@@ -115,6 +117,9 @@ func (d *Dispatcher) Replay(ctx context.Context, name string, r api.ReplayReques
 	})
 	for n := 0; err == nil && n < len(failed); n += pageSize {
 		err = d.again(ctx, t, failed[n:min(n+pageSize, len(failed))])
+	}
+	if len(failed) > 0 {
+		d.tellOthers(ctx)
 	}
 	return api.Replayed{Count: len(failed)}, err
 }
@@ -149,7 +154,9 @@ func (d *Dispatcher) again(ctx context.Context, t *target, ids []string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range made {
-		t.add(id, core.Time(now))
+		if d.owns(id) {
+			t.add(id, core.Time(now))
+		}
 	}
 	d.stir()
 	return nil

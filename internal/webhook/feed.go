@@ -108,6 +108,9 @@ type toldOf struct {
 
 // take makes deliveries of the events of a batch. When it has returned nil, they are durable.
 func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries []core.Entry) error {
+	if len(entries) == 0 {
+		return d.adopt(ctx)
+	}
 	var all []toldOf
 	for _, e := range entries {
 		told, err := teller.Tell(ctx, e)
@@ -126,7 +129,10 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries [
 	if err != nil || len(made) == 0 {
 		return err
 	}
-	made, full := d.bounded(made)
+	made, full, err := d.bounded(ctx, made)
+	if err != nil {
+		return err
+	}
 	var documents []journal.Document
 	for _, one := range made {
 		documents = append(documents, stored(one)...)
@@ -156,10 +162,11 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries [
 //
 // Those that wait are kept and new ones are dropped: what came first is what the receiver needs first, and the other
 // webhooks, whose events come through the same feed, do not wait for one whose receiver is away.
-func (d *Dispatcher) bounded(made []*api.Delivery) (kept []*api.Delivery, full map[string]*hook) {
+func (d *Dispatcher) bounded(ctx context.Context, made []*api.Delivery) (
+	kept []*api.Delivery, full map[string]*hook, err error,
+) {
+	more, missed := map[string]int{}, map[*target]int{}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	more := map[string]int{}
 	for _, one := range made {
 		t := d.targets[one.Webhook]
 		if t.pending+more[one.Webhook] < d.cfg.MostPending {
@@ -167,21 +174,27 @@ func (d *Dispatcher) bounded(made []*api.Delivery) (kept []*api.Delivery, full m
 			kept = append(kept, one)
 			continue
 		}
-		h := full[one.Webhook]
-		if h == nil {
-			whole := *t.hook
-			h = &whole
-			if full == nil {
-				full = map[string]*hook{}
-			}
-			full[one.Webhook] = h
-			d.cfg.Log.Error("a webhook misses events: too many deliveries are pending", "webhook", h.Name, "pending",
-				t.pending)
-		}
-		h.Missed++
-		h.MissedAt = api.Time(d.cfg.Now())
+		missed[t]++
 	}
-	return kept, full
+	d.mu.Unlock()
+	for t, n := range missed {
+		h, err := d.latest(ctx, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		if h == nil { // another process has removed it
+			continue
+		}
+		h.Missed += n
+		h.MissedAt = api.Time(d.cfg.Now())
+		if full == nil {
+			full = map[string]*hook{}
+		}
+		full[h.Name] = h
+		d.cfg.Log.Error("a webhook misses events: too many deliveries are pending", "webhook", h.Name, "pending",
+			d.cfg.MostPending)
+	}
+	return kept, full, nil
 }
 
 // deliveriesOf returns the deliveries of what a batch tells: of each event one for each webhook that asks for it.

@@ -157,6 +157,14 @@ func (d *Dispatcher) unknown(ctx context.Context, all []*api.Delivery) (out []*a
 	return out, nil
 }
 
+func decodeHook(doc journal.Document) (*hook, error) {
+	out := &hook{}
+	if err := json.Unmarshal(doc.Value, out); err != nil {
+		return nil, broken(doc.Key, err)
+	}
+	return out, nil
+}
+
 func decodeDelivery(doc journal.Document) (*api.Delivery, error) {
 	out := &api.Delivery{}
 	if err := json.Unmarshal(doc.Value, out); err != nil {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -143,6 +144,7 @@ func (d *Dispatcher) stir() {
 // send sends what is due. Between two instants it sleeps.
 func (d *Dispatcher) send() {
 	sweep := d.cfg.Now()
+	look := sweep.Add(refreshEvery)
 	for d.ctx.Err() == nil {
 		now := d.cfg.Now()
 		if sweep <= now {
@@ -150,6 +152,13 @@ func (d *Dispatcher) send() {
 			sweep = now.Add(sweepEvery)
 		}
 		next := min(d.begin(now), sweep)
+		if d.cfg.Shared != nil {
+			if look <= now {
+				d.lookAgain()
+				look = now.Add(refreshEvery)
+			}
+			next = min(next, look)
+		}
 		timer := time.NewTimer(next.Sub(now))
 		select {
 		case <-timer.C:
@@ -174,6 +183,10 @@ func (d *Dispatcher) begin(now core.Time) core.Time {
 				break
 			}
 			t.due.Remove(0)
+			if !d.owns(first.id) {
+				t.drop(l)
+				continue
+			}
 			t.sending++
 			d.sending++
 			d.works.Go(func() { d.deliver(t, l, first.id) })
@@ -243,22 +256,27 @@ func (d *Dispatcher) ended(all []*result) {
 	defer d.change.Unlock()
 	var documents []journal.Document
 	disabled := map[*target]*hook{}
+	var err error
 	for _, r := range all {
-		if !d.current(r.target) || r.failed != nil {
+		// What another process has now is its own to send again: it may have done so already.
+		if !d.current(r.target) || r.failed != nil || !d.owns(r.delivery.ID) {
 			continue
 		}
 		documents = append(documents, stored(r.delivery)...)
 		if r.gone && disabled[r.target] == nil {
-			d.mu.Lock()
-			h := *r.target.hook
-			d.mu.Unlock()
+			h, latestErr := d.latest(context.WithoutCancel(d.ctx), r.target)
+			if err = errors.Join(err, latestErr); h == nil {
+				continue
+			}
 			h.Disabled = "its receiver answered 410 Gone to " + r.delivery.ID
 			h.DisabledAt = r.delivery.EndedAt
-			disabled[r.target] = &h
-			documents = append(documents, document(hookKey(h.Name), &h))
+			disabled[r.target] = h
+			documents = append(documents, document(hookKey(h.Name), h))
 		}
 	}
-	err := d.put(context.WithoutCancel(d.ctx), documents...)
+	if err == nil {
+		err = d.put(context.WithoutCancel(d.ctx), documents...)
+	}
 	if err != nil {
 		d.cfg.Log.Error("what was delivered cannot be stored; it is sent again", "error", err)
 	}
@@ -267,6 +285,11 @@ func (d *Dispatcher) ended(all []*result) {
 	for _, r := range all {
 		d.sending--
 		due := core.Time(0)
+		if r.failed == nil && !d.owns(r.delivery.ID) {
+			r.target.sending--
+			r.target.drop(r.line)
+			continue
+		}
 		switch {
 		case r.failed != nil:
 			d.cfg.Log.Error("a delivery cannot be read", "webhook", r.target.hook.Name, "error", r.failed)
@@ -286,6 +309,9 @@ func (d *Dispatcher) ended(all []*result) {
 	if err == nil {
 		for t, h := range disabled {
 			t.hook = h
+		}
+		if len(disabled) > 0 && d.ctx.Err() == nil {
+			d.works.Go(func() { d.tellOthers(d.ctx) })
 		}
 	}
 	d.stir()
@@ -321,6 +347,9 @@ func (d *Dispatcher) drop(name string, page []journal.Document) error {
 	d.mu.Lock()
 	for _, doc := range page {
 		t := d.targets[name]
+		if !d.owns(doc.Key[len(deliveryKeys+name+"/"):]) { // another process sweeps it
+			continue
+		}
 		if t == nil || !t.has(doc.Key[len(deliveryKeys+name+"/"):]) {
 			old = append(old, journal.Document{Key: doc.Key})
 		}

@@ -39,6 +39,8 @@ type Config struct {
 	// MostPending bounds the deliveries of one webhook that have not ended. Events beyond that are missed. Default:
 	// 100,000, which cost about 15 MB of memory.
 	MostPending int
+	// Shared is set where other processes work on other runs of the same journal.
+	Shared *Shared
 	// Log gets what no caller is told. nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -136,27 +138,50 @@ func (d *Dispatcher) Close() {
 	d.client.CloseIdleConnections()
 }
 
-// load reads what is stored.
+// load reads what is stored, and forgets webhooks that are not any more. It is called while change is held, or by New.
 func (d *Dispatcher) load(ctx context.Context) error {
+	stored := map[string]*hook{}
 	err := d.each(ctx, hookKeys, "", func(doc journal.Document) (bool, error) {
-		h := &hook{}
-		if err := json.Unmarshal(doc.Value, h); err != nil {
-			return false, broken(doc.Key, err)
+		h, err := decodeHook(doc)
+		if err == nil {
+			stored[h.Name] = h
 		}
-		d.targets[h.Name] = newTarget(h)
-		return true, nil
+		return true, err
 	})
 	if err != nil {
 		return err
 	}
+	d.mu.Lock()
+	for name := range d.targets {
+		if stored[name] == nil {
+			delete(d.targets, name)
+		}
+	}
+	for name, h := range stored {
+		if t := d.targets[name]; t != nil {
+			t.hook = h
+		} else {
+			d.targets[name] = newTarget(h)
+		}
+	}
+	d.mu.Unlock()
+	return d.loadPending(ctx)
+}
+
+// loadPending reads the deliveries that have not ended and that this process sends.
+func (d *Dispatcher) loadPending(ctx context.Context) error {
+	defer d.stir()
 	return d.each(ctx, pendingKeys, "", func(doc journal.Document) (bool, error) {
 		name, id, _ := strings.Cut(strings.TrimPrefix(doc.Key, pendingKeys), "/")
-		t := d.targets[name]
 		var due core.Time
-		if err := json.Unmarshal(doc.Value, &due); err != nil || t == nil {
-			return false, broken(doc.Key, errors.Join(err, errors.New("it belongs to no webhook, or has no instant")))
+		if err := json.Unmarshal(doc.Value, &due); err != nil {
+			return false, broken(doc.Key, err)
 		}
-		t.add(id, due)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if t := d.targets[name]; t != nil && d.owns(id) { // else it was left when its webhook was removed
+			t.add(id, due)
+		}
 		return true, nil
 	})
 }
@@ -220,6 +245,7 @@ func (d *Dispatcher) AddWebhook(ctx context.Context, r api.WebhookRequest) (api.
 	if d.cfg.Send && d.feeding == nil {
 		d.readFeed()
 	}
+	d.tellOthers(ctx)
 	out := h.public(d.cfg.Now())
 	out.Secret = text
 	return out, nil
@@ -241,6 +267,9 @@ func (d *Dispatcher) checkHook(h *hook) error {
 func (d *Dispatcher) create(ctx context.Context, h *hook) error {
 	d.change.Lock()
 	defer d.change.Unlock()
+	if err := d.clear(ctx, h.Name); err != nil { // what another process left of an earlier one
+		return err
+	}
 	if err := d.put(ctx, document(hookKey(h.Name), h)); err != nil {
 		return err
 	}
@@ -255,23 +284,43 @@ func (d *Dispatcher) create(ctx context.Context, h *hook) error {
 func (d *Dispatcher) save(ctx context.Context, t *target, fn func(h *hook) error) error {
 	d.change.Lock()
 	defer d.change.Unlock()
-	d.mu.Lock()
-	h, current := *t.hook, d.targets[t.hook.Name] == t
-	d.mu.Unlock()
-	if !current {
-		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("webhook %q was removed meanwhile", h.Name)}
-	}
-	if err := fn(&h); err != nil {
+	h, err := d.latest(ctx, t)
+	if err != nil {
 		return err
 	}
-	if err := d.put(ctx, document(hookKey(h.Name), &h)); err != nil {
+	if h == nil {
+		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("webhook %q was removed meanwhile", t.hook.Name)}
+	}
+	if err := fn(h); err != nil {
+		return err
+	}
+	if err := d.put(ctx, document(hookKey(h.Name), h)); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	t.hook = &h
+	t.hook = h
 	d.stir()
 	return nil
+}
+
+// latest returns a copy of a webhook, which another process may have changed; nil: it was removed. It is called while
+// change is held.
+func (d *Dispatcher) latest(ctx context.Context, t *target) (*hook, error) {
+	d.mu.Lock()
+	h, current := *t.hook, d.targets[t.hook.Name] == t
+	d.mu.Unlock()
+	if !current {
+		return nil, nil
+	}
+	if d.cfg.Shared == nil {
+		return &h, nil
+	}
+	found, err := d.cfg.Documents.ReadDocuments(ctx, hookKey(h.Name))
+	if err != nil || len(found) == 0 {
+		return nil, storageError(err)
+	}
+	return decodeHook(found[0])
 }
 
 // current reports whether a webhook has not been removed.
@@ -282,12 +331,20 @@ func (d *Dispatcher) current(t *target) bool {
 }
 
 // Webhooks implements api.Webhooks.
-func (d *Dispatcher) Webhooks(context.Context) ([]api.Webhook, error) {
+func (d *Dispatcher) Webhooks(ctx context.Context) ([]api.Webhook, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	all := make([]api.Webhook, 0, len(d.targets))
-	for _, name := range slices.Sorted(maps.Keys(d.targets)) {
-		all = append(all, d.targets[name].public(d.cfg.Now()))
+	names := slices.Sorted(maps.Keys(d.targets))
+	d.mu.Unlock()
+	all := make([]api.Webhook, 0, len(names))
+	for _, name := range names {
+		one, err := d.Webhook(ctx, name)
+		if api.CodeOf(err) == api.CodeNotFound { // it was removed meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
 	}
 	return all, nil
 }
@@ -306,23 +363,34 @@ func (d *Dispatcher) Counts() []api.WebhookCounts {
 }
 
 // Webhook implements api.Webhooks.
-func (d *Dispatcher) Webhook(_ context.Context, name string) (api.Webhook, error) {
+func (d *Dispatcher) Webhook(ctx context.Context, name string) (api.Webhook, error) {
 	t, err := d.find(name)
 	if err != nil {
 		return api.Webhook{}, err
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return t.public(d.cfg.Now()), nil
+	out := t.public(d.cfg.Now())
+	d.mu.Unlock()
+	if d.cfg.Shared != nil { // memory has only what this process sends
+		out.Pending = 0
+		err = d.each(ctx, pendingKeys+name+"/", "", func(journal.Document) (bool, error) {
+			out.Pending++
+			return true, nil
+		})
+	}
+	return out, err
 }
 
 // edit changes a webhook. fn is called with a copy of it, while change is held.
 func (d *Dispatcher) edit(ctx context.Context, name string, fn func(h *hook) error) error {
 	t, err := d.find(name)
-	if err != nil {
-		return err
+	if err == nil {
+		err = d.save(ctx, t, fn)
 	}
-	return d.save(ctx, t, fn)
+	if err == nil {
+		d.tellOthers(ctx)
+	}
+	return err
 }
 
 // ChangeWebhook implements api.Webhooks.
@@ -416,21 +484,37 @@ func (d *Dispatcher) RemoveWebhook(ctx context.Context, name string) error {
 	if err := d.forget(ctx, t); err != nil {
 		return err
 	}
+	d.tellOthers(ctx)
 	d.mu.Lock()
 	last := len(d.targets) == 0
 	d.mu.Unlock()
 	if !last {
 		return nil
 	}
+	return d.dropFeed(ctx)
+}
+
+// dropFeed ends the reading of the feed, and lets the journal keep nothing for it. It is called while adding is held.
+func (d *Dispatcher) dropFeed(ctx context.Context) error {
 	d.stopFeed()
 	return d.cfg.Feed.DropFeed(ctx, feedName)
 }
 
-// forget deletes a webhook. Its registration goes first: with it everything else has no meaning.
+// forget deletes a webhook.
 func (d *Dispatcher) forget(ctx context.Context, t *target) error {
 	d.change.Lock()
 	defer d.change.Unlock()
-	name := t.hook.Name
+	if err := d.clear(ctx, t.hook.Name); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.targets, t.hook.Name)
+	return nil
+}
+
+// clear deletes what is stored of a webhook, and in the end itself. It is called while change is held.
+func (d *Dispatcher) clear(ctx context.Context, name string) error {
 	for _, prefix := range []string{pendingKeys + name + "/", deliveryKeys + name + "/"} {
 		for {
 			page, err := d.cfg.Documents.FindDocuments(ctx, prefix, after(prefix), false, pageSize)
@@ -454,9 +538,6 @@ func (d *Dispatcher) forget(ctx context.Context, t *target) error {
 			}
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.targets, name)
 	return nil
 }
 

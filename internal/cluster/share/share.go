@@ -43,6 +43,7 @@ type Node struct {
 	lease   time.Duration
 	http    *http.Server
 	ended   chan error
+	refresh func(context.Context) error // of webhooks; nil: this node sends none
 }
 
 // CheckAddresses refuses addresses at which no other node could reach this one. listenAt and reachedAt are what the
@@ -122,6 +123,12 @@ func (n *Node) Changes(own api.Changes) api.Changes {
 	return wire.NewChanges(own, n.others, n.lease+movePatience)
 }
 
+// TellWebhooks tells the other nodes that webhooks or deliveries have changed.
+func (n *Node) TellWebhooks(ctx context.Context) { n.others.WebhooksChanged(ctx) }
+
+// OnWebhooks says what is to be done when another node tells that. Call it before Join.
+func (n *Node) OnWebhooks(refresh func(context.Context) error) { n.refresh = refresh }
+
 // Join answers the other nodes with h, and makes this one take its share of the partitions.
 func (n *Node) Join(ctx context.Context, l net.Listener, e *engine.Engine, h http.Handler) error {
 	look := func() {
@@ -130,7 +137,9 @@ func (n *Node) Join(ctx context.Context, l net.Listener, e *engine.Engine, h htt
 		}
 	}
 	joined := make(chan struct{})
-	handler := n.nodes.Handler(h, func() { <-joined; look() }, func(p int) { e.ExpectAt(p) })
+	handler := n.nodes.Handler(h, wire.Hints{
+		Look: func() { <-joined; look() }, Expect: func(p int) { e.ExpectAt(p) }, Webhooks: n.refresh,
+	})
 	n.http, n.ended = n.nodes.Server(handler), make(chan error, 1)
 	go func() { n.ended <- n.http.ServeTLS(l, "", "") }()
 	n.node.Address = cmp.Or(n.cfg.Address, l.Addr().String())

@@ -18,8 +18,9 @@ import (
 
 // The requests of nodes among each other, beside those of the API.
 const (
-	lookPath   = "/cluster/look"   // something has changed: read the table of nodes
-	expectPath = "/cluster/expect" // messages were sent to ?partition=N
+	lookPath     = "/cluster/look"     // something has changed: read the table of nodes
+	expectPath   = "/cluster/expect"   // messages were sent to ?partition=N
+	webhooksPath = "/cluster/webhooks" // webhooks or deliveries have changed: read them again
 
 	hopsHeader = "Pawl-Hops"
 	mostHops   = 3 // of one request from node to node; it takes more only while partitions move all the time
@@ -96,12 +97,29 @@ func (n *Nodes) Client(node cluster.Node) (*httpapi.Client, error) {
 	return c, nil
 }
 
+// Hints is what other nodes tell this one.
+type Hints struct {
+	Look     func()                          // something has changed in the table of nodes
+	Expect   func(partition int)             // messages for a partition were sent
+	Webhooks func(ctx context.Context) error // webhooks or deliveries have changed. nil: this node sends none
+}
+
 // Handler answers what other nodes ask. next answers the API.
-func (n *Nodes) Handler(next http.Handler, look func(), expect func(partition int)) http.Handler {
+func (n *Nodes) Handler(next http.Handler, h Hints) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+lookPath, func(w http.ResponseWriter, _ *http.Request) {
-		look()
+		h.Look()
 		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("POST "+webhooksPath, func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusNoContent
+		if h.Webhooks != nil {
+			if err := h.Webhooks(r.Context()); err != nil {
+				n.log.Warn("webhooks that another node has changed cannot be read; this is tried again", "error", err)
+				status = http.StatusServiceUnavailable
+			}
+		}
+		w.WriteHeader(status)
 	})
 	mux.HandleFunc("POST "+expectPath, func(w http.ResponseWriter, r *http.Request) {
 		p, err := strconv.Atoi(r.URL.Query().Get("partition"))
@@ -109,7 +127,7 @@ func (n *Nodes) Handler(next http.Handler, look func(), expect func(partition in
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		expect(p)
+		h.Expect(p)
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -128,11 +146,18 @@ func (n *Nodes) Server(h http.Handler) *http.Server {
 }
 
 // Look tells other nodes to read the table of nodes, and waits until they have been told or that takes too long.
-func (n *Nodes) Look(ctx context.Context, own string, s cluster.Stand) {
+func (n *Nodes) Look(ctx context.Context, own string, s cluster.Stand) { n.tell(ctx, own, s, lookPath) }
+
+// Webhooks tells other nodes to read webhooks and deliveries again, and waits likewise.
+func (n *Nodes) Webhooks(ctx context.Context, own string, s cluster.Stand) {
+	n.tell(ctx, own, s, webhooksPath)
+}
+
+func (n *Nodes) tell(ctx context.Context, own string, s cluster.Stand, path string) {
 	var told sync.WaitGroup
 	for _, node := range s.Nodes {
 		if node.Alive && node.ID != own {
-			told.Go(func() { n.hint(ctx, node, lookPath) })
+			told.Go(func() { n.hint(ctx, node, path) })
 		}
 	}
 	told.Wait()

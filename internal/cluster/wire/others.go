@@ -109,6 +109,9 @@ func (o *Others) Expect(partition int) {
 	}
 }
 
+// WebhooksChanged tells the other nodes to read webhooks and deliveries again.
+func (o *Others) WebhooksChanged(ctx context.Context) { o.nodes.Webhooks(ctx, o.own, o.stand()) }
+
 // Tasks are the task queues of all nodes. A poll takes what this node has first. While it waits, it asks one other node
 // after the other, so that a worker needs to know one node only.
 type Tasks struct {
