@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -56,6 +57,9 @@ func (a *app) serve(m *machine) {
 	}
 	if m.Engine != nil {
 		cfg.Engine = m.Engine.Err
+	}
+	if a.sharing != nil {
+		cfg.Engine = func() error { return cmp.Or(m.Engine.Err(), a.sharing.Failing()) }
 	}
 	cfg.Namespace = m.place.namespace
 	cfg.Now = func() time.Time { return m.now().Std() }
