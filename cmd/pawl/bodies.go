@@ -12,9 +12,9 @@ import (
 )
 
 // bodiesOf has a server lease the runs of Go workflows to processes that serve these. Other commands let such runs
-// rest, and so does a node of a cluster: a process joins one node, and the runs are those of all. It returns nil then.
+// rest. It returns nil then.
 func (a *app) bodiesOf(j journal.Journal, cfg *engine.Config, now func() core.Time) (*lease.Keeper, error) {
-	if a.folder == nil || a.sharing != nil {
+	if a.folder == nil {
 		return nil, nil
 	}
 	c := lease.KeeperConfig{Now: now}
@@ -42,7 +42,7 @@ func (f *folder) served(name string) (api.Definition, bool) {
 	if f.bodies == nil {
 		return api.Definition{}, false
 	}
-	d, err := f.bodies.Find(name)
+	d, err := f.bodies.FindStored(name)
 	return api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, err == nil
 }
 
@@ -55,7 +55,7 @@ func (a *app) readServed(k *lease.Keeper) service.Read {
 		w, err := a.readWorkflow(d)
 		if err == nil && d.Kind == journal.KindGo {
 			w.Begin = func(input []byte) (core.Start, error) {
-				_, err := k.Find(d.Name)
+				_, err := k.FindStored(d.Name)
 				return core.Start{Input: input}, err
 			}
 		}
@@ -63,9 +63,17 @@ func (a *app) readServed(k *lease.Keeper) service.Read {
 	}
 }
 
-// updates sends updates to the bodies that processes serve.
-func (m *machine) updates() lease.Updates {
-	return lease.Updates{
+// allBodies are the bodies that processes serve: of this process, or of all nodes.
+func (m *machine) allBodies() api.Bodies {
+	if m.sharing != nil {
+		return m.sharing.Bodies(m.bodies)
+	}
+	return m.bodies
+}
+
+// updates sends updates to these.
+func (m *machine) updates() api.Updates {
+	own := lease.Updates{
 		Keeper: m.bodies, Inspect: m.Inspect,
 		Find: func(ctx context.Context, name string) (core.RunID, error) {
 			r, err := m.embedded.Run(ctx, name)
@@ -75,4 +83,9 @@ func (m *machine) updates() lease.Updates {
 			return core.ParseRunID(r.Run)
 		},
 	}
+	if all, ok := m.svc.(*service.Spread); ok {
+		all.TakeUpdates(own)
+		return all
+	}
+	return own
 }

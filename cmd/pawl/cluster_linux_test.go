@@ -26,7 +26,8 @@ import (
 type nodesBed struct {
 	*testing.T
 	dir, database, token string
-	binary               string // empty: the one of this code
+	binary               string   // empty: the one of this code
+	more                 []string // flags of the nodes
 }
 
 const workFlow = `pawl: 1
@@ -99,10 +100,10 @@ func (b *nodesBed) command(args ...string) *exec.Cmd {
 }
 
 func (b *nodesBed) flags(secret string) []string {
-	return []string{
+	return append([]string{
 		"flows", "--database", b.database, "--cluster-listen", "127.0.0.1:0", "--cluster-secret-file", secret,
 		"--webhook-allow", "127.0.0.1",
-	}
+	}, b.more...)
 }
 
 // node starts a node, with a client of it. Additional flags come last.
@@ -129,21 +130,26 @@ func (b *nodesBed) await(shares ...int) (status api.ClusterStatus) {
 		if err := json.Unmarshal([]byte(b.pawl("cluster", "status", "-o", "json")), &status); err != nil {
 			b.Fatal(err)
 		}
-		left := append([]int{}, shares...)
-		for _, n := range status.Nodes {
-			for i, share := range left {
-				if n.State == "alive" && len(n.Partitions) == share {
-					left = append(left[:i], left[i+1:]...)
-					break
-				}
-			}
-		}
-		if len(left) == 0 && len(status.Free) == 0 {
+		if sharesAre(status, shares) {
 			return status
 		}
 	}
 	b.Fatalf("the shares never became %v: %+v", shares, status)
 	return status
+}
+
+// sharesAre reports whether the nodes that are alive have so many partitions each, and no partition is free.
+func sharesAre(status api.ClusterStatus, shares []int) bool {
+	left := append([]int{}, shares...)
+	for _, n := range status.Nodes {
+		for i, share := range left {
+			if n.State == "alive" && len(n.Partitions) == share {
+				left = append(left[:i], left[i+1:]...)
+				break
+			}
+		}
+	}
+	return len(left) == 0 && len(status.Free) == 0
 }
 
 // start starts runs through one node.

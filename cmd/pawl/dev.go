@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -170,14 +173,24 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 	for _, other := range m.namespaces {
 		other.queues.Drain(ctx)
 	}
-	if m.sharing != nil {
-		ended = errors.Join(ended, m.sharing.Leave(ctx))
-	}
+	ended = errors.Join(ended, m.leave(ctx))
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)
 	}
 	defer a.closeTracer() // the end of the engine makes spans, too
 	return errors.Join(ended, m.close())
+}
+
+// leave gives what this process has to the other nodes of its cluster, if it is in one.
+func (m *machine) leave(ctx context.Context) error {
+	if m.sharing == nil {
+		return nil
+	}
+	var left errgroup.Group
+	for _, one := range slices.AppendSeq([]*machine{m}, maps.Values(m.namespaces)) {
+		left.Go(func() error { return one.sharing.Leave(ctx) })
+	}
+	return left.Wait()
 }
 
 // untilSignal waits for the next thing that happens to a server. It reports whether the server goes on.

@@ -155,8 +155,13 @@ func (a *app) openNamespace(ctx context.Context, m *machine, p place) error {
 	if err != nil {
 		return errors.Join(err, other.close())
 	}
-	m.namespaces[p.namespace] = other
 	m.serving.AddNamespace(other.serving.Server)
+	if other.sharing != nil {
+		if err := other.sharing.enter(ctx, other); err != nil {
+			return errors.Join(err, other.close())
+		}
+	}
+	m.namespaces[p.namespace] = other
 	go func() {
 		<-other.Done()
 		select {

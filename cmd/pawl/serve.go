@@ -45,7 +45,7 @@ func (a *app) serve(m *machine) {
 		cfg.Cluster = m.sharing.Operator()
 	}
 	if m.bodies != nil {
-		cfg.Bodies, cfg.Updates = m.bodies, m.updates()
+		cfg.Bodies, cfg.Updates = m.allBodies(), m.updates()
 	}
 	if documents, ok := m.journal.(journal.Documents); ok {
 		cfg.Answers = service.NewAnswers(documents, answersKept, now)
@@ -58,8 +58,8 @@ func (a *app) serve(m *machine) {
 	if m.Engine != nil {
 		cfg.Engine = m.Engine.Err
 	}
-	if a.sharing != nil {
-		cfg.Engine = func() error { return cmp.Or(m.Engine.Err(), a.sharing.Failing()) }
+	if m.sharing != nil {
+		cfg.Engine = func() error { return cmp.Or(m.Engine.Err(), m.sharing.Failing()) }
 	}
 	cfg.Namespace = m.place.namespace
 	cfg.Now = func() time.Time { return m.now().Std() }

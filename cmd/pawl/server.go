@@ -141,15 +141,16 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if err := a.openNamespaces(ctx, m, g); err != nil {
-		return errors.Join(err, listener.Close(), m.close())
+	if a.sharing != nil {
+		err = a.sharing.join(ctx, m)
+	}
+	if err == nil {
+		err = a.openNamespaces(ctx, m, g)
+	}
+	if err != nil {
+		return errors.Join(err, listener.Close(), m.leave(ctx), m.close())
 	}
 	m.serving.on(listener)
-	if a.sharing != nil {
-		if err := a.sharing.join(ctx, m); err != nil {
-			return errors.Join(err, m.close())
-		}
-	}
 	a.tellReady(ctx, m, g, listener)
 	forgetStart()
 	err = a.untilStopped(m, stopWithin, func() { a.reload(ctx, m, g) })

@@ -35,8 +35,6 @@ func (s *sharing) prepare(a *app, g *guarding) error {
 	case s.secretFile == "":
 		return usage("--%s needs --%s: a file with the secret that all nodes have; openssl rand -hex 32 makes one",
 			clusterListenFlag, clusterSecretFlag)
-	case len(g.namespaces) > 0:
-		return usage("a cluster has no namespaces yet: leave --%s out", namespacesFlag)
 	case !strings.HasPrefix(a.database, "postgres"):
 		return usage("--%s: only a database in PostgreSQL can be shared; write --database postgres://…",
 			clusterListenFlag)
@@ -74,6 +72,23 @@ func (s *sharing) join(ctx context.Context, m *machine) error {
 		return inUse(s.listen, err)
 	}
 	if err := s.Join(ctx, l, m.Engine, m.serving.ForNodes()); err != nil {
+		return err
+	}
+	m.metrics.ReadCluster(func() int { return len(m.Owned()) }, s.Member().Moves)
+	return nil
+}
+
+// in returns what a server has that shares the database of a namespace, too. nil: it shares nothing.
+func (s *sharing) in(namespace string) *sharing {
+	if s == nil || namespace == "" {
+		return s
+	}
+	return &sharing{Node: s.In(namespace)}
+}
+
+// enter makes this node take its share of a namespace.
+func (s *sharing) enter(ctx context.Context, m *machine) error {
+	if err := s.Enter(ctx, m.Engine); err != nil {
 		return err
 	}
 	m.metrics.ReadCluster(func() int { return len(m.Owned()) }, s.Member().Moves)

@@ -144,8 +144,9 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	if a.sharing != nil {
-		if err := a.sharing.Configure(&cfg); err != nil {
+	shared := a.sharing.in(p.namespace)
+	if shared != nil {
+		if err := shared.Configure(&cfg); err != nil {
 			return nil, errors.Join(err, j.Close())
 		}
 	}
@@ -166,7 +167,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 		m.embedded.KnowProblems(keeper.Problems)
 	}
 	m.svc = m.embedded
-	if m.sharing = a.sharing; m.sharing != nil {
+	if m.sharing = shared; m.sharing != nil {
 		m.svc = m.sharing.Service(m.embedded, m.Engine)
 	}
 	return m, nil

@@ -15,10 +15,25 @@ type Bodies interface {
 	// GiveDecisions takes what the process has decided, and answers when that is durable. Given again with the same
 	// number it is answered again, and done once. Errors: as TakeNews.
 	GiveDecisions(ctx context.Context, r Decisions) (DecisionAnswers, error)
+	// BodiesNodes returns the nodes of a cluster, each of which a process joins. It waits while these are the ones that
+	// are known. Errors: CodeReadOnly, CodeClosed, CodeCancelled.
+	BodiesNodes(ctx context.Context, r BodiesNodesRequest) (BodiesNodes, error)
+}
+
+// BodiesNodesRequest asks for the nodes of a cluster.
+type BodiesNodesRequest struct {
+	Known []string `json:"known,omitempty" doc:"The nodes that you know."`
+	Wait  Duration `json:"wait,omitzero" doc:"How long to wait for others: 30s. Default: not at all; at most 1m."`
+}
+
+// BodiesNodes are the nodes of a cluster.
+type BodiesNodes struct {
+	Nodes []string `json:"nodes" doc:"Their names, to be said as node. None: the server is in no cluster."`
 }
 
 // BodiesJoin makes a process known.
 type BodiesJoin struct {
+	Node      string   `json:"node,omitempty" doc:"The node of the cluster to join. Default: the one that is asked."`
 	Holder    string   `json:"holder" minLength:"16" maxLength:"100" doc:"A secret name for this join, made up by you."`
 	Name      string   `json:"name,omitempty" maxLength:"200" doc:"Your name, for people."`
 	Slots     int      `json:"slots" minimum:"1" doc:"How many attempts of local steps you run at once."`
@@ -28,6 +43,7 @@ type BodiesJoin struct {
 
 // NewsRequest asks for news.
 type NewsRequest struct {
+	Node   string   `json:"node,omitempty" doc:"The node that you joined."`
 	Holder string   `json:"holder" doc:"The name of your join."`
 	Seen   uint64   `json:"seen" doc:"The number of the newest news that you have."`
 	Wait   Duration `json:"wait,omitzero" doc:"How long to wait for news: 4s. Default: not at all; at most 1m."`
@@ -41,6 +57,7 @@ type News struct {
 
 // Decisions are what a process has decided, and what became of attempts.
 type Decisions struct {
+	Node      string `json:"node,omitempty" doc:"The node that you joined."`
 	Holder    string `json:"holder" doc:"The name of your join."`
 	Number    uint64 `json:"number" minimum:"1" doc:"One more than that of your last decisions."`
 	Decisions []byte `json:"decisions" doc:"In the form of Pawl's Go programs."`

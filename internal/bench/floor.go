@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -41,6 +42,23 @@ func (f *floorFile) sample(n int) error {
 		f.took = append(f.took, time.Since(from))
 	}
 	return nil
+}
+
+// paced measures the floor n times with a pause before each, as commits of timers have: a disk that is asked now and
+// then answers slower than one that is asked all the time. The slowest one comes last.
+func (f *floorFile) paced(ctx context.Context, n int, pause time.Duration) ([]time.Duration, error) {
+	before := f.took
+	f.took = nil
+	for range n {
+		rest(ctx, pause)
+		if err := f.sample(1); err != nil {
+			return nil, err
+		}
+	}
+	took := f.took
+	f.took = before
+	slices.Sort(took)
+	return took, ctx.Err()
 }
 
 func (f *floorFile) close() error {

@@ -162,6 +162,12 @@ func (l *line) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
 	return err
 }
 
+func (l *line) BodiesNodes(ctx context.Context, r api.BodiesNodesRequest) (api.BodiesNodes, error) {
+	return through(ctx, l, func(ctx context.Context, k *lease.Keeper) (api.BodiesNodes, error) {
+		return k.BodiesNodes(ctx, r)
+	})
+}
+
 func (l *line) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, error) {
 	return through(ctx, l, func(ctx context.Context, k *lease.Keeper) (api.News, error) { return k.TakeNews(ctx, r) })
 }

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
@@ -34,13 +37,14 @@ type HolderConfig struct {
 	DrainWithin time.Duration
 }
 
-// Holder serves workflows for a server. For the host of its bodies it is the engine.
+// Holder serves workflows for a server, or for all nodes of a cluster. For the host of its bodies it is the engine.
 type Holder struct {
 	cfg HolderConfig
 
-	mu   sync.Mutex
-	term *term // nil: it has joined no server at present
-	runs int   // how many terms there were, as the generation of bodies
+	mu    sync.Mutex
+	terms []*term // with the nodes that it has joined at present
+	where map[core.RunID]*term
+	runs  int // how many terms there were, as the generation of bodies
 }
 
 var (
@@ -50,15 +54,17 @@ var (
 
 // NewHolder returns a holder.
 func NewHolder(cfg HolderConfig) *Holder {
-	h := &Holder{cfg: cfg}
+	h := &Holder{cfg: cfg, where: map[core.RunID]*term{}}
 	cfg.Host.Attach(h)
 	cfg.Host.Follow(h.gone, h.stopped)
 	return h
 }
 
-// term is the time between a join and its end. What was on its way then is void.
+// term is the time between a join of a node and its end. What was on its way then is void.
 type term struct {
 	holder *Holder
+	node   string // empty: the server is in no cluster
+	slots  int    // for attempts of that node's runs
 	id     string
 	pool   *worker.Pool
 	ctx    context.Context
@@ -67,6 +73,7 @@ type term struct {
 	mu     sync.Mutex
 	leases map[core.RunID]*held
 	live   map[core.Token]bool // attempts
+	tasks  map[core.RunID]int  // how many of them each run has
 	out    []outgoing
 	more   chan struct{}  // has room for one: there is something to send
 	idle   chan struct{}  // the same: an attempt has ended
@@ -99,11 +106,100 @@ var errOver = errors.New("the server does not know this process any more")
 // Run serves until ctx is done. Then the leases go to others, and what runs may end. A server that cannot be reached is
 // asked again until it answers. It returns an error if the server refuses the workflows, or work did not stop.
 func (h *Holder) Run(ctx context.Context) error {
+	nodes, err := h.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	serving := map[string]context.CancelFunc{}
 	for ctx.Err() == nil {
-		t := h.newTerm(context.WithoutCancel(ctx))
-		if err := t.join(ctx); err != nil {
+		for node, end := range serving {
+			if !slices.Contains(nodes, node) {
+				end()
+				delete(serving, node)
+			}
+		}
+		slots := (h.cfg.Slots + len(nodes) - 1) / max(len(nodes), 1)
+		for _, node := range nodes {
+			if serving[node] == nil {
+				var gone context.Context
+				gone, serving[node] = context.WithCancel(context.WithoutCancel(ctx))
+				g.Go(func() error { return h.serve(ctx, gone, node, slots) })
+			}
+		}
+		nodes = h.others(ctx, nodes)
+	}
+	err = g.Wait()
+	for _, end := range serving {
+		end()
+	}
+	return err
+}
+
+// nodes returns the nodes of the server's cluster; a server that is in none is one without a name. It asks until the
+// server answers.
+func (h *Holder) nodes(ctx context.Context) ([]string, error) {
+	for retry := time.Duration(0); ctx.Err() == nil; {
+		var out api.BodiesNodes
+		err := within(ctx, answerWithin, func(ctx context.Context) (err error) {
+			out, err = h.cfg.Server.BodiesNodes(ctx, api.BodiesNodesRequest{})
+			return err
+		})
+		switch {
+		case api.CodeOf(err) == api.CodeNotFound, err == nil && len(out.Nodes) == 0: // the first: an older server
+			return []string{""}, nil
+		case err == nil:
+			return out.Nodes, nil
+		case ctx.Err() != nil:
+		case !temporary(err):
+			return nil, err
+		case retry == 0:
+			h.cfg.Log.Warn("the server takes no workflows at present; asking again", "error", err)
+		}
+		retry = min(max(2*retry, firstRetry), lastRetry)
+		pause(ctx, retry)
+	}
+	return nil, nil
+}
+
+// nodesWait is how long a server may take to answer that the nodes are still the same.
+const nodesWait = 30 * time.Second
+
+// others waits until there are other nodes than those that are known, or ctx is done.
+func (h *Holder) others(ctx context.Context, known []string) []string {
+	if slices.Equal(known, []string{""}) {
+		<-ctx.Done()
+		return known
+	}
+	for retry := time.Duration(0); ctx.Err() == nil; {
+		var out api.BodiesNodes
+		err := within(ctx, nodesWait+answerWithin, func(ctx context.Context) (err error) {
+			out, err = h.cfg.Server.BodiesNodes(ctx, api.BodiesNodesRequest{
+				Known: known, Wait: api.Duration(nodesWait),
+			})
+			return err
+		})
+		if err == nil && len(out.Nodes) > 0 && !slices.Equal(out.Nodes, known) {
+			return out.Nodes
+		}
+		if retry = 0; err != nil {
+			retry = min(max(2*retry, firstRetry), lastRetry)
+			pause(ctx, retry)
+		}
+	}
+	return known
+}
+
+// serve serves one node until ctx is done, or the node is gone: then what it had told of its runs is void at once.
+func (h *Holder) serve(ctx, gone context.Context, node string, slots int) error {
+	joining, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(gone, cancel)()
+	for joining.Err() == nil {
+		t := h.newTerm(gone, node, slots)
+		if err := t.join(joining); err != nil {
 			t.end(err)
-			if ctx.Err() == nil {
+			if joining.Err() == nil {
 				return err
 			}
 			break
@@ -113,7 +209,7 @@ func (h *Holder) Run(ctx context.Context) error {
 		if closeErr := h.close(t); closeErr != nil {
 			return closeErr
 		}
-		if err != nil && !errors.Is(err, errOver) {
+		if err != nil && !errors.Is(err, errOver) && gone.Err() == nil {
 			return err
 		}
 	}
@@ -121,35 +217,43 @@ func (h *Holder) Run(ctx context.Context) error {
 }
 
 // newTerm returns a term that has not begun. ctx has its values.
-func (h *Holder) newTerm(ctx context.Context) *term {
+func (h *Holder) newTerm(ctx context.Context, node string, slots int) *term {
 	t := &term{
-		holder: h, id: rand.Text(), leases: map[core.RunID]*held{}, live: map[core.Token]bool{},
+		holder: h, node: node, slots: slots, id: rand.Text(), leases: map[core.RunID]*held{},
+		live: map[core.Token]bool{}, tasks: map[core.RunID]int{},
 		more: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
 	t.ctx, t.end = context.WithCancelCause(ctx)
 	t.pool = worker.NewPool(worker.PoolConfig{
 		Executors: map[string]worker.Executor{body.TypeLocal: h.cfg.Host, body.TypeHook: h.cfg.Host},
-		Slots:     map[string]int{body.TypeLocal: h.cfg.Slots, body.TypeHook: h.cfg.Slots},
+		Slots:     map[string]int{body.TypeLocal: slots, body.TypeHook: slots},
 		AnyQueue:  true, Reporter: reporter{h.cfg.Host, t}, Log: h.cfg.Log,
 	})
 	return t
 }
 
-// begin makes a term the one that counts.
+// begin makes a term one of those that count.
 func (h *Holder) begin(t *term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.term = t
+	h.terms = append(h.terms, t)
 }
 
 // close ends a term: its bodies are unwound, and its attempts stop.
 func (h *Holder) close(t *term) error {
 	h.mu.Lock()
-	h.term = nil
+	h.terms = slices.DeleteFunc(h.terms, func(other *term) bool { return other == t })
+	own := map[core.RunID]bool{}
+	for run, of := range h.where {
+		if of == t {
+			own[run] = true
+			delete(h.where, run)
+		}
+	}
 	h.runs++
 	generation := h.runs
 	h.mu.Unlock()
-	h.cfg.Host.Reset(generation, func(core.RunID) bool { return true })
+	h.cfg.Host.Reset(generation, func(run core.RunID) bool { return own[run] })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 2*h.cfg.Grace)
 	defer cancel()
 	err := t.pool.Close(ctx)
@@ -159,23 +263,58 @@ func (h *Holder) close(t *term) error {
 	return err
 }
 
-// current returns the term that counts; nil: there is none.
-func (h *Holder) current() *term {
+// current returns the term with the node that has a run; nil: there is none.
+func (h *Holder) current(run core.RunID) *term {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.term
+	if t := h.where[run]; t != nil || len(h.terms) != 1 {
+		return t
+	}
+	return h.terms[0]
+}
+
+// counts reports whether a term has begun and not ended.
+func (h *Holder) counts(t *term) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.terms, t)
+}
+
+// comes notes that a node tells of a run, which another one may have had before.
+func (h *Holder) comes(run core.RunID, t *term) (before *term) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before = h.where[run]
+	h.where[run] = t
+	return before
+}
+
+// goes notes that a lease or an attempt of a run has ended.
+func (h *Holder) goes(run core.RunID, t *term) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.where[run] == t && !t.has(run) {
+		delete(h.where, run)
+	}
+}
+
+// has reports whether there is a lease of a run, or an attempt at work.
+func (t *term) has(run core.RunID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.leases[run] != nil || t.tasks[run] > 0
 }
 
 // Do implements body.EngineCalls.
 func (h *Holder) Do(run core.RunID, _ *engine.Body, inputs []core.Input, done func(error)) {
-	t := h.current()
+	t := h.current(run)
 	if t == nil {
 		if done != nil {
 			go done(errOver) // the caller holds a lock that it needs
 		}
 		return
 	}
-	t.ended(run, inputs...)
+	h.ended(run, inputs...)
 	t.put(outgoing{up{Kind: upDecide, Run: run, Inputs: inputs}, done})
 }
 
@@ -192,15 +331,16 @@ func (h *Holder) Rematch() {}
 
 // Report implements body.EngineCalls.
 func (h *Holder) Report(run core.RunID, in core.Input) {
-	if t := h.current(); t != nil {
-		t.ended(run, in)
+	t := h.current(run)
+	h.ended(run, in)
+	if t != nil {
 		t.put(outgoing{up: up{Kind: upReport, Run: run, Inputs: []core.Input{in}}})
 	}
 }
 
 // Confirm implements body.EngineCalls.
 func (h *Holder) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
-	t := h.current()
+	t := h.current(run)
 	if t == nil {
 		go done(true)
 		return
@@ -210,10 +350,11 @@ func (h *Holder) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 
 // gone says that a call of a body has ended: its lease goes back.
 func (h *Holder) gone(run core.RunID) {
-	t := h.current()
+	t := h.current(run)
 	if t == nil {
 		return
 	}
+	defer h.goes(run, t)
 	t.mu.Lock()
 	l := t.leases[run]
 	delete(t.leases, run)
@@ -232,7 +373,7 @@ func (h *Holder) stopped(run core.RunID, err error) {
 }
 
 func (h *Holder) put(u up) {
-	if t := h.current(); t != nil {
+	if t := h.current(u.Run); t != nil {
 		t.put(outgoing{up: u})
 	}
 }
@@ -255,21 +396,42 @@ func wake(c chan struct{}) {
 	}
 }
 
-// ended notes the ends of attempts.
-func (t *term) ended(run core.RunID, inputs ...core.Input) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// ended notes the ends of attempts, which may have come from a node that has the run no more.
+func (h *Holder) ended(run core.RunID, inputs ...core.Input) {
+	h.mu.Lock()
+	terms := slices.Clone(h.terms)
+	h.mu.Unlock()
 	for _, in := range inputs {
+		tok := core.Token{Run: run}
 		switch in := in.(type) {
 		case core.TaskEnded:
-			delete(t.live, core.Token{Run: run, Step: in.Step, Attempt: in.Attempt})
+			tok.Step, tok.Attempt = in.Step, in.Attempt
 		case core.TaskStopped:
-			delete(t.live, core.Token{Run: run, Step: in.Step, Attempt: in.Attempt})
+			tok.Step, tok.Attempt = in.Step, in.Attempt
 		default:
 			continue
 		}
-		wake(t.idle)
+		for _, t := range terms {
+			if t.ended(tok) {
+				h.goes(run, t)
+			}
+		}
 	}
+}
+
+// ended notes the end of an attempt, if it is one of this term.
+func (t *term) ended(tok core.Token) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.live[tok] {
+		return false
+	}
+	delete(t.live, tok)
+	if t.tasks[tok.Run]--; t.tasks[tok.Run] == 0 {
+		delete(t.tasks, tok.Run)
+	}
+	wake(t.idle)
+	return true
 }
 
 // drop tells those who wait for answers that none will come.
@@ -293,7 +455,7 @@ type reporter struct {
 
 // Report implements worker.Reporter.
 func (r reporter) Report(run core.RunID, in core.Input) {
-	if r.term.holder.current() == r.term {
+	if r.term.holder.counts(r.term) {
 		r.Host.Report(run, in)
 	}
 }

@@ -167,6 +167,19 @@ func (k *Keeper) find(id string) (*holder, error) {
 	}
 }
 
+// BodiesNodes implements api.Bodies: it is the only one.
+func (k *Keeper) BodiesNodes(ctx context.Context, r api.BodiesNodesRequest) (api.BodiesNodes, error) {
+	wait := time.NewTimer(min(r.Wait.Std(), maxWait))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-k.over:
+	case <-ctx.Done():
+		return api.BodiesNodes{}, &api.Error{Code: api.CodeCancelled, Op: "serve", Err: ctx.Err()}
+	}
+	return api.BodiesNodes{Nodes: []string{}}, nil
+}
+
 // TakeNews implements api.Bodies.
 func (k *Keeper) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, error) {
 	k.mu.Lock()

@@ -130,6 +130,18 @@ func (k *Keeper) Find(name string) (journal.Definition, error) {
 	}
 }
 
+// FindStored is Find that also knows what another process has stored since this one has read it.
+func (k *Keeper) FindStored(name string) (journal.Definition, error) {
+	d, err := k.Find(name)
+	if err == nil || k.cfg.Documents == nil {
+		return d, err
+	}
+	if err := k.Load(context.Background()); err != nil {
+		return journal.Definition{}, err
+	}
+	return k.Find(name)
+}
+
 // Consult implements engine.Bodies.
 func (k *Keeper) Consult(n engine.News) {
 	k.mu.Lock()

@@ -20,7 +20,7 @@ func (t *term) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := api.BodiesJoin{Holder: t.id, Name: cfg.Name, Slots: cfg.Slots, Options: options}
+	r := api.BodiesJoin{Node: t.node, Holder: t.id, Name: cfg.Name, Slots: t.slots, Options: options}
 	for i := range cfg.Workflows {
 		r.Workflows = append(r.Workflows, cfg.Workflows[i].Definition.Name)
 	}
@@ -96,7 +96,7 @@ func (t *term) take() error {
 		sent := time.Now()
 		err := within(t.ctx, pollWait+answerWithin/2, func(ctx context.Context) (err error) {
 			news, err = cfg.Server.TakeNews(ctx, api.NewsRequest{
-				Holder: t.id, Seen: seen, Wait: api.Duration(pollWait),
+				Node: t.node, Holder: t.id, Seen: seen, Wait: api.Duration(pollWait),
 			})
 			return err
 		})
@@ -131,12 +131,14 @@ func (t *term) deliver(d *down) {
 	host := t.holder.cfg.Host
 	switch d.Kind {
 	case downBegin:
-		if t.forget(d.Run, 0) {
-			host.Forget(d.Run)
-		}
+		had := t.forget(d.Run, 0)
 		t.mu.Lock()
 		t.leases[d.Run] = &held{d.Lease, 1, make(chan struct{})}
 		t.mu.Unlock()
+		before := t.holder.comes(d.Run, t)
+		if had || before != nil && before != t && before.forget(d.Run, 0) {
+			host.Forget(d.Run)
+		}
 		host.Consult(*d.News)
 	case downNews:
 		t.mu.Lock()
@@ -154,11 +156,16 @@ func (t *term) deliver(d *down) {
 	case downEnd:
 		if t.forget(d.Run, d.Lease) {
 			host.Forget(d.Run)
+			t.holder.goes(d.Run, t)
 		}
 	case downTask:
 		t.mu.Lock()
-		t.live[d.Task.Token] = true
+		if !t.live[d.Task.Token] {
+			t.live[d.Task.Token] = true
+			t.tasks[d.Run]++
+		}
 		t.mu.Unlock()
+		t.holder.comes(d.Run, t)
 		d.Task.Deadline = 0
 		t.pool.DispatchFor(*d.Task, d.Left)
 	case downOffer:
@@ -261,7 +268,7 @@ func (t *term) send(number uint64, n int, b []byte) ([]api.DecisionAnswer, error
 		var out api.DecisionAnswers
 		err := within(t.ctx, answerWithin, func(ctx context.Context) (err error) {
 			out, err = t.holder.cfg.Server.GiveDecisions(ctx, api.Decisions{
-				Holder: t.id, Number: number, Decisions: b,
+				Node: t.node, Holder: t.id, Number: number, Decisions: b,
 			})
 			return err
 		})

@@ -71,7 +71,7 @@ var roles = rolesOf(map[string][]string{
 		"POST /api/v1/tasks/poll", "POST /api/v1/tasks/report", "POST /api/v1/tasks/{task}/start",
 		"POST /api/v1/tasks/{task}/heartbeat", "POST /api/v1/tasks/{task}/complete",
 		"POST /api/v1/tasks/{task}/fail", "POST /api/v1/tasks/{task}/stopped", "POST /api/v1/bodies/join",
-		"POST /api/v1/bodies/news", "POST /api/v1/bodies/decisions",
+		"POST /api/v1/bodies/nodes", "POST /api/v1/bodies/news", "POST /api/v1/bodies/decisions",
 	},
 })
 

@@ -12,7 +12,8 @@ import (
 
 const bodiesText = `Bodies of workflows in Go run in processes of their own. A process joins with its workflows, and
 from then on it is told in news what happens to their runs, and says in decisions what they do next. A process that is
-silent for 10s loses its runs to others and has to join again (409). News and decisions are in a form of Pawl's Go
+silent for 10s loses its runs to others and has to join again (409). In a cluster it joins each node, through any of
+them. News and decisions are in a form of Pawl's Go
 programs; pawlhttp.Serve speaks it.`
 
 // bodiesRoutes adds what processes do that serve workflows.
@@ -28,6 +29,13 @@ func (s *Server) bodiesRoutes(a huma.API) {
 		}
 		return done(s.cfg.Bodies.JoinBodies(ctx, in.Body))
 	})
+	huma.Register(a, under("POST", "/bodies/nodes", "bodiesNodes", "workers", "List the nodes to serve workflows for"),
+		func(ctx context.Context, in *struct{ Body api.BodiesNodesRequest }) (*answered[api.BodiesNodes], error) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(s.over, cancel)()
+			return body(s.cfg.Bodies.BodiesNodes(ctx, in.Body))
+		})
 	huma.Register(a, under("POST", "/bodies/news", "takeNews", "workers", "Take news of runs, or wait for them"),
 		func(ctx context.Context, in *struct{ Body api.NewsRequest }) (*answered[api.News], error) {
 			ctx, cancel := context.WithCancel(ctx)
@@ -46,10 +54,14 @@ type noBodies struct{}
 
 var errNoBodies = &api.Error{
 	Code: api.CodeReadOnly, Op: "serve", Message: "workflows cannot be served for this server",
-	Hint: "pawl dev and pawl server can, without a cluster; a Go program that is a server has workflows of its own",
+	Hint: "pawl dev and pawl server can; a Go program that is a server has workflows of its own",
 }
 
 func (noBodies) JoinBodies(context.Context, api.BodiesJoin) error { return errNoBodies }
+
+func (noBodies) BodiesNodes(context.Context, api.BodiesNodesRequest) (api.BodiesNodes, error) {
+	return api.BodiesNodes{}, errNoBodies
+}
 
 func (noBodies) TakeNews(context.Context, api.NewsRequest) (api.News, error) {
 	return api.News{}, errNoBodies

@@ -42,7 +42,8 @@ func (s *Server) SetLimits(l Limits) {
 // waits are the routes whose requests may stay open for long.
 var waits = map[string]bool{
 	"GET /api/v1/runs/{run}/outcome": true, "GET /api/v1/runs/{run}/events": true, "GET /api/v1/events": true,
-	"POST /api/v1/bodies/news": true, "POST /api/v1/tasks/poll": true, "POST /api/v1/bulk/{operation}": true,
+	"POST /api/v1/bodies/news": true, "POST /api/v1/bodies/nodes": true,
+	"POST /api/v1/tasks/poll": true, "POST /api/v1/bulk/{operation}": true,
 }
 
 // begin counts a request, or refuses it. end has to be called when the request has ended.

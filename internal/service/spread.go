@@ -20,6 +20,7 @@ type Spread struct {
 	// patience is how long a request waits for a partition that is on its way from one node to another.
 	patience time.Duration
 	program  Program
+	updates  api.Updates
 }
 
 // Program is what starts the workflows that a Go program has, and talks to their bodies.
@@ -57,7 +58,10 @@ func NewSpread(e *Embedded, own Own, nodes Nodes, patience time.Duration) *Sprea
 }
 
 // For makes the service that of a node which is a Go program. Call it before the first request.
-func (s *Spread) For(p Program) { s.program = p }
+func (s *Spread) For(p Program) { s.program, s.updates = p, p }
+
+// TakeUpdates says who sends updates to the bodies of this node's runs. Call it before the first request.
+func (s *Spread) TakeUpdates(own api.Updates) { s.updates = own }
 
 // errMoving is the error of a request whose partition has no owner for long.
 func errMoving() error {
@@ -210,7 +214,7 @@ func (s *Spread) startsHere(r api.StartRequest) (
 	return req, func(ctx context.Context) (api.Started, error) { return s.start(ctx, req) }, err
 }
 
-// Update implements api.Updates, in a node that is a Go program. An update waits in memory alone, and with the same id
+// Update implements api.Updates. An update waits in memory alone, and with the same id
 // it may be sent again. So when the run's partition leaves the node that was asked, the next owner is.
 func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api.Answer, err error) {
 	if u.ID == "" {
@@ -218,7 +222,7 @@ func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api
 	}
 	err = s.onRun(ctx, name, true,
 		func(ctx context.Context, name string) (err error) {
-			out, err = s.program.Update(ctx, name, u)
+			out, err = s.updates.Update(ctx, name, u)
 			return err
 		},
 		func(ctx context.Context, owner api.Service, name string) (err error) {

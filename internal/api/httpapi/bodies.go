@@ -15,6 +15,12 @@ func (c *Client) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
 	return err
 }
 
+// BodiesNodes implements api.Bodies.
+func (c *Client) BodiesNodes(ctx context.Context, r api.BodiesNodesRequest) (out api.BodiesNodes, err error) {
+	_, err = c.do(ctx, http.MethodPost, join("bodies", "nodes"), r, &out)
+	return out, err
+}
+
 // TakeNews implements api.Bodies.
 func (c *Client) TakeNews(ctx context.Context, r api.NewsRequest) (out api.News, err error) {
 	_, err = c.do(ctx, http.MethodPost, join("bodies", "news"), r, &out)

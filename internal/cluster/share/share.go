@@ -12,7 +12,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -38,12 +41,16 @@ type Node struct {
 	node    cluster.Node
 	nodes   *wire.Nodes
 	others  *wire.Others
-	member  *cluster.Member
+	member  atomic.Pointer[cluster.Member]
 	storage cluster.Storage
 	lease   time.Duration
 	http    *http.Server
 	ended   chan error
-	refresh func(context.Context) error // of webhooks; nil: this node sends none
+	hints   wire.Hints
+
+	namespace string   // empty: the default one
+	main      *Node    // the node of the default namespace; nil: this is it
+	spaces    sync.Map // of that node: those of the other namespaces, by name
 }
 
 // CheckAddresses refuses addresses at which no other node could reach this one. listenAt and reachedAt are what the
@@ -85,6 +92,27 @@ func New(cfg Config) *Node {
 	return n
 }
 
+// In returns the node as it takes part in the work on a namespace, whose runs are in a database of their own. It has
+// the name and the address of n, and listens with it.
+func (n *Node) In(namespace string) *Node {
+	in := &Node{cfg: n.cfg, node: n.node, nodes: n.nodes.In(namespace), main: n}
+	in.cfg.Log = n.cfg.Log.With("namespace", namespace)
+	in.others = wire.NewOthers(in.nodes, n.node.ID)
+	in.namespace = namespace
+	return in
+}
+
+// hear returns who hears hints about a namespace.
+func (n *Node) hear(namespace string) (h wire.Hints, ok bool) {
+	if namespace == "" {
+		return n.hints, true
+	}
+	if in, ok := n.spaces.Load(namespace); ok {
+		return in.(*Node).hints, true
+	}
+	return h, false
+}
+
 // ID is the name of the node.
 func (n *Node) ID() string { return n.node.ID }
 
@@ -92,7 +120,7 @@ func (n *Node) ID() string { return n.node.ID }
 func (n *Node) Operator() Operator { return Operator{n.storage} }
 
 // Member is the node as the table of nodes has it; nil: it has not joined.
-func (n *Node) Member() *cluster.Member { return n.member }
+func (n *Node) Member() *cluster.Member { return n.member.Load() }
 
 // Configure makes an engine one of several on its journal.
 func (n *Node) Configure(cfg *engine.Config) error {
@@ -101,8 +129,41 @@ func (n *Node) Configure(cfg *engine.Config) error {
 		return errors.New("only a database in PostgreSQL can be shared: name it with postgres://…")
 	}
 	n.storage, n.lease = j.Nodes()
+	if n.main != nil {
+		n.storage = &following{Storage: n.storage, main: n.main}
+	}
 	cfg.Shared, cfg.Owner, cfg.Sent = true, n.node.ID, n.others.Expect
 	return nil
+}
+
+// following is the table of nodes of a namespace. A node that is drained is so in all of them.
+type following struct {
+	cluster.Storage
+	main    *Node
+	leaving bool // as it was told last
+}
+
+// Beat implements cluster.Storage.
+func (f *following) Beat(ctx context.Context, n cluster.Node) error {
+	if err := f.Storage.Beat(ctx, n); err != nil {
+		return err
+	}
+	leaving := f.main.leaving()
+	if leaving == f.leaving {
+		return nil
+	}
+	_, err := f.Ask(ctx, n.ID, leaving)
+	if err == nil {
+		f.leaving = leaving
+	}
+	return err
+}
+
+// leaving reports whether the node was asked to give its partitions to others.
+func (n *Node) leaving() bool {
+	return slices.ContainsFunc(n.Member().Stand().Nodes, func(o cluster.Node) bool {
+		return o.ID == n.node.ID && o.Leaving
+	})
 }
 
 // movePatience is how long after the end of a dead owner's lease a request still waits for the next owner.
@@ -123,49 +184,66 @@ func (n *Node) Changes(own api.Changes) api.Changes {
 	return wire.NewChanges(own, n.others, n.lease+movePatience)
 }
 
+// Bodies lets processes that serve workflows join each node through any one.
+func (n *Node) Bodies(own api.Bodies) api.Bodies { return wire.NewBodies(own, n.others) }
+
 // TellWebhooks tells the other nodes that webhooks or deliveries have changed.
 func (n *Node) TellWebhooks(ctx context.Context) { n.others.WebhooksChanged(ctx) }
 
 // OnWebhooks says what is to be done when another node tells that. Call it before Join.
-func (n *Node) OnWebhooks(refresh func(context.Context) error) { n.refresh = refresh }
+func (n *Node) OnWebhooks(refresh func(context.Context) error) { n.hints.Webhooks = refresh }
 
 // Failing returns why this node cannot take or keep partitions at present; nil: it can.
 func (n *Node) Failing() error { return n.others.Failing() }
 
 // Join answers the other nodes with h, and makes this one take its share of the partitions.
 func (n *Node) Join(ctx context.Context, l net.Listener, e *engine.Engine, h http.Handler) error {
-	look := func() {
-		if n.member != nil {
-			n.member.Look()
-		}
-	}
-	joined := make(chan struct{})
-	handler := n.nodes.Handler(h, wire.Hints{
-		Look: func() { <-joined; look() }, Expect: func(p int) { e.ExpectAt(p) }, Webhooks: n.refresh,
-	})
-	n.http, n.ended = n.nodes.Server(handler), make(chan error, 1)
+	n.listen(e)
+	n.http, n.ended = n.nodes.Server(n.nodes.Handler(h, n.hear)), make(chan error, 1)
 	go func() { n.ended <- n.http.ServeTLS(l, "", "") }()
 	n.node.Address = cmp.Or(n.cfg.Address, l.Addr().String())
-	log := n.cfg.Log
 	if err := n.nodes.Check(ctx, n.node); err != nil {
-		log.Warn("this node does not reach itself at the address that it tells the others", "address", n.node.Address,
-			"error", err)
+		n.cfg.Log.Warn("this node does not reach itself at the address that it tells the others", "address",
+			n.node.Address, "error", err)
 	}
-	var err error
-	n.member, err = cluster.Join(ctx, cluster.Config{
+	return n.enter(ctx, e)
+}
+
+// Enter makes this node take its share of the partitions of a namespace. The node of the default one has joined.
+func (n *Node) Enter(ctx context.Context, e *engine.Engine) error {
+	n.node.Address = n.main.node.Address
+	n.listen(e)
+	n.main.spaces.Store(n.namespace, n)
+	return n.enter(ctx, e)
+}
+
+// listen says what is done when other nodes tell something.
+func (n *Node) listen(e *engine.Engine) {
+	n.hints.Look = func() {
+		if m := n.Member(); m != nil { // else it reads the table soon
+			m.Look()
+		}
+	}
+	n.hints.Expect = e.ExpectAt
+}
+
+// enter puts the node on the table.
+func (n *Node) enter(ctx context.Context, e *engine.Engine) error {
+	log := n.cfg.Log
+	m, err := cluster.Join(ctx, cluster.Config{
 		Node: n.node, Storage: n.storage, Engine: e, Every: n.lease / 6, Log: log,
 		Moved: func(ctx context.Context, stand cluster.Stand) { n.nodes.Look(ctx, n.node.ID, stand) },
 	})
-	close(joined)
 	if err != nil {
 		return errors.Join(err, n.Stop())
 	}
-	n.others.Attach(n.member)
+	n.member.Store(m)
+	n.others.Attach(m)
 	log.Info("joined the cluster", "node", n.node.ID, "address", n.node.Address)
 	log.Info("limits of queues and services are counted by each node for its own runs: set each to what one node " +
 		"may do")
 	n.compareClocks(ctx)
-	for _, other := range n.member.Stand().Nodes {
+	for _, other := range m.Stand().Nodes {
 		if other.Alive && other.ID != n.node.ID {
 			if err := n.nodes.Check(ctx, other); err != nil {
 				log.Warn("another node does not answer", "node", other.ID, "address", other.Address, "error", err)
@@ -205,15 +283,18 @@ func (n *Node) compareClocks(ctx context.Context) {
 
 // Leave gives the partitions to the other nodes. Requests about them are forwarded from then on.
 func (n *Node) Leave(ctx context.Context) error {
-	if n.member == nil {
-		return nil
+	if m := n.Member(); m != nil {
+		return m.Leave(ctx)
 	}
-	return n.member.Leave(ctx)
+	return nil
 }
 
 // Stop answers no other nodes any more.
 func (n *Node) Stop() error {
 	n.nodes.Close()
+	if n.main != nil {
+		n.main.spaces.Delete(n.namespace)
+	}
 	if n.http == nil {
 		return nil
 	}

@@ -40,9 +40,9 @@ func (c *Changes) Changes(ctx context.Context, q api.Query, after string, fn fun
 	}
 	defer f.running.Wait()
 	defer cancel()
+	changed := c.others.Changed()
+	f.attune(ctx)
 	for {
-		changed := c.others.Changed()
-		f.attune(ctx)
 		if err := f.begin(fn); err != nil {
 			return err
 		}
@@ -52,6 +52,8 @@ func (c *Changes) Changes(ctx context.Context, q api.Query, after string, fn fun
 				return err
 			}
 		case <-changed:
+			changed = c.others.Changed()
+			f.attune(ctx)
 		case <-ctx.Done():
 			return &api.Error{Code: api.CodeCancelled, Err: ctx.Err()}
 		}

@@ -36,6 +36,7 @@ type Nodes struct {
 	keys      *Keys
 	log       *slog.Logger
 	transport *http.Transport
+	namespace string // of what it asks; empty: the default one
 
 	mu      sync.Mutex
 	clients map[string]*httpapi.Client // by address
@@ -56,6 +57,15 @@ func NewNodes(keys *Keys, log *slog.Logger) *Nodes {
 	return n
 }
 
+// In returns what reaches the nodes that have a namespace, and asks for what is in that.
+func (n *Nodes) In(namespace string) *Nodes {
+	in := &Nodes{
+		keys: n.keys, log: n.log, transport: n.transport, namespace: namespace, clients: map[string]*httpapi.Client{},
+	}
+	in.ctx, in.cancel = context.WithCancel(context.Background())
+	return in
+}
+
 type hopsKey struct{}
 
 // forwarded reports whether a request comes from another node.
@@ -72,6 +82,9 @@ func (n *Nodes) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set(hopsHeader, strconv.Itoa(hops+1))
+	if n.namespace != "" {
+		r.Header.Set(httpapi.NamespaceHeader, n.namespace)
+	}
 	res, err := n.transport.RoundTrip(r)
 	if err != nil && foreign(err) {
 		// Nothing was sent. The client knows that of errors while it dials.
@@ -104,31 +117,39 @@ type Hints struct {
 	Webhooks func(ctx context.Context) error // webhooks or deliveries have changed. nil: this node sends none
 }
 
-// Handler answers what other nodes ask. next answers the API.
-func (n *Nodes) Handler(next http.Handler, h Hints) http.Handler {
+// Handler answers what other nodes ask. next answers the API, and in returns who hears hints about a namespace; ok is
+// false if this node does not have it.
+func (n *Nodes) Handler(next http.Handler, in func(namespace string) (h Hints, ok bool)) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+lookPath, func(w http.ResponseWriter, _ *http.Request) {
+	hint := func(path string, hear func(h Hints, r *http.Request) (status int)) {
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			status := http.StatusNotFound
+			if h, ok := in(r.Header.Get(httpapi.NamespaceHeader)); ok {
+				status = hear(h, r)
+			}
+			w.WriteHeader(status)
+		})
+	}
+	hint(lookPath, func(h Hints, _ *http.Request) int {
 		h.Look()
-		w.WriteHeader(http.StatusNoContent)
+		return http.StatusNoContent
 	})
-	mux.HandleFunc("POST "+webhooksPath, func(w http.ResponseWriter, r *http.Request) {
-		status := http.StatusNoContent
+	hint(webhooksPath, func(h Hints, r *http.Request) int {
 		if h.Webhooks != nil {
 			if err := h.Webhooks(r.Context()); err != nil {
 				n.log.Warn("webhooks that another node has changed cannot be read; this is tried again", "error", err)
-				status = http.StatusServiceUnavailable
+				return http.StatusServiceUnavailable
 			}
 		}
-		w.WriteHeader(status)
+		return http.StatusNoContent
 	})
-	mux.HandleFunc("POST "+expectPath, func(w http.ResponseWriter, r *http.Request) {
+	hint(expectPath, func(h Hints, r *http.Request) int {
 		p, err := strconv.Atoi(r.URL.Query().Get("partition"))
 		if err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
+			return http.StatusBadRequest
 		}
 		h.Expect(p)
-		w.WriteHeader(http.StatusNoContent)
+		return http.StatusNoContent
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		hops, _ := strconv.Atoi(r.Header.Get(hopsHeader)) // without one, it comes from elsewhere: 0

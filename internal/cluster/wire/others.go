@@ -106,6 +106,28 @@ func (o *Others) working() (out []peer) {
 	return out
 }
 
+// alive returns the ids of the nodes that are alive, this one among them, in order.
+func (o *Others) alive() []string {
+	out := []string{}
+	for _, n := range o.stand().Nodes {
+		if n.Alive {
+			out = append(out, n.ID)
+		}
+	}
+	return out
+}
+
+// named returns a node that is alive; ok is false if there is none with that id.
+func (o *Others) named(id string) (c *httpapi.Client, ok bool) {
+	for _, n := range o.stand().Nodes {
+		if n.ID == id && n.Alive {
+			c, err := o.nodes.Client(n)
+			return c, err == nil
+		}
+	}
+	return nil, false
+}
+
 // Expect tells the owner of a partition that messages were sent to it.
 func (o *Others) Expect(partition int) {
 	m := o.member.Load()

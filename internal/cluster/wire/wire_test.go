@@ -42,7 +42,8 @@ func listen(t *testing.T, secret []byte, next http.Handler, look func(), expect 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, ended := n.Server(n.Handler(next, Hints{Look: look, Expect: expect})), make(chan error)
+	hints := func(string) (Hints, bool) { return Hints{Look: look, Expect: expect}, true }
+	s, ended := n.Server(n.Handler(next, hints)), make(chan error)
 	go func() { ended <- s.ServeTLS(l, "", "") }()
 	t.Cleanup(func() {
 		_ = s.Close() // it says that it was closed, as the next line

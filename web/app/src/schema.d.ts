@@ -51,7 +51,8 @@ export interface paths {
          * Serve workflows
          * @description Bodies of workflows in Go run in processes of their own. A process joins with its workflows, and
          *     from then on it is told in news what happens to their runs, and says in decisions what they do next. A process that is
-         *     silent for 10s loses its runs to others and has to join again (409). News and decisions are in a form of Pawl's Go
+         *     silent for 10s loses its runs to others and has to join again (409). In a cluster it joins each node, through any of
+         *     them. News and decisions are in a form of Pawl's Go
          *     programs; pawlhttp.Serve speaks it.
          */
         post: operations["joinBodies"];
@@ -72,6 +73,23 @@ export interface paths {
         put?: never;
         /** Take news of runs, or wait for them */
         post: operations["takeNews"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/bodies/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** List the nodes to serve workflows for */
+        post: operations["bodiesNodes"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1388,6 +1406,8 @@ export interface components {
             holder: string;
             /** @description Your name, for people. */
             name?: string;
+            /** @description The node of the cluster to join. Default: the one that is asked. */
+            node?: string;
             /** @description What the engine has to know of them, in the form of Pawl's Go programs. */
             options: string;
             /**
@@ -1397,6 +1417,16 @@ export interface components {
             slots: number;
             /** @description The names of your workflows. */
             workflows: string[] | null;
+        };
+        BodiesNodes: {
+            /** @description Their names, to be said as node. None: the server is in no cluster. */
+            nodes: string[] | null;
+        };
+        BodiesNodesRequest: {
+            /** @description The nodes that you know. */
+            known?: string[] | null;
+            /** @description How long to wait for others: 30s. Default: not at all; at most 1m. */
+            wait?: string;
         };
         BulkBody: {
             actor?: string;
@@ -1568,6 +1598,8 @@ export interface components {
             decisions: string;
             /** @description The name of your join. */
             holder: string;
+            /** @description The node that you joined. */
+            node?: string;
             /**
              * Format: int64
              * @description One more than that of your last decisions.
@@ -1811,6 +1843,8 @@ export interface components {
         NewsRequest: {
             /** @description The name of your join. */
             holder: string;
+            /** @description The node that you joined. */
+            node?: string;
             /**
              * Format: int64
              * @description The number of the newest news that you have.
@@ -2503,6 +2537,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["News"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    bodiesNodes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BodiesNodesRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BodiesNodes"];
                 };
             };
             /** @description Error */
