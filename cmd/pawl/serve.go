@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -56,10 +55,7 @@ func (a *app) serve(m *machine) {
 		cfg.Access = a.keeper // of the server's own database, for all namespaces
 	}
 	if m.Engine != nil {
-		cfg.Engine = m.Engine.Err
-	}
-	if m.sharing != nil {
-		cfg.Engine = func() error { return cmp.Or(m.Engine.Err(), m.sharing.Failing()) }
+		cfg.Engine = m.failing
 	}
 	cfg.Namespace = m.place.namespace
 	cfg.Now = func() time.Time { return m.now().Std() }

@@ -274,7 +274,7 @@ func (n *Node) compareClocks(ctx context.Context) {
 		n.cfg.Log.Warn("the clock of the database cannot be read", "error", err)
 		return
 	}
-	if ahead, behind := before.Sub(shows), shows.Sub(time.Now()); max(ahead, behind) > mostOff {
+	if ahead, behind := before.Sub(shows), time.Until(shows); max(ahead, behind) > mostOff {
 		n.cfg.Log.Warn("the clocks of this machine and of the database differ: sleeps and deadlines go by the clock "+
 			"of the node that has the run, so let all machines ask the same time server", "this machine", before,
 			"database", shows)
