@@ -52,7 +52,10 @@ type Config struct {
 	Every time.Duration
 	// Moved is called after this node has given partitions back, so that others can be told to look. Default: none.
 	Moved func(ctx context.Context, s Stand)
-	Log   *slog.Logger
+	// Drained reports whether another table of nodes says that this one should leave. A change of that is passed on to
+	// the own table. Default: there is none.
+	Drained func() bool
+	Log     *slog.Logger
 }
 
 // Member is this process as a node of the cluster.
@@ -62,6 +65,8 @@ type Member struct {
 	look  chan struct{}
 	moves atomic.Int64
 	fails atomic.Pointer[error] // of the last round; nil: it went well
+	// drained is what Drained said last.
+	drained bool
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when a new stand was read
@@ -209,6 +214,12 @@ func (m *Member) run(ctx context.Context) {
 func (m *Member) Round(ctx context.Context) error {
 	if err := m.cfg.Storage.Beat(ctx, m.cfg.Node); err != nil {
 		return err
+	}
+	if drained := m.cfg.Drained != nil && m.cfg.Drained(); drained != m.drained {
+		if _, err := m.cfg.Storage.Ask(ctx, m.cfg.Node.ID, drained); err != nil {
+			return err
+		}
+		m.drained = drained
 	}
 	s, err := m.cfg.Storage.Stand(ctx)
 	if err != nil {

@@ -129,38 +129,13 @@ func (n *Node) Configure(cfg *engine.Config) error {
 		return errors.New("only a database in PostgreSQL can be shared: name it with postgres://…")
 	}
 	n.storage, n.lease = j.Nodes()
-	if n.main != nil {
-		n.storage = &following{Storage: n.storage, main: n.main}
-	}
 	cfg.Shared, cfg.Owner, cfg.Sent = true, n.node.ID, n.others.Expect
 	return nil
 }
 
-// following is the table of nodes of a namespace. A node that is drained is so in all of them.
-type following struct {
-	cluster.Storage
-	main    *Node
-	leaving bool // as it was told last
-}
-
-// Beat implements cluster.Storage.
-func (f *following) Beat(ctx context.Context, n cluster.Node) error {
-	if err := f.Storage.Beat(ctx, n); err != nil {
-		return err
-	}
-	leaving := f.main.leaving()
-	if leaving == f.leaving {
-		return nil
-	}
-	_, err := f.Ask(ctx, n.ID, leaving)
-	if err == nil {
-		f.leaving = leaving
-	}
-	return err
-}
-
-// leaving reports whether the node was asked to give its partitions to others.
-func (n *Node) leaving() bool {
+// drained reports whether the node was asked to give its partitions to others. In a namespace it does what it was asked
+// in the default one.
+func (n *Node) drained() bool {
 	return slices.ContainsFunc(n.Member().Stand().Nodes, func(o cluster.Node) bool {
 		return o.ID == n.node.ID && o.Leaving
 	})
@@ -230,10 +205,14 @@ func (n *Node) listen(e *engine.Engine) {
 // enter puts the node on the table.
 func (n *Node) enter(ctx context.Context, e *engine.Engine) error {
 	log := n.cfg.Log
-	m, err := cluster.Join(ctx, cluster.Config{
+	cfg := cluster.Config{
 		Node: n.node, Storage: n.storage, Engine: e, Every: n.lease / 6, Log: log,
 		Moved: func(ctx context.Context, stand cluster.Stand) { n.nodes.Look(ctx, n.node.ID, stand) },
-	})
+	}
+	if n.main != nil {
+		cfg.Drained = n.main.drained
+	}
+	m, err := cluster.Join(ctx, cfg)
 	if err != nil {
 		return errors.Join(err, n.Stop())
 	}
