@@ -106,10 +106,10 @@ func (b *nodesBed) flags(secret string) []string {
 	}, b.more...)
 }
 
-// node starts a node, with a client of it.
-func (b *nodesBed) node() (*process, *httpapi.Client) {
+// node starts a node, with a client of it. Additional flags come last.
+func (b *nodesBed) node(flags ...string) (*process, *httpapi.Client) {
 	b.Helper()
-	p := launch(b.T, b.command(), b.flags("secret")...)
+	p := launch(b.T, b.command(), append(b.flags("secret"), flags...)...)
 	p.told("READY=1")
 	c, err := httpapi.New(p.address)
 	if err == nil {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
@@ -204,6 +205,9 @@ func (a *app) untilSignal(m *machine, hangup func()) (bool, error) {
 	case err := <-m.lost:
 		return false, err
 	case <-m.Done():
+		if errors.Is(m.Err(), journal.ErrGone) {
+			return false, m.Err()
+		}
 		return false, fmt.Errorf("%w\nWhat was acknowledged is safe; start it again", m.Err())
 	case err := <-m.serving.ended:
 		m.serving.count--

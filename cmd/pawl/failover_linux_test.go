@@ -1,13 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -112,51 +109,4 @@ func TestRestored(t *testing.T) {
 		t.Error("a run that was started after the copy is in it")
 	}
 	b.pawl("doctor")
-}
-
-// TestBadDatabase: the command says which database it is, what is wrong with it and what to do, and ends.
-func TestBadDatabase(t *testing.T) {
-	dsn := pgtest.StartServer(t).DSN()
-	dir := t.TempDir()
-	write(t, dir, "work.yaml", workFlow)
-	if out, err := command(t, dir, "run", "work.yaml", "--database", dsn).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	as := func(user string) string { return strings.Replace(dsn, "pawl:", user+":x", 1) }
-	for _, c := range []struct{ what, dsn, says string }{
-		{"syntax", "postgres://pawl:s3cret@h:port/d", "write it like postgres://user:password@host:5432/database"},
-		{"port", "postgres://pawl:s3cret@127.0.0.1:1/d", "(?s)127.0.0.1:1/d.*correct the host and the port"},
-		{"host", "postgres://pawl:s3cret@nobody.invalid/d", "(?s)nobody.invalid:5432/d.*correct the host and the port"},
-		{"database", strings.Replace(dsn, "/postgres?", "/nothing?", 1), "create the database, or correct its name"},
-		{"password", as("pawl"), "correct the user or the password"},
-		{"user", as("clerk"), "correct the user or the password"},
-		{"schema", dsn + "&schema=A-b", "schema=A-b: write a name"},
-		{"partitions", dsn + "&partitions=3", "has 8 partitions, not 3"},
-		{"read-only", dsn + "&schema=none&default_transaction_read_only=on", "name the primary"},
-	} {
-		for _, args := range [][]string{{"server", ".", "--listen", "127.0.0.1:0"}, {"run", "work.yaml"}} {
-			t.Run(fmt.Sprint(c.what, " ", args[0]), func(t *testing.T) {
-				refusedBy(t, command(t, dir, append(args, "--database", c.dsn)...), c.says)
-			})
-		}
-	}
-	t.Run("held", func(t *testing.T) {
-		startServer(t, dir, ".", "--database", dsn)
-		refusedBy(t, command(t, dir, "server", ".", "--listen", "127.0.0.1:0", "--database", dsn), "is owned by pid")
-	})
-}
-
-// refusedBy expects a command to end by itself with exit code 1, and to say what to do without the password.
-func refusedBy(t *testing.T, cmd *exec.Cmd, says string) {
-	t.Helper()
-	stop := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	defer stop.Stop()
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("%v: %s", err, out)
-	}
-	if !regexp.MustCompile(says).Match(out) || strings.Contains(string(out), "s3cret") {
-		t.Errorf("it says %s", out)
-	}
 }

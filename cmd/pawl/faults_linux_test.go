@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,28 +42,63 @@ steps:
     retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
 `
 
-// faultsBed is a cluster whose nodes reach the database each through a proxy of its own.
+// The steps of mixed are a child run, which may be in another partition, and a task of a worker elsewhere, which may
+// get lost on its way there.
+const mixedFlow = `pawl: 1
+name: mixed
+steps:
+  - name: child
+    flow: {name: trace, spread: true}
+    retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
+  - name: answer
+    needs: [child]
+    task: {queue: q, type: Answer}
+    timeout: {startToClose: 3s}
+    retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
+`
+
+const tickFlow = `pawl: 1
+name: tick
+cron: {schedule: "@every 1s"}
+steps:
+  - name: tock
+    exec: "true"
+    retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
+`
+
+// faultsBed is a cluster whose nodes reach the database each through a proxy of its own, and are reached by the other
+// nodes through another one.
 type faultsBed struct {
 	*nodesBed
 	server *pgtest.Server
 	nodes  []*faultyNode
+	at     rotating // the same ones
 	dice   *rand.Rand
-	runs   map[string]string // by their keys
-	traces map[string]int    // the last attempt of each run and step when the run was reported finished
+	runs   []string        // by their keys, which are numbers
+	mixed  map[string]bool // those whose steps leave no traces
+	traces map[string]int  // the last attempt of each run and step when the run was reported finished
+
+	contests contests
 }
 
 type faultyNode struct {
-	p     *process
-	c     *httpapi.Client
-	proxy *pgtest.Proxy
+	p       *process
+	c       *httpapi.Client
+	proxy   *pgtest.Proxy // to the database
+	inbound *pgtest.Proxy // from other nodes
 }
 
 func (b *faultsBed) join() *faultyNode {
 	b.Helper()
-	n := &faultyNode{proxy: pgtest.NewProxy(b.T, b.database)}
+	port, err := freePort()
+	if err != nil {
+		b.Fatal(err)
+	}
+	listen := "127.0.0.1:" + port
+	n := &faultyNode{proxy: pgtest.NewProxy(b.T, b.database), inbound: pgtest.NewProxy(b.T, "tcp://"+listen)}
 	direct := b.database
 	b.database = n.proxy.DSN()
-	n.p, n.c = b.node()
+	n.p, n.c = b.node("--cluster-listen", listen, "--cluster-address", n.inbound.Address())
 	b.database = direct
 	return n
 }
@@ -66,19 +107,81 @@ func (b *faultsBed) join() *faultyNode {
 func (b *faultsBed) load(n *faultyNode, count int) (ids []string) {
 	b.Helper()
 	for range count {
-		key := fmt.Sprint(len(b.runs))
-		id := b.sent(n.c, "trace", api.StartRequest{Key: key})
-		b.runs[key] = id
+		id := b.started(n, len(b.runs))
+		b.runs = append(b.runs, id)
 		ids = append(ids, id)
 	}
 	return ids
+}
+
+// started starts a run with a key, or finds the one that was started with it.
+func (b *faultsBed) started(n *faultyNode, key int) string {
+	b.Helper()
+	flow := "trace"
+	if key%4 == 3 {
+		flow = "mixed"
+	}
+	id := b.sent(n.c, flow, api.StartRequest{Key: fmt.Sprint(key)})
+	b.mixed[id] = flow == "mixed"
+	return id
+}
+
+// work does tasks, through one node after the other, until the context ends.
+func (b *faultsBed) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		asked, cancel := context.WithTimeout(ctx, 3*time.Second) // a node may be stopped
+		tasks, err := b.at.client().Poll(asked, api.PollRequest{Queue: "q", Max: 3, Wait: api.Duration(time.Second)})
+		for _, task := range tasks {
+			report := api.TaskReport{Task: task.Task, Kind: api.TaskComplete, Output: []byte("1")}
+			_, err = b.at.client().Report(asked, []api.TaskReport{report})
+		}
+		_ = err // a task that got lost, or its report, is another attempt's
+		cancel()
+	}
+}
+
+// ticks checks the runs that a timetable has started: they go on, and no two of them are for the same instant.
+func (b *faultsBed) ticks() {
+	b.Helper()
+	fired := map[api.Time]string{}
+	q := api.Query{Workflow: "tick"}
+	for more := true; more; {
+		page, err := b.nodes[0].c.Runs(b.Context(), q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range page.Runs {
+			run, err := b.nodes[0].c.Run(b.Context(), r.Run)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if before := fired[run.ScheduledAt]; before != "" {
+				b.Errorf("the runs %s and %s are for the same instant %v", before, r.Run, run.ScheduledAt)
+			}
+			fired[run.ScheduledAt] = r.Run
+		}
+		q.Cursor, more = page.Next, page.Next != ""
+	}
+	for end := time.Now().Add(patience); ; {
+		page, err := b.nodes[0].c.Runs(b.Context(), api.Query{Workflow: "tick", Limit: 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if !slices.Contains(slices.Collect(maps.Values(fired)), page.Runs[0].Run) {
+			break
+		}
+		if time.Now().After(end) {
+			b.Fatalf("no run by the timetable follows run %s", page.Runs[0].Run)
+		}
+	}
+	b.Logf("%d runs by the timetable", len(fired))
 }
 
 // attempts reads the last attempt of each run and step that was executed.
 func (b *faultsBed) attempts() map[string]int {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join(b.dir, "trace"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.Fatal(err)
 	}
 	last := map[string]int{}
@@ -93,6 +196,84 @@ func (b *faultsBed) attempts() map[string]int {
 	return last
 }
 
+// faults are what happens to a node, by their names. They return the runs that were started meanwhile.
+var faults = map[string]func(b *faultsBed, hit int, healthy *faultyNode) (ids []string){
+	"kill": func(b *faultsBed, hit int, _ *faultyNode) []string {
+		if err := b.nodes[hit].p.cmd.Process.Kill(); err != nil {
+			b.Fatal(err)
+		}
+		b.nodes[hit] = b.join()
+		b.at.replace(hit, b.nodes[hit].c)
+		return nil
+	},
+	"stop": func(b *faultsBed, hit int, healthy *faultyNode) []string {
+		p := b.nodes[hit].p
+		p.signal(syscall.SIGSTOP)
+		b.await(3, 3)
+		ids := b.load(healthy, 4)
+		p.signal(syscall.SIGCONT)
+		return ids
+	},
+	"restart": func(b *faultsBed, _ int, _ *faultyNode) []string { b.server.Restart("immediate"); return nil },
+
+	"database: cut": func(b *faultsBed, hit int, _ *faultyNode) []string { b.nodes[hit].proxy.Cut(); return nil },
+	"database: hold": func(b *faultsBed, hit int, healthy *faultyNode) []string {
+		return b.takenOver(b.nodes[hit].proxy.Hold, b.nodes[hit], healthy)
+	},
+	"database: no replies": func(b *faultsBed, hit int, healthy *faultyNode) []string {
+		return b.takenOver(b.nodes[hit].proxy.HoldReplies, b.nodes[hit], healthy)
+	},
+
+	"nodes: cut": func(b *faultsBed, hit int, _ *faultyNode) []string { b.nodes[hit].inbound.Cut(); return nil },
+	"nodes: hold": func(b *faultsBed, hit int, _ *faultyNode) []string {
+		return b.apart((*pgtest.Proxy).Hold, b.nodes[hit])
+	},
+	"nodes: no replies": func(b *faultsBed, hit int, _ *faultyNode) []string {
+		return b.apart((*pgtest.Proxy).HoldReplies, b.nodes[hit])
+	},
+	"nodes: hold all": func(b *faultsBed, _ int, _ *faultyNode) []string {
+		return b.apart((*pgtest.Proxy).Hold, b.nodes...)
+	},
+}
+
+// takenOver holds what a node hears from the database until the others have its partitions.
+func (b *faultsBed) takenOver(hold func(), n, healthy *faultyNode) (ids []string) {
+	b.Helper()
+	hold()
+	b.await(3, 3)
+	ids = b.load(healthy, 4)
+	n.proxy.Release()
+	return ids
+}
+
+// apart keeps other nodes from reaching some, as a network that has come apart. The work goes on: what is started at a
+// node without a name is its own.
+func (b *faultsBed) apart(hold func(*pgtest.Proxy), nodes ...*faultyNode) (ids []string) {
+	b.Helper()
+	for _, n := range nodes {
+		hold(n.inbound)
+	}
+	for _, n := range nodes {
+		for range 2 {
+			ids = append(ids, b.sent(n.c, "trace", api.StartRequest{}))
+		}
+	}
+	for end := time.Now().Add(patience); ; {
+		last := b.attempts()
+		waits := slices.IndexFunc(ids, func(id string) bool { return last[id+" second"] == 0 })
+		if waits < 0 {
+			break
+		}
+		if time.Now().After(end) {
+			b.Fatalf("run %s does not go on while the nodes do not reach each other", ids[waits])
+		}
+	}
+	for _, n := range nodes {
+		n.inbound.Release()
+	}
+	return ids
+}
+
 // round lets one fault happen while runs are on their way, and waits for their ends and for the cluster to be whole.
 func (b *faultsBed) round() (fault string) {
 	b.Helper()
@@ -100,48 +281,32 @@ func (b *faultsBed) round() (fault string) {
 	if hit == 0 {
 		other = 1
 	}
-	n, healthy := b.nodes[hit], b.nodes[other]
-	ids := b.load(n, 4)
-	fault = []string{"kill", "stop", "cut", "hold", "restart"}[b.dice.IntN(5)]
-	var err error
-	switch fault {
-	case "kill":
-		err = n.p.cmd.Process.Kill()
-		b.nodes[hit] = b.join()
-	case "stop":
-		if err = n.p.cmd.Process.Signal(syscall.SIGSTOP); err == nil {
-			b.await(3, 3)
-			ids = append(ids, b.load(healthy, 4)...)
-			err = n.p.cmd.Process.Signal(syscall.SIGCONT)
-		}
-	case "cut":
-		n.proxy.Cut()
-	case "hold":
-		n.proxy.Hold()
-		b.await(3, 3)
-		ids = append(ids, b.load(healthy, 4)...)
-		n.proxy.Release()
-	case "restart":
-		b.server.Restart("immediate")
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	healthy := b.nodes[other]
+	ids := b.load(b.nodes[hit], 4)
+	stop := b.compete()
+	names := slices.Sorted(maps.Keys(faults))
+	fault = names[b.dice.IntN(len(names))]
+	ids = append(ids, faults[fault](b, hit, healthy)...)
 	ids = append(ids, b.load(b.nodes[b.dice.IntN(3)], 4)...)
 	b.ends(b.nodes[b.dice.IntN(3)].c, ids)
 	last := b.attempts()
 	for _, id := range ids {
 		for _, step := range []string{" first", " second"} {
-			b.traces[id+step] = last[id+step]
+			if !b.mixed[id] {
+				b.traces[id+step] = last[id+step]
+			}
 		}
 	}
 	b.await(2, 2, 2)
+	stop()
 	return fault
 }
 
-// TestMixedFaults kills nodes, stops them past their leases, cuts or holds their connections to the database and
-// restarts that, in an order drawn from a seed, while runs are started. Each run that was acknowledged ends, a start
-// that is repeated names the same run, and what was reported finished is not executed again.
+// TestMixedFaults kills nodes, stops them past their leases, cuts or holds their connections to the database and to
+// each other, both ways or one way, and restarts the database, in an order drawn from a seed, while runs are started.
+// Each run that was acknowledged ends, a start that is repeated names the same run, and what was reported finished is
+// not executed again. A timetable goes on, and whoever operates the same runs at once is answered as if one request was
+// carried out after the other, see [contestModel].
 func TestMixedFaults(t *testing.T) {
 	within, seed := 15*time.Second, uint64(time.Now().UnixNano())
 	var err error
@@ -159,20 +324,30 @@ func TestMixedFaults(t *testing.T) {
 	plain, server := newNodesBed(t)
 	b := &faultsBed{
 		nodesBed: plain, server: server, dice: rand.New(rand.NewPCG(seed, 0)),
-		runs: map[string]string{}, traces: map[string]int{},
+		mixed: map[string]bool{}, traces: map[string]int{},
 	}
-	write(t, filepath.Join(b.dir, "flows"), "trace.yaml", traceFlow)
+	flows := filepath.Join(b.dir, "flows")
+	write(t, flows, "trace.yaml", traceFlow)
+	write(t, flows, "mixed.yaml", mixedFlow)
+	write(t, flows, "tick.yaml", tickFlow)
+	write(t, flows, "contest.yaml", contestFlow)
 	for range 3 {
-		b.nodes = append(b.nodes, b.join())
+		n := b.join()
+		b.nodes, b.at.clients = append(b.nodes, n), append(b.at.clients, n.c)
 	}
 	b.await(2, 2, 2)
-	faults := map[string]int{}
+	ctx, cancel := context.WithCancel(t.Context())
+	var worker sync.WaitGroup
+	worker.Go(func() { b.work(ctx) })
+	defer func() { cancel(); worker.Wait() }()
+	b.sent(b.nodes[0].c, "tick", api.StartRequest{WorkflowID: "tick", UseExisting: true})
+	counts := map[string]int{}
 	for end := time.Now().Add(within); time.Now().Before(end) && !t.Failed(); {
-		faults[b.round()]++
+		counts[b.round()]++
 	}
 	for key, id := range b.runs {
-		if again := b.sent(b.nodes[0].c, "trace", api.StartRequest{Key: key}); again != id {
-			t.Errorf("the start with the key %s made the runs %s and %s", key, id, again)
+		if again := b.started(b.nodes[0], key); again != id {
+			t.Errorf("the start with the key %d made the runs %s and %s", key, id, again)
 		}
 	}
 	now := b.attempts()
@@ -181,6 +356,8 @@ func TestMixedFaults(t *testing.T) {
 			t.Errorf("%s: attempt %d when the run was finished, now %d", what, last, now[what])
 		}
 	}
+	b.ticks()
 	b.pawl("doctor")
-	t.Logf("%d runs, faults: %v", len(b.runs), faults)
+	t.Logf("%d runs; %d contests of %d calls, %d of which may have been carried out or not; faults: %v", len(b.runs),
+		b.contests.held, b.contests.calls, b.contests.unknown, counts)
 }

@@ -55,7 +55,7 @@ func (a *app) serve(m *machine) {
 		cfg.Access = a.keeper // of the server's own database, for all namespaces
 	}
 	if m.Engine != nil {
-		cfg.Engine = m.Engine.Err
+		cfg.Engine = m.failing
 	}
 	cfg.Namespace = m.place.namespace
 	cfg.Now = func() time.Time { return m.now().Std() }

@@ -72,7 +72,9 @@ func TestRollingUpgrade(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "UPDATE pawl.meta SET value = '99' WHERE key = 'oldest'"); err != nil {
 		t.Fatal(err)
 	}
-	refusedBy(t, launchable(b), "(?s)needs code that knows version 99; this one knows")
+	for _, b.binary = range []string{"", old} {
+		refusedBy(t, launchable(b), "(?s)needs code that knows version 99; this one knows")
+	}
 }
 
 // launchable is a node that has not been started.

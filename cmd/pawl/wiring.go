@@ -213,6 +213,14 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 	return nil
 }
 
+// failing returns why not all runs are carried on that this process should carry on; nil: they are.
+func (m *machine) failing() error {
+	if err := m.Engine.Err(); err != nil || m.sharing == nil {
+		return err
+	}
+	return m.sharing.Failing()
+}
+
 // now is the instant that the clock of the runs shows.
 func (m *machine) now() core.Time {
 	if m.clock != nil {

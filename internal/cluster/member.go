@@ -64,6 +64,7 @@ type Member struct {
 	stand atomic.Pointer[Stand]
 	look  chan struct{}
 	moves atomic.Int64
+	fails atomic.Pointer[error] // of the last round; nil: it went well
 	// drained is what Drained said last.
 	drained bool
 
@@ -149,6 +150,14 @@ func (m *Member) Stand() Stand { return *m.stand.Load() }
 // Moves counts the partitions that this node has taken or given back.
 func (m *Member) Moves() int64 { return m.moves.Load() }
 
+// Failing returns why the table of nodes could not be read or written the last time; nil: it could.
+func (m *Member) Failing() error {
+	if err := m.fails.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // Changed returns a channel that is closed when the member has read the table again.
 func (m *Member) Changed() <-chan struct{} {
 	m.mu.Lock()
@@ -193,6 +202,10 @@ func (m *Member) run(ctx context.Context) {
 			m.cfg.Log.Info("the table of nodes can be read and written again")
 		}
 		failing = err != nil
+		m.fails.Store(nil)
+		if failing {
+			m.fails.Store(&err)
+		}
 		select {
 		case <-tick.C:
 		case <-m.look:

@@ -251,3 +251,15 @@ func free(ctx context.Context, port int) bool {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	return err == nil && l.Close() == nil
 }
+
+// Folder makes a folder that belongs to the server, such as for a tablespace.
+func (s *Server) Folder(path string) {
+	s.t.Helper()
+	err := os.Mkdir(path, 0o700)
+	if err == nil && s.c.who != nil {
+		err = os.Chown(path, s.c.who.uid, s.c.who.gid)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}

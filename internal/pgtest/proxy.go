@@ -19,7 +19,7 @@ type Proxy struct {
 	next  lose
 	kept  func() // delivers what Delay has kept
 	conns map[net.Conn]bool
-	held  chan struct{} // closed while everything passes
+	held  [2]chan struct{} // of requests, of replies: closed while they pass
 	done  bool
 }
 
@@ -44,8 +44,11 @@ func NewProxy(t testing.TB, dsn string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{t: t, to: u.Host, dsn: u, listen: listen, conns: map[net.Conn]bool{}, held: make(chan struct{})}
-	close(p.held)
+	p := &Proxy{t: t, to: u.Host, dsn: u, listen: listen, conns: map[net.Conn]bool{}}
+	for i := range p.held {
+		p.held[i] = make(chan struct{})
+		close(p.held[i])
+	}
 	p.pumps.Go(p.accept)
 	t.Cleanup(func() {
 		p.Release()
@@ -62,9 +65,12 @@ func NewProxy(t testing.TB, dsn string) *Proxy {
 // DSN returns the DSN by which the server is reached through the proxy.
 func (p *Proxy) DSN() string {
 	u := *p.dsn
-	u.Host = p.listen.Addr().String()
+	u.Host = p.Address()
 	return u.String()
 }
+
+// Address returns where the proxy listens.
+func (p *Proxy) Address() string { return p.listen.Addr().String() }
 
 // Cut ends all connections.
 func (p *Proxy) Cut() {
@@ -79,17 +85,26 @@ func (p *Proxy) Cut() {
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held = make(chan struct{})
+	p.held = [2]chan struct{}{make(chan struct{}), make(chan struct{})}
 }
 
-// Release ends what Hold began.
+// HoldReplies lets requests pass, and no replies until Release.
+func (p *Proxy) HoldReplies() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held[1] = make(chan struct{})
+}
+
+// Release ends what Hold or HoldReplies began.
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.held:
-	default:
-		close(p.held)
+	for _, held := range p.held {
+		select {
+		case <-held:
+		default:
+			close(held)
+		}
 	}
 }
 
@@ -174,7 +189,10 @@ func (p *Proxy) pump(to, from net.Conn, replies bool) []byte {
 			return nil
 		}
 		p.mu.Lock()
-		held := p.held
+		held := p.held[0]
+		if replies {
+			held = p.held[1]
+		}
 		p.mu.Unlock()
 		<-held
 		switch p.take(replies) {

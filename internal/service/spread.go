@@ -87,15 +87,25 @@ func again(err error, reads bool) bool {
 // moveLook is how often a request that waits for a partition looks again, if it hears nothing.
 const moveLook = 100 * time.Millisecond
 
-// at carries a request out where a partition is. While that moves, it waits and tries again.
-func (s *Spread) at(ctx context.Context, partition int, reads bool, here func() error, there func(api.Service) error,
+// at carries a request out where a partition is. While that moves, it waits and tries again. A request that only reads
+// is given up when the partition leaves the node that was asked: that may be cut off from its database, and would
+// answer late.
+func (s *Spread) at(ctx context.Context, partition int, reads bool, here func(context.Context) error,
+	there func(context.Context, api.Service) error,
 ) error {
+	ask := func(holds func() bool, f func(context.Context) error) error {
+		if !reads {
+			return f(ctx)
+		}
+		return while(ctx, holds, f)
+	}
 	return s.until(ctx, reads, func() error {
 		if s.own.Runs(partition) {
-			return here()
+			return ask(func() bool { return s.own.Runs(partition) }, here)
 		}
 		if owner := s.nodes.Owner(partition); owner != nil {
-			return there(owner)
+			return ask(func() bool { return s.nodes.Owner(partition) == owner },
+				func(ctx context.Context) error { return there(ctx, owner) })
 		}
 		return errMoving()
 	})
@@ -130,8 +140,8 @@ func (s *Spread) until(ctx context.Context, reads bool, try func() error) error 
 
 // onRun carries a request about a run out where that run is. A name that is no run id is looked up by the node where
 // the runs with such a workflow id are: it knows those that the view does not have yet.
-func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(name string) error,
-	there func(owner api.Service, name string) error,
+func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(ctx context.Context, name string) error,
+	there func(ctx context.Context, owner api.Service, name string) error,
 ) error {
 	if name == "" {
 		return api.NoName()
@@ -145,7 +155,7 @@ func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(n
 	}
 	home := int(core.KeyOfWorkflowID(name)) % s.own.PartitionCount()
 	resolved, away := "", false
-	err := s.at(ctx, home, reads, func() error {
+	err := s.at(ctx, home, reads, func(ctx context.Context) error {
 		id, err := s.find(ctx, name)
 		if err != nil {
 			return err
@@ -154,8 +164,8 @@ func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(n
 			resolved = id.String()
 			return nil
 		}
-		return here(name)
-	}, func(owner api.Service) error { return there(owner, name) })
+		return here(ctx, name)
+	}, func(ctx context.Context, owner api.Service) error { return there(ctx, owner, name) })
 	if err != nil || !away {
 		return err
 	}
@@ -172,21 +182,21 @@ func (s *Spread) Start(ctx context.Context, r api.StartRequest) (out api.Started
 	if err != nil {
 		return out, err
 	}
-	there := func(owner api.Service) (err error) { out, err = owner.Start(ctx, r); return err }
-	start := func() (err error) { out, err = here(ctx); return err }
+	there := func(ctx context.Context, owner api.Service) (err error) { out, err = owner.Start(ctx, r); return err }
+	start := func(ctx context.Context) (err error) { out, err = here(ctx); return err }
 	if named {
 		err = s.at(ctx, home, false, start, there)
 		return out, err
 	}
 	err = s.until(ctx, false, func() error { // without a name: here, unless this node has no partition
 		if len(s.own.Owned()) > 0 {
-			return start()
+			return start(ctx)
 		}
 		owner := s.nodes.Anyone()
 		if owner == nil {
 			return errMoving()
 		}
-		return there(owner)
+		return there(ctx, owner)
 	})
 	return out, err
 }
@@ -210,24 +220,19 @@ func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api
 	if u.ID == "" {
 		u.ID = rand.Text()
 	}
-	partition := func(name string) int { return int(core.KeyOfWorkflowID(name)) % s.own.PartitionCount() }
-	err = s.onRun(ctx, name, true, func(name string) error {
-		here := func() bool { return s.own.Runs(partition(name)) }
-		return while(ctx, here, func(ctx context.Context) (err error) {
+	err = s.onRun(ctx, name, true,
+		func(ctx context.Context, name string) (err error) {
 			out, err = s.updates.Update(ctx, name, u)
 			return err
-		})
-	}, func(owner api.Service, name string) error {
-		updates, ok := owner.(api.Updates)
-		if !ok {
-			return &api.Error{Code: api.CodeInvalid, Message: "the owner of the run takes no updates"}
-		}
-		there := func() bool { return s.nodes.Owner(partition(name)) == owner }
-		return while(ctx, there, func(ctx context.Context) (err error) {
+		},
+		func(ctx context.Context, owner api.Service, name string) (err error) {
+			updates, ok := owner.(api.Updates)
+			if !ok {
+				return &api.Error{Code: api.CodeInvalid, Message: "the owner of the run takes no updates"}
+			}
 			out, err = updates.Update(ctx, name, u)
 			return err
 		})
-	})
 	return out, err
 }
 
@@ -236,7 +241,7 @@ func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api
 func while(ctx context.Context, holds func() bool, f func(ctx context.Context) error) error {
 	moved := &api.Error{
 		Code: api.CodeUncertain, Message: "the partition of this run has moved meanwhile",
-		Hint: "send the update again with the same id",
+		Hint: "ask again; send an update again with the same id",
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
@@ -265,15 +270,15 @@ func while(ctx context.Context, holds func() bool, f func(ctx context.Context) e
 // Send implements api.Service.
 func (s *Spread) Send(ctx context.Context, name string, signal api.Signal) error {
 	return s.onRun(ctx, name, false,
-		func(name string) error { return s.Embedded.Send(ctx, name, signal) },
-		func(owner api.Service, name string) error { return owner.Send(ctx, name, signal) })
+		func(ctx context.Context, name string) error { return s.Embedded.Send(ctx, name, signal) },
+		func(ctx context.Context, owner api.Service, name string) error { return owner.Send(ctx, name, signal) })
 }
 
 // Operate implements api.Service.
 func (s *Spread) Operate(ctx context.Context, name string, op api.Operation) error {
 	return s.onRun(ctx, name, false,
-		func(name string) error { return s.Embedded.Operate(ctx, name, op) },
-		func(owner api.Service, name string) error { return owner.Operate(ctx, name, op) })
+		func(ctx context.Context, name string) error { return s.Embedded.Operate(ctx, name, op) },
+		func(ctx context.Context, owner api.Service, name string) error { return owner.Operate(ctx, name, op) })
 }
 
 // Restart implements api.Service. The new run has the workflow id of the old one, or none.
@@ -283,24 +288,33 @@ func (s *Spread) Restart(ctx context.Context, name string, r api.RestartRequest)
 		restart = s.program.Restart
 	}
 	err = s.onRun(ctx, name, false,
-		func(name string) (err error) { out, err = restart(ctx, name, r); return err },
-		func(owner api.Service, name string) (err error) { out, err = owner.Restart(ctx, name, r); return err })
+		func(ctx context.Context, name string) (err error) { out, err = restart(ctx, name, r); return err },
+		func(ctx context.Context, owner api.Service, name string) (err error) {
+			out, err = owner.Restart(ctx, name, r)
+			return err
+		})
 	return out, err
 }
 
 // Run implements api.Service.
 func (s *Spread) Run(ctx context.Context, name string) (out *api.Run, err error) {
 	err = s.onRun(ctx, name, true,
-		func(name string) (err error) { out, err = s.Embedded.Run(ctx, name); return err },
-		func(owner api.Service, name string) (err error) { out, err = owner.Run(ctx, name); return err })
+		func(ctx context.Context, name string) (err error) { out, err = s.Embedded.Run(ctx, name); return err },
+		func(ctx context.Context, owner api.Service, name string) (err error) {
+			out, err = owner.Run(ctx, name)
+			return err
+		})
 	return out, err
 }
 
 // Wait implements api.Service.
 func (s *Spread) Wait(ctx context.Context, name string) (out api.Outcome, err error) {
 	err = s.onRun(ctx, name, true,
-		func(name string) (err error) { out, err = s.Embedded.Wait(ctx, name); return err },
-		func(owner api.Service, name string) (err error) { out, err = owner.Wait(ctx, name); return err })
+		func(ctx context.Context, name string) (err error) { out, err = s.Embedded.Wait(ctx, name); return err },
+		func(ctx context.Context, owner api.Service, name string) (err error) {
+			out, err = owner.Wait(ctx, name)
+			return err
+		})
 	return out, err
 }
 
@@ -320,8 +334,10 @@ func (s *Spread) Watch(ctx context.Context, name string, after int, fn func(api.
 		return err
 	}
 	err := s.onRun(ctx, name, true,
-		func(name string) error { return told(s.Embedded.Watch(ctx, name, after, follow)) },
-		func(owner api.Service, name string) error { return told(owner.Watch(ctx, name, after, follow)) })
+		func(ctx context.Context, name string) error { return told(s.Embedded.Watch(ctx, name, after, follow)) },
+		func(ctx context.Context, owner api.Service, name string) error {
+			return told(owner.Watch(ctx, name, after, follow))
+		})
 	if refused != nil {
 		return refused
 	}
@@ -331,15 +347,27 @@ func (s *Spread) Watch(ctx context.Context, name string, after int, fn func(api.
 // History implements api.Service.
 func (s *Spread) History(ctx context.Context, name string) (out []byte, err error) {
 	err = s.onRun(ctx, name, true,
-		func(name string) (err error) { out, err = s.Embedded.History(ctx, name); return err },
-		func(owner api.Service, name string) (err error) { out, err = owner.History(ctx, name); return err })
+		func(ctx context.Context, name string) (err error) {
+			out, err = s.Embedded.History(ctx, name)
+			return err
+		},
+		func(ctx context.Context, owner api.Service, name string) (err error) {
+			out, err = owner.History(ctx, name)
+			return err
+		})
 	return out, err
 }
 
 // Forecast implements api.Service.
 func (s *Spread) Forecast(ctx context.Context, name string, q api.ForecastRequest) (out *api.Run, err error) {
 	err = s.onRun(ctx, name, true,
-		func(name string) (err error) { out, err = s.Embedded.Forecast(ctx, name, q); return err },
-		func(owner api.Service, name string) (err error) { out, err = owner.Forecast(ctx, name, q); return err })
+		func(ctx context.Context, name string) (err error) {
+			out, err = s.Embedded.Forecast(ctx, name, q)
+			return err
+		},
+		func(ctx context.Context, owner api.Service, name string) (err error) {
+			out, err = owner.Forecast(ctx, name, q)
+			return err
+		})
 	return out, err
 }

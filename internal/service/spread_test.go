@@ -115,12 +115,22 @@ func TestWatchGoesOn(t *testing.T) {
 	})
 }
 
-// silent is the service of a node that never answers an update.
+// silent is the service of a node that never answers.
 type silent struct{ api.Service }
 
 func (silent) Update(ctx context.Context, _ string, _ api.Update) (api.Answer, error) {
 	<-ctx.Done()
 	return api.Answer{}, ctx.Err()
+}
+
+func (silent) Run(ctx context.Context, _ string) (*api.Run, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (silent) Send(ctx context.Context, _ string, _ api.Signal) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // answering answers updates with the id that they have.
@@ -129,6 +139,12 @@ type answering struct{ api.Service }
 func (answering) Update(_ context.Context, _ string, u api.Update) (api.Answer, error) {
 	return api.Answer{Run: u.ID}, nil
 }
+
+func (answering) Run(_ context.Context, name string) (*api.Run, error) {
+	return &api.Run{RunSummary: api.RunSummary{WorkflowID: name}}, nil
+}
+
+func (answering) Send(context.Context, string, api.Signal) error { return nil }
 
 // movingNode knows another owner after a while.
 type movingNode struct {
@@ -152,6 +168,26 @@ func TestUpdateMoves(t *testing.T) {
 		a, err := s.Update(t.Context(), "order-1", api.Update{Name: "approve", ID: "u-1"})
 		if err != nil || a.Run != "u-1" {
 			t.Errorf("%+v, %v", a, err)
+		}
+	})
+}
+
+// TestReadMoves: a request that only reads does not wait for a node that has lost the run's partition because it is cut
+// off from its database. One that changes something does: it may be carried out.
+func TestReadMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		moves := time.Now().Add(3 * time.Second)
+		n := &movingNode{first: silent{}, then: answering{}, until: moves}
+		s := NewSpread(nil, n, n, movePatience)
+		r, err := s.Run(t.Context(), "order-1")
+		if err != nil || r.WorkflowID != "order-1" || time.Since(moves) > 3*moveLook {
+			t.Errorf("%+v, %v, %s after the partition has moved", r, err, time.Since(moves))
+		}
+		n.until = time.Now().Add(3 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := s.Send(ctx, "order-1", api.Signal{Name: "paid"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("an event: %v", err)
 		}
 	})
 }

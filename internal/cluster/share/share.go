@@ -168,6 +168,9 @@ func (n *Node) TellWebhooks(ctx context.Context) { n.others.WebhooksChanged(ctx)
 // OnWebhooks says what is to be done when another node tells that. Call it before Join.
 func (n *Node) OnWebhooks(refresh func(context.Context) error) { n.hints.Webhooks = refresh }
 
+// Failing returns why this node cannot take or keep partitions at present; nil: it can.
+func (n *Node) Failing() error { return n.others.Failing() }
+
 // Join answers the other nodes with h, and makes this one take its share of the partitions.
 func (n *Node) Join(ctx context.Context, l net.Listener, e *engine.Engine, h http.Handler) error {
 	n.listen(e)
@@ -218,6 +221,7 @@ func (n *Node) enter(ctx context.Context, e *engine.Engine) error {
 	log.Info("joined the cluster", "node", n.node.ID, "address", n.node.Address)
 	log.Info("limits of queues and services are counted by each node for its own runs: set each to what one node " +
 		"may do")
+	n.compareClocks(ctx)
 	for _, other := range m.Stand().Nodes {
 		if other.Alive && other.ID != n.node.ID {
 			if err := n.nodes.Check(ctx, other); err != nil {
@@ -226,6 +230,34 @@ func (n *Node) enter(ctx context.Context, e *engine.Engine) error {
 		}
 	}
 	return nil
+}
+
+// clocked is a table of nodes that knows what the clock of its database shows.
+type clocked interface {
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// mostOff is how much the clocks of nodes and of the database may differ until something is said.
+const mostOff = time.Second
+
+// compareClocks warns if the clock of this machine and that of the database differ. Leases do not mind, but what a run
+// waits for comes early or late when it moves between nodes whose clocks differ.
+func (n *Node) compareClocks(ctx context.Context) {
+	database, ok := n.storage.(clocked)
+	if !ok {
+		return
+	}
+	before := time.Now()
+	shows, err := database.Now(ctx)
+	if err != nil {
+		n.cfg.Log.Warn("the clock of the database cannot be read", "error", err)
+		return
+	}
+	if ahead, behind := before.Sub(shows), time.Until(shows); max(ahead, behind) > mostOff {
+		n.cfg.Log.Warn("the clocks of this machine and of the database differ: sleeps and deadlines go by the clock "+
+			"of the node that has the run, so let all machines ask the same time server", "this machine", before,
+			"database", shows)
+	}
 }
 
 // Leave gives the partitions to the other nodes. Requests about them are forwarded from then on.

@@ -69,6 +69,14 @@ func (o *Others) stand() cluster.Stand {
 	return cluster.Stand{}
 }
 
+// Failing returns why this node is no sound part of the cluster at present; nil: it is, or has not joined yet.
+func (o *Others) Failing() error {
+	if m := o.member.Load(); m != nil {
+		return m.Failing()
+	}
+	return nil
+}
+
 // Changed implements service.Nodes.
 func (o *Others) Changed() <-chan struct{} {
 	if m := o.member.Load(); m != nil {

@@ -89,7 +89,7 @@ func parse(dsn string) (p place, err error) {
 	}
 	u.RawQuery = q.Encode()
 	if p.pool, err = pgxpool.ParseConfig(u.String()); err != nil {
-		return place{}, fmt.Errorf("journal: the database's address: %w", err) // pgx leaves the password out
+		return place{}, fmt.Errorf("journal: correct the database's address: %w", err) // pgx leaves the password out
 	}
 	c := p.pool.ConnConfig
 	if c.RuntimeParams["application_name"] == "" {

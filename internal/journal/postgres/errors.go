@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -32,6 +33,8 @@ const (
 	statementExists       = "42P05"
 	uniqueViolation       = "23505"
 	queryCanceled         = "57014"
+	unknownSetting        = "42704" // of a connection
+	wrongSetting          = "22023"
 )
 
 // outcome says what a failed try means.
@@ -85,7 +88,8 @@ func (s *storage) classifyCode(said *pgconn.PgError) outcome {
 // isRefusal reports whether the database would say the same again.
 func isRefusal(code string) bool {
 	switch code {
-	case undefinedDatabase, wrongPassword, notAllowed, insufficientPrivilege, readOnlyTransaction:
+	case undefinedDatabase, wrongPassword, notAllowed, insufficientPrivilege, readOnlyTransaction, unknownSetting,
+		wrongSetting:
 		return true
 	}
 	return false
@@ -103,19 +107,23 @@ var advice = map[string]struct {
 	err  error
 	text string
 }{
-	diskFull:              {journal.ErrFull, "nothing was written; free some space on the database's server"},
-	readOnlyTransaction:   {journal.ErrReadOnly, "it is a standby, or was set read-only: name the primary"},
-	insufficientPrivilege: {journal.ErrReadOnly, "grant the user the rights on the schema and its tables"},
-	undefinedTable:        {journal.ErrGone, "the tables were dropped while they were in use; restore a backup"},
-	undefinedSchema:       {journal.ErrGone, "the schema was dropped while it was in use; restore a backup"},
-	undefinedColumn:       {journal.ErrNoJournal, "a table was changed by hand"},
-	dataCorrupted:         {journal.ErrCorrupt, "look at the log of the database's server; restore a backup"},
-	indexCorrupted:        {journal.ErrCorrupt, "look at the log of the database's server; rebuild the index"},
-	tooManyConnections:    {nil, "raise max_connections of the server, or lower pool_max_conns"},
-	undefinedDatabase:     {nil, "create the database, or correct its name"},
-	wrongPassword:         {nil, "correct the user or the password"},
-	notAllowed:            {nil, "the server does not let this user in: see its pg_hba.conf"},
-	queryCanceled:         {nil, "the statement took longer than the server allows"},
+	diskFull:            {journal.ErrFull, "nothing was written; free some space on the database's server"},
+	readOnlyTransaction: {journal.ErrReadOnly, "it is a standby, or was set read-only: name the primary"},
+	insufficientPrivilege: {journal.ErrReadOnly, "grant the user the rights on the schema and its tables; " +
+		"to create them, that to create schemas in the database"},
+	undefinedTable:  {journal.ErrGone, "the tables were dropped while they were in use; restore a backup"},
+	undefinedSchema: {journal.ErrGone, "the schema was dropped while it was in use; restore a backup"},
+	undefinedColumn: {journal.ErrNoJournal, "a table was changed by hand"},
+	dataCorrupted:   {journal.ErrCorrupt, "look at the log of the database's server; restore a backup"},
+	indexCorrupted:  {journal.ErrCorrupt, "look at the log of the database's server; rebuild the index"},
+	tooManyConnections: {nil, "raise max_connections of the server, or lower pool_max_conns; or raise the " +
+		"user's connection limit"},
+	undefinedDatabase: {nil, "create the database, or correct its name"},
+	wrongPassword:     {nil, "correct the user or the password"},
+	notAllowed:        {nil, "the server does not let this user in: see its pg_hba.conf"},
+	queryCanceled:     {nil, "the statement took longer than the server allows: raise its statement_timeout"},
+	unknownSetting:    {nil, "correct the settings at the end of the address"},
+	wrongSetting:      {nil, "correct the settings at the end of the address"},
 }
 
 // wrap turns an error of the database into one of the journal's errors, with advice on what to do.
@@ -140,11 +148,36 @@ func (s *storage) wrap(op string, err error) error {
 		} else if ok {
 			return fmt.Errorf("journal: %s %s: %w (%s)", op, s.name, err, a.text)
 		}
+	case errors.As(err, &connecting) && strings.Contains(err.Error(), "tls error"): // it has no type
+		return fmt.Errorf("journal: %s %s: %w (see to TLS on the server, or correct sslmode and the certificates)",
+			op, s.name, err)
 	case errors.As(err, &connecting):
 		return fmt.Errorf("journal: %s %s: %w (no server answers there: start it, or correct the host and the port)",
 			op, s.name, err)
 	}
 	return fmt.Errorf("journal: %s %s: %w", op, s.name, err)
+}
+
+// silentError is the error of a statement that has got no answer in time. It is none of a caller who has gone.
+type silentError struct {
+	within time.Duration
+	err    error
+}
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("the database has not answered within %s: %v (is the way to it cut, is it overloaded, or does "+
+		"somebody hold locks? statement_timeout= of the address says how long to wait)", e.within, e.err)
+}
+
+// silent returns a [silentError] if an error is that of a context which ended by itself, and not with its caller.
+func silent(caller, own context.Context, within time.Duration, err error) error {
+	var said *pgconn.PgError
+	var before *silentError
+	if err == nil || own.Err() == nil || caller.Err() != nil || isOurs(err) || errors.As(err, &said) ||
+		errors.As(err, &before) {
+		return err
+	}
+	return &silentError{within, err}
 }
 
 // isOurs reports whether the error is one of the journal's already.

@@ -49,12 +49,13 @@ type storage struct {
 // Open opens the schema that the address names, and creates its tables where there are none. See the package for the
 // address. The context bounds the opening.
 // Errors: journal.ErrNoJournal, ErrNewer, ErrReadOnly.
-func Open(ctx context.Context, dsn string) (journal.Journal, error) {
-	s, err := connect(ctx, dsn)
+func Open(caller context.Context, dsn string) (journal.Journal, error) {
+	s, err := connect(caller, dsn)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(s.timeout, defaultTimeout)) // it may make the tables
+	within := max(s.timeout, defaultTimeout) // it may make the tables
+	ctx, cancel := context.WithTimeout(caller, within)
 	defer cancel()
 	err = s.prepare(ctx, s.partitions)
 	var all *stores
@@ -66,7 +67,7 @@ func Open(ctx context.Context, dsn string) (journal.Journal, error) {
 	}
 	if err != nil {
 		s.pool.Close()
-		return nil, s.wrap("open", err)
+		return nil, s.wrap("open", silent(caller, ctx, within, err))
 	}
 	return all, nil
 }
@@ -226,9 +227,13 @@ const patience = 2 * time.Second
 
 // again calls fn until it succeeds, or fails in a way that another try would not change, or patience is over. All tries
 // together may take as long as one statement.
-func (s *storage) again(ctx context.Context, fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+func (s *storage) again(caller context.Context, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(caller, s.timeout)
 	defer cancel()
+	return silent(caller, ctx, s.timeout, s.try(ctx, fn))
+}
+
+func (s *storage) try(ctx context.Context, fn func(ctx context.Context) error) error {
 	var timer *time.Timer
 	wait := time.Duration(0)
 	for left := patience; ; left -= wait {

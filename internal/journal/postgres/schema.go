@@ -123,7 +123,7 @@ func (s *storage) prepare(ctx context.Context, partitions int) error {
 		}
 		failed = s.migrate(ctx, st, partitions)
 		var said *pgconn.PgError
-		if failed != nil && (!errors.As(failed, &said) || isRefusal(said.Code)) {
+		if failed != nil && (!errors.As(failed, &said) || isRefusal(said.Code) || said.Code == queryCanceled) {
 			break
 		}
 	}
