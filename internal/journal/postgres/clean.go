@@ -42,7 +42,7 @@ func (s *stores) Clean(ctx context.Context, p int, name string) (more bool, err 
 	}
 	if err == nil && !more {
 		for _, at := range s.layout.Load().all { // this one, or where a move was called off
-			at.try(ctx, noIndexText, p)
+			at.hasten(ctx, noIndexText, p)
 		}
 	}
 	return more, from.wrap("move", err)

@@ -65,9 +65,9 @@ const (
 	noIndexText = "DROP INDEX CONCURRENTLY IF EXISTS {schema}.runs_moving_{partition}"
 )
 
-// try runs a statement that only makes moves faster, or writes after them. It may fail: each node does this on its own,
-// and two at once may be in each other's way.
-func (s *storage) try(ctx context.Context, text string, p int) {
+// hasten runs a statement that only makes moves faster, or writes after them. It may fail: each node does this on its
+// own, and two at once may be in each other's way.
+func (s *storage) hasten(ctx context.Context, text string, p int) {
 	_ = s.query(ctx, s.about(text, p, 0), nil, func(pgx.Rows) error { return nil })
 }
 
@@ -104,7 +104,7 @@ func (s *stores) Copy(ctx context.Context, p int) error {
 	if err := shareDefinitions(ctx, from, to); err != nil {
 		return err
 	}
-	from.try(ctx, indexText, p)
+	from.hasten(ctx, indexText, p)
 	for range mostPasses {
 		rows, err := pass(ctx, p, from, to, false)
 		if err != nil {
@@ -115,7 +115,7 @@ func (s *stores) Copy(ctx context.Context, p int) error {
 		}
 	}
 	for _, m := range moved { // of which the target knows nothing yet, so that it would read all of a large one
-		to.try(ctx, "ANALYZE {schema}."+m.table, p) //nolint:misspell // SQL
+		to.hasten(ctx, "ANALYZE {schema}."+m.table, p) //nolint:misspell // SQL
 	}
 	return nil
 }
