@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -74,7 +75,7 @@ type Member struct {
 	silent  map[string]bool // stores that do not answer, by name
 
 	mu      sync.Mutex
-	changed chan struct{} // closed when a new stand was read
+	changed chan struct{} // closed when another stand was read
 	stopped chan struct{}
 	cancel  context.CancelFunc
 }
@@ -158,7 +159,7 @@ func (m *Member) Failing() error {
 	return nil
 }
 
-// Changed returns a channel that is closed when the member has read the table again.
+// Changed returns a channel that is closed when the member has read something else than before.
 func (m *Member) Changed() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,7 +180,9 @@ func (m *Member) OwnerOf(partition int) (n Node, ok bool) {
 }
 
 func (m *Member) keep(s Stand) {
-	m.stand.Store(&s)
+	if before := m.stand.Swap(&s); before != nil && reflect.DeepEqual(*before, s) {
+		return // all who wait for a change would look in vain, several times a second
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	close(m.changed)

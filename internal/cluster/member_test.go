@@ -290,3 +290,31 @@ func TestForeignNode(t *testing.T) {
 		}
 	})
 }
+
+// TestChanged: who waits for a change of the table is woken by one, and not by each round.
+func TestChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(4)
+		a := db.join(t, "a")
+		<-time.After(term)
+		changed := a.Changed()
+		<-time.After(10 * term)
+		select {
+		case <-changed:
+			t.Error("a change was told, and nothing had changed")
+		default:
+		}
+		b := db.join(t, "b")
+		<-time.After(2 * term)
+		select {
+		case <-changed:
+		default:
+			t.Error("the other node was not told of")
+		}
+		for _, m := range []*Member{a, b} {
+			if err := m.Leave(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -96,6 +96,9 @@ func (e *Engine) Owned() []int {
 	return out
 }
 
+// Changed returns a channel that is closed when this engine runs other partitions than now.
+func (e *Engine) Changed() <-chan struct{} { return e.parts.nextChange() }
+
 // PartitionOf returns the partition of a run.
 func (e *Engine) PartitionOf(run core.RunID) int {
 	return int(core.PartitionKey(run)) % e.cfg.Journal.PartitionCount()

@@ -38,6 +38,8 @@ type Own interface {
 	PartitionCount() int
 	// Owned returns those that this node runs.
 	Owned() []int
+	// Changed returns a channel that is closed when these are others than now.
+	Changed() <-chan struct{}
 }
 
 // Nodes finds the other nodes.
@@ -97,7 +99,7 @@ func (s *Spread) at(ctx context.Context, partition int, reads bool, here func(co
 		if !reads {
 			return f(ctx)
 		}
-		return while(ctx, holds, f)
+		return s.while(ctx, holds, f)
 	}
 	return s.until(ctx, reads, func() error {
 		if s.own.Runs(partition) {
@@ -236,9 +238,9 @@ func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api
 	return out, err
 }
 
-// while calls f with a context that ends when the condition does not hold any more. Then it is not known what f has
-// done.
-func while(ctx context.Context, holds func() bool, f func(ctx context.Context) error) error {
+// while calls f with a context that ends when a condition does not hold any more, which is about who owns what. Then it
+// is not known what f has done.
+func (s *Spread) while(ctx context.Context, holds func() bool, f func(ctx context.Context) error) error {
 	moved := &api.Error{
 		Code: api.CodeUncertain, Message: "the partition of this run has moved meanwhile",
 		Hint: "ask again; send an update again with the same id",
@@ -247,16 +249,19 @@ func while(ctx context.Context, holds func() bool, f func(ctx context.Context) e
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		look := time.NewTicker(moveLook)
-		defer look.Stop()
-		for holds() {
+		for {
+			own, others := s.own.Changed(), s.nodes.Changed()
+			if !holds() {
+				cancel(moved)
+				return
+			}
 			select {
-			case <-look.C:
+			case <-own:
+			case <-others:
 			case <-ctx.Done():
 				return
 			}
 		}
-		cancel(moved)
 	}()
 	err := f(ctx)
 	cancel(nil)

@@ -160,6 +160,14 @@ func (n *movingNode) Owner(int) api.Service {
 	return n.then
 }
 
+func (n *movingNode) Changed() <-chan struct{} {
+	changed := make(chan struct{})
+	if left := time.Until(n.until); left > 0 {
+		time.AfterFunc(left, func() { close(changed) })
+	}
+	return changed
+}
+
 // TestUpdateMoves: an update that waits at a node which has lost the run's partition is asked of the next owner.
 func TestUpdateMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
