@@ -31,6 +31,8 @@ type peer struct {
 // An engine does a work once and returns when its result is known to the caller.
 type engine interface {
 	once(ctx context.Context, w work) error
+	// sleep starts a run that sleeps until an instant and then calls awake, and does not wait for it.
+	sleep(ctx context.Context, until time.Time) error
 	// process is the id of a process that does its work beside this one; 0: there is none.
 	process() int
 	close() error
@@ -42,6 +44,7 @@ type work struct {
 	steps   int // one after the other
 	fails   int // attempts of each step that fail before one does not
 	clients int
+	timers  bool // instead of that, runs that sleep
 }
 
 // pause is the time between two attempts of a step that fails.
@@ -52,6 +55,7 @@ var works = []work{
 	{name: "tenstep", steps: 10, clients: 256},
 	{name: "retry", steps: 1, fails: 2, clients: 256},
 	{name: "latency", steps: 1, clients: 1},
+	{name: "timers", clients: 64, timers: true},
 }
 
 var peers = []peer{
@@ -262,8 +266,12 @@ func (o options) oneTurn(ctx context.Context, args []string) (err error) {
 	}
 	err = first(ctx, e)
 	var t turn
-	if err == nil {
-		t, err = measure(ctx, e, works[what], database, o.warm, o.length)
+	switch w := works[what]; {
+	case err != nil:
+	case w.timers:
+		t, err = measureTimers(ctx, e, w, database)
+	default:
+		t, err = measure(ctx, e, w, database, o.warm, o.length)
 	}
 	if closed := e.close(); err == nil {
 		err = closed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"path/filepath"
+	"time"
 
 	"github.com/pawl-dev/pawl"
 	_ "github.com/pawl-dev/pawl/journal/postgres"
@@ -14,6 +15,13 @@ import (
 type pawlEngine struct{ engine *pawl.Engine }
 
 var pawlWork = pawl.Define("work", func(ctx pawl.Context, w job) (int, error) {
+	if w.Due != 0 {
+		if err := pawl.SleepUntil(ctx, "sleep", time.UnixMicro(w.Due)); err != nil {
+			return 0, err
+		}
+		awake(w.Due) // a replay that comes by again is not counted
+		return 0, nil
+	}
 	for i := range w.Steps {
 		_, err := pawl.Step(ctx, "step", func(ctx context.Context) (int, error) {
 			if pawl.AttemptNumber(ctx) <= w.Fails {
@@ -56,6 +64,11 @@ func (e pawlEngine) once(ctx context.Context, w work) error {
 	if err == nil {
 		_, err = run.Result(ctx)
 	}
+	return err
+}
+
+func (e pawlEngine) sleep(ctx context.Context, until time.Time) error {
+	_, err := pawlWork.Start(ctx, e.engine, "", job{Due: until.UnixMicro()})
 	return err
 }
 

@@ -162,6 +162,13 @@ func (e *restateEngine) register(ctx context.Context, admin int, services string
 
 // work is the run.
 func (e *restateEngine) work(ctx restate.Context, j job) (int, error) {
+	if j.Due != 0 {
+		if err := restate.Sleep(ctx, time.Until(time.UnixMicro(j.Due))); err != nil {
+			return 0, err
+		}
+		awake(j.Due)
+		return 0, nil
+	}
 	for i := range j.Steps {
 		_, err := restate.Run(ctx, func(restate.RunContext) (int, error) {
 			if j.Fails > 0 && e.failed(j.Run, i) <= j.Fails {
@@ -186,6 +193,12 @@ func (e *restateEngine) failed(run int64, step int) int {
 func (e *restateEngine) once(ctx context.Context, w work) error {
 	_, err := ingress.Service[job, int](e.client, "Work", "Run").
 		Request(ctx, job{Run: e.last.Add(1), Steps: w.steps, Fails: w.fails})
+	return err
+}
+
+func (e *restateEngine) sleep(ctx context.Context, until time.Time) error {
+	_, err := ingress.ServiceSend[job](e.client, "Work", "Run").
+		Send(ctx, job{Run: e.last.Add(1), Due: until.UnixMicro()})
 	return err
 }
 

@@ -23,6 +23,7 @@ type job struct {
 	Run   int64 `json:"run"`
 	Steps int   `json:"steps"` // those still to do, this one included
 	Fails int   `json:"fails"`
+	Due   int64 `json:"due"` // a run of timers, which sleeps until then, in microseconds; 0: another one
 }
 
 // Kind names the type of the job for River.
@@ -110,7 +111,7 @@ func (e *riverEngine) once(ctx context.Context, w work) error {
 	run := e.last
 	e.ended[run] = ended
 	e.mu.Unlock()
-	if _, err := e.client.Insert(ctx, job{run, w.steps, w.fails}, nil); err != nil {
+	if _, err := e.client.Insert(ctx, job{Run: run, Steps: w.steps, Fails: w.fails}, nil); err != nil {
 		return err
 	}
 	select {
@@ -119,6 +120,12 @@ func (e *riverEngine) once(ctx context.Context, w work) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// sleep inserts a job that is scheduled for later, which is how River's users wait.
+func (e *riverEngine) sleep(ctx context.Context, until time.Time) error {
+	_, err := e.client.Insert(ctx, job{Steps: 1, Due: until.UnixMicro()}, &river.InsertOpts{ScheduledAt: until})
+	return err
 }
 
 func (*riverEngine) process() int { return 0 }
@@ -141,6 +148,10 @@ type riverWorker struct {
 func (w *riverWorker) NextRetry(*river.Job[job]) time.Time { return time.Now().Add(pause) }
 
 func (w *riverWorker) Work(ctx context.Context, j *river.Job[job]) error {
+	if j.Args.Due != 0 {
+		awake(j.Args.Due)
+		return nil
+	}
 	if j.Attempt <= j.Args.Fails {
 		return errFails
 	}

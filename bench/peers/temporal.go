@@ -146,6 +146,13 @@ func patiently(ctx context.Context, do func(context.Context) error) error {
 }
 
 func temporalWork(ctx workflow.Context, j job) (int, error) {
+	if j.Due != 0 {
+		if err := workflow.Sleep(ctx, time.UnixMicro(j.Due).Sub(workflow.Now(ctx))); err != nil {
+			return 0, err
+		}
+		awake(j.Due) // a replay that comes by again is not counted
+		return 0, nil
+	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{
@@ -173,6 +180,12 @@ func (e *temporalEngine) once(ctx context.Context, w work) error {
 	if err == nil {
 		err = run.Get(ctx, nil)
 	}
+	return err
+}
+
+func (e *temporalEngine) sleep(ctx context.Context, until time.Time) error {
+	_, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: temporalQueue}, "work",
+		job{Due: until.UnixMicro()})
 	return err
 }
 
