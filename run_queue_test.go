@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl"
@@ -99,7 +100,9 @@ func TestHeldRun(t *testing.T) {
 			}
 			return r
 		}
-		first, second, third := start("1"), start("2"), start("3")
+		first := start("1")
+		synctest.Wait() // it has begun; of runs that were created at the same instant, any may be the first
+		second, third := start("2"), start("3")
 		if again := start("2", pawl.UseExisting()); again.ID != second.ID || !again.Existing {
 			t.Errorf("UseExisting: %+v", again)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -39,7 +40,7 @@ func TestRollingUpgrade(t *testing.T) {
 	b.await(2, 2, 2)
 	b.ends(clients[0], b.start(clients[1], "before", 6))
 
-	asked := &rotating{clients: clients[:]}
+	asked := &rotating{clients: slices.Clone(clients[:])}
 	flow := b.flowing(asked)
 	b.binary = ""
 	for i := range olds {
