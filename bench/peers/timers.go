@@ -23,8 +23,8 @@ var notes = struct {
 	seen map[int64]bool
 }{seen: map[int64]bool{}}
 
-// awake is called by the code of a run when its sleep has ended. It may be called again for the same instant: a run that
-// was unloaded may come by once more.
+// awake is called by the code of a run when its sleep has ended. It may be called again for the same instant: a run
+// that was unloaded may come by once more.
 func awake(due int64) {
 	now := time.Now()
 	notes.Lock()
