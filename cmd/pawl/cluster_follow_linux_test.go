@@ -82,9 +82,19 @@ func (f *hearer) until(what string, holds func() bool) {
 		case err := <-f.done:
 			f.Fatalf("the stream ended before %s: %v", what, err)
 		case <-over.C:
-			f.Fatalf("waiting for %s: %d ends of runs, missed %d times", what, len(f.ended), f.missed)
+			f.mu.Lock()
+			ends, missed := len(f.ended), f.missed
+			f.mu.Unlock()
+			f.Fatalf("waiting for %s: %d ends of runs, missed %d times", what, ends, missed)
 		}
 	}
+}
+
+// misses returns how often the stream may have missed something.
+func (f *hearer) misses() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.missed
 }
 
 // hears waits until the ends of these runs were told, each once.
@@ -123,8 +133,8 @@ func TestFollowAllNodes(t *testing.T) {
 
 	f := b.follow(atA, "")
 	f.hears(b.start(atB, "calm", 12))
-	if f.missed > 0 {
-		t.Errorf("missed something %d times while nothing moved", f.missed)
+	if n := f.misses(); n > 0 {
+		t.Errorf("missed something %d times while nothing moved", n)
 	}
 
 	place := f.leave()
@@ -132,7 +142,7 @@ func TestFollowAllNodes(t *testing.T) {
 	b.ends(atA, ids)
 	f = b.follow(atC, place)
 	f.hears(ids)
-	if f.missed > 0 {
+	if f.misses() > 0 {
 		t.Error("a stream that goes on at another node, after a moment, has missed something")
 	}
 
@@ -143,15 +153,14 @@ func TestFollowAllNodes(t *testing.T) {
 	f.until("the word that something may be missing", func() bool { return f.missed > 0 })
 	f.hears(b.start(atC, "killed", 12))
 
-	f.mu.Lock()
-	before := f.missed
-	f.mu.Unlock()
+	before := f.misses()
 	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	b.await(6)
 	f.until("the word that partitions have come", func() bool { return f.missed > before })
 	f.hears(b.start(atC, "alone", 12))
+	f.leave()
 	if n := slices.Max(slices.Collect(maps.Values(f.ended))); n > 2 {
 		t.Errorf("an end was told %d times", n)
 	}

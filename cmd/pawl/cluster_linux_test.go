@@ -192,7 +192,8 @@ func (b *nodesBed) ends(c *httpapi.Client, ids []string) {
 				}
 			}
 			if err != nil || out.Phase != api.RunSucceeded {
-				b.Errorf("run %s: %v, %v", id, out.Phase, err)
+				history, _ := c.History(b.Context(), id)
+				b.Errorf("run %s: %v, %v; %s", id, out.Phase, err, history)
 			}
 		})
 	}

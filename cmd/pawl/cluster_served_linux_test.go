@@ -21,6 +21,13 @@ type packing struct {
 	done map[string]int
 }
 
+// times returns how often a parcel of a run was packed.
+func (p *packing) times(run string, parcel int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done[fmt.Sprintf("%s/%d", run, parcel)]
+}
+
 // parcels packs three parcels and waits for word in between.
 func (p *packing) parcels() *pawl.Workflow[int, string] {
 	return pawl.Define("parcels", func(ctx pawl.Context, n int) (string, error) {
@@ -133,7 +140,7 @@ func TestServedInACluster(t *testing.T) {
 	b.ends(atC, calm)
 	for _, id := range calm {
 		for i := range 3 {
-			if n := p.done[fmt.Sprintf("%s/%d", id, i)]; n != 1 {
+			if n := p.times(id, i); n != 1 {
 				t.Errorf("parcel %d of run %s was packed %d times", i, id, n)
 			}
 		}

@@ -3,7 +3,9 @@ package lease_test
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -178,6 +180,29 @@ func (l *line) GiveDecisions(ctx context.Context, r api.Decisions) (api.Decision
 	})
 }
 
+// twoNodes are lines to the nodes of a cluster. All are known from the start, and stay so.
+type twoNodes map[string]*line
+
+func (n twoNodes) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
+	return n[r.Node].JoinBodies(ctx, r)
+}
+
+func (n twoNodes) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, error) {
+	return n[r.Node].TakeNews(ctx, r)
+}
+
+func (n twoNodes) GiveDecisions(ctx context.Context, r api.Decisions) (api.DecisionAnswers, error) {
+	return n[r.Node].GiveDecisions(ctx, r)
+}
+
+func (n twoNodes) BodiesNodes(ctx context.Context, r api.BodiesNodesRequest) (api.BodiesNodes, error) {
+	if len(r.Known) == len(n) {
+		<-ctx.Done()
+		return api.BodiesNodes{}, ctx.Err()
+	}
+	return api.BodiesNodes{Nodes: slices.Sorted(maps.Keys(n))}, nil
+}
+
 // process is one that serves workflows.
 type process struct {
 	*line
@@ -188,14 +213,21 @@ type process struct {
 // serve starts a process. Its line is bad if there is a chance.
 func (b *bed) serve(chance *rand.Rand, workflows ...pawl.Definition) *process {
 	b.Helper()
+	l := &line{bed: b, chance: chance}
+	return b.serveAt(l, l, workflows...)
+}
+
+// serveAt starts a process with a server of its own.
+func (b *bed) serveAt(server api.Bodies, l *line, workflows ...pawl.Definition) *process {
+	b.Helper()
 	ctx, stop := context.WithCancel(b.Context())
 	log := slog.New(slog.DiscardHandler)
 	program, unwind, err := served.Serving(ctx, nil, pawl.Config{Workflows: workflows, Log: log})
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &process{&line{bed: b, chance: chance}, stop, make(chan error, 1)}
-	h := lease.NewHolder(lease.HolderConfig{Server: p.line, Name: "p", Program: program, DrainWithin: time.Minute})
+	p := &process{l, stop, make(chan error, 1)}
+	h := lease.NewHolder(lease.HolderConfig{Server: server, Name: "p", Program: program, DrainWithin: time.Minute})
 	go func() {
 		err := h.Run(ctx)
 		unwind()

@@ -281,12 +281,10 @@ func (h *Holder) counts(t *term) bool {
 }
 
 // comes notes that a node tells of a run, which another one may have had before.
-func (h *Holder) comes(run core.RunID, t *term) (before *term) {
+func (h *Holder) comes(run core.RunID, t *term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before = h.where[run]
 	h.where[run] = t
-	return before
 }
 
 // goes notes that a lease or an attempt of a run has ended.

@@ -215,6 +215,45 @@ func TestLeave(t *testing.T) {
 	})
 }
 
+// A node stops while a process has a lease of it, and another node goes on with its run before the process has noticed:
+// the call of the body that the new node wants takes the place of the old one.
+func TestAnotherNodeGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := make(chan struct{}, 10)
+		var calls atomic.Int64
+		w := pawl.Define("w", func(ctx pawl.Context, _ any) (int64, error) {
+			if err := pawl.Do(ctx, "first", func(context.Context) error { return nil }); err != nil {
+				return 0, err
+			}
+			return pawl.Step(ctx, "slow", func(ctx context.Context) (int64, error) {
+				n := calls.Add(1)
+				began <- struct{}{}
+				if n == 1 {
+					<-ctx.Done()
+				}
+				return n, ctx.Err()
+			})
+		})
+		before := newBed(t)
+		after := &bed{T: t, journal: before.journal} // not started yet
+		nodes := twoNodes{"after": {bed: after}, "before": {bed: before}}
+		p := after.serveAt(nodes, nodes["after"], w)
+		<-time.After(time.Second)
+		r, err := w.Start(t.Context(), before, "", nil)
+		ok(t, err)
+		<-began
+		before.close()
+		after.open()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if n, err := pawl.RunOf[int64](after, r.ID).Result(ctx); n != 2 || err != nil {
+			t.Errorf("the result is that of call %d, %v", n, err)
+		}
+		p.end()
+		after.close()
+	})
+}
+
 // A process with other code does not go on with a run, and says why. One with the run's code does.
 func TestChangedCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

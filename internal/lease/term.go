@@ -132,13 +132,16 @@ func (t *term) deliver(d *down) {
 	switch d.Kind {
 	case downBegin:
 		had := t.forget(d.Run, 0)
+		if before := t.holder.current(d.Run); before != nil && before != t && before.forget(d.Run, 0) {
+			had = true
+		}
+		if had {
+			host.Forget(d.Run) // before the new lease is there, which else went back with the call of the body that ends
+		}
 		t.mu.Lock()
 		t.leases[d.Run] = &held{d.Lease, 1, make(chan struct{})}
 		t.mu.Unlock()
-		before := t.holder.comes(d.Run, t)
-		if had || before != nil && before != t && before.forget(d.Run, 0) {
-			host.Forget(d.Run)
-		}
+		t.holder.comes(d.Run, t)
 		host.Consult(*d.News)
 	case downNews:
 		t.mu.Lock()
