@@ -22,12 +22,14 @@ type EngineCalls interface {
 	Confirm(run core.RunID, in core.Input, done func(ended bool))
 }
 
-// Config configures a host. All but Stopped and Shell is needed.
+// Config configures a host. All but Turns, Stopped and Shell is needed.
 type Config struct {
 	Log       *slog.Logger
 	TaskLimit time.Duration // of workflows that have none
 	// Grace is how long an attempt may take to return after its context is done, before it is abandoned.
 	Grace time.Duration
+	// Turns is how many bodies may be at work at once; the others are called when their turns have come. Default 512.
+	Turns int
 	// Workflow finds a workflow by its name, nil if it is not registered. It must not call the host.
 	Workflow func(name string) *Workflow
 	// Attempt runs the function of a local step or of a hook, in a goroutine of its own.
@@ -61,6 +63,7 @@ type Host struct {
 	live atomic.Int64 // sessions in the table
 
 	mu    sync.Mutex
+	turns turns
 	table *Table[*liveSession]
 	asked map[core.RunID][]*Asked // updates that callers wait for
 }
@@ -75,6 +78,10 @@ var (
 // its engine; see [Host.Attach].
 func NewHost(ctx context.Context, cfg Config) *Host {
 	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession](), asked: map[core.RunID][]*Asked{}}
+	h.turns = turns{most: cfg.Turns, listed: map[core.RunID]bool{}, called: map[core.RunID]bool{}}
+	if h.turns.most <= 0 {
+		h.turns.most = mostAtWork
+	}
 	h.abandon = &worker.Abandon{Grace: cfg.Grace, Lost: cfg.Lost}
 	if h.shell == nil {
 		h.shell = &process{}
@@ -92,18 +99,26 @@ func (h *Host) Follow(gone func(run core.RunID), stopped func(run core.RunID, er
 	h.gone, h.stopped = gone, stopped
 }
 
-// open returns a run's session, and makes one where there is none. It returns nil once the host is closed.
-func (h *Host) open(run core.RunID) (l *liveSession, fresh bool) {
+// open returns a run's session, and makes one where there is none. It returns nil once the host is closed, and while
+// the run waits for its turn; urgent runs do not wait.
+func (h *Host) open(run core.RunID, urgent bool) (l *liveSession, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if _, known := h.table.Find(run); !known && !urgent && h.turns.wait(run) {
+		h.keepTicking()
+		return nil, false
+	}
 	l, fresh, _ = h.table.Open(run, func(generation int) *liveSession { return h.newLiveSession(run, generation) })
-	h.live.Store(int64(h.table.Len()))
+	if fresh {
+		h.turns.taken++
+		h.live.Store(int64(h.table.Len()))
+	}
 	return l, fresh
 }
 
-// session returns a run's session; where there is none it asks for news to make one. A host that is closed has none.
-func (h *Host) session(run core.RunID) *liveSession {
-	l, fresh := h.open(run)
+// session is open, and asks for the news that a new session waits for.
+func (h *Host) session(run core.RunID, urgent bool) *liveSession {
+	l, fresh := h.open(run, urgent)
 	if fresh {
 		h.engine.Consult(run)
 	}
@@ -117,17 +132,26 @@ func (h *Host) find(run core.RunID) *liveSession {
 	return l
 }
 
+// drop forgets a session.
 func (h *Host) drop(l *liveSession) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.table.Drop(l.session.run, l)
 	h.live.Store(int64(h.table.Len()))
+	runs := h.turnOver(l)
+	h.mu.Unlock()
+	h.consultAll(runs)
 }
 
 func (h *Host) clearStuck(run core.RunID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.table.ClearStuck(run)
+}
+
+func (h *Host) consultAll(runs []core.RunID) {
+	for _, run := range runs {
+		h.engine.Consult(run)
+	}
 }
 
 // consultAfter has a run's body called after a while, if nothing else does so before.
@@ -144,22 +168,28 @@ func (h *Host) consultAfter(run core.RunID, pause time.Duration) {
 }
 
 // Consult brings news of a run. It is called by the engine's loop.
-func (h *Host) Consult(n engine.News) {
+func (h *Host) Consult(n engine.News) (decides bool) {
 	var l *liveSession
 	fresh := false
 	if n.Held {
-		l = h.find(n.Run)
+		h.mu.Lock()
+		l, _ = h.table.Find(n.Run)
+		h.turns.forget(n.Run)
+		h.mu.Unlock()
 	} else {
-		l, fresh = h.open(n.Run)
+		l, fresh = h.open(n.Run, false)
 	}
 	switch {
 	case l == nil:
+		return false
 	case fresh && !n.Whole:
 		h.engine.Consult(n.Run)
+		return false
 	default:
 		l.lock()
 		defer l.unlock()
 		l.session.News(n)
+		return !n.Held
 	}
 }
 
@@ -169,7 +199,7 @@ func (h *Host) Consult(n engine.News) {
 func (h *Host) CanBegin(run core.RunID, workflow, step, taskType string) bool {
 	switch taskType {
 	case TypeLocal:
-		l := h.session(run)
+		l := h.session(run, false)
 		if l == nil {
 			return false
 		}
@@ -191,13 +221,17 @@ func (h *Host) Forget(run core.RunID) {
 		l.unlock()
 	}
 	h.lookAgain(run)
-	h.clearStuck(run) // last, since a session may find until its end that it cannot go on
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.turns.forget(run)
+	h.table.ClearStuck(run) // last, since a session may find until its end that it cannot go on
 }
 
 // Reset ends the sessions of the runs that live where memory was forgotten.
 func (h *Host) Reset(generation int, lives func(core.RunID) bool) {
 	h.mu.Lock()
 	all := h.table.Reset(generation, lives)
+	h.turns.reset(lives)
 	h.live.Store(int64(h.table.Len()))
 	for run, asked := range h.asked {
 		if lives(run) {

@@ -11,6 +11,7 @@ func (s *Session) rest() {
 		s.set(TimerIdle, QueuedTime)
 	default:
 		s.set(TimerIdle, IdleTime)
+		s.change().Rests = true
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -16,6 +17,9 @@ const maxStaying = 10_000
 // liveSession is a session with what it needs besides: a lock, timers, and goroutines for its branches.
 type liveSession struct {
 	host *Host
+
+	atWork  bool         // its turn is not over; the host's lock guards it
+	touched atomic.Int64 // the host's beat when this was last locked
 
 	mu       sync.Mutex
 	ctx      context.Context // of the body; done when it is unwound. Nil: nobody has asked for it
@@ -38,10 +42,15 @@ type problem struct {
 
 // newLiveSession returns a session that waits for news.
 func (h *Host) newLiveSession(run core.RunID, generation int) *liveSession {
-	return &liveSession{host: h, session: NewSession(run, generation)}
+	l := &liveSession{host: h, session: NewSession(run, generation), atWork: true}
+	l.touched.Store(h.turns.beat.Load())
+	return l
 }
 
-func (l *liveSession) lock() { l.mu.Lock() }
+func (l *liveSession) lock() {
+	l.mu.Lock()
+	l.touched.Store(l.host.turns.beat.Load())
+}
 
 // context returns the body's context. Few bodies need one.
 func (l *liveSession) context() context.Context {
@@ -114,6 +123,9 @@ func (l *liveSession) carryOut(r *Ready) {
 	}
 	if r.Stuck != nil {
 		l.stuck(r.Stuck)
+	}
+	if r.Rests && !r.Gone {
+		h.rested(l)
 	}
 	if r.Gone {
 		h.drop(l)
@@ -243,7 +255,7 @@ const (
 // Search looks for the function of a local step's attempt. The answer is told once, perhaps before Search returns,
 // with the session locked. It returns nil once the host is closed.
 func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
-	l := h.session(t.Token.Run)
+	l := h.session(t.Token.Run, true)
 	if l == nil {
 		return nil
 	}

@@ -29,6 +29,8 @@ type Ready struct {
 	Timers [timers]TimerChange
 	// Wake are branches that go on. Those of a session that is over leave the body.
 	Wake []*Branch
+	// Rests: the body waits, and not for a worker or an attempt.
+	Rests bool
 	// Returned: the body has returned, and nothing keeps it from going on any more.
 	Returned bool
 	// Stuck says why the body cannot go on, nil if it can. The shell calls Session.RetryAfter.
@@ -49,12 +51,13 @@ const (
 	TimerFlush              // decisions and ends have waited long enough for branches that compute
 	TimerIdle               // all branches have waited long enough to be unwound
 	TimerRetry              // a body that was stuck is called again
+	TimerTurn               // of a host: some that are at work have had their turn
 )
 
-// timers is how many there are.
+// timers is how many a session has.
 const timers = int(TimerRetry) + 1
 
-func (t Timer) String() string { return [...]string{"task", "flush", "idle", "retry"}[t] }
+func (t Timer) String() string { return [...]string{"task", "flush", "idle", "retry", "turn"}[t] }
 
 // TimerChange sets or stops a timer.
 type TimerChange struct {

@@ -399,6 +399,7 @@ func (s *Session) Fired(t Timer) {
 		}
 	case TimerRetry:
 		s.Retry()
+	case TimerTurn: // of no session
 	}
 }
 

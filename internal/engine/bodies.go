@@ -14,8 +14,9 @@ import (
 // they must not block. They may call only these methods of the engine: Do, Consult, Begin and Report.
 type Bodies interface {
 	// Consult gives a body news of its run, so that the body goes on. It is called before the news is durable. That
-	// is safe: a body touches nothing outside, and its decisions take effect only once they are durable.
-	Consult(n News)
+	// is safe: a body touches nothing outside, and its decisions take effect only once they are durable. It reports
+	// whether the body may decide in a moment.
+	Consult(n News) (decides bool)
 	// CanBegin reports whether a task could begin now. Example: the task is a function inside a body, and the body
 	// has not come to that step yet. Then the attempt does not start, so that none of its limits runs. Engine.Begin
 	// says when it can.
@@ -264,6 +265,7 @@ func (p *Partition) sendNews(r *run, closed []core.StepID) {
 		_ = p.setAsideAfterPanic(r, err)
 		return
 	}
-	r.kind.Bodies.Consult(news)
-	p.pipeline.open.asked = r
+	if r.kind.Bodies.Consult(news) {
+		p.pipeline.open.asked = r
+	}
 }

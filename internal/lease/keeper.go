@@ -142,8 +142,8 @@ func (k *Keeper) FindStored(name string) (journal.Definition, error) {
 	return k.Find(name)
 }
 
-// Consult implements engine.Bodies.
-func (k *Keeper) Consult(n engine.News) {
+// Consult implements engine.Bodies. The decisions of another process take longer than a batch waits.
+func (k *Keeper) Consult(n engine.News) (decides bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.leases[n.Run]
@@ -163,6 +163,7 @@ func (k *Keeper) Consult(n engine.News) {
 		l.sent++
 		l.holder.tell(down{Kind: downNews, Run: n.Run, Lease: l.number, News: &n})
 	}
+	return false
 }
 
 // tellHeld tells the holder that wants a call of the body that there is none for now.

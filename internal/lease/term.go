@@ -136,7 +136,7 @@ func (t *term) deliver(d *down) {
 			had = true
 		}
 		if had {
-			host.Forget(d.Run) // before the new lease is there, which else went back with the call of the body that ends
+			host.Forget(d.Run) // before the new lease is there, which else went back with the old call of the body
 		}
 		t.mu.Lock()
 		t.leases[d.Run] = &held{d.Lease, 1, make(chan struct{})}

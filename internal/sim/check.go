@@ -308,6 +308,9 @@ func (m *runModel) awaitsClock(now core.Time) bool {
 
 // bodyInTransit reports whether something is on its way to a run's body, or from it.
 func (ch *checker) bodyInTransit(n *node, a *account) bool {
+	if n.host.real.Waits(a.id) && n.host.inTransit[core.RunID{}] > 0 {
+		return true // for its turn, and there is a clock that brings it
+	}
 	return n.host.inTransit[a.id] > 0 || n.host.pending[a.id] > 0
 }
 

@@ -47,7 +47,7 @@ func newHost(n *node) *host {
 	}
 	h.real = body.NewHost(context.Background(), body.Config{
 		Log: slog.New(slog.DiscardHandler), TaskLimit: taskLimit, Shell: shell, Workflow: h.workflow,
-		StuckError: h.stuck,
+		StuckError: h.stuck, Turns: n.u.profile.turns,
 	})
 	h.real.Attach(toEngine)
 	return h
@@ -321,17 +321,18 @@ func (engineCalls) Confirm(core.RunID, core.Input, func(bool)) {}
 type hostedBodies struct{ *host }
 
 // Consult implements engine.Bodies.
-func (h hostedBodies) Consult(n engine.News) {
+func (h hostedBodies) Consult(n engine.News) (decides bool) {
 	h.n.u.tracef("%s gets news of %s: whole %t, %d steps", h.n.name, short(n.Run), n.Whole, len(n.Steps))
 	for i := range n.Steps {
 		if s := &n.Steps[i]; !n.Whole && s.Phase.Closed() && s.Phase != core.StepSucceeded {
 			h.n.u.clients.interfere(n.Run, core.NoStep)
 		}
 	}
-	h.real.Consult(n)
+	decides = h.real.Consult(n)
 	if !n.Held {
 		h.n.u.operator.afterNews(n.Run)
 	}
+	return decides
 }
 
 // CanBegin implements engine.Bodies.

@@ -87,13 +87,13 @@ func TestChecksFindMistakesOfBodies(t *testing.T) {
 // headlessBodies does not tell bodies the headers of their runs.
 type headlessBodies struct{ engine.Bodies }
 
-func (b headlessBodies) Consult(n engine.News) {
+func (b headlessBodies) Consult(n engine.News) (decides bool) {
 	if n.Head != nil {
 		head := *n.Head
 		head.Headers = ""
 		n.Head = &head
 	}
-	b.Bodies.Consult(n)
+	return b.Bodies.Consult(n)
 }
 
 // untilRefused gives the engine a body's inputs one by one. It stops at the first one that is refused.
@@ -158,13 +158,13 @@ func (d *lossyBodies) Forget(run core.RunID) {
 	d.Bodies.Forget(run)
 }
 
-func (d *lossyBodies) Consult(n engine.News) {
+func (d *lossyBodies) Consult(n engine.News) (decides bool) {
 	d.count++
 	if (d.misses == 0 && n.Run == d.ended) || (d.misses > 0 && d.count%d.misses == 0) {
-		return
+		return false
 	}
 	d.ended = core.RunID{}
-	d.Bodies.Consult(n)
+	return d.Bodies.Consult(n)
 }
 
 // lossyCalls loses calls of the engine or their answers.
@@ -271,7 +271,7 @@ func (w *withoutCauses) Do(run core.RunID, by *engine.Body, inputs []core.Input,
 // earlyBodies do not know of the branches that code of before has begun. So they hold nothing back for them.
 type earlyBodies struct{ engine.Bodies }
 
-func (b earlyBodies) Consult(n engine.News) {
+func (b earlyBodies) Consult(n engine.News) (decides bool) {
 	if hosted, ok := b.Bodies.(hostedBodies); ok && hosted.codeIsChanged {
 		n.Steps = slices.Clone(n.Steps)
 		for i := range n.Steps {
@@ -280,5 +280,5 @@ func (b earlyBodies) Consult(n engine.News) {
 			s.Dropped = s.Dropped || old || (branchOf(s.Spec.Name) != "" && !strings.Contains(s.Spec.Name, renamedPart))
 		}
 	}
-	b.Bodies.Consult(n)
+	return b.Bodies.Consult(n)
 }

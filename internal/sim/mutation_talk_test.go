@@ -57,13 +57,13 @@ func TestChecksFindMistakesOfTalk(t *testing.T) {
 // forgetfulBodies does not tell bodies what they have published.
 type forgetfulBodies struct{ engine.Bodies }
 
-func (b forgetfulBodies) Consult(n engine.News) {
+func (b forgetfulBodies) Consult(n engine.News) (decides bool) {
 	if n.Head != nil {
 		head := *n.Head
 		head.Places = nil
 		n.Head = &head
 	}
-	b.Bodies.Consult(n)
+	return b.Bodies.Consult(n)
 }
 
 // changeCommands changes what bodies decide.

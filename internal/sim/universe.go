@@ -92,6 +92,7 @@ type profile struct {
 	lateLoop         float64       // that the engine's loop reads late what bodies send
 	interference     float64       // that a client operates on a run while its body decides
 	idleTime         time.Duration // how long a body that waits keeps its goroutines
+	turns            int           // how many bodies may be at work at once; 0: any number
 	partitions       int
 	processes        int     // they share the partitions
 	lostHints        float64 // that the hint about a new message is lost
@@ -169,6 +170,7 @@ func (u *universe) drawProfile() {
 	m.idleTime = pick(u.random, []time.Duration{
 		time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, time.Minute,
 	})
+	m.turns = pick(newRandom(u.seed, 14), []int{0, 0, 1, 2, 4})
 	m.lateLoop = pick(u.random, []float64{0, 0.3, 0.8})
 	m.interference = pick(u.random, []float64{0, 0.3, 0.8})
 	m.slots = map[string]int{"a": u.slots(), "b": u.slots(), "c": u.slots(), body.TypeLocal: u.slots()}
