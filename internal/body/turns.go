@@ -19,9 +19,9 @@ const (
 // nothing until then. If all were called at once, each would take memory, would wait for a worker before each of its
 // steps, and would no longer be in the processor's cache when it goes on.
 //
-// A call of a body has its turn once. The turn is over when the call ends, when it waits for something else than its own
-// steps, or when nothing has happened to it for a while: its step may take an hour, and may itself need what another
-// body does. So nobody waits for ever, and no call has to give way once it has begun.
+// A call of a body has its turn once. The turn is over when the call ends, when it waits for something else than its
+// own steps, or when nothing has happened to it for a while: its step may take an hour, and may itself need what
+// another body does. So nobody waits for ever, and no call has to give way once it has begun.
 //
 // The host's lock guards all but beat.
 type turns struct {
