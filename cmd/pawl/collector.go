@@ -12,24 +12,24 @@ import (
 
 // Go collects garbage when the heap has doubled. A small program that allocates fast, which is what pawl is while it
 // carries many short runs, then collects all the time: at 10 MiB of live memory it spends a quarter of its processor
-// time on it. So the heap may always grow to a floor before garbage is collected. Beyond the floor Go's own rule
-// holds.
+// time on it. So the heap may always grow by a certain room before garbage is collected. Where more than that is live,
+// Go's own rule holds.
 const (
-	heapFloor    = 128 << 20
-	memoryShares = 8 // the floor is at most this part of the memory limit
+	heapRoom     = 128 << 20
+	memoryShares = 8 // the room is at most this part of the memory limit
 	usualPercent = 100
 	maxPercent   = 1000
 )
 
-// growBeforeCollecting applies the floor, now and after each collection. A user who has set GOGC has decided already.
+// growBeforeCollecting applies the rule, now and after each collection. A user who has set GOGC has decided already.
 func growBeforeCollecting() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	floor := min(uint64(heapFloor), memoryLimit()/memoryShares)
+	room := min(uint64(heapRoom), memoryLimit()/memoryShares)
 	current := usualPercent
 	afterEachCollection(func() {
-		if p := collectAt(liveHeap(), floor); p != current {
+		if p := collectAt(liveHeap(), room); p != current {
 			current = p
 			debug.SetGCPercent(p)
 		}
@@ -38,12 +38,9 @@ func growBeforeCollecting() {
 
 // collectAt returns by how many percent the live heap may grow until the next collection. Steps of ten percent keep it
 // from being set again after every collection, since setting it stops the program for a moment.
-func collectAt(live, floor uint64) int {
-	if live >= floor/2 {
-		return usualPercent
-	}
-	grow := (floor - live) * 100 / max(live, 1)
-	return int(min(grow, maxPercent) / 10 * 10)
+func collectAt(live, room uint64) int {
+	grow := room * 100 / max(live, 1)
+	return int(max(usualPercent, min(grow, maxPercent)/10*10))
 }
 
 // afterEachCollection calls do now, and then once after each collection: it is the cleanup of an object that nothing

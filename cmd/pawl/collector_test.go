@@ -12,17 +12,18 @@ func TestCollectAt(t *testing.T) {
 	}{
 		{live: 0, want: maxPercent},
 		{live: 1 << 20, want: maxPercent},
-		{live: 16 << 20, want: 700},
-		{live: 20 << 20, want: 540},
-		{live: 64 << 20, want: usualPercent},
+		{live: 16 << 20, want: 800},
+		{live: 20 << 20, want: 640},
+		{live: 64 << 20, want: 200},
+		{live: 128 << 20, want: usualPercent},
 		{live: 1 << 30, want: usualPercent},
 	} {
-		if got := collectAt(c.live, heapFloor); got != c.want {
+		if got := collectAt(c.live, heapRoom); got != c.want {
 			t.Errorf("collectAt(%d MiB) = %d, want %d", c.live>>20, got, c.want)
 		}
 	}
-	if got := collectAt(8<<20, 16<<20); got != usualPercent {
-		t.Errorf("under a floor of 16 MiB, 8 MiB may grow by %d percent, want %d", got, usualPercent)
+	if got := collectAt(8<<20, 16<<20); got != 200 {
+		t.Errorf("with a room of 16 MiB, 8 MiB may grow by %d percent, want 200", got)
 	}
 }
 
