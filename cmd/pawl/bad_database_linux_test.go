@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -138,6 +140,28 @@ func (b *nodesBed) failing(c *httpapi.Client, says string) {
 	b.Fatalf("a start says %q, want %s; ready: %v", said, says, c.Ready(b.Context()))
 }
 
+// unanswered asks a node for what it has to read while its database is silent. It says so, and that one may ask again.
+func (b *nodesBed) unanswered(p *process, run string) {
+	b.Helper()
+	for _, path := range []string{"/runs?workflow=work", "/runs/" + run + "/history"} {
+		r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, p.address+httpapi.Base+path, http.NoBody)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+b.token)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			b.Error(err)
+			continue
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+			b.Errorf("%s is answered with %s %v: %s", path, res.Status, res.Header, body)
+		}
+	}
+}
+
 // mended waits until the run that could not be started is started, and all have ended.
 func (b *nodesBed) mended(c *httpapi.Client, ids []string) {
 	b.Helper()
@@ -168,6 +192,7 @@ func TestDatabaseFails(t *testing.T) {
 	ids = b.start(c, "silent", 6)
 	proxy.Hold()
 	b.failing(c, "no answer within|has not answered within 1s")
+	b.unanswered(p, ids[0])
 	proxy.Release()
 	b.mended(c, ids)
 	b.pawl("doctor")

@@ -235,7 +235,11 @@ func failed(err error) error {
 	if err == nil || api.CodeOf(err) != api.CodeInternal {
 		return err
 	}
-	return &api.Error{Code: api.CodeStorage, Message: "the tokens or the audit log: " + err.Error(), Err: err}
+	code := api.CodeStorage
+	if journal.Stalls(err) {
+		code = api.CodeStalled
+	}
+	return &api.Error{Code: code, Message: "the tokens or the audit log: " + err.Error(), Err: err}
 }
 
 // after returns the end of the range of keys that begin with a prefix, which ends with "/".

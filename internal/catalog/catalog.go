@@ -203,5 +203,9 @@ func failed(err error) error {
 	if err == nil || api.CodeOf(err) != api.CodeInternal {
 		return err
 	}
-	return &api.Error{Code: api.CodeStorage, Message: "the flows cannot be read or written: " + err.Error(), Err: err}
+	code := api.CodeStorage
+	if journal.Stalls(err) {
+		code = api.CodeStalled
+	}
+	return &api.Error{Code: code, Message: "the flows cannot be read or written: " + err.Error(), Err: err}
 }

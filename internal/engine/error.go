@@ -76,6 +76,7 @@ var translations = []translation{
 		journal.ErrReadOnly, CodeStalled,
 		"nothing was saved; make the database writable, and the engine goes on by itself",
 	},
+	{journal.ErrNoAnswer, CodeStalled, "the database does not answer at present; ask again in a moment"},
 	{journal.ErrHeld, CodeHeld, "nothing was changed; try again when the other process has ended"},
 	{journal.ErrFenced, CodeFenced, "another engine has taken over; send the request to that one"},
 	{journal.ErrLost, CodeStorage, "restart the process; everything that was acknowledged is saved"},

@@ -31,9 +31,15 @@ var (
 	ErrNotFound = errors.New("journal: not found")
 	ErrLost     = errors.New(
 		"journal: the storage failed to sync; what was acknowledged is safe, the process must restart")
+	ErrNoAnswer  = errors.New("journal: the storage does not answer") // of what only reads; a later try may succeed
 	ErrGone      = errors.New("journal: the storage was taken away while it was open")
 	ErrNoJournal = errors.New("journal: not a Pawl database")
 )
+
+// Stalls reports whether an error says that the storage takes or tells nothing at present: a later try may succeed.
+func Stalls(err error) bool {
+	return errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly)
+}
 
 // Ownership decides who may append to a partition. The storage decides when an owner is gone: after Release, when its
 // process or its connection ends, or when it has not given a sign of life for Lease.Term. Only for that a storage may

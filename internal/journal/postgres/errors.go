@@ -180,6 +180,13 @@ func silent(caller, own context.Context, within time.Duration, err error) error 
 	return &silentError{within, err}
 }
 
+// unansweredError is that of something that only reads.
+type unansweredError struct{ err error }
+
+func (e *unansweredError) Error() string        { return e.err.Error() }
+func (e *unansweredError) Unwrap() error        { return e.err }
+func (e *unansweredError) Is(target error) bool { return target == journal.ErrNoAnswer }
+
 // isOurs reports whether the error is one of the journal's already.
 func isOurs(err error) bool {
 	for _, ours := range []error{

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -138,8 +139,8 @@ func TestLateAppend(t *testing.T) {
 	same(t, texts(t, l.j), "0", "after", "1", "next", "after")
 }
 
-// TestUnreachable: while the database cannot be reached an append fails and says that it is in doubt. Later the owner
-// looks where its partition stands, and goes on.
+// TestUnreachable: while the database cannot be reached an append fails and says that it is in doubt; what only reads
+// says that it may be asked again. Later the owner looks where its partition stands, and goes on.
 func TestUnreachable(t *testing.T) {
 	server := pgtest.Start(t)
 	proxy := pgtest.NewProxy(t, own(t, server))
@@ -157,8 +158,16 @@ func TestUnreachable(t *testing.T) {
 			t.Errorf("an append without an answer is %v", certain)
 		}
 	}
-	if _, err := l.j.Renew(t.Context(), 0, l.lease.Epoch); err == nil {
-		t.Error("renewed without an answer")
+	if _, err := l.j.Renew(t.Context(), 0, l.lease.Epoch); err == nil || errors.Is(err, journal.ErrNoAnswer) {
+		t.Errorf("renewed without an answer: %v", err)
+	}
+	if _, err := l.j.List(t.Context(), journal.Query{Limit: 1}); !errors.Is(err, journal.ErrNoAnswer) {
+		t.Errorf("a list without an answer: %v", err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := l.j.List(gone, journal.Query{Limit: 1}); err == nil || errors.Is(err, journal.ErrNoAnswer) {
+		t.Errorf("a list for somebody who has gone: %v", err)
 	}
 	proxy.Release() // what was held arrives now, and may be carried out
 	now, err := l.j.Renew(t.Context(), 0, l.lease.Epoch)

@@ -218,7 +218,16 @@ func (s *storage) read(
 		begin()
 		return s.query(ctx, text, args, row)
 	})
-	return s.wrap(op, err)
+	return s.wrap(op, s.unanswered(ctx, err))
+}
+
+// unanswered marks the error of something that only reads where the database cannot be reached, has given no answer, or
+// has ended the connection.
+func (s *storage) unanswered(caller context.Context, err error) error {
+	if err == nil || caller.Err() != nil || s.classify(err) == refused {
+		return err
+	}
+	return &unansweredError{err}
 }
 
 // patience is how long a call goes on trying while the database cannot be reached. It is enough for a connection that
