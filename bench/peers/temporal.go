@@ -156,22 +156,22 @@ func temporalWork(ctx workflow.Context, j job) (int, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: pause, BackoffCoefficient: 1, MaximumAttempts: int32(j.Fails + 1),
+			InitialInterval: pause, BackoffCoefficient: 1, MaximumAttempts: int32(j.attempts()),
 		},
 	})
-	for range j.Steps {
-		if err := workflow.ExecuteActivity(ctx, "step", j.Fails).Get(ctx, nil); err != nil {
+	for i := range j.Steps {
+		if err := workflow.ExecuteActivity(ctx, "step", j, i).Get(ctx, nil); err != nil {
 			return 0, err
 		}
 	}
 	return j.Steps, nil
 }
 
-func temporalStep(ctx context.Context, fails int) (int, error) {
-	if int(activity.GetInfo(ctx).Attempt) <= fails {
+func temporalStep(ctx context.Context, j job, step int) (int, error) {
+	if int(activity.GetInfo(ctx).Attempt) <= j.Fails {
 		return 0, errFails
 	}
-	return fails, nil
+	return step, j.did(step)
 }
 
 func (e *temporalEngine) once(ctx context.Context, w work) error {
@@ -183,9 +183,8 @@ func (e *temporalEngine) once(ctx context.Context, w work) error {
 	return err
 }
 
-func (e *temporalEngine) sleep(ctx context.Context, until time.Time) error {
-	_, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: temporalQueue}, "work",
-		job{Due: until.UnixMicro()})
+func (e *temporalEngine) start(ctx context.Context, j job) error {
+	_, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: temporalQueue}, "work", j)
 	return err
 }
 
