@@ -86,7 +86,8 @@ func (s stage) program(ctx context.Context, command string) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{cmd: exec.CommandContext(ctx, self, "-postgres", s.postgres, command, s.peer.name, s.work.name, s.dir)}
+	args := []string{"-postgres", s.postgres, command, s.peer.name, s.work.name, s.dir}
+	p := &program{cmd: exec.CommandContext(ctx, self, args...)}
 	killWhole(p.cmd)
 	p.cmd.Stderr = &p.said
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -139,7 +140,8 @@ func measureRecovery(ctx context.Context, s stage) (turn, error) {
 	return t, err
 }
 
-// killed has runs started, and their program and its server killed among their steps. It returns how many were accepted.
+// killed has runs started, and their program and its server killed among their steps. It returns how many were
+// accepted.
 func (s stage) killed(ctx context.Context) (n int, err error) {
 	p, err := s.program(ctx, killedCommand)
 	if err != nil {
