@@ -25,6 +25,8 @@ type peer struct {
 	open func(ctx context.Context, dir, postgres string) (engine, error)
 	// onServer: its data is in PostgreSQL, whose processor time is counted with its own.
 	onServer bool
+	// parks is after how long it unloads runs that wait, if it does not at once.
+	parks time.Duration
 	// prepare is called once, before the turns of all works. Nil: there is nothing to prepare.
 	prepare func(ctx context.Context) error
 }
@@ -43,7 +45,7 @@ var peers = []peer{
 	{name: "Pawl, SQLite", open: openPawlFile},
 	{name: "Pawl, PostgreSQL", open: openPawlServer, onServer: true},
 	{name: "River, PostgreSQL", open: openRiver, onServer: true},
-	{name: "Restate", open: openRestate},
+	{name: "Restate", open: openRestate, parks: 70 * time.Second},
 	{name: "Temporal, SQLite", open: openTemporalFile, prepare: buildTemporal},
 	{name: "Temporal, PostgreSQL", open: openTemporalServer, onServer: true, prepare: buildTemporal},
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -52,7 +51,7 @@ func (s stage) asleep(ctx context.Context, e engine) (t turn, err error) {
 	if err != nil {
 		return turn{}, err
 	}
-	rest(ctx, sleepersIdle) // what still was to do for the last ones
+	rest(ctx, sleepersIdle+s.peer.parks) // what still was to do for the last ones
 	t.Runs = float64(n)
 	t.since(from, s.used(e), t.Runs)
 	t.Memory = (resident() - before) / t.Runs
@@ -85,7 +84,7 @@ func (s stage) size(ctx context.Context) (sum float64, err error) {
 		if err != nil {
 			return err
 		}
-		sum += float64(info.Sys().(*syscall.Stat_t).Blocks * 512) // files may have holes
+		sum += float64(info.Size()) // not its blocks, which are reserved before they are used
 		return nil
 	})
 	return sum, err
