@@ -39,7 +39,7 @@ func openRestate(ctx context.Context, dir, _ string) (engine, error) {
 		return nil, err
 	}
 	e := &restateEngine{}
-	ports, err := samePorts(ctx, filepath.Join(dir, "ports.json"), 4)
+	ports, err := samePorts(dir, func() ([]int, error) { return freePorts(ctx, 4) })
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +80,16 @@ func findRestate() (string, error) {
 	return program, nil
 }
 
-// samePorts returns the ports that a file names, or free ones, which it then names: a run is bound to the address of
-// its program.
-func samePorts(ctx context.Context, file string, n int) (ports []int, err error) {
+// samePorts finds free ports the first time, and returns the same ones when a peer is opened again in its folder: a run
+// of Restate is bound to the address of its program, and Temporal waits for a server whose address is gone.
+func samePorts(dir string, find func() ([]int, error)) (ports []int, err error) {
+	file := filepath.Join(dir, "ports.json")
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(text, &ports)
 		return ports, err
 	}
-	if ports, err = freePorts(ctx, n); err != nil {
+	if ports, err = find(); err != nil {
 		return nil, err
 	}
 	if text, err = json.Marshal(ports); err != nil {

@@ -33,11 +33,11 @@ type temporalEngine struct {
 }
 
 func openTemporalFile(ctx context.Context, dir, _ string) (engine, error) {
-	return openTemporal(ctx, "-dir", dir)
+	return openTemporal(ctx, dir, "-dir", dir)
 }
 
-func openTemporalServer(ctx context.Context, _, postgres string) (engine, error) {
-	return openTemporal(ctx, "-postgres", postgres)
+func openTemporalServer(ctx context.Context, dir, postgres string) (engine, error) {
+	return openTemporal(ctx, dir, "-postgres", postgres)
 }
 
 const temporalNamespace, temporalQueue = "peers", "steps"
@@ -54,15 +54,19 @@ func buildTemporal(ctx context.Context) error {
 	return nil
 }
 
-func openTemporal(ctx context.Context, args ...string) (engine, error) {
+func openTemporal(ctx context.Context, dir string, args ...string) (engine, error) {
 	program, err := filepath.Abs(temporalProgram)
 	if err != nil {
 		return nil, err
 	}
-	port, err := freeRange(ctx, 8)
+	ports, err := samePorts(dir, func() ([]int, error) {
+		port, err := freeRange(ctx, 8)
+		return []int{port}, err
+	})
 	if err != nil {
 		return nil, err
 	}
+	port := ports[0]
 	e := &temporalEngine{cmd: exec.Command(program, append(args, "-port", strconv.Itoa(port))...)}
 	e.cmd.Stdout, e.cmd.Stderr = &e.said, &e.said
 	if err := e.cmd.Start(); err != nil {
