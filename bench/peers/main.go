@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -24,6 +25,8 @@ type peer struct {
 	open func(ctx context.Context, dir, postgres string) (engine, error)
 	// onServer: its data is in PostgreSQL, whose processor time is counted with its own.
 	onServer bool
+	// parks is after how long it unloads runs that wait, if it does not at once.
+	parks time.Duration
 	// prepare is called once, before the turns of all works. Nil: there is nothing to prepare.
 	prepare func(ctx context.Context) error
 }
@@ -31,38 +34,18 @@ type peer struct {
 // An engine does a work once and returns when its result is known to the caller.
 type engine interface {
 	once(ctx context.Context, w work) error
-	// sleep starts a run that sleeps until an instant and then calls awake, and does not wait for it.
-	sleep(ctx context.Context, until time.Time) error
+	// start starts a run and does not wait for it.
+	start(ctx context.Context, j job) error
 	// process is the id of a process that does its work beside this one; 0: there is none.
 	process() int
 	close() error
-}
-
-// A work is what all peers do.
-type work struct {
-	name    string
-	steps   int // one after the other
-	fails   int // attempts of each step that fail before one does not
-	clients int
-	timers  bool // instead of that, runs that sleep
-}
-
-// pause is the time between two attempts of a step that fails.
-const pause = 10 * time.Millisecond
-
-var works = []work{
-	{name: "onestep", steps: 1, clients: 256},
-	{name: "tenstep", steps: 10, clients: 256},
-	{name: "retry", steps: 1, fails: 2, clients: 256},
-	{name: "latency", steps: 1, clients: 1},
-	{name: "timers", clients: 64, timers: true},
 }
 
 var peers = []peer{
 	{name: "Pawl, SQLite", open: openPawlFile},
 	{name: "Pawl, PostgreSQL", open: openPawlServer, onServer: true},
 	{name: "River, PostgreSQL", open: openRiver, onServer: true},
-	{name: "Restate", open: openRestate},
+	{name: "Restate", open: openRestate, parks: 70 * time.Second},
 	{name: "Temporal, SQLite", open: openTemporalFile, prepare: buildTemporal},
 	{name: "Temporal, PostgreSQL", open: openTemporalServer, onServer: true, prepare: buildTemporal},
 }
@@ -83,9 +66,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if flag.Arg(0) == turnCommand {
-		err = o.oneTurn(ctx, flag.Args()[1:])
-	} else {
+	switch command := flag.Arg(0); command {
+	case turnCommand, killedCommand, finishCommand:
+		err = o.serve(ctx, command, flag.Args()[1:])
+	default:
 		err = o.run(ctx)
 	}
 	if err != nil {
@@ -196,7 +180,7 @@ func (o options) rotate(
 				log.Printf("SKIPPED: %s, %s: %v", w.name, p.name, err)
 				continue
 			}
-			log.Printf("%-8s %-20s %s", w.name, p.name, t)
+			log.Printf("%-8s %-20s %s", w.name, p.name, w.table.row(t, t))
 			turns[p.name] = append(turns[p.name], t)
 		}
 	}
@@ -207,8 +191,28 @@ func (o options) rotate(
 // next one: no memory that its collector looks at, no goroutine that has not ended yet.
 const turnCommand = "turn"
 
+// longestTurn is what a turn may take in addition to its window.
+const longestTurn = 5 * time.Minute
+
+// killWhole puts a process into a group of its own, which is killed as a whole: it may have started a server.
+func killWhole(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
+
+// because returns what a process has said last as the reason why it failed.
+func because(err error, said string) error {
+	if text := lastLine(said); text != "" {
+		return errors.New(text)
+	}
+	return err
+}
+
 // turn gives a peer an empty database and has one window measured.
 func (o options) turn(ctx context.Context, p peer, w work, server *server) (t turn, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.warm+o.length+longestTurn,
+		fmt.Errorf("the turn has not ended %s after its window", longestTurn))
+	defer cancel()
 	dir, err := os.MkdirTemp(".", "turn-")
 	if err != nil {
 		return turn{}, err
@@ -225,14 +229,15 @@ func (o options) turn(ctx context.Context, p peer, w work, server *server) (t tu
 	}
 	cmd := exec.CommandContext(ctx, self, "-postgres", o.postgres, "-warm", o.warm.String(), "-window",
 		o.length.String(), turnCommand, p.name, w.name, dir)
+	killWhole(cmd)
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()
-	if text := lastLine(said.String()); err != nil && text != "" {
-		return turn{}, errors.New(text)
+	if ctx.Err() != nil {
+		return turn{}, context.Cause(ctx)
 	}
 	if err != nil {
-		return turn{}, err
+		return turn{}, because(err, said.String())
 	}
 	return t, json.Unmarshal(out, &t)
 }
@@ -243,51 +248,28 @@ func lastLine(said string) string {
 	return strings.TrimPrefix(said[strings.LastIndexByte(said, '\n')+1:], "peers: ")
 }
 
-// oneTurn measures one window, in the process that is for it, and writes the figures.
-func (o options) oneTurn(ctx context.Context, args []string) (err error) {
+// serve is what a process does that is started for a turn, or for a part of one.
+func (o options) serve(ctx context.Context, command string, args []string) (err error) {
 	if len(args) != 3 {
-		return fmt.Errorf("%s needs a peer, a work and a folder", turnCommand)
+		return fmt.Errorf("%s needs a peer, a work and a folder", command)
 	}
 	which := slices.IndexFunc(peers, func(p peer) bool { return p.name == args[0] })
 	what := slices.IndexFunc(works, func(w work) bool { return w.name == args[1] })
 	if which < 0 || what < 0 {
 		return fmt.Errorf("there is no peer %q or no work %q", args[0], args[1])
 	}
-	p := peers[which]
-	var database *server
-	if p.onServer {
-		if database, err = findServer(ctx, o.postgres); err != nil {
+	s := stage{options: o, peer: peers[which], work: works[what], dir: args[2]}
+	if command != turnCommand {
+		return serveRecovery(ctx, s, command == finishCommand)
+	}
+	if s.peer.onServer {
+		if s.database, err = findServer(ctx, o.postgres); err != nil {
 			return err
 		}
 	}
-	e, err := p.open(ctx, args[2], o.postgres)
-	if err != nil {
-		return err
-	}
-	err = first(ctx, e)
-	var t turn
-	switch w := works[what]; {
-	case err != nil:
-	case w.timers:
-		t, err = measureTimers(ctx, e, w, database)
-	default:
-		t, err = measure(ctx, e, w, database, o.warm, o.length)
-	}
-	if closed := e.close(); err == nil {
-		err = closed
-	}
+	t, err := s.work.measure(ctx, s)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(t)
-}
-
-// first waits for a first run: a server that answers may need seconds until it has one done.
-func first(ctx context.Context, e engine) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a first run has not ended in a minute"))
-	defer cancel()
-	if err := e.once(ctx, work{steps: 1}); err != nil {
-		return fmt.Errorf("the first run: %w", errors.Join(err, context.Cause(ctx)))
-	}
-	return nil
 }

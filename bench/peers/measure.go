@@ -11,34 +11,38 @@ import (
 	"time"
 )
 
-// A turn is what one peer did in one window.
+// A turn is what one peer did in one window. Figures that a work does not have are 0.
 type turn struct {
+	Runs     float64 // how many there were
 	Rate     float64 // runs a second
-	P50, P99 float64 // start to result, in milliseconds
+	P50, P99 float64 // start to result, or instant to code, in milliseconds
 	Own      float64 // processor time a run of the peer's processes, in milliseconds
 	Database float64 // of the database server
 	Others   float64 // cores that neither of them used, but others did
-}
-
-func (t turn) String() string {
-	return fmt.Sprintf("%6.0f runs/s, p50 %.3g ms, p99 %.3g ms, cpu %.3g + %.3g ms a run, others %.2g cores",
-		t.Rate, t.P50, t.P99, t.Own, t.Database, t.Others)
+	Memory   float64 // bytes a run
+	Disk     float64 // bytes a run
+	Idle     float64 // cores that the peer and its database use while all runs sleep
+	Seconds  float64 // from the start after a kill until all is done
+	Again    float64 // steps that ran more than once
+	Lost     float64 // runs that were accepted and are not done
 }
 
 // middle returns the median of each figure.
-func middle(turns []turn) turn {
-	of := func(get func(turn) float64) float64 {
-		all := make([]float64, len(turns))
-		for i, t := range turns {
-			all[i] = get(t)
+func middle(turns []turn) (t turn) {
+	figures := func(t *turn) []*float64 {
+		return []*float64{
+			&t.Runs, &t.Rate, &t.P50, &t.P99, &t.Own, &t.Database, &t.Others, &t.Memory, &t.Disk, &t.Idle, &t.Seconds,
+			&t.Again, &t.Lost,
 		}
-		return quantile(all, 0.5)
 	}
-	return turn{
-		of(func(t turn) float64 { return t.Rate }), of(func(t turn) float64 { return t.P50 }),
-		of(func(t turn) float64 { return t.P99 }), of(func(t turn) float64 { return t.Own }),
-		of(func(t turn) float64 { return t.Database }), of(func(t turn) float64 { return t.Others }),
+	for i, to := range figures(&t) {
+		all := make([]float64, len(turns))
+		for k := range turns {
+			all[k] = *figures(&turns[k])[i]
+		}
+		*to = quantile(all, 0.5)
 	}
+	return t
 }
 
 func quantile(all []float64, q float64) float64 {
@@ -56,8 +60,13 @@ const (
 	over
 )
 
-// measure makes clients do a work again and again. A run counts if it ends in the window.
-func measure(ctx context.Context, e engine, w work, server *server, warm, length time.Duration) (turn, error) {
+// measureRate makes clients do a work again and again. A run counts if it ends in the window.
+func measureRate(ctx context.Context, s stage) (turn, error) {
+	return s.use(ctx, func(e engine) (turn, error) { return s.rate(ctx, e) })
+}
+
+func (s stage) rate(ctx context.Context, e engine) (turn, error) {
+	w := s.work
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -82,27 +91,23 @@ func measure(ctx context.Context, e engine, w work, server *server, warm, length
 			}
 		})
 	}
-	rest(ctx, warm)
-	mine := func() time.Duration { return processor() + processorOf(e.process()) }
-	from, own, base, busy := time.Now(), mine(), server.processor(), machineBusy()
+	rest(ctx, s.warm)
+	from := s.used(e)
 	phase.Store(counting)
-	rest(ctx, length)
+	rest(ctx, s.length)
 	phase.Store(over)
-	span := time.Since(from)
-	own, base, busy = mine()-own, server.processor()-base, machineBusy()-busy
+	to := s.used(e)
 	wait.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return turn{}, err
 	}
 	n := float64(len(took))
 	if n == 0 {
-		return turn{}, fmt.Errorf("no run of %s has ended in %s: give -window more time", w.name, length)
+		return turn{}, fmt.Errorf("no run of %s has ended in %s: give -window more time", w.name, s.length)
 	}
-	return turn{
-		n / span.Seconds(), quantile(took, 0.5), quantile(took, 0.99),
-		own.Seconds() * 1e3 / n, base.Seconds() * 1e3 / n,
-		max(busy-own-base, 0).Seconds() / span.Seconds(),
-	}, nil
+	t := turn{Runs: n, Rate: n / to.at.Sub(from.at).Seconds(), P50: quantile(took, 0.5), P99: quantile(took, 0.99)}
+	t.since(from, to, n)
+	return t, nil
 }
 
 func rest(ctx context.Context, d time.Duration) {

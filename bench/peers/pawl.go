@@ -27,8 +27,8 @@ var pawlWork = pawl.Define("work", func(ctx pawl.Context, w job) (int, error) {
 			if pawl.AttemptNumber(ctx) <= w.Fails {
 				return 0, errFails
 			}
-			return i, nil
-		}, pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: w.Fails + 1, InitialInterval: pause, BackoffCoefficient: 1}))
+			return i, w.did(i)
+		}, pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: w.attempts(), InitialInterval: pause, BackoffCoefficient: 1}))
 		if err != nil {
 			return 0, err
 		}
@@ -67,8 +67,8 @@ func (e pawlEngine) once(ctx context.Context, w work) error {
 	return err
 }
 
-func (e pawlEngine) sleep(ctx context.Context, until time.Time) error {
-	_, err := pawlWork.Start(ctx, e.engine, "", job{Due: until.UnixMicro()})
+func (e pawlEngine) start(ctx context.Context, j job) error {
+	_, err := pawlWork.Start(ctx, e.engine, "", j)
 	return err
 }
 

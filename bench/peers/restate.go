@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,17 +39,18 @@ func openRestate(ctx context.Context, dir, _ string) (engine, error) {
 		return nil, err
 	}
 	e := &restateEngine{}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	ports, err := samePorts(dir, func() ([]int, error) { return freePorts(ctx, 4) })
+	if err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(ports[3]))
 	if err != nil {
 		return nil, err
 	}
 	if err := e.serve(listener); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(ctx, 3)
-	if err == nil {
-		err = e.start(program, dir, ports)
-	}
+	err = e.run(program, dir, ports)
 	if err == nil {
 		err = e.register(ctx, ports[1], listener.Addr().String())
 	}
@@ -76,6 +78,24 @@ func findRestate() (string, error) {
 		return "", fmt.Errorf("%w: run npm install --no-save @restatedev/restate-server in bench/peers", err)
 	}
 	return program, nil
+}
+
+// samePorts finds free ports the first time, and returns the same ones when a peer is opened again in its folder: a run
+// of Restate is bound to the address of its program, and Temporal waits for a server whose address is gone.
+func samePorts(dir string, find func() ([]int, error)) (ports []int, err error) {
+	file := filepath.Join(dir, "ports.json")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &ports)
+		return ports, err
+	}
+	if ports, err = find(); err != nil {
+		return nil, err
+	}
+	if text, err = json.Marshal(ports); err != nil {
+		return nil, err
+	}
+	return ports, os.WriteFile(file, text, 0o600)
 }
 
 // freePorts returns ports that nobody listens on.
@@ -118,8 +138,8 @@ func (e *restateEngine) serve(listener net.Listener) error {
 	return nil
 }
 
-// start starts Restate's server as it is by default, which makes what it appends to its log durable.
-func (e *restateEngine) start(program, dir string, ports []int) error {
+// run starts Restate's server as it is by default, which makes what it appends to its log durable.
+func (e *restateEngine) run(program, dir string, ports []int) error {
 	config := filepath.Join(dir, "restate.toml")
 	text := fmt.Sprintf("listen-mode = \"tcp\"\nbind-ip = \"127.0.0.1\"\nbind-port = %d\ndisable-telemetry = true\n"+
 		"[admin]\nbind-port = %d\n[ingress]\nbind-port = %d\n", ports[0], ports[1], ports[2])
@@ -149,7 +169,7 @@ func (e *restateEngine) register(ctx context.Context, admin int, services string
 		if err == nil {
 			text, _ := io.ReadAll(answer.Body)
 			_ = answer.Body.Close()
-			if answer.StatusCode < 300 {
+			if answer.StatusCode < 300 || answer.StatusCode == http.StatusConflict {
 				return nil
 			}
 			err = fmt.Errorf("%s: %s", answer.Status, text)
@@ -174,8 +194,8 @@ func (e *restateEngine) work(ctx restate.Context, j job) (int, error) {
 			if j.Fails > 0 && e.failed(j.Run, i) <= j.Fails {
 				return 0, errFails
 			}
-			return i, nil
-		}, restate.WithName("step"), restate.WithMaxRetryAttempts(uint(j.Fails+1)),
+			return i, j.did(i)
+		}, restate.WithName("step"), restate.WithMaxRetryAttempts(uint(j.attempts())),
 			restate.WithInitialRetryInterval(pause), restate.WithRetryIntervalFactor(1))
 		if err != nil {
 			return 0, err
@@ -196,9 +216,9 @@ func (e *restateEngine) once(ctx context.Context, w work) error {
 	return err
 }
 
-func (e *restateEngine) sleep(ctx context.Context, until time.Time) error {
+func (e *restateEngine) start(ctx context.Context, j job) error {
 	_, err := ingress.ServiceSend[job](e.client, "Work", "Run").
-		Send(ctx, job{Run: e.last.Add(1), Due: until.UnixMicro()})
+		Send(ctx, j)
 	return err
 }
 

@@ -23,11 +23,31 @@ type job struct {
 	Run   int64 `json:"run"`
 	Steps int   `json:"steps"` // those still to do, this one included
 	Fails int   `json:"fails"`
-	Due   int64 `json:"due"` // a run of timers, which sleeps until then, in microseconds; 0: another one
+	Due   int64 `json:"due"`  // a run that sleeps until then, in microseconds, in place of steps; 0: another one
+	Mark  bool  `json:"mark"` // a run whose steps add lines to a file
+}
+
+// attempts is how many a step may have. One that is cut off by a kill must not be the last.
+func (j job) attempts() int {
+	if j.Mark {
+		return 10
+	}
+	return j.Fails + 1
+}
+
+// did notes that a step ran, if this is wanted.
+func (j job) did(step int) error {
+	if !j.Mark {
+		return nil
+	}
+	return mark(j.Run, step)
 }
 
 // Kind names the type of the job for River.
 func (job) Kind() string { return "step" }
+
+// riverStuck is when River takes it that the program of a job is no more.
+const riverStuck = 20 * time.Second
 
 // riverEngine chains jobs: each step's job inserts the next one in the transaction that completes it, so that a step is
 // done once and the next one is not lost. This is River's own way for work of several steps.
@@ -52,14 +72,14 @@ func openRiver(ctx context.Context, _, postgres string) (engine, error) {
 		return nil, err
 	}
 	e := &riverEngine{pool: pool, ended: map[int64]chan struct{}{}}
-	if err := e.start(ctx); err != nil {
+	if err := e.run(ctx); err != nil {
 		pool.Close()
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *riverEngine) start(ctx context.Context) error {
+func (e *riverEngine) run(ctx context.Context) error {
 	driver := riverpgxv5.New(e.pool)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil)) // it logs each attempt that fails
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Schema: riverSchema, Logger: quiet})
@@ -75,6 +95,8 @@ func (e *riverEngine) start(ctx context.Context) error {
 		Schema: riverSchema, Logger: quiet, Workers: workers,
 		// As fast as it goes: by default it looks for jobs ten times a second, and for 100 at once.
 		FetchCooldown: time.Millisecond, FetchPollInterval: 10 * time.Millisecond,
+		// By default a job whose program was killed is found after an hour.
+		JobTimeout: riverStuck, RescueStuckJobsAfter: riverStuck,
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1000}},
 	})
 	if err != nil {
@@ -92,7 +114,7 @@ func (e *riverEngine) start(ctx context.Context) error {
 func (e *riverEngine) follow(events <-chan *river.Event) {
 	for event := range events {
 		var w job
-		if json.Unmarshal(event.Job.EncodedArgs, &w) != nil || w.Steps > 1 {
+		if json.Unmarshal(event.Job.EncodedArgs, &w) != nil || w.Steps > 1 || w.Due != 0 || w.Mark {
 			continue
 		}
 		e.mu.Lock()
@@ -122,9 +144,13 @@ func (e *riverEngine) once(ctx context.Context, w work) error {
 	}
 }
 
-// sleep inserts a job that is scheduled for later, which is how River's users wait.
-func (e *riverEngine) sleep(ctx context.Context, until time.Time) error {
-	_, err := e.client.Insert(ctx, job{Steps: 1, Due: until.UnixMicro()}, &river.InsertOpts{ScheduledAt: until})
+// start inserts a job, which is scheduled for later if the run sleeps: this is how River's users wait.
+func (e *riverEngine) start(ctx context.Context, j job) error {
+	var options *river.InsertOpts
+	if j.Due != 0 {
+		options = &river.InsertOpts{ScheduledAt: time.UnixMicro(j.Due)}
+	}
+	_, err := e.client.Insert(ctx, j, options)
 	return err
 }
 
@@ -154,6 +180,9 @@ func (w *riverWorker) Work(ctx context.Context, j *river.Job[job]) error {
 	}
 	if j.Attempt <= j.Args.Fails {
 		return errFails
+	}
+	if err := j.Args.did(j.Args.Steps); err != nil {
+		return err
 	}
 	if j.Args.Steps == 1 {
 		return nil

@@ -75,6 +75,20 @@ func (s *server) clear(ctx context.Context) error {
 	return err
 }
 
+// size returns how many bytes the databases of the server have after a checkpoint.
+func (s *server) size(ctx context.Context) (n float64, err error) {
+	c, err := pgx.Connect(ctx, s.dsn)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	if _, err := c.Exec(ctx, "CHECKPOINT"); err != nil {
+		return 0, err
+	}
+	err = c.QueryRow(ctx, "SELECT sum(pg_database_size(oid))::float8 FROM pg_database").Scan(&n)
+	return n, err
+}
+
 // tick is the unit in which Linux counts processor time for programs.
 const tick = 10 * time.Millisecond
 

@@ -33,11 +33,11 @@ type temporalEngine struct {
 }
 
 func openTemporalFile(ctx context.Context, dir, _ string) (engine, error) {
-	return openTemporal(ctx, "-dir", dir)
+	return openTemporal(ctx, dir, "-dir", dir)
 }
 
-func openTemporalServer(ctx context.Context, _, postgres string) (engine, error) {
-	return openTemporal(ctx, "-postgres", postgres)
+func openTemporalServer(ctx context.Context, dir, postgres string) (engine, error) {
+	return openTemporal(ctx, dir, "-postgres", postgres)
 }
 
 const temporalNamespace, temporalQueue = "peers", "steps"
@@ -54,15 +54,19 @@ func buildTemporal(ctx context.Context) error {
 	return nil
 }
 
-func openTemporal(ctx context.Context, args ...string) (engine, error) {
+func openTemporal(ctx context.Context, dir string, args ...string) (engine, error) {
 	program, err := filepath.Abs(temporalProgram)
 	if err != nil {
 		return nil, err
 	}
-	port, err := freeRange(ctx, 8)
+	ports, err := samePorts(dir, func() ([]int, error) {
+		port, err := freeRange(ctx, 8)
+		return []int{port}, err
+	})
 	if err != nil {
 		return nil, err
 	}
+	port := ports[0]
 	e := &temporalEngine{cmd: exec.Command(program, append(args, "-port", strconv.Itoa(port))...)}
 	e.cmd.Stdout, e.cmd.Stderr = &e.said, &e.said
 	if err := e.cmd.Start(); err != nil {
@@ -156,22 +160,22 @@ func temporalWork(ctx workflow.Context, j job) (int, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: pause, BackoffCoefficient: 1, MaximumAttempts: int32(j.Fails + 1),
+			InitialInterval: pause, BackoffCoefficient: 1, MaximumAttempts: int32(j.attempts()),
 		},
 	})
-	for range j.Steps {
-		if err := workflow.ExecuteActivity(ctx, "step", j.Fails).Get(ctx, nil); err != nil {
+	for i := range j.Steps {
+		if err := workflow.ExecuteActivity(ctx, "step", j, i).Get(ctx, nil); err != nil {
 			return 0, err
 		}
 	}
 	return j.Steps, nil
 }
 
-func temporalStep(ctx context.Context, fails int) (int, error) {
-	if int(activity.GetInfo(ctx).Attempt) <= fails {
+func temporalStep(ctx context.Context, j job, step int) (int, error) {
+	if int(activity.GetInfo(ctx).Attempt) <= j.Fails {
 		return 0, errFails
 	}
-	return fails, nil
+	return step, j.did(step)
 }
 
 func (e *temporalEngine) once(ctx context.Context, w work) error {
@@ -183,9 +187,8 @@ func (e *temporalEngine) once(ctx context.Context, w work) error {
 	return err
 }
 
-func (e *temporalEngine) sleep(ctx context.Context, until time.Time) error {
-	_, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: temporalQueue}, "work",
-		job{Due: until.UnixMicro()})
+func (e *temporalEngine) start(ctx context.Context, j job) error {
+	_, err := e.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: temporalQueue}, "work", j)
 	return err
 }
 

@@ -19,7 +19,6 @@ const (
 var notes = struct {
 	sync.Mutex
 	late []float64 // in milliseconds
-	last time.Time
 	seen map[int64]bool
 }{seen: map[int64]bool{}}
 
@@ -33,7 +32,6 @@ func awake(due int64) {
 		return
 	}
 	notes.seen[due] = true
-	notes.last = now
 	notes.late = append(notes.late, now.Sub(time.UnixMicro(due)).Seconds()*1e3)
 }
 
@@ -45,66 +43,35 @@ func noted() int {
 }
 
 // measureTimers starts as many of these runs as can be started in time, and awaits them.
-func measureTimers(ctx context.Context, e engine, w work, server *server) (turn, error) {
+func measureTimers(ctx context.Context, s stage) (turn, error) {
+	return s.use(ctx, func(e engine) (turn, error) { return s.timers(ctx, e) })
+}
+
+func (s stage) timers(ctx context.Context, e engine) (turn, error) {
 	first := time.Now().Add(timersLead).Truncate(time.Microsecond)
-	n, err := startTimers(ctx, e, w.clients, first)
+	n, err := startMany(ctx, e, s.work.clients, mostTimers, first.Add(-timersLead/5), func(i int) job {
+		return job{Run: int64(i) + 1, Due: first.Add(time.Duration(i) * timersEvery).UnixMicro()}
+	})
 	if err != nil {
 		return turn{}, err
 	}
+	if time.Now().After(first) {
+		return turn{}, fmt.Errorf("starting %d runs took longer than %s", n, timersLead)
+	}
 	rest(ctx, time.Until(first))
-	mine := func() time.Duration { return processor() + processorOf(e.process()) }
-	from, own, base, busy := time.Now(), mine(), server.processor(), machineBusy()
+	from := s.used(e)
 	over := first.Add(time.Duration(n)*timersEvery + timersAfter)
 	for noted() < n && time.Now().Before(over) && ctx.Err() == nil {
 		rest(ctx, 10*time.Millisecond)
 	}
-	span := time.Since(from)
-	own, base, busy = mine()-own, server.processor()-base, machineBusy()-busy
+	to := s.used(e)
 	if err := context.Cause(ctx); err != nil {
 		return turn{}, err
 	}
 	if came := noted(); came < n {
 		return turn{}, fmt.Errorf("%d of %d runs have not gone on %s after the last instant", n-came, n, timersAfter)
 	}
-	runs := float64(n)
-	return turn{
-		runs / notes.last.Sub(first).Seconds(), quantile(notes.late, 0.5), quantile(notes.late, 0.99),
-		own.Seconds() * 1e3 / runs, base.Seconds() * 1e3 / runs,
-		max(busy-own-base, 0).Seconds() / span.Seconds(),
-	}, nil
-}
-
-// startTimers starts the runs and returns how many. A peer that is slow has fewer, as close to each other.
-func startTimers(ctx context.Context, e engine, clients int, first time.Time) (int, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wait sync.WaitGroup
-	var mu sync.Mutex
-	next, enough := 0, first.Add(-timersLead/5)
-	for range clients {
-		wait.Go(func() {
-			for ctx.Err() == nil {
-				mu.Lock()
-				i := next
-				if i == mostTimers || time.Now().After(enough) {
-					mu.Unlock()
-					return
-				}
-				next++
-				mu.Unlock()
-				if err := e.sleep(ctx, first.Add(time.Duration(i)*timersEvery)); err != nil {
-					cancel(err)
-					return
-				}
-			}
-		})
-	}
-	wait.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return 0, err
-	}
-	if time.Now().After(first) {
-		return 0, fmt.Errorf("starting %d runs took longer than %s", next, timersLead)
-	}
-	return next, nil
+	t := turn{Runs: float64(n), P50: quantile(notes.late, 0.5), P99: quantile(notes.late, 0.99)}
+	t.since(from, to, t.Runs)
+	return t, nil
 }
