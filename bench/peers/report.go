@@ -54,6 +54,15 @@ func (t table) row(of, first turn) string {
 	return fmt.Sprintf("%s | %.3g | %.3g | %.2g", t.figures(of, first), of.Own, of.Database, of.Others)
 }
 
+// brief is the beginning of a reason: some peers add a stack or a log.
+func brief(reason string) string {
+	first, _, _ := strings.Cut(reason, "\n")
+	if r := []rune(first); len(r) > 240 {
+		return string(r[:240]) + "…"
+	}
+	return first
+}
+
 // report prints the table, and writes it where that is asked for.
 func (o options) report(all []cell, missing []string, disk *floor) error {
 	var b strings.Builder
@@ -69,7 +78,7 @@ func (o options) report(all []cell, missing []string, disk *floor) error {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.work.name, c.peer.name, above.row(c.turn, first.turn))
 	}
 	for _, m := range missing {
-		fmt.Fprintf(&b, "\nMissing: %s\n", m)
+		fmt.Fprintf(&b, "\nMissing: %s\n", brief(m))
 	}
 	log.Print("\n", b.String())
 	if o.tables == "" {
