@@ -99,6 +99,7 @@ func newFake[In, Out any](
 				f.entry.in, err))
 		}
 		info, _ := pawl.Attempt(ctx)
+		f.awaitAnswers(ctx)
 		a, ok := f.take(FakeCalled[In]{info, v, time.Now()})
 		if !ok {
 			return nil, e.fakes.fail(f.entry, fmt.Sprintf("was called once more than its answers say, by step %q "+
@@ -125,6 +126,21 @@ func (a *answer[In, Out]) give(ctx context.Context, in In) (any, error) {
 		return *new(Out), nil
 	}
 	return a.do(ctx, in)
+}
+
+// awaitAnswers waits for a moment of virtual time while the fake has no answers: a step that waited for its function
+// asks as soon as the fake is there, and the test may be about to say what it answers.
+func (f *Fake[In, Out]) awaitAnswers(ctx context.Context) {
+	f.mu.Lock()
+	empty := len(f.answers) == 0
+	f.mu.Unlock()
+	if !empty {
+		return
+	}
+	select {
+	case <-time.After(1):
+	case <-ctx.Done():
+	}
 }
 
 // take notes a call and returns the answer to it; false: there is none any more.

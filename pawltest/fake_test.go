@@ -173,7 +173,7 @@ func TestFakedLater(t *testing.T) {
 		if got, err := pawl.RunOf[string](e, run.ID).Result(t.Context()); err != nil || got != "t[4 1]" {
 			t.Errorf("%q, %v", got, err)
 		}
-	}, w)
+	}, w, slow)
 }
 
 // TestFakesOfFlows fakes a flow that is a child, what a flow begins, and the handler that its task names.

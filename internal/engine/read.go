@@ -73,6 +73,9 @@ func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watch
 	if err != nil {
 		return part{}, err
 	}
+	if len(h.Entries) == 0 && createdBy(all) == nil { // it was removed meanwhile, and memory has only its end
+		return part{}, e.readError("read", id.String(), journal.ErrNotFound)
+	}
 	for i := range all {
 		closed = all[i].Ended(i > 0 && closed)
 	}
