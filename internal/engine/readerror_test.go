@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,39 @@ func TestInputWaitsForARunThatCannotBeRead(t *testing.T) {
 		}
 		if took := time.Since(began); took > 50*time.Minute {
 			t.Fatalf("the parent went on %s late", took-45*time.Minute)
+		}
+	})
+}
+
+// removedRun is a journal from which one run was removed.
+type removedRun struct {
+	journal.Journal
+	id atomic.Pointer[core.RunID]
+}
+
+func (j *removedRun) History(ctx context.Context, id core.RunID) (journal.History, error) {
+	if gone := j.id.Load(); gone != nil && *gone == id {
+		return journal.History{}, journal.ErrNotFound
+	}
+	return j.Journal.History(ctx, id)
+}
+
+// TestRemovedWhileItIsRead: memory has the end of a run still, whose beginning was removed. Then the run is not there.
+func TestRemovedWhileItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &removedRun{Journal: memory.New()}
+		e, _ := open(t, j, -1, succeed)
+		defer closeEngine(t, e)
+		id := mustStart(t, e, flow("f", nap(time.Hour), nap(time.Hour)))
+		<-time.After(time.Hour)
+		synctest.Wait()
+		all, err := e.Entries(t.Context(), id, 0)
+		if err != nil || len(all) < 2 {
+			t.Fatalf("%d entries, %v", len(all), err)
+		}
+		j.id.Store(&id)
+		if some, err := e.Entries(t.Context(), id, 0); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%d entries of %d, %v", len(some), len(all), err)
 		}
 	})
 }
