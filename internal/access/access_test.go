@@ -300,7 +300,7 @@ func TestAuditIsClosed(t *testing.T) {
 		k.Record(api.Audited{}) // after the end it is dropped
 		full := NewKeeper(broken{documents}, wallClock)
 		full.Record(api.Audited{})
-		if err := full.Close(); !errors.Is(err, api.Sentinel(api.CodeStorage)) {
+		if err := full.Close(); !errors.Is(err, api.Sentinel(api.CodeStalled)) {
 			t.Errorf("a full disk: %v", err)
 		}
 	})
