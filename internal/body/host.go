@@ -104,7 +104,9 @@ func (h *Host) Follow(gone func(run core.RunID), stopped func(run core.RunID, er
 func (h *Host) open(run core.RunID, urgent bool) (l *liveSession, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, known := h.table.Find(run); !known && !urgent && h.turns.wait(run) {
+	if _, known := h.table.Find(run); known || urgent {
+		h.turns.forget(run)
+	} else if h.turns.wait(run) {
 		h.keepTicking()
 		return nil, false
 	}

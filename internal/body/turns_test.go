@@ -183,5 +183,10 @@ func TestTurns(t *testing.T) {
 	crowded("an attempt that looks for its function does not wait", func(c *crowd) {
 		c.host.Search(core.Task{Token: core.Token{Run: core.RunID{5}}, StepName: "s"}, func(Answer, Func) {})
 		c.want(1, 2, 5)
+		<-time.After(5 * turnTime) // the others have their turns
+		c.want(1, 2, 3, 4, 5)
+		if n := len(c.host.turns.called); n > 0 {
+			t.Errorf("%d news are awaited for ever", n)
+		}
 	})
 }
