@@ -358,6 +358,9 @@ func TestMixedFaults(t *testing.T) {
 	}
 	b.ticks()
 	b.pawl("doctor")
-	t.Logf("%d runs; %d contests of %d calls, %d of which may have been carried out or not; faults: %v", len(b.runs),
-		b.contests.held, b.contests.calls, b.contests.unknown, counts)
+	if 2*b.contests.undecided > b.contests.held {
+		t.Errorf("%d of %d contests could not be judged", b.contests.undecided, b.contests.held)
+	}
+	t.Logf("%d runs; %d contests (%d undecided) of %d calls, %d of which may have been carried out or not; faults: %v",
+		len(b.runs), b.contests.held, b.contests.undecided, b.contests.calls, b.contests.unknown, counts)
 }
