@@ -84,16 +84,22 @@ func (c *Compiler) Shell(n *tree.Node, vars Vars) *Template {
 		fmt.Fprintf(&script, "%s%dW", mark, len(words))
 		words = append(words, part)
 	}
-	// /bin/sh may be any POSIX shell, and is often Bash: the words must be safe for both.
-	safe, err := wordsIn(script.String(), mark, syntax.LangPOSIX)
-	if err != nil {
+	// /bin/sh may be any POSIX shell, and is often Bash: the words must be safe for both. A text that only one of them
+	// can read may become another one in the other as soon as a value stands in it.
+	unreadable := func(shell string, err error) *Template {
 		c.Report(n.Pos, "give values by env: instead of expressions, or correct the text",
-			"this text with expressions is not one for /bin/sh: %s", shellProblem(err))
+			"this text with expressions is not one for %s: %s", shell, shellProblem(err))
 		return t
 	}
-	if inBash, err := wordsIn(script.String(), mark, syntax.LangBash); err == nil {
-		safe = slices.DeleteFunc(safe, func(i int) bool { return !slices.Contains(inBash, i) })
+	safe, err := wordsIn(script.String(), mark, syntax.LangPOSIX)
+	if err != nil {
+		return unreadable("/bin/sh", err)
 	}
+	inBash, err := wordsIn(script.String(), mark, syntax.LangBash)
+	if err != nil {
+		return unreadable("Bash, which /bin/sh may be", err)
+	}
+	safe = slices.DeleteFunc(safe, func(i int) bool { return !slices.Contains(inBash, i) })
 	for i, part := range words {
 		if !slices.Contains(safe, i) {
 			c.Report(c.Source.Inside(n, part.offset),
