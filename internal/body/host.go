@@ -57,7 +57,7 @@ type Host struct {
 	// abandon is what becomes of attempts whose functions do not heed their contexts.
 	abandon *worker.Abandon
 
-	gone    func(run core.RunID)            // see Follow; nil: nobody is told
+	gone    func(run core.RunID, lease any) // see Follow; nil: nobody is told
 	stopped func(run core.RunID, err error) // the same
 
 	live atomic.Int64 // sessions in the table
@@ -93,9 +93,9 @@ func NewHost(ctx context.Context, cfg Config) *Host {
 // Attach tells the host its engine.
 func (h *Host) Attach(e EngineCalls) { h.engine = e }
 
-// Follow tells of calls of bodies: gone of each that has ended, with the session locked, so it must not block; stopped
-// of each that cannot go on. Call it before the host is used.
-func (h *Host) Follow(gone func(run core.RunID), stopped func(run core.RunID, err error)) {
+// Follow tells of calls of bodies: gone of each that has ended, with the lease of its latest news and with the session
+// locked, so it must not block; stopped of each that cannot go on. Call it before the host is used.
+func (h *Host) Follow(gone func(run core.RunID, lease any), stopped func(run core.RunID, err error)) {
 	h.gone, h.stopped = gone, stopped
 }
 
@@ -170,7 +170,10 @@ func (h *Host) consultAfter(run core.RunID, pause time.Duration) {
 }
 
 // Consult brings news of a run. It is called by the engine's loop.
-func (h *Host) Consult(n engine.News) (decides bool) {
+func (h *Host) Consult(n engine.News) (decides bool) { return h.ConsultFor(n, nil) }
+
+// ConsultFor is Consult with what the news were told for, which comes back when the call of the body has ended.
+func (h *Host) ConsultFor(n engine.News, lease any) (decides bool) {
 	var l *liveSession
 	fresh := false
 	if n.Held {
@@ -190,6 +193,9 @@ func (h *Host) Consult(n engine.News) (decides bool) {
 	default:
 		l.lock()
 		defer l.unlock()
+		if lease != nil {
+			l.lease = lease
+		}
 		l.session.News(n)
 		return !n.Held
 	}

@@ -26,6 +26,7 @@ type liveSession struct {
 	cancel   context.CancelFunc
 	unwound  bool
 	session  *Session
+	lease    any // see Host.ConsultFor
 	alarms   [timers]Alarm
 	armed    [timers]bool
 	stale    [timers]int // calls of alarms that are on their way although they were stopped
@@ -132,7 +133,7 @@ func (l *liveSession) carryOut(r *Ready) {
 		l.retired = true
 		l.answerAll(LookAgain)
 		if h.gone != nil {
-			h.gone(s.run)
+			h.gone(s.run, l.lease)
 		}
 	}
 	if r.CallAgain {

@@ -69,6 +69,13 @@ func newBed(t *testing.T) *bed {
 // open starts the server.
 func (b *bed) open() {
 	b.Helper()
+	b.start()
+	b.take()
+}
+
+// start starts the server, which has no runs yet.
+func (b *bed) start() {
+	b.Helper()
 	k := lease.NewKeeper(lease.KeeperConfig{Documents: b.journal, Now: now})
 	n, err := node.New(node.Config{Engine: engine.Config{
 		Journal: b.journal, Log: slog.New(slog.DiscardHandler), Kinds: map[string]engine.Kind{journal.KindGo: {
@@ -80,9 +87,6 @@ func (b *bed) open() {
 		k.Attach(n.Engine)
 		n.Engine.Serve("", k)
 		err = k.Load(b.Context())
-	}
-	if err == nil {
-		err = n.Open(b.Context())
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -97,6 +101,14 @@ func (b *bed) open() {
 	b.svc.KnowProblems(k.Problems)
 	b.Client = served.Connect(runs{b.svc, b}, pawl.Config{}).(pawl.Client)
 	b.keeper.Store(k)
+}
+
+// take lets the server have the runs.
+func (b *bed) take() {
+	b.Helper()
+	if err := b.node.Open(b.Context()); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // close stops the server.
@@ -180,27 +192,74 @@ func (l *line) GiveDecisions(ctx context.Context, r api.Decisions) (api.Decision
 	})
 }
 
-// twoNodes are lines to the nodes of a cluster. All are known from the start, and stay so.
-type twoNodes map[string]*line
-
-func (n twoNodes) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
-	return n[r.Node].JoinBodies(ctx, r)
+// nodeList has lines to the nodes of a cluster, which come and go.
+type nodeList struct {
+	mu      sync.Mutex
+	lines   map[string]*line
+	changed chan struct{}
 }
 
-func (n twoNodes) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, error) {
-	return n[r.Node].TakeNews(ctx, r)
+func newNodeList() *nodeList {
+	return &nodeList{lines: map[string]*line{}, changed: make(chan struct{})}
 }
 
-func (n twoNodes) GiveDecisions(ctx context.Context, r api.Decisions) (api.DecisionAnswers, error) {
-	return n[r.Node].GiveDecisions(ctx, r)
+func (n *nodeList) put(name string, l *line) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines[name] = l
+	n.change()
 }
 
-func (n twoNodes) BodiesNodes(ctx context.Context, r api.BodiesNodesRequest) (api.BodiesNodes, error) {
-	if len(r.Known) == len(n) {
-		<-ctx.Done()
-		return api.BodiesNodes{}, ctx.Err()
+func (n *nodeList) remove(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.lines, name)
+	n.change()
+}
+
+func (n *nodeList) change() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// line returns the line to a node. One to a node that has gone is cut.
+func (n *nodeList) line(name string) *line {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l := n.lines[name]; l != nil {
+		return l
 	}
-	return api.BodiesNodes{Nodes: slices.Sorted(maps.Keys(n))}, nil
+	l := &line{bed: &bed{}}
+	l.cut.Store(true)
+	return l
+}
+
+func (n *nodeList) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
+	return n.line(r.Node).JoinBodies(ctx, r)
+}
+
+func (n *nodeList) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, error) {
+	return n.line(r.Node).TakeNews(ctx, r)
+}
+
+func (n *nodeList) GiveDecisions(ctx context.Context, r api.Decisions) (api.DecisionAnswers, error) {
+	return n.line(r.Node).GiveDecisions(ctx, r)
+}
+
+func (n *nodeList) BodiesNodes(ctx context.Context, r api.BodiesNodesRequest) (api.BodiesNodes, error) {
+	for {
+		n.mu.Lock()
+		names, changed := slices.Sorted(maps.Keys(n.lines)), n.changed
+		n.mu.Unlock()
+		if len(names) > 0 && !slices.Equal(names, r.Known) {
+			return api.BodiesNodes{Nodes: names}, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return api.BodiesNodes{}, ctx.Err()
+		}
+	}
 }
 
 // process is one that serves workflows.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -40,6 +41,10 @@ type HolderConfig struct {
 // Holder serves workflows for a server, or for all nodes of a cluster. For the host of its bodies it is the engine.
 type Holder struct {
 	cfg HolderConfig
+
+	// calls is held while leases come and news are brought, and while a term ends. So a call of a body that was told of
+	// for one lease is never taken for that of the next one, whichever nodes they are of. It is locked before all else.
+	calls sync.Mutex
 
 	mu    sync.Mutex
 	terms []*term // with the nodes that it has joined at present
@@ -82,8 +87,9 @@ type term struct {
 
 // held is a lease as its holder knows it.
 type held struct {
+	term   *term
 	number uint64
-	seen   int           // news and updates
+	seen   atomic.Int64  // news and updates that the body has got
 	over   chan struct{} // closed at its end
 }
 
@@ -241,6 +247,20 @@ func (h *Holder) begin(t *term) {
 
 // close ends a term: its bodies are unwound, and its attempts stop.
 func (h *Holder) close(t *term) error {
+	h.unwind(t)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 2*h.cfg.Grace)
+	defer cancel()
+	err := t.pool.Close(ctx)
+	t.end(errOver)
+	t.offers.Wait()
+	t.drop()
+	return err
+}
+
+// unwind unwinds the bodies of a term, which counts no more.
+func (h *Holder) unwind(t *term) {
+	h.calls.Lock()
+	defer h.calls.Unlock()
 	h.mu.Lock()
 	h.terms = slices.DeleteFunc(h.terms, func(other *term) bool { return other == t })
 	own := map[core.RunID]bool{}
@@ -254,13 +274,6 @@ func (h *Holder) close(t *term) error {
 	generation := h.runs
 	h.mu.Unlock()
 	h.cfg.Host.Reset(generation, func(run core.RunID) bool { return own[run] })
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 2*h.cfg.Grace)
-	defer cancel()
-	err := t.pool.Close(ctx)
-	t.end(errOver)
-	t.offers.Wait()
-	t.drop()
-	return err
 }
 
 // current returns the term with the node that has a run; nil: there is none.
@@ -280,11 +293,14 @@ func (h *Holder) counts(t *term) bool {
 	return slices.Contains(h.terms, t)
 }
 
-// comes notes that a node tells of a run, which another one may have had before.
+// comes notes that a node tells of a run, which another one may have had before. While that one has a lease, one that
+// has no more than an attempt does not count.
 func (h *Holder) comes(run core.RunID, t *term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.where[run] = t
+	if before := h.where[run]; before == nil || before.lease(run) == nil || t.lease(run) != nil {
+		h.where[run] = t
+	}
 }
 
 // goes notes that a lease or an attempt of a run has ended.
@@ -346,23 +362,14 @@ func (h *Holder) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	t.put(outgoing{up{Kind: upConfirm, Run: run, Inputs: []core.Input{in}}, func(err error) { done(err != nil) }})
 }
 
-// gone says that a call of a body has ended: its lease goes back.
-func (h *Holder) gone(run core.RunID) {
-	t := h.current(run)
-	if t == nil {
+// gone says that a call of a body has ended: its lease goes back, if it is that of the run still.
+func (h *Holder) gone(run core.RunID, of any) {
+	l, told := of.(*held)
+	if !told || !l.term.forget(run, l) {
 		return
 	}
-	defer h.goes(run, t)
-	t.mu.Lock()
-	l := t.leases[run]
-	delete(t.leases, run)
-	if l != nil {
-		close(l.over)
-	}
-	t.mu.Unlock()
-	if l != nil {
-		t.put(outgoing{up: up{Kind: upEnd, Run: run, Lease: l.number, Seen: l.seen}})
-	}
+	l.term.put(outgoing{up: up{Kind: upEnd, Run: run, Lease: l.number, Seen: int(l.seen.Load())}})
+	h.goes(run, l.term)
 }
 
 // stopped says that a body cannot go on.
@@ -374,6 +381,25 @@ func (h *Holder) put(u up) {
 	if t := h.current(u.Run); t != nil {
 		t.put(outgoing{up: u})
 	}
+}
+
+// lease returns the lease that a run has; nil: none.
+func (t *term) lease(run core.RunID) *held {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.leases[run]
+}
+
+// forget forgets a lease. It reports whether the run had it still.
+func (t *term) forget(run core.RunID, l *held) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l == nil || t.leases[run] != l {
+		return false
+	}
+	delete(t.leases, run)
+	close(l.over)
+	return true
 }
 
 // put queues something for the server, in the name of the lease that the run has.

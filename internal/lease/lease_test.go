@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -236,8 +237,10 @@ func TestAnotherNodeGoesOn(t *testing.T) {
 		})
 		before := newBed(t)
 		after := &bed{T: t, journal: before.journal} // not started yet
-		nodes := twoNodes{"after": {bed: after}, "before": {bed: before}}
-		p := after.serveAt(nodes, nodes["after"], w)
+		nodes := newNodeList()
+		nodes.put("after", &line{bed: after})
+		nodes.put("before", &line{bed: before})
+		p := after.serveAt(nodes, nodes.line("after"), w)
 		<-time.After(time.Second)
 		r, err := w.Start(t.Context(), before, "", nil)
 		ok(t, err)
@@ -252,6 +255,68 @@ func TestAnotherNodeGoesOn(t *testing.T) {
 		p.end()
 		after.close()
 	})
+}
+
+// Many runs go from node to node again and again while a process serves them: a node dies, and the process may hear of
+// that before or after the next one has the runs. None is forgotten.
+func TestRunsGoFromNodeToNode(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ any) (int, error) {
+		for i := range 30 {
+			if err := pawl.Do(ctx, fmt.Sprint("step ", i), func(context.Context) error { return nil }); err != nil {
+				return 0, err
+			}
+			if err := pawl.Sleep(ctx, fmt.Sprint("sleep ", i), 300*time.Millisecond); err != nil {
+				return 0, err
+			}
+		}
+		return 30, nil
+	})
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			store := memory.New()
+			list := newNodeList()
+			start := func(name string) *bed {
+				b := &bed{T: t, journal: store}
+				b.start()
+				list.put(name, &line{bed: b})
+				return b
+			}
+			on := start("0")
+			on.take()
+			p := on.serveAt(list, list.line("0"), w)
+			<-time.After(time.Second)
+			var all []pawl.Run[int]
+			for range 50 {
+				r, err := w.Start(t.Context(), on, "", nil)
+				ok(t, err)
+				all = append(all, r)
+			}
+			for i := range 6 {
+				name := fmt.Sprint(i)
+				next := start(fmt.Sprint(i + 1))
+				<-time.After(time.Second + time.Duration(rnd.IntN(600))*time.Millisecond)
+				list.line(name).cut.Store(true)
+				on.close()
+				if heard := rnd.IntN(3); heard == 0 {
+					list.remove(name)
+				} else {
+					time.AfterFunc(time.Duration(heard-1)*time.Millisecond, func() { list.remove(name) })
+				}
+				next.take()
+				on = next
+			}
+			for i, r := range all {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				if n, err := pawl.RunOf[int](on, r.ID).Result(ctx); n != 30 || err != nil {
+					t.Errorf("seed %d: run %d: %d, %v", seed, i, n, err)
+				}
+				cancel()
+			}
+			p.end()
+			on.close()
+		})
+	}
 }
 
 // A process with other code does not go on with a run, and says why. One with the run's code does.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
@@ -128,38 +127,23 @@ func (t *term) take() error {
 
 // deliver carries out what the server tells.
 func (t *term) deliver(d *down) {
-	host := t.holder.cfg.Host
+	h := t.holder
+	h.calls.Lock()
+	defer h.calls.Unlock()
 	switch d.Kind {
 	case downBegin:
-		had := t.forget(d.Run, 0)
-		if before := t.holder.current(d.Run); before != nil && before != t && before.forget(d.Run, 0) {
-			had = true
-		}
-		if had {
-			host.Forget(d.Run) // before the new lease is there, which else went back with the old call of the body
-		}
-		t.mu.Lock()
-		t.leases[d.Run] = &held{d.Lease, 1, make(chan struct{})}
-		t.mu.Unlock()
-		t.holder.comes(d.Run, t)
-		host.Consult(*d.News)
-	case downNews:
-		t.mu.Lock()
-		l := t.leases[d.Run]
-		current := l != nil && l.number == d.Lease
-		if current {
-			l.seen++
-		}
-		t.mu.Unlock()
-		if current {
-			host.Consult(*d.News)
+		t.begin(d)
+	case downNews: // counted last: if the call of the body has ended meanwhile, the server has to tell it again
+		if l := t.lease(d.Run); l != nil && l.number == d.Lease {
+			h.cfg.Host.ConsultFor(*d.News, l)
+			l.seen.Add(1)
 		}
 	case downHeld:
-		host.Consult(engine.News{Run: d.Run, Held: true})
+		h.cfg.Host.Consult(engine.News{Run: d.Run, Held: true})
 	case downEnd:
-		if t.forget(d.Run, d.Lease) {
-			host.Forget(d.Run)
-			t.holder.goes(d.Run, t)
+		if l := t.lease(d.Run); l != nil && l.number == d.Lease && t.forget(d.Run, l) {
+			h.cfg.Host.Forget(d.Run)
+			h.goes(d.Run, t)
 		}
 	case downTask:
 		t.mu.Lock()
@@ -168,7 +152,7 @@ func (t *term) deliver(d *down) {
 			t.tasks[d.Run]++
 		}
 		t.mu.Unlock()
-		t.holder.comes(d.Run, t)
+		h.comes(d.Run, t)
 		d.Task.Deadline = 0
 		t.pool.DispatchFor(*d.Task, d.Left)
 	case downOffer:
@@ -178,17 +162,30 @@ func (t *term) deliver(d *down) {
 	}
 }
 
-// forget forgets a lease; 0: whichever the run has. It reports whether there was one.
-func (t *term) forget(run core.RunID, lease uint64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	l := t.leases[run]
-	if l == nil || lease != 0 && l.number != lease {
-		return false
+// begin begins a lease. It takes the place of the one that the run has, of this node or of another one. That node is
+// told, and begins another one if it has the run after all: what a node said before it lost the run may come late.
+func (t *term) begin(d *down) {
+	h := t.holder
+	for _, before := range []*term{t, h.current(d.Run)} {
+		if before == nil {
+			continue
+		}
+		old := before.lease(d.Run)
+		if !before.forget(d.Run, old) {
+			continue
+		}
+		h.cfg.Host.Forget(d.Run)
+		if before != t {
+			before.put(outgoing{up: up{Kind: upEnd, Run: d.Run, Lease: old.number}})
+		}
 	}
-	delete(t.leases, run)
-	close(l.over)
-	return true
+	l := &held{term: t, number: d.Lease, over: make(chan struct{})}
+	t.mu.Lock()
+	t.leases[d.Run] = l
+	t.mu.Unlock()
+	h.comes(d.Run, t)
+	h.cfg.Host.ConsultFor(*d.News, l)
+	l.seen.Add(1)
 }
 
 // give tells the server what was decided, until the term ends.

@@ -147,17 +147,13 @@ func (k *Keeper) serves(r *core.Run) bool {
 
 // asks brings an update to the body of a lease, in the process that has it.
 func (t *term) asks(d *down) {
-	t.mu.Lock()
-	l := t.leases[d.Run]
+	l := t.lease(d.Run)
 	if l == nil || l.number != d.Lease {
-		t.mu.Unlock()
 		return
 	}
-	l.seen++
-	over := l.over
-	t.mu.Unlock()
 	a := t.holder.cfg.Host.Ask(d.Run, *d.Update)
 	a.Offer()
+	l.seen.Add(1)
 	t.offers.Go(func() {
 		defer a.Leave()
 		for {
@@ -170,7 +166,7 @@ func (t *term) asks(d *down) {
 				if !open {
 					return
 				}
-			case <-over:
+			case <-l.over:
 				return
 			case <-t.ctx.Done():
 				return
