@@ -57,8 +57,7 @@ type Host struct {
 	// abandon is what becomes of attempts whose functions do not heed their contexts.
 	abandon *worker.Abandon
 
-	gone    func(run core.RunID, lease any) // see Follow; nil: nobody is told
-	stopped func(run core.RunID, err error) // the same
+	follow Follow
 
 	live atomic.Int64 // sessions in the table
 
@@ -93,11 +92,15 @@ func NewHost(ctx context.Context, cfg Config) *Host {
 // Attach tells the host its engine.
 func (h *Host) Attach(e EngineCalls) { h.engine = e }
 
-// Follow tells of calls of bodies: gone of each that has ended, with the lease of its latest news and with the session
-// locked, so it must not block; stopped of each that cannot go on. Call it before the host is used.
-func (h *Host) Follow(gone func(run core.RunID, lease any), stopped func(run core.RunID, err error)) {
-	h.gone, h.stopped = gone, stopped
+// Follow is told of calls of bodies, with the lease of their latest news. Its functions may be nil.
+type Follow struct {
+	Gone    func(run core.RunID, lease any) // a call has ended. The session is locked, so it must not block
+	Again   func(run core.RunID, lease any) // the body has to be called again; default: the engine is asked for that
+	Stopped func(run core.RunID, err error) // the body cannot go on
 }
+
+// Follow says who follows the calls of bodies. Call it before the host is used.
+func (h *Host) Follow(f Follow) { h.follow = f }
 
 // open returns a run's session, and makes one where there is none. It returns nil once the host is closed, and while
 // the run waits for its turn; urgent runs do not wait.
@@ -156,15 +159,22 @@ func (h *Host) consultAll(runs []core.RunID) {
 	}
 }
 
-// consultAfter has a run's body called after a while, if nothing else does so before.
-func (h *Host) consultAfter(run core.RunID, pause time.Duration) {
-	if pause == 0 {
+// callAgain has a run's body called after a while, if nothing else does so before.
+func (h *Host) callAgain(run core.RunID, lease any, pause time.Duration) {
+	call := func() {
+		if h.follow.Again != nil {
+			h.follow.Again(run, lease)
+			return
+		}
 		h.engine.Consult(run)
+	}
+	if pause == 0 {
+		call()
 		return
 	}
 	h.shell.AfterFunc(run, TimerRetry, pause, func() {
 		if h.ctx.Err() == nil {
-			h.engine.Consult(run)
+			call()
 		}
 	})
 }
@@ -324,8 +334,8 @@ func (h *Host) tell(run core.RunID, p problem) {
 	if h.cfg.Stopped != nil {
 		h.cfg.Stopped(run, p.err)
 	}
-	if h.stopped != nil {
-		h.stopped(run, p.err)
+	if h.follow.Stopped != nil {
+		h.follow.Stopped(run, p.err)
 	}
 }
 

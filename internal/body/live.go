@@ -132,12 +132,12 @@ func (l *liveSession) carryOut(r *Ready) {
 		h.drop(l)
 		l.retired = true
 		l.answerAll(LookAgain)
-		if h.gone != nil {
-			h.gone(s.run, l.lease)
+		if h.follow.Gone != nil {
+			h.follow.Gone(s.run, l.lease)
 		}
 	}
 	if r.CallAgain {
-		h.consultAfter(s.run, r.Pause)
+		h.callAgain(s.run, l.lease, r.Pause)
 	}
 }
 

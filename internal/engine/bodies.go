@@ -154,7 +154,7 @@ func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(e
 		c = new(Call)
 	}
 	c.Op, c.Run, c.Inputs, c.Body, c.taken, c.Done = CallBody, run, inputs, body, done, (*Call).answerBody
-	e = e.of(run)
+	e = e.within(run)
 	if !e.requests.put(request{call: c}) && done != nil {
 		go done(e.closed()) // the caller may hold a lock that done needs
 	}
@@ -175,12 +175,12 @@ func (c *Call) answerBody() {
 
 // Consult asks for whole news of a run. It arrives through Bodies.Consult.
 func (e *Engine) Consult(run core.RunID) {
-	e.of(run).requests.put(request{call: &Call{Op: CallConsult, Run: run}})
+	e.within(run).requests.put(request{call: &Call{Op: CallConsult, Run: run}})
 }
 
 // Begin says that a step's task, which waited for its function, can begin.
 func (e *Engine) Begin(run core.RunID, step core.StepID) {
-	e.of(run).requests.put(request{call: &Call{Op: CallBegin, Run: run, Step: step}})
+	e.within(run).requests.put(request{call: &Call{Op: CallBegin, Run: run, Step: step}})
 }
 
 // body gives the inputs of a body to its run. See Engine.Do.

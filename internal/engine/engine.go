@@ -168,7 +168,7 @@ func (e *Engine) Err() error {
 // Report implements worker.Reporter. It takes a worker's TaskEnded, TaskStopped or Beat. An output that is too large
 // makes the attempt fail.
 func (e *Engine) Report(run core.RunID, in core.Input) {
-	e.of(run).requests.put(request{rep: report{run, e.bounded(in)}})
+	e.within(run).requests.put(request{rep: report{run, e.bounded(in)}})
 }
 
 // bounded makes an attempt fail whose output is too large.
@@ -192,8 +192,12 @@ func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 
 // Rematch says that workers or bodies may take attempts now that they could not take before.
 func (e *Engine) Rematch() {
-	for _, part := range e.all() {
-		part.requests.put(request{})
+	if e.parts == nil {
+		e.requests.put(request{})
+		return
+	}
+	for i := range e.parts.engines {
+		e.parts.within(i).requests.put(request{})
 	}
 }
 

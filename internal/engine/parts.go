@@ -14,11 +14,12 @@ import (
 // passes each call to the engine of the run's partition.
 type parts struct {
 	engines []atomic.Pointer[Engine]
-	moves   []sync.Mutex  // of each partition: one Take or Give at a time
-	next    atomic.Uint64 // runs without a workflow id or key go to the partitions in turn
-	opened  int           // how many engines are open; protected by Engine.opening of the engine in front
-	closed  bool          // protected by Engine.opening of the engine in front
-	end     sync.Once     // closes Engine.done of the engine in front
+	coming  []atomic.Pointer[Engine] // those that Take opens at present
+	moves   []sync.Mutex             // of each partition: one Take or Give at a time
+	next    atomic.Uint64            // runs without a workflow id or key go to the partitions in turn
+	opened  int                      // how many engines are open; protected by Engine.opening of the engine in front
+	closed  bool                     // protected by Engine.opening of the engine in front
+	end     sync.Once                // closes Engine.done of the engine in front
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when the engine takes or gives a partition; protected by mu
@@ -29,8 +30,8 @@ type parts struct {
 // newParts returns an engine in front of one engine for each partition.
 func newParts(cfg Config, defs *definitions, n int) *Engine {
 	p := &parts{
-		engines: make([]atomic.Pointer[Engine], n), moves: make([]sync.Mutex, n), changed: make(chan struct{}),
-		begun: map[string][]*Engine{},
+		engines: make([]atomic.Pointer[Engine], n), coming: make([]atomic.Pointer[Engine], n),
+		moves: make([]sync.Mutex, n), changed: make(chan struct{}), begun: map[string][]*Engine{},
 	}
 	front := &Engine{parts: p, cfg: cfg, defs: defs, done: make(chan struct{})}
 	for i := range n {
@@ -79,6 +80,22 @@ func (e *Engine) ofKey(key uint16) *Engine {
 		return e
 	}
 	return e.parts.at(int(key) % len(e.parts.engines))
+}
+
+// within returns the engine that hears of a run's workers and bodies. That is the one of its partition also while it is
+// being opened, since it gives them work then.
+func (e *Engine) within(run core.RunID) *Engine {
+	if e.parts == nil {
+		return e
+	}
+	return e.parts.within(int(core.PartitionKey(run)) % len(e.parts.engines))
+}
+
+func (p *parts) within(partition int) *Engine {
+	if part := p.coming[partition].Load(); part != nil {
+		return part
+	}
+	return p.at(partition)
 }
 
 // home returns the engine in whose partition a start creates or finds its run.

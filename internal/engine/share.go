@@ -39,7 +39,10 @@ func (e *Engine) Take(ctx context.Context, partition int) error {
 		return nil
 	}
 	part := p.own(e, partition)
+	p.coming[partition].Store(part)
+	defer p.coming[partition].Store(nil)
 	if err := part.Open(ctx); err != nil {
+		part.state.CompareAndSwap(nil, &status{err: moved(partition), final: true}) // for what has come meanwhile
 		return errors.Join(err, part.Close())
 	}
 	e.opening.Lock()
@@ -281,8 +284,8 @@ func (e *Engine) Runs(partition int) bool {
 
 // ExpectAt says that messages for a partition may have come.
 func (e *Engine) ExpectAt(partition int) {
-	if e.Runs(partition) {
-		e.parts.at(partition).Expect()
+	if e.parts != nil && partition >= 0 && partition < len(e.parts.engines) {
+		e.parts.within(partition).Expect()
 	}
 }
 

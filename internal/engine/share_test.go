@@ -301,3 +301,65 @@ func TestPlacesThatCome(t *testing.T) {
 		closeEngine(t, b)
 	})
 }
+
+// lateBodies come to the step of their run when they are called.
+type lateBodies struct {
+	quickBodies
+	came  bool
+	asked chan struct{} // has room for one
+}
+
+func (b *lateBodies) CanBegin(run core.RunID, _, _, _ string) bool {
+	if !b.came {
+		b.engine.Consult(run)
+		b.asked <- struct{}{}
+	}
+	return b.came
+}
+
+func (b *lateBodies) Consult(n News) (decides bool) {
+	b.came = true
+	b.engine.Begin(n.Run, 0)
+	return false
+}
+
+// TestBodyIsCalledWhileAPartitionComes: what a body is asked and says before the engine has said that it runs the
+// partition is heard.
+func TestBodyIsCalledWhileAPartitionComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.NewPartitions(1)
+		at := func() (*lateBodies, *fakeWorkers) {
+			b := &lateBodies{asked: make(chan struct{}, 1)}
+			e, w := open(t, j, 9, nil, share, func(c *Config) {
+				c.Kinds = map[string]Kind{"plan": {Compile: compilePlan, Bodies: b}}
+			})
+			b.engine = e
+			return b, w
+		}
+		a, atA := at()
+		b, atB := at()
+		takeAll(t, a.engine, 0)
+		mustStart(t, a.engine, flow("f", task()))
+		synctest.Wait()
+		if began := atA.dispatched(); len(began) != 1 {
+			t.Fatalf("a began %v", began)
+		}
+		if err := a.engine.Give(0); err != nil {
+			t.Fatal(err)
+		}
+		b.engine.opening.Lock()
+		taken := make(chan error)
+		go func() { taken <- b.engine.Take(t.Context(), 0) }()
+		<-b.asked // the attempt is lost, and the next one needs the body
+		b.engine.opening.Unlock()
+		if err := <-taken; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if began := atB.dispatched(); len(began) != 1 || began[0].Token.Attempt != 2 {
+			t.Errorf("the next owner began %v", began)
+		}
+		closeEngine(t, a.engine)
+		closeEngine(t, b.engine)
+	})
+}

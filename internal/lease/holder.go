@@ -61,7 +61,7 @@ var (
 func NewHolder(cfg HolderConfig) *Holder {
 	h := &Holder{cfg: cfg, where: map[core.RunID]*term{}}
 	cfg.Host.Attach(h)
-	cfg.Host.Follow(h.gone, h.stopped)
+	cfg.Host.Follow(body.Follow{Gone: h.gone, Again: h.again, Stopped: h.stopped})
 	return h
 }
 
@@ -370,6 +370,17 @@ func (h *Holder) gone(run core.RunID, of any) {
 	}
 	l.term.put(outgoing{up: up{Kind: upEnd, Run: run, Lease: l.number, Seen: int(l.seen.Load())}})
 	h.goes(run, l.term)
+}
+
+// again has the body of a run called again: by the node that has the run now, else by that of its last lease.
+func (h *Holder) again(run core.RunID, of any) {
+	t := h.current(run)
+	if l, told := of.(*held); told && t == nil {
+		t = l.term
+	}
+	if t != nil {
+		t.put(outgoing{up: up{Kind: upConsult, Run: run}})
+	}
 }
 
 // stopped says that a body cannot go on.

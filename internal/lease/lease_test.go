@@ -319,6 +319,36 @@ func TestRunsGoFromNodeToNode(t *testing.T) {
 	}
 }
 
+// A body that could not go on is called again by the node that has its run, where a process serves several nodes.
+func TestStuckBodyInACluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		w := pawl.Define("w", func(pawl.Context, any) (int, error) {
+			if calls++; calls == 1 {
+				<-time.After(time.Minute) // longer than a body may take
+			}
+			return calls, nil
+		})
+		a, other := newBed(t), newBed(t)
+		list := newNodeList()
+		list.put("a", &line{bed: a})
+		list.put("other", &line{bed: other})
+		p := a.serveAt(list, list.line("a"), w)
+		<-time.After(time.Second)
+		r, err := w.Start(t.Context(), a, "", nil)
+		ok(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if n, err := pawl.RunOf[int](a, r.ID).Result(ctx); n != 2 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		<-time.After(time.Minute) // the first call returns
+		p.end()
+		a.close()
+		other.close()
+	})
+}
+
 // A process with other code does not go on with a run, and says why. One with the run's code does.
 func TestChangedCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
