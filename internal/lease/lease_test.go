@@ -322,12 +322,13 @@ func TestRunsGoFromNodeToNode(t *testing.T) {
 // A body that could not go on is called again by the node that has its run, where a process serves several nodes.
 func TestStuckBodyInACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := 0
+		var calls atomic.Int64
 		w := pawl.Define("w", func(pawl.Context, any) (int, error) {
-			if calls++; calls == 1 {
+			n := calls.Add(1)
+			if n == 1 {
 				<-time.After(time.Minute) // longer than a body may take
 			}
-			return calls, nil
+			return int(n), nil
 		})
 		a, other := newBed(t), newBed(t)
 		list := newNodeList()
