@@ -326,7 +326,7 @@ func TestStuckBodyInACluster(t *testing.T) {
 		w := pawl.Define("w", func(pawl.Context, any) (int, error) {
 			n := calls.Add(1)
 			if n == 1 {
-				<-time.After(time.Minute) // longer than a body may take
+				<-time.After(time.Minute) //pawlvet:ignore the mistake that is tested: longer than a body may take
 			}
 			return int(n), nil
 		})
