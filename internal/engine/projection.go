@@ -224,10 +224,10 @@ func (r *run) keptFrom(b *batch) bool {
 func (v *projection) write(b *batch, partition int, r *run) int {
 	to := &b.view
 	if r.aside == nil {
-		runs, steps, attempts, whole := len(to.Runs), len(to.Steps), len(to.Attempts), len(to.Whole)
+		runs, steps, attempts, fresh := len(to.Runs), len(to.Steps), len(to.Attempts), len(to.New)
 		if err := guard("its rows were written", func() { r.writeRows(to, partition, b.seq) }); err != nil {
 			to.Runs, to.Steps, to.Attempts = to.Runs[:runs], to.Steps[:steps], to.Attempts[:attempts]
-			to.Whole = to.Whole[:whole]
+			to.New = to.New[:fresh]
 			r.rows.made = append(r.rows.made, r.rows.makeSteps(r.state)...)
 			v.onPanic(r, err)
 		}
@@ -252,8 +252,8 @@ func (v *projection) write(b *batch, partition int, r *run) int {
 // writeRows appends the run's row and the rows of its steps and attempts that have changed.
 func (r *run) writeRows(to *journal.View, partition int, seq uint64) {
 	to.Runs = append(to.Runs, r.row(partition, seq))
-	if !r.rows.stored && r.aside == nil && r.state.Phase.Closed() {
-		to.Whole = append(to.Whole, r.id())
+	if !r.rows.stored && r.aside == nil {
+		to.New = append(to.New, r.id())
 	}
 	r.rows.moveTo(r.state, to)
 }

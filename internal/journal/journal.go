@@ -182,9 +182,9 @@ type View struct {
 	Steps    []StepRow
 	Attempts []AttemptRow
 	History  []HistoryRow // appended
-	// Whole are runs that ended before any row of them was written: all their steps and attempts are here. They, and
-	// the rows of their steps and attempts, are in the order of Runs.
-	Whole []core.RunID
+	// New are runs of which no row was written before: all that the view has of them from now on is here. They, and the
+	// rows of their steps, attempts and histories, are in the order of Runs.
+	New []core.RunID
 	// Through: after this batch the view has every batch up to here. The journal may delete those that no feed needs.
 	Through uint64
 }

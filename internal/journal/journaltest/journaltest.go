@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"definitions", testDefinitions},
 		{"rows replace rows", testRows},
 		{"rows of a run that ended come at once", testWhole},
+		{"rows of a new run come at once", testNew},
 		{"history and tail", testHistory},
 		{"history twice", testHistoryTwice},
 		{"large entries", testLarge},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -79,7 +80,7 @@ func testWhole(f *fixture) {
 	}
 	whole := func(n, count int, change func(*journal.StepRow, *journal.AttemptRow)) {
 		add(n, count, change)
-		v.Whole = append(v.Whole, RunID(n))
+		v.New = append(v.New, RunID(n))
 	}
 	add(1, 2, nil)
 	whole(2, 3, nil)
@@ -121,6 +122,98 @@ func testWhole(f *fixture) {
 		Attempts: []journal.AttemptRow{third, *stopped},
 	})
 	check()
+}
+
+// newRuns are runs whose first rows come at once, and what is expected of them.
+type newRuns struct {
+	steps   map[int][]journal.StepRow
+	entries map[int][]core.Entry
+}
+
+// add adds a run to a view, which says that it is new unless it is run 3.
+func (w *newRuns) add(v *journal.View, n int, entry core.Entry, all ...journal.StepRow) {
+	for i := range all {
+		all[i].Run, all[i].Step, all[i].ScheduledAt = RunID(n), core.StepID(i), at(10+i)
+		if all[i].Name == "" {
+			all[i].Name = fmt.Sprint("nap ", i)
+		}
+	}
+	entry.Run = RunID(n)
+	w.steps[n], w.entries[n] = all, append(w.entries[n], entry)
+	v.Runs, v.Steps = append(v.Runs, row(n)), append(v.Steps, all...)
+	v.History = append(v.History, piece(n, 1, entry))
+	if n != 3 {
+		v.New = append(v.New, RunID(n))
+	}
+}
+
+// more adds what came later of a run to a view: its first step ends and the next begins.
+func (w *newRuns) more(v *journal.View, n int, next journal.StepRow) {
+	r := row(n)
+	r.Applied = 2
+	entry := signal(2, "b")
+	entry.Run = r.ID
+	w.entries[n] = append(w.entries[n], entry)
+	v.Runs, v.History = append(v.Runs, r), append(v.History, piece(n, 2, entry))
+	if len(w.steps[n]) == 0 {
+		return
+	}
+	first := &w.steps[n][0]
+	first.EndedAt, first.Phase, first.NextAt = at(70), core.StepSucceeded, 0
+	next.Run, next.Step, next.Name, next.ScheduledAt = r.ID, core.StepID(len(w.steps[n])), "next", at(71)
+	v.Steps = append(v.Steps, *first, next)
+	w.steps[n] = append(w.steps[n], next)
+}
+
+// check compares runs 1 to 9 with what the journal reads.
+func (w *newRuns) check(f *fixture) {
+	f.Helper()
+	for n := 1; n <= 9; n++ {
+		got, _ := f.Rows(RunID(n))
+		if got == nil {
+			got = []journal.StepRow{}
+		}
+		f.equal(fmt.Sprintf("steps of run %d", n), got, append([]journal.StepRow{}, w.steps[n]...))
+		f.equal(fmt.Sprintf("history of run %d", n), f.history(RunID(n)).Entries, w.entries[n])
+	}
+	page := f.list(journal.Query{Retrying: true})
+	f.equal("runs that are retried", len(page.Runs), 1)
+}
+
+// testNew writes runs whose first rows come at once, with their histories. They read like any others, also after more
+// of them came.
+func testNew(f *fixture) {
+	f.acquire(0)
+	sleeps := journal.StepRow{
+		Kind: core.KindSleep, Phase: core.StepSuspended, Attempt: 1, NextAt: at(900), Deadline: at(901),
+	}
+	ended := journal.StepRow{Kind: core.KindTask, Phase: core.StepSucceeded, Attempt: 2, EndedAt: at(12)}
+	retried := journal.StepRow{Kind: core.KindTask, Phase: core.StepBackingOff, Attempt: 3, NextAt: at(50)}
+	strange := sleeps
+	strange.Name, strange.Message = "\"quoted\" \\ [7]", "line\n<\u00fc> \u202e\x00\xff"
+	w := &newRuns{steps: map[int][]journal.StepRow{}, entries: map[int][]core.Entry{}}
+	v := &journal.View{}
+	w.add(v, 1, signal(1, "a"), sleeps)
+	w.add(v, 2, signal(1, "a"), ended, sleeps)
+	w.add(v, 3, signal(1, "a"), ended, sleeps)
+	w.add(v, 4, signal(1, "a"), retried, sleeps)
+	w.add(v, 5, signal(1, strings.Repeat("long ", 1000)), sleeps)
+	w.add(v, 6, signal(1, "a"))
+	w.add(v, 7, signal(1, "a"), strange)
+	w.add(v, 8, signal(1, "a"), slices.Repeat([]journal.StepRow{ended}, 100)...)
+	w.add(v, 9, signal(1, "a"), sleeps)
+	f.append(v)
+	w.check(f)
+
+	more := &journal.View{}
+	for n := 1; n <= 8; n++ {
+		w.more(more, n, sleeps)
+	}
+	retry := &w.steps[9][0] // of a run whose step was folded, if it was
+	retry.Attempt, retry.Phase = 2, core.StepBackingOff
+	more.Runs, more.Steps = append(more.Runs, row(9)), append(more.Steps, *retry)
+	f.append(more)
+	w.check(f)
 }
 
 func testHistory(f *fixture) {
@@ -362,7 +455,7 @@ func testPrune(f *fixture) {
 		v.Steps = append(v.Steps, journal.StepRow{Run: r.ID, Name: "s", ScheduledAt: at(n + 1)})
 		v.Attempts = append(v.Attempts, journal.AttemptRow{Run: r.ID, Attempt: 1})
 		if n%4 == 0 {
-			v.Whole = append(v.Whole, r.ID)
+			v.New = append(v.New, r.ID)
 		}
 		p := piece(n, 1, signal(n, "a"))
 		p.Run = r.ID

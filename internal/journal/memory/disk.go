@@ -92,7 +92,7 @@ func (d *disk) partition(n int) *partition {
 
 func (d *disk) append(p *partition, b *journal.Batch) error {
 	if b.View != nil {
-		if err := errors.Join(d.checkHistory(b.View.History), d.checkWhole(b.View)); err != nil {
+		if err := errors.Join(d.checkHistory(b.View.History), d.checkNew(b.View)); err != nil {
 			return err
 		}
 	}
@@ -147,23 +147,25 @@ func (d *disk) checkHistory(rows []journal.HistoryRow) error {
 	return nil
 }
 
-// checkWhole refuses a view with a run whose rows are said to come all at once if they do not. Other journals rely on
-// that.
-func (d *disk) checkWhole(v *journal.View) error {
+// checkNew refuses a view with a run that is said to be new and is not. Other journals rely on that.
+func (d *disk) checkNew(v *journal.View) error {
 	rest := v.Runs
-	for _, run := range v.Whole {
+	for _, run := range v.New {
 		at := slices.IndexFunc(rest, func(r journal.RunRow) bool { return r.ID == run })
 		switch {
 		case at < 0:
 			return fmt.Errorf("journal: the rows of run %s are not in the order of the runs", run)
-		case !rest[at].Phase.Closed():
-			return fmt.Errorf("journal: run %s is open, so more rows of it will come", run)
-		case len(d.steps[run])+len(d.attempts[run]) > 0:
+		case d.has(run):
 			return fmt.Errorf("journal: rows of run %s are stored already", run)
 		}
 		rest = rest[at+1:]
 	}
 	return nil
+}
+
+func (d *disk) has(run core.RunID) bool {
+	_, row := d.runs[run]
+	return row || len(d.steps[run])+len(d.attempts[run])+len(d.history[run]) > 0
 }
 
 func (d *disk) view(p *partition, v *journal.View) {

@@ -114,18 +114,20 @@ const ownText = "WITH own AS (UPDATE {schema}.partitions SET last = $3, through 
 	" batch AS (INSERT INTO {schema}.journal (partition, seq, sum, entries)" +
 	" SELECT partition, $3, $6, $7 FROM own)"
 
+// The columns of runs_data that every row has, and where they are in the rows of a view.
+const (
+	runNames = "created_at, ended_at, deadline, wake, applied, partition, phase, id, definition, parent, workflow," +
+		" workflow_id, key, message, labels"
+	runValues = "u.a, u.b, u.c, u.d, u.e, u.f, u.g, u.h, nullif(u.i, {zero}), nullif(u.j, {zero}), u.k," +
+		" nullif(u.l, ''), nullif(u.m, ''), nullif(u.n, ''), nullif(u.o, '')"
+	runArrays = "$::bigint[], $::bigint[], $::bigint[], $::bigint[], $::bigint[], $::int[], $::smallint[]," +
+		" $::uuid[], $::uuid[], $::uuid[], $::text[], $::text[], $::text[], $::text[], $::text[]"
+)
+
 // parts stand in the order in which [storage.appending] adds their rows.
 var parts = []part{
-	{"runs", "INSERT INTO {schema}.runs_data (created_at, ended_at, deadline, wake, applied, partition, phase, id," +
-		" definition," +
-		" parent, workflow, workflow_id, key, message, labels)" +
-		" SELECT u.a, u.b, u.c, u.d, u.e, u.f, u.g, u.h, nullif(u.i," +
-		" {zero})," +
-		" nullif(u.j, {zero}), u.k, nullif(u.l, ''), nullif(u.m, ''), nullif(u.n, '')," +
-		" nullif(u.o, '') FROM own," +
-		" unnest($::bigint[], $::bigint[], $::bigint[], $::bigint[], $::bigint[], $::int[], $::smallint[], $::uuid[]," +
-		" $::uuid[], $::uuid[], $::text[], $::text[], $::text[], $::text[], $::text[]) AS u (a, b, c, d, e, f, g, h," +
-		" i, j, k, l, m, n, o)" +
+	{"runs", "INSERT INTO {schema}.runs_data (" + runNames + ") SELECT " + runValues + " FROM own," +
+		" unnest(" + runArrays + ") AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)" +
 		" ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, ended_at = excluded.ended_at," +
 		" deadline = excluded.deadline, wake = excluded.wake, applied = excluded.applied, partition =" +
 		" excluded.partition," +
@@ -133,6 +135,10 @@ var parts = []part{
 		" excluded.workflow," +
 		" workflow_id = excluded.workflow_id, key = excluded.key, message = excluded.message," +
 		" labels = excluded.labels"},
+	{"fresh", "INSERT INTO {schema}.runs_data (" + runNames + ", piece, steps)" +
+		" SELECT " + runValues + ", u.p, nullif(u.q, '') FROM own," +
+		" unnest(" + runArrays + ", $::bytea[], $::text[])" +
+		" AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)"},
 	{"steps", "INSERT INTO {schema}.steps_data (scheduled_at, ended_at, next_at, deadline, step, attempt, kind," +
 		" phase, reason," +
 		" run, name, message) SELECT u.a, u.b, u.c, u.d, u.e, u.f, u.g, u.h, u.i, u.j, u.k, nullif(u.l, '') FROM own," +
@@ -186,11 +192,16 @@ func (s *storage) appending(b *journal.Batch, mark int64) *statement {
 		through = int64(b.View.Through)
 	}
 	st.add(b.Partition, int64(b.Epoch), int64(b.Seq), through, mark, sum(entries), entries)
+	v, fresh := s.fold(b.View)
+	if v == nil {
+		v = new(journal.View)
+	}
 	which := 0
-	for i, rows := range []func(*journal.Batch, *statement) bool{
-		addRuns, addSteps, addAttempts, addHistory, addDefinitions, addOut, addTaken, addFeeds,
+	for i, added := range []bool{
+		addRuns(v, st), addFolded(fresh, st), addSteps(v, st), addAttempts(v, st), addHistory(v, st),
+		addDefinitions(b, st), addOut(b, st), addTaken(b, st), addFeeds(b, st),
 	} {
-		if rows(b, st) {
+		if added {
 			which |= 1 << i
 		}
 	}

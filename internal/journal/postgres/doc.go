@@ -30,8 +30,8 @@
 //	feeds        positions of named consumers of all entries
 //	definitions  workflow definitions
 //	runs_data    one row a run          ┐
-//	steps_data   one row a step         │ the view: written later, in the statements of other batches
-//	attempts_data  one row an attempt   │
+//	steps_data   one row a step         │ the view: written later, in the statements of other batches.
+//	attempts_data  one row an attempt   │ A new run's first steps and entries may stand in its own row (fold.go)
 //	history      a run's entries        ┘
 //	inbox        what partitions have sent each other
 //	taken        by partition and sender: the last message that was taken
@@ -40,8 +40,8 @@
 //	nodes, pins  who shares the partitions, and which were moved to a node by hand
 //	stores, placements  the other databases, and which partitions they keep or should keep
 //
-// Instants are microseconds since 1970 and phases are numbers. The views runs, steps and attempts show them as a person
-// reads them:
+// Instants are microseconds since 1970 and phases are numbers. The view step_rows has all steps, wherever they stand.
+// The views runs, steps and attempts show them as a person reads them:
 //
 //	psql -c "SELECT id, workflow, phase, wake FROM pawl.runs ORDER BY id DESC LIMIT 20"
 package postgres

@@ -153,8 +153,8 @@ func (i *inspection) histories(ctx context.Context) error {
 func (i *inspection) rows(ctx context.Context) error {
 	err := i.s.read(ctx, "check", i.s.in("SELECT (SELECT count(*) FROM {schema}.runs_data"+keptText+"),"+
 		" (SELECT count(*) FROM {schema}.runs_data"+keptText+" AND phase < $2),"+
-		" (SELECT count(*) FROM {schema}.steps_data),"+
-		" (SELECT count(*) FROM {schema}.attempts_data), (SELECT count(*) FROM {schema}.history),"+
+		" (SELECT count(*) FROM {schema}.step_rows), (SELECT count(*) FROM {schema}.attempts_data),"+
+		" (SELECT count(*) FROM {schema}.history) + (SELECT count(*) FROM {schema}.runs_data WHERE piece IS NOT NULL),"+
 		" (SELECT count(*) FROM {schema}.definitions)"), []any{i.keeps, int16(core.RunSucceeded)}, func() {},
 		func(r pgx.Rows) error {
 			return r.Scan(&i.Runs, &i.Open, &i.Steps, &i.Attempts, &i.Pieces, &i.Definitions)
@@ -294,10 +294,14 @@ func (s *storage) page(
 		page, ids = append(page, journal.Stored{Row: row}), append(ids, row.ID)
 		return err
 	})
+	piece := func(r pgx.Rows) error { return addPiece(r, page, at) }
+	if err == nil {
+		err = each("SELECT id, NULL::bigint, NULL::int, piece FROM {schema}.runs_data WHERE id = ANY ($1)"+
+			" AND piece IS NOT NULL", []any{ids}, piece)
+	}
 	if err == nil {
 		err = each("SELECT run, seq, sum, entries FROM {schema}.history WHERE run = ANY ($1) ORDER BY run,"+
-			" seq", []any{ids},
-			func(r pgx.Rows) error { return addPiece(r, page, at) })
+			" seq", []any{ids}, piece)
 	}
 	if err == nil {
 		err = each(stepsText, []any{ids}, func(r pgx.Rows) error {
@@ -324,28 +328,23 @@ func (s *storage) page(
 	return page, err
 }
 
-// addPiece adds a piece of history to its run.
+// addPiece adds a piece of history to its run. One without a number is folded in the run's row.
 func addPiece(rows pgx.Rows, page []journal.Stored, at map[core.RunID]int) error {
 	var run core.RunID
-	var seq int64
-	var want int32
+	var seq *uint64
+	var want *int32
 	var src []byte
 	if err := rows.Scan((*[16]byte)(&run), &seq, &want, &src); err != nil {
 		return err
 	}
 	to := &page[at[run]]
 	if to.Broken != nil {
-		return nil //nolint:nilerr // an earlier piece is broken, which the run says; the others are still read
+		return nil //nolint:nilerr // an earlier piece is broken, which the run says; the other runs are still read
 	}
-	err := check(src, want)
-	for err == nil && len(src) > 0 {
-		var e core.Entry
-		if e, src, err = core.ReadHistory(run, src); err == nil {
-			to.History.Entries = append(to.History.Entries, e)
-		}
-	}
-	if err != nil {
-		to.Broken = fmt.Errorf("history of run %s, piece of batch %d: %w", run, seq, err)
+	if seq == nil || want == nil {
+		to.Broken = readFirst(&to.History, run, src)
+	} else {
+		to.Broken = readPiece(&to.History, run, *seq, src, *want)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ const (
 // that have changed since an earlier pass.
 var moved = []struct{ table, columns, rows string }{
 	{"runs_data", "created_at, ended_at, deadline, wake, applied, partition, phase, id, definition, parent, workflow," +
-		" workflow_id, key, message, labels", "id {changed}"},
+		" workflow_id, key, message, labels, piece, steps", "id {changed}"},
 	{
 		"steps_data", "scheduled_at, ended_at, next_at, deadline, step, attempt, kind, phase, reason, run, name," +
 			" message",
@@ -89,10 +89,12 @@ func (s *stores) route(ctx context.Context, p int) (from, to *storage, err error
 	if from == to {
 		return nil, nil, fmt.Errorf("journal: partition %d does not move: it is where it should be", p)
 	}
-	if err := errors.Join(from.begin(ctx), to.begin(ctx)); err != nil {
-		return nil, nil, err
+	err = errors.Join(from.begin(ctx), to.begin(ctx))
+	if err == nil && from.folds.Load() && !to.folds.Load() {
+		err = fmt.Errorf("journal: %s lets processes of an older Pawl work with it, which do not understand the rows"+
+			" of %s: stop all processes once and start them again", to.name, from.name)
 	}
-	return from, to, nil
+	return from, to, err
 }
 
 // Copy implements cluster.Stores.

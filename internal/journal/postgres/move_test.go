@@ -72,8 +72,12 @@ func (m *mover) work(batches int) {
 			e := core.Entry{Run: m.run(n), At: 1, Records: []core.Record{core.SignalKept{Name: text, ID: "id"}}}
 			b.Entries = append(b.Entries, e)
 			b.View.Runs = append(b.View.Runs, journal.RunRow{
-				ID: m.run(n), Workflow: "w", Phase: core.RunWaiting, Wake: core.Time(m.runs), Applied: b.Seq,
+				ID: m.run(n), Workflow: "w", Phase: core.RunWaiting, CreatedAt: 1, Wake: core.Time(m.runs),
+				Applied: b.Seq,
 			})
+			if n == m.runs {
+				b.View.New = append(b.View.New, m.run(n))
+			}
 			b.View.Steps = append(b.View.Steps, journal.StepRow{Run: m.run(n), Name: text})
 			b.View.Attempts = append(b.View.Attempts, journal.AttemptRow{Run: m.run(n), Attempt: 1, Worker: text})
 			b.View.History = append(b.View.History, journal.HistoryRow{

@@ -30,6 +30,7 @@ type storage struct {
 
 	mark       atomic.Uint64 // of the next statement that writes, see [storage.nextMark]
 	statements atomic.Int64
+	folds      atomic.Bool // new runs have folded rows, see [folded]
 	unprepared atomic.Bool // the connections are a pooler's that does not know prepared statements
 
 	texts sync.Map // of appends, by their parts

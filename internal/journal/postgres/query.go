@@ -54,7 +54,7 @@ func scanRun(rows pgx.Rows) (r journal.RunRow, err error) {
 
 const stepsText = "SELECT run, step, name, kind, phase, reason, attempt, scheduled_at, ended_at, next_at, deadline," +
 	" message" +
-	" FROM {schema}.steps_data WHERE run = ANY ($1) ORDER BY run, step"
+	" FROM {schema}.step_rows WHERE run = ANY ($1) ORDER BY run, step"
 
 func scanStep(rows pgx.Rows) (s journal.StepRow, err error) {
 	var message pgtype.Text

@@ -103,7 +103,7 @@ func (s *storage) through(ctx context.Context, partition int) (seq uint64, err e
 }
 
 // historyText reads row and history in one statement, so both are from one snapshot.
-const historyText = "SELECT r.applied, h.seq, h.sum, h.entries FROM {schema}.runs_data r" +
+const historyText = "SELECT r.applied, r.piece, h.seq, h.sum, h.entries FROM {schema}.runs_data r" +
 	" LEFT JOIN {schema}.history h ON h.run = r.id WHERE r.id = $1 ORDER BY h.seq"
 
 // History implements journal.Journal.
@@ -114,25 +114,20 @@ func (s *storage) History(ctx context.Context, id core.RunID) (h journal.History
 		func(r pgx.Rows) error {
 			var seq *uint64
 			var want *int32
-			var src []byte
-			if err := r.Scan(&h.Applied, &seq, &want, &src); err != nil {
+			var first, src []byte
+			if err := r.Scan(&h.Applied, &first, &seq, &want, &src); err != nil {
 				return err
+			}
+			if !found && first != nil {
+				if err := readFirst(&h, id, first); err != nil {
+					return err
+				}
 			}
 			found = true
 			if seq == nil || want == nil {
 				return nil
 			}
-			err := check(src, *want)
-			for err == nil && len(src) > 0 {
-				var e core.Entry
-				if e, src, err = core.ReadHistory(id, src); err == nil {
-					h.Entries = append(h.Entries, e)
-				}
-			}
-			if err != nil {
-				return fmt.Errorf("history of run %s, piece of batch %d: %w", id, *seq, err)
-			}
-			return nil
+			return readPiece(&h, id, *seq, src, *want)
 		})
 	switch {
 	case err != nil:
@@ -144,6 +139,41 @@ func (s *storage) History(ctx context.Context, id core.RunID) (h journal.History
 			" history", core.ErrBroken, id))
 	}
 	return h, nil
+}
+
+// readFirst adds a piece of history that is folded in the row of its run.
+func readFirst(h *journal.History, run core.RunID, piece []byte) error {
+	entries, err := entriesOf(piece)
+	if err == nil {
+		err = readEntries(h, run, entries)
+	}
+	if err != nil {
+		return fmt.Errorf("history of run %s, first piece: %w", run, err)
+	}
+	return nil
+}
+
+// readPiece adds a piece of history.
+func readPiece(h *journal.History, run core.RunID, seq uint64, src []byte, want int32) error {
+	err := check(src, want)
+	if err == nil {
+		err = readEntries(h, run, src)
+	}
+	if err != nil {
+		return fmt.Errorf("history of run %s, piece of batch %d: %w", run, seq, err)
+	}
+	return nil
+}
+
+func readEntries(h *journal.History, run core.RunID, src []byte) error {
+	for len(src) > 0 {
+		e, rest, err := core.ReadHistory(run, src)
+		if err != nil {
+			return err
+		}
+		h.Entries, src = append(h.Entries, e), rest
+	}
+	return nil
 }
 
 // Definition implements journal.Journal.

@@ -151,8 +151,9 @@ func TestSchemas(t *testing.T) {
 	if err := l.append("a"); err != nil {
 		t.Fatal(err)
 	}
-	run("DROP VIEW {schema}.runs, {schema}.steps, {schema}.attempts; DELETE FROM {schema}.schema_version WHERE" +
-		" version_id >= 2; ALTER TABLE {schema}.runs_data DROP COLUMN labels;" +
+	run("DROP VIEW {schema}.runs, {schema}.steps, {schema}.attempts, {schema}.step_rows;" +
+		" DELETE FROM {schema}.schema_version WHERE version_id >= 2;" +
+		" ALTER TABLE {schema}.runs_data DROP COLUMN labels, DROP COLUMN piece, DROP COLUMN steps;" +
 		" DROP INDEX {schema}.runs_named, {schema}.runs_due, {schema}.runs_created, {schema}.runs_phase," +
 		" {schema}.runs_parent, {schema}.runs_deadline, {schema}.steps_retrying;" +
 		" CREATE INDEX runs_wake ON {schema}.runs_data (partition, wake, id) WHERE wake > 0;" +
@@ -160,7 +161,7 @@ func TestSchemas(t *testing.T) {
 		" {schema}.stores, {schema}.placements;" +
 		" DELETE FROM {schema}.meta WHERE key = 'database'")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 10")
+	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 11")
 	if err := l.append("b"); err != nil { // whoever has it open goes on
 		t.Error(err)
 	}
@@ -172,14 +173,14 @@ func TestSchemas(t *testing.T) {
 	}
 
 	// A newer one is used as long as it lets older code use it.
-	run("INSERT INTO {schema}.schema_version (version_id, is_applied) VALUES (11, true)")
+	run("INSERT INTO {schema}.schema_version (version_id, is_applied) VALUES (12, true)")
 	opened(t, dsn)
-	run("UPDATE {schema}.meta SET value = '11' WHERE key = 'oldest'")
+	run("UPDATE {schema}.meta SET value = '12' WHERE key = 'oldest'")
 	_, err = Open(t.Context(), dsn)
-	refuses(t, "a newer version", err, journal.ErrNewer, "has version 11 of the schema, which needs code that knows"+
-		" version 11")
+	refuses(t, "a newer version", err, journal.ErrNewer, "has version 12 of the schema, which needs code that knows"+
+		" version 12")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 10")
+	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 11")
 	run("UPDATE {schema}.meta SET value = 'what' WHERE key = 'oldest'")
 	_, err = Open(t.Context(), dsn)
 	refuses(t, "a damaged table", err, journal.ErrNoJournal, "or is damaged")

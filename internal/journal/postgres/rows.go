@@ -45,16 +45,24 @@ func (c columns[T]) add(st *statement) {
 	}
 }
 
-func addRuns(b *journal.Batch, st *statement) bool {
-	if b.View == nil || len(b.View.Runs) == 0 {
+func addRuns(v *journal.View, st *statement) bool {
+	if len(v.Runs) == 0 {
 		return false
 	}
-	rows := b.View.Runs
+	rows := make([]*journal.RunRow, len(v.Runs))
+	for i := range rows {
+		rows[i] = &v.Runs[i]
+	}
+	addRunRows(rows, st)
+	return true
+}
+
+// addRunRows adds the columns that the rows of all runs have.
+func addRunRows(rows []*journal.RunRow, st *statement) {
 	instants, ids := newColumns[int64](5, len(rows)), newColumns[[16]byte](3, len(rows))
 	texts := newColumns[string](5, len(rows))
 	partitions, phases := make([]int32, len(rows)), make([]int16, len(rows))
-	for i := range rows {
-		r := &rows[i]
+	for i, r := range rows {
 		wake := r.Wake
 		if r.Phase.Closed() {
 			wake = 0 // Due only returns open runs
@@ -74,14 +82,13 @@ func addRuns(b *journal.Batch, st *statement) bool {
 	st.add(partitions, phases)
 	ids.add(st)
 	texts.add(st)
-	return true
 }
 
-func addSteps(b *journal.Batch, st *statement) bool {
-	if b.View == nil || len(b.View.Steps) == 0 {
+func addSteps(v *journal.View, st *statement) bool {
+	if len(v.Steps) == 0 {
 		return false
 	}
-	rows := b.View.Steps
+	rows := v.Steps
 	instants, numbers := newColumns[int64](4, len(rows)), newColumns[int32](2, len(rows))
 	small, texts := newColumns[int16](3, len(rows)), newColumns[string](2, len(rows))
 	runs := make(uuids, len(rows))
@@ -105,11 +112,11 @@ func addSteps(b *journal.Batch, st *statement) bool {
 	return true
 }
 
-func addAttempts(b *journal.Batch, st *statement) bool {
-	if b.View == nil || len(b.View.Attempts) == 0 {
+func addAttempts(v *journal.View, st *statement) bool {
+	if len(v.Attempts) == 0 {
 		return false
 	}
-	rows := b.View.Attempts
+	rows := v.Attempts
 	instants, numbers := newColumns[int64](3, len(rows)), newColumns[int32](2, len(rows))
 	limits, runs, texts := make([]int16, len(rows)), make(uuids, len(rows)), newColumns[string](3, len(rows))
 	for i := range rows {
@@ -130,11 +137,11 @@ func addAttempts(b *journal.Batch, st *statement) bool {
 	return true
 }
 
-func addHistory(b *journal.Batch, st *statement) bool {
-	if b.View == nil || len(b.View.History) == 0 {
+func addHistory(v *journal.View, st *statement) bool {
+	if len(v.History) == 0 {
 		return false
 	}
-	rows := b.View.History
+	rows := v.History
 	seqs, sums := make([]int64, len(rows)), make([]int32, len(rows))
 	runs, entries := make(uuids, len(rows)), make(blobs, len(rows))
 	for i := range rows {

@@ -31,7 +31,7 @@ var migrations embed.FS
 const versions = "schema_version"
 
 // newest is the version of the schema that this code makes.
-const newest = 10
+const newest = 11
 
 // state is what a schema says of itself.
 type state struct {
@@ -97,6 +97,7 @@ func (s *storage) lookOnce(ctx context.Context) (state, error) {
 	if isMissing(err) {
 		err = fmt.Errorf("%w: %s has a table meta that is not Pawl's", journal.ErrNoJournal, s.name)
 	}
+	s.folds.Store(err == nil && st.oldest >= foldedSince)
 	if err == nil && st.oldest > newest {
 		err = fmt.Errorf("%w: %s has version %d of the schema, which needs code that knows version %d; this one"+
 			" knows %d",
@@ -119,7 +120,7 @@ func (s *storage) prepare(ctx context.Context, partitions int) error {
 				" or start with a new one", st.partitions, partitions)
 		}
 		if s.count = st.partitions; st.tables && st.version >= newest {
-			return nil
+			return s.goOver(ctx, st)
 		}
 		failed = s.migrate(ctx, st, partitions)
 		var said *pgconn.PgError
@@ -128,6 +129,23 @@ func (s *storage) prepare(ctx context.Context, partitions int) error {
 		}
 	}
 	return fmt.Errorf("the tables cannot be created or migrated: %w", failed)
+}
+
+const goOverText = "UPDATE {schema}.meta SET value = $1 WHERE key = 'oldest' AND value::int < $1::int" +
+	" AND NOT EXISTS (SELECT 1 FROM {schema}.partitions WHERE owner <> '' AND until > clock_timestamp())" +
+	" AND NOT EXISTS (SELECT 1 FROM {schema}.nodes WHERE beat > clock_timestamp() - term * interval '1 microsecond')" +
+	" RETURNING 1"
+
+// goOver refuses older code from now on if nobody works with the schema, and writes what such code does not see. So it
+// is with a new schema, and with an older one when all its processes were stopped.
+func (s *storage) goOver(ctx context.Context, st state) error {
+	if st.oldest >= foldedSince {
+		return nil
+	}
+	return s.again(ctx, func(ctx context.Context) error {
+		return s.query(ctx, s.in(goOverText), []any{strconv.Itoa(foldedSince)},
+			func(pgx.Rows) error { s.folds.Store(true); return nil })
+	})
 }
 
 // migrate makes the missing migrations.

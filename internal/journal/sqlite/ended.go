@@ -1,10 +1,7 @@
 package sqlite
 
 import (
-	"encoding/json"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"zombiezen.com/go/sqlite"
 
@@ -59,7 +56,14 @@ func (w *writer) takeEnded(v *journal.View) (steps []journal.StepRow, attempts [
 	w.ended = w.ended[:0]
 	steps, attempts = w.leftSteps[:0], w.leftAttempts[:0]
 	s, a := v.Steps, v.Attempts
-	for _, run := range v.Whole {
+	rest := v.Runs
+	for _, run := range v.New {
+		for len(rest) > 0 && rest[0].ID != run {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 || !rest[0].Phase.Closed() {
+			continue // more rows of it will come
+		}
 		for len(s) > 0 && s[0].Run != run {
 			steps, s = append(steps, s[0]), s[1:]
 		}
@@ -113,26 +117,26 @@ func (w *writer) encodeEnded(one *endedRows, steps []journal.StepRow, attempts [
 	if len(steps) == 0 || len(steps)+len(attempts) > mostEnded {
 		return false, nil
 	}
-	t := endedText{text: one.text, at: steps[0].ScheduledAt, fits: steps[0].ScheduledAt > 0}
-	t.text = append(t.text, `{"at":`...)
-	t.text = strconv.AppendInt(t.text, int64(t.at), 10)
-	t.text = append(t.text, `,"s":[`...)
+	t := journal.RowText{Text: one.text, At: steps[0].ScheduledAt, Fits: steps[0].ScheduledAt > 0}
+	t.Text = append(t.Text, `{"at":`...)
+	t.Text = strconv.AppendInt(t.Text, int64(t.At), 10)
+	t.Text = append(t.Text, `,"s":[`...)
 	for i := range steps {
 		s := &steps[i]
-		t.fits = t.fits && int(s.Step) == i
-		t.open(i)
-		t.string(s.Name)
-		t.number(int64(s.Kind))
-		t.number(int64(s.Phase))
-		t.number(int64(s.Reason))
-		t.number(int64(s.Attempt))
-		t.instant(s.ScheduledAt)
-		t.instant(s.EndedAt)
-		t.instant(s.NextAt)
-		t.instant(s.Deadline)
-		t.message(s.Message)
+		t.Fits = t.Fits && int(s.Step) == i
+		t.Open(i)
+		t.String(s.Name)
+		t.Number(int64(s.Kind))
+		t.Number(int64(s.Phase))
+		t.Number(int64(s.Reason))
+		t.Number(int64(s.Attempt))
+		t.Instant(s.ScheduledAt)
+		t.Instant(s.EndedAt)
+		t.Instant(s.NextAt)
+		t.Instant(s.Deadline)
+		t.Close(s.Message)
 	}
-	t.text = append(t.text, `],"a":[`...)
+	t.Text = append(t.Text, `],"a":[`...)
 	for i := range attempts {
 		a := &attempts[i]
 		worker, err := w.nameOf(a.Worker)
@@ -143,84 +147,19 @@ func (w *writer) encodeEnded(one *endedRows, steps []journal.StepRow, attempts [
 		if err != nil {
 			return false, err
 		}
-		t.open(i)
-		t.number(int64(a.Step))
-		t.number(int64(a.Attempt))
-		t.instant(a.ReadyAt)
-		t.instant(a.Started)
-		t.instant(a.Ended)
-		t.number(worker)
-		t.number(outcome)
-		t.number(int64(a.Limit))
-		t.message(a.Message)
+		t.Open(i)
+		t.Number(int64(a.Step))
+		t.Number(int64(a.Attempt))
+		t.Instant(a.ReadyAt)
+		t.Instant(a.Started)
+		t.Instant(a.Ended)
+		t.Number(worker)
+		t.Number(outcome)
+		t.Number(int64(a.Limit))
+		t.Close(a.Message)
 	}
-	one.text = append(t.text, `]}`...)
-	return t.fits, nil
-}
-
-// endedText is the text of the rows of one run while it is written.
-type endedText struct {
-	text  []byte
-	at    core.Time
-	first bool
-	fits  bool
-}
-
-// open begins the i-th row.
-func (t *endedText) open(i int) {
-	if i > 0 {
-		t.text = append(t.text, ',')
-	}
-	t.text, t.first = append(t.text, '['), true
-}
-
-func (t *endedText) comma() {
-	if !t.first {
-		t.text = append(t.text, ',')
-	}
-	t.first = false
-}
-
-func (t *endedText) number(n int64) {
-	t.comma()
-	t.text = strconv.AppendInt(t.text, n, 10)
-}
-
-func (t *endedText) instant(at core.Time) {
-	if at == 0 {
-		t.number(0)
-		return
-	}
-	t.fits = t.fits && at >= t.at
-	t.number(int64(at-t.at) + 1)
-}
-
-// message writes the last value of a row. An empty one is left out.
-func (t *endedText) message(s string) {
-	if s != "" {
-		t.string(s)
-	}
-	t.text = append(t.text, ']')
-}
-
-func (t *endedText) string(s string) {
-	t.comma()
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			t.quoted(s)
-			return
-		}
-	}
-	t.text = append(t.text, '"')
-	t.text = append(t.text, s...)
-	t.text = append(t.text, '"')
-}
-
-func (t *endedText) quoted(s string) {
-	t.fits = t.fits && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
-	text, err := json.Marshal(s)
-	t.fits = t.fits && err == nil
-	t.text = append(t.text, text...)
+	one.text = append(t.Text, `]}`...)
+	return t.Fits, nil
 }
 
 // The tables of steps and of attempts with those of ended_data, as expressions for FROM. The second one has the names

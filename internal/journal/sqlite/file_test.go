@@ -33,7 +33,7 @@ func testReadable(t *testing.T, together bool) {
 	v.Attempts[0].Outcome, v.Attempts[0].Limit = "timeout", policy.LimitStartToClose
 	stored := "n=0"
 	if together {
-		v.Whole, stored = []core.RunID{v.Runs[0].ID}, "n=1"
+		v.New, stored = []core.RunID{v.Runs[0].ID}, "n=1"
 	}
 	a.append(journal.Batch{View: v})
 	if got := table(t, a.j, "SELECT count(*) AS n FROM ended_data"); got[0] != stored {

@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/journaltest"
+	"github.com/pawl-dev/pawl/internal/pgtest"
+)
+
+// sleeper is a new run that sleeps.
+func sleeper(n int, b *journal.Batch) {
+	run := journaltest.RunID(n)
+	e := core.Entry{Run: run, At: 1000, Records: []core.Record{core.SignalKept{Name: "start", ID: "id"}}}
+	b.Entries = []core.Entry{e}
+	b.View = &journal.View{
+		Runs: []journal.RunRow{{
+			ID: run, Workflow: "w", Phase: core.RunWaiting, CreatedAt: 1000, Wake: 5000, Applied: b.Seq,
+		}},
+		Steps: []journal.StepRow{{
+			Run: run, Name: "nap", Kind: core.KindSleep, Phase: core.StepSuspended, Attempt: 1, ScheduledAt: 1001,
+			NextAt: 5000,
+		}},
+		History: []journal.HistoryRow{{Run: run, Seq: b.Seq, Entries: core.AppendEntry(nil, &e)}},
+		New:     []core.RunID{run},
+	}
+}
+
+// counts returns how many rows there are beside those of the runs, and which code is refused.
+func counts(t *testing.T, j *stores) (steps, pieces int, oldest string) {
+	t.Helper()
+	err := j.pool.QueryRow(t.Context(), j.in("SELECT (SELECT count(*) FROM {schema}.steps_data),"+
+		" (SELECT count(*) FROM {schema}.history), (SELECT value FROM {schema}.meta WHERE key = 'oldest')")).
+		Scan(&steps, &pieces, &oldest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return steps, pieces, oldest
+}
+
+// TestFoldedRows: in a new schema, and in one that nobody works with any more, a sleeping run has one row. While older
+// code may be at work, it has three.
+func TestFoldedRows(t *testing.T) {
+	dsn := own(t, pgtest.Start(t))
+	j := opened(t, dsn)
+	l := newLine(t, j)
+	add := func(n int) {
+		t.Helper()
+		b := l.batch("")
+		sleeper(n, b)
+		if err := l.j.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		l.lease.Last++
+		h, err := l.j.History(t.Context(), journaltest.RunID(n))
+		if err != nil || len(h.Entries) != 1 {
+			t.Errorf("history of run %d: %+v, %v", n, h, err)
+		}
+	}
+	expect := func(what string, wantSteps, wantPieces int, wantOldest string) {
+		t.Helper()
+		if steps, pieces, oldest := counts(t, j); steps != wantSteps || pieces != wantPieces || oldest != wantOldest {
+			t.Errorf("%s: %d rows of steps, %d of history, oldest %s", what, steps, pieces, oldest)
+		}
+	}
+	add(1)
+	expect("a new schema", 0, 0, "11")
+
+	// As an older Pawl would have left it, at work.
+	execute(t, dsn, j.in("UPDATE {schema}.meta SET value = '1' WHERE key = 'oldest'"))
+	second := opened(t, dsn)
+	if err := l.j.Release(t.Context(), 0, l.lease.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	l = newLine(t, second)
+	add(2)
+	expect("an older schema at work", 1, 1, "1")
+	third := opened(t, dsn)
+	expect("the same, opened once more", 1, 1, "1")
+	if err := l.j.Release(t.Context(), 0, l.lease.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	if third.folds.Load() {
+		t.Error("rows are folded while older code may be at work")
+	}
+	fourth := opened(t, dsn)
+	l = newLine(t, fourth)
+	add(3)
+	expect("an older schema that was at rest", 1, 1, "11")
+
+	// What people see.
+	rows, err := j.pool.Query(t.Context(), j.in("SELECT name || ' ' || kind || ' ' || phase || ' ' || attempt ||"+
+		" ' ' || extract(epoch FROM scheduled_at) || ' ' || coalesce(ended_at::text, '-') || ' ' ||"+
+		" extract(epoch FROM next_at) FROM {schema}.steps ORDER BY run"))
+	var got []string
+	if err == nil {
+		got, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	one := "nap sleep suspended 1 0.001001 - 0.005000"
+	if want := strings.Repeat(one+"\n", 3); err != nil || strings.Join(got, "\n")+"\n" != want {
+		t.Errorf("the view shows %q, %v", got, err)
+	}
+
+	again := l.batch("")
+	sleeper(1, again)
+	if err := l.j.Append(t.Context(), again); err == nil {
+		t.Error("a run was new twice")
+	}
+
+	execute(t, dsn, j.in("UPDATE {schema}.runs_data SET piece = set_byte(piece, 6, 0)"))
+	if _, err := j.History(t.Context(), journaltest.RunID(1)); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("a damaged piece: %v", err)
+	}
+	i, err := j.Inspect(t.Context())
+	if err != nil || len(i.Problems) != 2 || !strings.Contains(i.Problems[0], "first piece: ") {
+		t.Errorf("%v, %v", i.Problems, err)
+	}
+}
+
+// TestFoldedRowsStay: a partition with folded rows is not moved to a store with which older code may work.
+func TestFoldedRowsStay(t *testing.T) {
+	m := newMover(t, pgtest.Start(t), pgtest.StartServer(t).DSN())
+	m.work(3)
+	m.place("b")
+	if _, _, err := m.j.route(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	m.j.layout.Load().all[1].folds.Store(false)
+	if _, _, err := m.j.route(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "stop all processes once") {
+		t.Error(err)
+	}
+}
