@@ -77,8 +77,9 @@ type Engine struct {
 	node   *node.Node
 
 	explained *service.Embedded
-	schedules *lateStarter // what schedules start runs with
-	stopRelay func()       // of what callers write into the journal's database; nil: nothing is relayed yet
+	schedules *lateStarter                      // what schedules start runs with
+	relay     func(to Client, turn func() bool) // begins to deliver what callers write into the journal's database
+	stopRelay func()                            // nil: it has not begun
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The
@@ -131,17 +132,19 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*E
 		return nil, err
 	}
 	e := &Engine{engine: n.Engine, host: h, node: n, schedules: &lateStarter{}}
+	e.relay = func(to Client, turn func() bool) {
+		e.stopRelay = relay.Begin(ctx, to, j, relay.Setting{
+			MaxPayload: cfg.MaxPayload, Propagators: cfg.Propagators, Log: cfg.Log, Turn: turn,
+		})
+	}
 	e.schedules.starter = e
 	if err := e.begin(ctx, cfg); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	e.explained = e.explains()
-	if share != nil {
-		return e, nil // a message of the outbox is for the node that has its run
+	if share == nil {
+		e.relay(e, nil)
 	}
-	e.stopRelay = relay.Begin(ctx, e, j, relay.Setting{
-		MaxPayload: cfg.MaxPayload, Propagators: cfg.Propagators, Log: cfg.Log,
-	})
 	return e, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -23,8 +24,12 @@ func openShared(ctx context.Context, given any, share func(*engine.Config) error
 	return served.Shared{
 		Engine: e, Serves: serves{e.explained, e}, Own: e.explained, Partitions: e.engine,
 		Schedule: func(c any) { e.schedules.starter = c.(*connected) },
+		Relay:    func(c any) { e.relay(c.(Client), e.first) },
 	}, nil
 }
+
+// first reports whether the engine has the first partition. Who has it relays for all.
+func (e *Engine) first() bool { return slices.Contains(e.engine.Owned(), 0) }
 
 // withoutEngine makes what executes handlers in a process without an engine.
 func withoutEngine(ctx context.Context, given any, queue string, slots int, handlers any) (

@@ -13,12 +13,12 @@ import (
 
 func init() { relay.Register(begin) }
 
-// inside has the outboxes of the engines that relay by themselves, by *pawl.Engine.
+// inside has the outboxes of the engines that relay by themselves, by engine.
 var inside sync.Map
 
-// Of returns the outbox of an engine whose journal is in PostgreSQL. It needs neither Create nor Relay: the table lies
-// in the journal's schema, and every engine that is opened on it delivers. What [StartIn] and [SendIn] write has
-// happened when the caller's transaction commits. The transaction must be on that same database, by whatever driver;
+// Of returns the outbox of an engine whose journal is in PostgreSQL: a *pawl.Engine, or a node of package pawlcluster.
+// It needs neither Create nor Relay: the table lies in the journal's schema, and the engine that is opened on it
+// delivers, or one of the nodes. What [StartIn] and [SendIn] write has happened when the caller's transaction commits. The transaction must be on that same database, by whatever driver;
 // another database refuses the message with ErrInvalid, and that transaction cannot be committed. Its user needs USAGE
 // on the schema and INSERT on the table outbox in it.
 //
@@ -26,7 +26,7 @@ var inside sync.Map
 // the journal's schema.
 //
 // Errors: ErrInvalid if the engine keeps its runs elsewhere, or was closed.
-func Of(e *pawl.Engine) (*Outbox, error) {
+func Of(e pawl.Client) (*Outbox, error) {
 	if o, ok := inside.Load(e); ok {
 		return o.(*Outbox), nil
 	}
@@ -36,10 +36,7 @@ func Of(e *pawl.Engine) (*Outbox, error) {
 
 // begin relays for an engine what its journal keeps.
 func begin(ctx context.Context, engine any, s relay.Setting) (stop func()) {
-	e, ok := engine.(*pawl.Engine)
-	if !ok {
-		return func() {}
-	}
+	e := engine.(pawl.Client)
 	propagators, _ := s.Propagators.([]pawl.Propagator)
 	o, err := New(s.DB, Config{
 		Dialect: Postgres, Codec: e.Codec(), MaxPayload: s.MaxPayload, Propagators: propagators, Log: s.Log,
@@ -48,7 +45,7 @@ func begin(ctx context.Context, engine any, s relay.Setting) (stop func()) {
 		s.Log.Error("the outbox of the engine does not work", "error", err)
 		return func() {}
 	}
-	o.table, o.database = s.Name, s.Database
+	o.table, o.database, o.turn = s.Name, s.Database, s.Turn
 	ctx, cancel := context.WithCancel(ctx)
 	var relaying sync.WaitGroup
 	relaying.Go(func() { _ = o.Relay(ctx, e) }) // the error is that it was stopped

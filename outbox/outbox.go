@@ -49,7 +49,8 @@ type Outbox struct {
 	db          *sql.DB
 	dialect     Dialect
 	table       string
-	database    string // of an engine's own outbox: what a message says of its database
+	database    string      // of an engine's own outbox: what a message says of its database
+	turn        func() bool // of a node's own outbox: whether this node delivers; nil: it always does
 	every       time.Duration
 	codec       pawl.Codec
 	maxPayload  int

@@ -29,7 +29,10 @@ func (o *Outbox) Relay(ctx context.Context, c pawl.Client) error {
 	listening.Go(func() { o.listen(ctx) })
 	var warned time.Time
 	for {
-		err := o.RelayOnce(ctx, c)
+		var err error
+		if o.turn == nil || o.turn() {
+			err = o.RelayOnce(ctx, c)
+		}
 		if now := time.Now(); err != nil && ctx.Err() == nil && now.Sub(warned) >= o.every {
 			warned = now
 			o.log.Warn("some messages of the outbox cannot be delivered now and are tried again", "error", err)
@@ -137,6 +140,12 @@ func permanent(err error) bool {
 	return false
 }
 
+// soon reports whether a workflow that is not registered may still be: with the other nodes, while a new version of the
+// program is rolled out.
+func (o *Outbox) soon(r row, err error) bool {
+	return o.turn != nil && r.message.Start != nil && errors.Is(err, pawl.ErrNotFound)
+}
+
 // pass is one walk over the table.
 type pass struct {
 	outbox *Outbox
@@ -199,7 +208,7 @@ func (p *pass) note(r row, err error) (next bool) {
 	switch {
 	case err == nil:
 		p.delivered = append(p.delivered, r.seq)
-	case permanent(err):
+	case permanent(err) && !p.outbox.soon(r, err):
 		p.refused[r.seq] = err
 	default:
 		p.blocked[r.recipient()] = true

@@ -44,9 +44,15 @@ func order() *pawl.Workflow[int, string] {
 
 func open(t *testing.T, address string, w pawl.Definition) *pawlcluster.Engine {
 	t.Helper()
-	e, err := pawlcluster.Open(t.Context(), pawl.Config{
-		Database: address, Workflows: []pawl.Definition{w}, Log: slog.New(slog.DiscardHandler),
-	}, pawlcluster.Node{Listen: "127.0.0.1:0", Secret: secret})
+	return openWith(t, pawl.Config{Database: address, Workflows: []pawl.Definition{w}})
+}
+
+func openWith(t *testing.T, cfg pawl.Config) *pawlcluster.Engine {
+	t.Helper()
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	e, err := pawlcluster.Open(t.Context(), cfg, pawlcluster.Node{Listen: "127.0.0.1:0", Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,11 @@ type Setting struct {
 	MaxPayload  int
 	Propagators any // a []pawl.Propagator
 	Log         *slog.Logger
+	// Turn reports whether this engine delivers, where it is one of several on its journal. nil: it is the only one.
+	Turn func() bool
 }
 
-// Relay delivers messages to an engine, a *pawl.Engine, until stop is called. stop returns when nothing is being
+// Relay delivers messages to an engine, a pawl.Client, until stop is called. stop returns when nothing is being
 // delivered any more.
 type Relay func(ctx context.Context, engine any, s Setting) (stop func())
 
