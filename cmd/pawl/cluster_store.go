@@ -15,7 +15,30 @@ func (a *app) clusterStoreCommand() *cobra.Command {
 	return noun("store", "Let several PostgreSQL servers keep the partitions of a cluster",
 		"A store is a database that keeps some of the partitions. The one that --database names is the first; it also "+
 			"keeps what belongs to no partition, such as tokens and webhooks.",
-		a.storeAddCommand(), a.storeListCommand(), a.storeMoveCommand())
+		a.storeAddCommand(), a.storeListCommand(), a.storeMoveCommand(), a.storeRemoveCommand())
+}
+
+func (a *app) storeRemoveCommand() *cobra.Command {
+	gone := false
+	c := &cobra.Command{
+		Use: "remove NAME", Short: "Let a database keep partitions no more",
+		Long: `Works when no partition is there, see pawl cluster store move. The tables stay: drop their schema when no
+partition has moved from it for a minute, or add the store again. With --gone the database is not asked, since
+it is lost for good.`,
+		Example: "  pawl cluster store remove b --database postgres://pawl@db/pawl",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
+				err := nodes.RemoveStore(cmd.Context(), api.StoreRemove{Name: args[0], Gone: gone})
+				if err == nil {
+					a.say("%s keeps no partitions any more; its schema can be dropped in a minute", args[0])
+				}
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVar(&gone, "gone", false, "the database is lost for good: do not ask it")
+	return c
 }
 
 func (a *app) storeAddCommand() *cobra.Command {

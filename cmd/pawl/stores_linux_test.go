@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -107,9 +108,37 @@ func TestStores(t *testing.T) {
 	}
 	proxy.Release()
 	b.ends(atA, b.start(atA, "after", 12))
+
+	err = atA.RemoveStore(t.Context(), api.StoreRemove{Name: "b"})
+	if !errors.Is(err, api.Sentinel(api.CodeConflict)) || !strings.Contains(fmt.Sprint(err), "0, 4, 5") {
+		t.Errorf("a store with partitions was removed: %v", err)
+	}
+	for _, p := range []int{0, 4, 5} {
+		b.pawl("cluster", "store", "move", fmt.Sprint(p), "first")
+	}
+	b.keeping(atA, "first", 0, 1, 2, 3, 4, 5)
+	b.removed("b")
+	b.ends(atA, b.start(atA, "without", 12))
+	if s, err := atA.Cluster(t.Context()); err != nil || len(s.Stores) != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
 	if out := b.pawl("doctor"); !strings.Contains(out, "Nothing is wrong") {
 		t.Error(out)
 	}
+}
+
+// removed removes a store, as soon as no move that is over but for its last step is in the way.
+func (b *nodesBed) removed(store string) {
+	b.Helper()
+	var out []byte
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		var err error
+		remove := b.command("cluster", "store", "remove", store, "--database", b.database)
+		if out, err = remove.CombinedOutput(); err == nil {
+			return
+		}
+	}
+	b.Fatalf("%s", out)
 }
 
 // once checks that each run is listed once, and that none has done a step twice.

@@ -13,6 +13,9 @@ type Cluster interface {
 	Move(ctx context.Context, r PartitionMove) error
 	// AddStore makes a database one that can keep partitions, or changes the address of one. Errors: CodeConflict.
 	AddStore(ctx context.Context, r StoreAdd) error
+	// RemoveStore makes a database one that keeps no partitions any more. Errors: CodeNotFound, CodeConflict (it keeps
+	// some, or does not answer).
+	RemoveStore(ctx context.Context, r StoreRemove) error
 	// MoveToStore has a partition moved to another database, while its runs go on. To name the one that keeps it calls
 	// a move off. Errors: CodeInvalid, CodeNotFound, CodeConflict (a node does not reach it).
 	MoveToStore(ctx context.Context, r StoreMove) error
@@ -44,6 +47,12 @@ type ClusterStore struct {
 type StoreAdd struct {
 	Name    string `json:"name"`
 	Address string `json:"address" doc:"Without a password: each node has it in its environment or in ~/.pgpass."`
+}
+
+// StoreRemove is a database that is to keep partitions no more.
+type StoreRemove struct {
+	Name string `json:"name"`
+	Gone bool   `json:"gone,omitempty" doc:"It is lost for good, so it is not asked whether it keeps partitions."`
 }
 
 // StoreMove says which store should keep a partition.

@@ -13,6 +13,9 @@ type Stores interface {
 	// AddStore makes a database one that can keep partitions, or changes the address of one. The address has no
 	// password. Errors: a *RefusedError.
 	AddStore(ctx context.Context, name, address string) error
+	// RemoveStore makes a database one that keeps no partitions any more; gone says that it is lost for good, so that
+	// nobody asks it. Errors: a *RefusedError.
+	RemoveStore(ctx context.Context, name string, gone bool) error
 	// Place says which store should keep a partition. Nothing is moved by that alone.
 	Place(ctx context.Context, partition int, store string) error
 	// Copy brings most of a partition to the store that should keep it.
@@ -29,7 +32,7 @@ type Stores interface {
 // PGPASSWORD, or the file ~/.pgpass.
 func PasswordOf(store string) string { return "PAWL_STORE_" + strings.ToUpper(store) + "_PASSWORD" }
 
-// RefusedError says why a database cannot become a store.
+// RefusedError says why a database cannot become a store, or cannot cease to be one.
 type RefusedError struct{ Text string }
 
 func (e *RefusedError) Error() string { return e.Text }

@@ -66,7 +66,7 @@ var roles = rolesOf(map[string][]string{
 		"GET /api/v1/tokens", "POST /api/v1/tokens",
 		"DELETE /api/v1/tokens/{token}", "GET /api/v1/audit", "POST /api/v1/clock",
 		"POST /api/v1/cluster/drain", "POST /api/v1/cluster/move",
-		"POST /api/v1/cluster/stores", "POST /api/v1/cluster/stores/move",
+		"POST /api/v1/cluster/stores", "POST /api/v1/cluster/stores/remove", "POST /api/v1/cluster/stores/move",
 	},
 	api.RoleWorker: {
 		"POST /api/v1/tasks/poll", "POST /api/v1/tasks/report", "POST /api/v1/tasks/{task}/start",

@@ -43,6 +43,13 @@ func (s *Server) clusterRoutes(a huma.API) {
 		}
 		return done(s.cfg.Cluster.AddStore(ctx, in.Body))
 	})
+	op = under("POST", "/cluster/stores/remove", "removeStore", "cluster", "Let a database keep partitions no more")
+	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.StoreRemove }) (*struct{}, error) {
+		if s.cfg.Cluster == nil {
+			return done(errNoCluster)
+		}
+		return done(s.cfg.Cluster.RemoveStore(ctx, in.Body))
+	})
 	op = under("POST", "/cluster/stores/move", "moveToStore", "cluster", "Move a partition to another database")
 	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.StoreMove }) (*struct{}, error) {
 		if s.cfg.Cluster == nil {

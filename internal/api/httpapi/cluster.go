@@ -33,6 +33,12 @@ func (c *Client) AddStore(ctx context.Context, r api.StoreAdd) error {
 	return err
 }
 
+// RemoveStore implements api.Cluster.
+func (c *Client) RemoveStore(ctx context.Context, r api.StoreRemove) error {
+	_, err := c.do(ctx, http.MethodPost, join("cluster", "stores", "remove"), r, nil)
+	return err
+}
+
 // MoveToStore implements api.Cluster.
 func (c *Client) MoveToStore(ctx context.Context, r api.StoreMove) error {
 	_, err := c.do(ctx, http.MethodPost, join("cluster", "stores", "move"), r, nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -60,11 +61,53 @@ func (o Operator) AddStore(ctx context.Context, r api.StoreAdd) error {
 	if !ok {
 		return errNoStores
 	}
-	err := stores.AddStore(ctx, r.Name, r.Address)
+	return refused(stores.AddStore(ctx, r.Name, r.Address))
+}
+
+// refused is an error as the API tells it.
+func refused(err error) error {
 	if refused := new(cluster.RefusedError); errors.As(err, &refused) {
 		return &api.Error{Code: api.CodeConflict, Message: refused.Text}
 	}
 	return err
+}
+
+// RemoveStore implements api.Cluster.
+func (o Operator) RemoveStore(ctx context.Context, r api.StoreRemove) error {
+	stores, ok := o.Storage.(cluster.Stores)
+	if !ok {
+		return errNoStores
+	}
+	s, err := o.Stand(ctx)
+	if err != nil {
+		return err
+	}
+	var keeps []string
+	for n, p := range s.Partitions {
+		if p.Store == r.Name || p.Target == r.Name {
+			keeps = append(keeps, strconv.Itoa(n))
+		}
+	}
+	switch i := slices.IndexFunc(s.Stores, func(store cluster.Store) bool { return store.Name == r.Name }); {
+	case i == 0:
+		return &api.Error{Code: api.CodeConflict, Message: "the first database has the map of the stores, and stays"}
+	case i < 0:
+		return noStore(r.Name)
+	case len(keeps) > 0:
+		return &api.Error{
+			Code: api.CodeConflict, Message: fmt.Sprintf("the store %s keeps partitions, or they are being moved "+
+				"there: %s", r.Name, strings.Join(keeps, ", ")),
+			Hint: fmt.Sprintf("move them: pawl cluster store move %s first", keeps[0]),
+		}
+	}
+	return refused(stores.RemoveStore(ctx, r.Name, r.Gone))
+}
+
+func noStore(name string) error {
+	return &api.Error{
+		Code: api.CodeNotFound, Message: fmt.Sprintf("there is no store %q", name),
+		Hint: "pawl cluster store list lists them, pawl cluster store add makes one",
+	}
 }
 
 // MoveToStore implements api.Cluster. The owner of the partition moves it. Where no node is alive, it is moved at once.
@@ -106,10 +149,7 @@ func movable(s cluster.Stand, r api.StoreMove) error {
 	}
 	switch {
 	case i < 0:
-		return &api.Error{
-			Code: api.CodeNotFound, Message: fmt.Sprintf("there is no store %q", r.Store),
-			Hint: "pawl cluster store list lists them, pawl cluster store add makes one",
-		}
+		return noStore(r.Store)
 	case p.Store == r.Store && p.Target == r.Store:
 		return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf(
 			"partition %d is in the store %s already", r.Partition, r.Store)}

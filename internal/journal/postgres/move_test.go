@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-dev/pawl/internal/cluster"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
@@ -340,6 +341,88 @@ func TestMoveRefused(t *testing.T) {
 	}
 	m.work(2)
 	m.whole("at the end")
+}
+
+// TestStoreRemoved removes a store when it keeps nothing, and no sooner: not while a mover may still bring something.
+// One that was removed can be added again.
+func TestStoreRemoved(t *testing.T) {
+	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())
+	m := newMover(t, pgtest.Start(t), proxy.DSN())
+	m.dsn = with(t, m.dsn, "statement_timeout", "1s")
+	m.reopen()
+	ctx := t.Context()
+	refused := func(want string) {
+		t.Helper()
+		err := m.j.RemoveStore(ctx, "b", false)
+		if why := new(cluster.RefusedError); !errors.As(err, &why) || !strings.Contains(why.Text, want) {
+			t.Errorf("removed: %v, not %q", err, want)
+		}
+	}
+	m.work(3)
+	m.place("b")
+	refused("keeps partitions, or they are being moved there")
+	from, to, err := m.j.route(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := from.Acquire(ctx, 0, "mover")
+	if err == nil {
+		_, err = pass(ctx, 0, from, to, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.place(nameOfFirst)
+	refused("partition 0 is being moved to the store b, or from it")
+	if err := from.leaseAway(ctx, 0, l.Epoch, to); err != nil {
+		t.Fatal(err)
+	}
+	refused("partition 0 is being moved to the store b, or from it")
+	m.work(2)
+	m.whole("called off too late")
+	refused("keeps partitions")
+	m.place(nameOfFirst)
+	m.moved(nameOfFirst)
+
+	m.place("b")
+	if from, to, err = m.j.route(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	m.place(nameOfFirst)
+	address := m.j.layout.Load().all[1].address
+	proxy.Hold()
+	refused("--gone")
+	proxy.Release()
+	if err := m.j.RemoveStore(ctx, "b", false); err != nil || len(m.j.layout.Load().all) != 1 {
+		t.Fatalf("removed: %v, %+v", err, m.j.layout.Load())
+	}
+	if _, err := pass(ctx, 0, from, to, false); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("a mover that began before the store was removed: %v", err)
+	}
+	if err := m.j.Place(ctx, 0, "b"); err == nil || !strings.Contains(err.Error(), "the store b was removed") {
+		t.Errorf("placed in a store that was removed: %v", err)
+	}
+	refused(`there is no store "b"`)
+	m.reopen()
+	m.work(2)
+	m.whole("without the store")
+
+	if err := m.j.AddStore(ctx, "b", address); err != nil {
+		t.Fatal(err)
+	}
+	m.place("b")
+	m.moved("b")
+	m.work(2)
+	m.whole("added again")
+	m.place(nameOfFirst)
+	m.moved(nameOfFirst)
+	proxy.Hold()
+	if err := m.j.RemoveStore(ctx, "b", true); err != nil {
+		t.Error(err)
+	}
+	proxy.Release()
+	m.work(2)
+	m.whole("when the store is lost")
 }
 
 // TestMovedColumns finds a table or column of a partition that a move would leave behind.

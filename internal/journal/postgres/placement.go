@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,9 +44,12 @@ const (
 	oldestText = "UPDATE {schema}.meta SET value = '9' WHERE key = 'oldest' AND value::int < 9"
 	storeText  = "INSERT INTO {schema}.stores (name, address, since) VALUES ($1, $2, clock_timestamp())" +
 		" ON CONFLICT (name) DO UPDATE SET address = excluded.address"
+	// placeText also makes sure that the store is not removed meanwhile.
 	placeText = "INSERT INTO {schema}.placements AS p (partition, store, target)" +
-		" VALUES ($1, '', nullif($2::text, ''))" +
-		" ON CONFLICT (partition) DO UPDATE SET target = nullif($2::text, p.store)"
+		" SELECT $1::int, '', nullif($2::text, '') FROM {from}" +
+		" ON CONFLICT (partition) DO UPDATE SET target = nullif($2::text, p.store) RETURNING 1"
+	fromNew   = "(SELECT 1 FROM {schema}.stores WHERE name = $2::text FOR KEY SHARE) AS there"
+	fromFirst = "(SELECT 1) AS there"
 )
 
 // AddStore implements cluster.Stores.
@@ -112,8 +116,8 @@ func (s *stores) claim(ctx context.Context, o *storage) error {
 		return unfit("%v", err)
 	case err != nil:
 		return unfit("%v", o.wrap("open", err))
-	case of == o.belongsTo:
-		return nil // it was added before, perhaps at another address
+	case of == o.belongsTo: // it was added before, perhaps at another address, and may have been removed
+		return o.change(ctx, "add a store", againText, nil, int64(removedEpoch))
 	case of != "":
 		return unfit("%s is the store of another cluster, or has another name there: give this one a schema of its"+
 			" own with ?schema=NAME", o.name)
@@ -140,10 +144,15 @@ func (s *stores) Place(ctx context.Context, partition int, store string) error {
 	if err := s.ready(ctx, partition); err != nil {
 		return err
 	}
+	from, there := fromNew, false
 	if store == nameOfFirst {
-		store = ""
+		store, from = "", fromFirst
 	}
-	if err := s.change(ctx, "move", placeText, nil, partition, store); err != nil {
+	err := s.change(ctx, "move", strings.Replace(placeText, "{from}", from, 1), &there, partition, store)
+	if err == nil && !there {
+		err = fmt.Errorf("journal: move partition %d: the store %s was removed", partition, store)
+	}
+	if err != nil {
 		return err
 	}
 	return s.readMap(ctx)

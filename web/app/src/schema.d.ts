@@ -242,6 +242,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/cluster/stores/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a database keep partitions no more */
+        post: operations["removeStore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/counts": {
         parameters: {
             query?: never;
@@ -2333,6 +2350,11 @@ export interface components {
             /** @description The name of the store; first is the database that all nodes have. */
             store: string;
         };
+        StoreRemove: {
+            /** @description It is lost for good, so it is not asked whether it keeps partitions. */
+            gone?: boolean;
+            name: string;
+        };
         Task: {
             /**
              * Format: int64
@@ -2909,6 +2931,37 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["StoreMove"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeStore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StoreRemove"];
             };
         };
         responses: {
