@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
 // in returns a client of a node for what is in a namespace, and how its partitions are shared.
@@ -94,4 +96,66 @@ func TestNamespacesOfACluster(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(text, `pawl_partitions_owned{namespace="blue"} 6`) {
 		t.Errorf("%d partitions of the namespace are counted: %s", status, text)
 	}
+}
+
+// TestStoresOfANamespace: a namespace has stores of its own. Whoever works in one namespace alone cannot change them.
+func TestStoresOfANamespace(t *testing.T) {
+	b := nodesBedOn(t, pgtest.StartServer(t).DSN())
+	b.more = []string{"--namespaces", "blue"}
+	blueFlows := filepath.Join(b.dir, "flows", "blue")
+	if err := os.Mkdir(blueFlows, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, blueFlows, "work.yaml", workFlow)
+	second, err := url.Parse(pgtest.StartServer(t).DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := second.User.Password()
+	t.Setenv("PAWL_STORE_B_PASSWORD", password)
+	second.User = url.User(second.User.Username())
+	token := func(name, namespace string) string {
+		return strings.TrimSpace(b.pawl("token", "create", name, "--role", "admin", "--namespace", namespace))
+	}
+	bea, root := token("bea", "blue"), token("root", "*")
+	a, atA := b.node()
+	dies, _ := b.node()
+	blue := b.in(a, bea)
+	b.await(3, 3)
+	b.awaitIn(blue, 3, 3)
+
+	add := api.StoreAdd{Name: "b", Address: second.String() + "&schema=kept"}
+	for what, err := range map[string]error{
+		"add": blue.AddStore(t.Context(), add), "remove": blue.RemoveStore(t.Context(), api.StoreRemove{Name: "b"}),
+		"move":  blue.MoveToStore(t.Context(), api.StoreMove{Partition: 1, Store: "b"}),
+		"drain": blue.Drain(t.Context(), api.NodeDrain{Node: b.await(3, 3).Nodes[0].ID}),
+	} {
+		if api.CodeOf(err) != api.CodeForbidden {
+			t.Errorf("%s, by the admin of one namespace: %v", what, err)
+		}
+	}
+	whole := b.in(a, root)
+	whole.In("blue")
+	if err := whole.AddStore(t.Context(), add); err != nil {
+		t.Fatal(err)
+	}
+	b.reached(blue)
+	for _, p := range []int{1, 4} {
+		if err := whole.MoveToStore(t.Context(), api.StoreMove{Partition: p, Store: "b"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.keeping(blue, "b", 1, 4)
+	b.ends(blue, b.start(blue, "moved", 12))
+	b.ends(atA, b.start(atA, "moved", 12))
+	if s, err := atA.Cluster(t.Context()); err != nil || len(s.Stores) != 1 {
+		t.Errorf("the store of a namespace is one of another: %+v, %v", s, err)
+	}
+	ids := b.start(blue, "killed", 12)
+	if err := dies.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitIn(blue, 6)
+	b.ends(blue, ids)
+	b.keeping(blue, "b", 1, 4)
 }

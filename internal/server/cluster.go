@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -13,6 +14,34 @@ var errNoCluster = &api.Error{
 	Hint: "nodes are started with --cluster-listen; see the guide to clusters",
 }
 
+// mayRun refuses what concerns the nodes and databases of all namespaces to who may work in one of them. Who adds a
+// store also has the server connect to a host of his choice, with a password.
+func (s *Server) mayRun(ctx context.Context) error {
+	switch c := callerOf(ctx); {
+	case s.cfg.Cluster == nil:
+		return errNoCluster
+	case c != nil && c.walled:
+		return &api.Error{
+			Code: api.CodeForbidden,
+			Message: fmt.Sprintf("the token %q is for one namespace: nodes and stores are the business of all",
+				c.token.Name),
+			Hint: "use an admin's token for all namespaces",
+		}
+	}
+	return nil
+}
+
+// command adds a route that changes something about the nodes.
+func command[In any](s *Server, a huma.API, path, id, title string, do func(context.Context, In) error) {
+	op := under("POST", "/cluster/"+path, id, "cluster", title)
+	huma.Register(a, op, func(ctx context.Context, in *struct{ Body In }) (*struct{}, error) {
+		if err := s.mayRun(ctx); err != nil {
+			return done(err)
+		}
+		return done(do(ctx, in.Body))
+	})
+}
+
 // clusterRoutes adds what is said of the nodes that share the database, and to them.
 func (s *Server) clusterRoutes(a huma.API) {
 	op := under("GET", "/cluster", "getCluster", "cluster", "List the nodes, and who has which partitions")
@@ -22,39 +51,15 @@ func (s *Server) clusterRoutes(a huma.API) {
 		}
 		return body(s.cfg.Cluster.Cluster(ctx))
 	})
-	op = under("POST", "/cluster/drain", "drainNode", "cluster", "Make a node give its partitions to the others")
-	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.NodeDrain }) (*struct{}, error) {
-		if s.cfg.Cluster == nil {
-			return done(errNoCluster)
-		}
-		return done(s.cfg.Cluster.Drain(ctx, in.Body))
-	})
-	op = under("POST", "/cluster/move", "movePartition", "cluster", "Make a node take a partition, and keep it")
-	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.PartitionMove }) (*struct{}, error) {
-		if s.cfg.Cluster == nil {
-			return done(errNoCluster)
-		}
-		return done(s.cfg.Cluster.Move(ctx, in.Body))
-	})
-	op = under("POST", "/cluster/stores", "addStore", "cluster", "Let another database keep partitions")
-	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.StoreAdd }) (*struct{}, error) {
-		if s.cfg.Cluster == nil {
-			return done(errNoCluster)
-		}
-		return done(s.cfg.Cluster.AddStore(ctx, in.Body))
-	})
-	op = under("POST", "/cluster/stores/remove", "removeStore", "cluster", "Let a database keep partitions no more")
-	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.StoreRemove }) (*struct{}, error) {
-		if s.cfg.Cluster == nil {
-			return done(errNoCluster)
-		}
-		return done(s.cfg.Cluster.RemoveStore(ctx, in.Body))
-	})
-	op = under("POST", "/cluster/stores/move", "moveToStore", "cluster", "Move a partition to another database")
-	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.StoreMove }) (*struct{}, error) {
-		if s.cfg.Cluster == nil {
-			return done(errNoCluster)
-		}
-		return done(s.cfg.Cluster.MoveToStore(ctx, in.Body))
-	})
+	nodes := s.cfg.Cluster
+	command(s, a, "drain", "drainNode", "Make a node give its partitions to the others",
+		func(ctx context.Context, r api.NodeDrain) error { return nodes.Drain(ctx, r) })
+	command(s, a, "move", "movePartition", "Make a node take a partition, and keep it",
+		func(ctx context.Context, r api.PartitionMove) error { return nodes.Move(ctx, r) })
+	command(s, a, "stores", "addStore", "Let another database keep partitions",
+		func(ctx context.Context, r api.StoreAdd) error { return nodes.AddStore(ctx, r) })
+	command(s, a, "stores/remove", "removeStore", "Let a database keep partitions no more",
+		func(ctx context.Context, r api.StoreRemove) error { return nodes.RemoveStore(ctx, r) })
+	command(s, a, "stores/move", "moveToStore", "Move a partition to another database",
+		func(ctx context.Context, r api.StoreMove) error { return nodes.MoveToStore(ctx, r) })
 }
