@@ -80,8 +80,8 @@ func (o orders) ended(c pawl.Client, id string) {
 	}
 }
 
-// TestOutbox: what transactions write is started and sent once, by whichever node relays, also when that one leaves, and
-// when it does not know the workflow yet.
+// TestOutbox: what transactions write is started and sent once, by whichever node relays, also when that one leaves,
+// and when it does not know the workflow yet.
 func TestOutbox(t *testing.T) {
 	ctx := t.Context()
 	server := pgtest.StartServer(t)

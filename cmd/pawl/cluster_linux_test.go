@@ -255,6 +255,46 @@ func (b *nodesBed) metric(p *process, name string) string {
 	return string(m[1])
 }
 
+const mutexFlow = `pawl: 1
+name: mutex
+services:
+  printer: {limits: {concurrency: 1}}
+steps:
+  - name: print
+    service: printer
+    exec: [sleep, "600"]
+`
+
+// TestHeldInACluster: who looks at a run that a limit holds reads that each node counts its own.
+func TestHeldInACluster(t *testing.T) {
+	b, _ := newNodesBed(t)
+	write(t, filepath.Join(b.dir, "flows"), "mutex.yaml", mutexFlow)
+	_, c := b.node()
+	b.await(6)
+	runs := []string{b.sent(c, "mutex", api.StartRequest{}), b.sent(c, "mutex", api.StartRequest{})}
+	held := func() *api.Step {
+		for _, id := range runs {
+			r, err := c.Run(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Steps) > 0 && r.Steps[0].Held != nil {
+				return r.Steps[0]
+			}
+		}
+		return nil
+	}
+	for end := time.Now().Add(patience); held() == nil; {
+		if time.Now().After(end) {
+			t.Fatal("neither of two runs is held")
+		}
+	}
+	const want = "held by service printer: as many as may run at once do; each node counts its own"
+	if got := held().Held.Why; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
 // TestCluster works with three nodes while one is killed, one is stopped past its leases, the database is restarted and
 // one leaves. Any node answers about any run, and every run that was acknowledged ends.
 func TestCluster(t *testing.T) {

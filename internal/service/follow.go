@@ -154,6 +154,7 @@ func (r *reads) begin(ctx context.Context, f *followed, entries []core.Entry) (*
 	}
 	f.kind, f.workflow = k.kind, k.workflow
 	t := trail.New(f.id, k.workflow.Definition)
+	t.Shared = r.shared
 	if words := k.workflow.Words; words != nil {
 		t.Words = words.Step
 	}

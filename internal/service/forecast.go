@@ -36,6 +36,7 @@ func (r *reads) Forecast(ctx context.Context, name string, q api.ForecastRequest
 	f := &followed{id: id, kind: k.kind, workflow: k.workflow}
 	err = f.locked(func() error {
 		f.trail = trail.Of(id, k.workflow.Definition, entries)
+		f.trail.Shared = r.shared
 		if err := f.foresee(q, entries, r.now()); err != nil {
 			return err
 		}

@@ -27,6 +27,7 @@ type reads struct {
 	paces     paces
 	// problems returns why bodies cannot go on, by run. nil: nothing is known.
 	problems func() map[core.RunID]error
+	shared   bool // the runs belong to one of several nodes
 	// lazy is set if reading a history again is expensive. Then a trail that a watcher keeps counts as up to date.
 	lazy bool
 }

@@ -56,6 +56,7 @@ var _ api.Service = (*Spread)(nil)
 
 // NewSpread returns the service of a node.
 func NewSpread(e *Embedded, own Own, nodes Nodes, patience time.Duration) *Spread {
+	e.shared = true
 	return &Spread{Embedded: e, own: own, nodes: nodes, patience: patience}
 }
 

@@ -70,7 +70,7 @@ func (t *Trail) queue(out *api.Run) {
 	}
 	out.QueuedAt = api.Time(a.Entered)
 	if a.Held.Reason != core.HeldNone {
-		out.Held = heldBy(a.Held, api.Time(a.Since))
+		out.Held = t.heldBy(a.Held, api.Time(a.Since))
 		out.Message = out.Held.Why
 	}
 }
@@ -180,7 +180,7 @@ func (t *Trail) step(s *core.Step) *api.Step {
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}
 	if held := s.HeldNow(); held.Reason != core.HeldNone {
-		out.Held = heldBy(held, api.Time(s.Shared.Since))
+		out.Held = t.heldBy(held, api.Time(s.Shared.Since))
 	}
 	if s.Spec.Kind == core.KindTask {
 		out.Kind, out.Type = s.Spec.Type, s.Spec.Type
@@ -205,13 +205,16 @@ func (t *Trail) step(s *core.Step) *api.Step {
 }
 
 // heldBy says what holds an attempt.
-func heldBy(h core.Held, since api.Time) *api.Held {
+func (t *Trail) heldBy(h core.Held, since api.Time) *api.Held {
 	out := &api.Held{
 		Reason: h.Reason.String(), Queue: h.Name, Key: h.Key, Since: since, Until: api.Time(h.Until), Probes: h.Probes,
 		Why: h.Why(),
 	}
 	if h.Service {
 		out.Queue, out.Service = "", h.Name
+	}
+	if t.Shared {
+		out.Why += "; each node counts its own"
 	}
 	return out
 }

@@ -14,6 +14,8 @@ import (
 type Trail struct {
 	Run   *core.Run                  // the state; only to be read
 	Words func(*core.Step) api.Words // what another system calls a step; nil: nothing
+	// Shared says that the run belongs to one of several nodes, each of which counts limits for its own runs.
+	Shared bool
 
 	teller     *core.Teller
 	entries    int             // folded so far
@@ -73,7 +75,7 @@ func (t *Trail) note(at api.Time, rec core.Record) {
 		t.begin(rec.Step, at)
 	case core.AttemptHeld:
 		if rec.Held.Reason != core.HeldNone {
-			t.change(rec.Step, func(a *api.Attempt) { a.Held = heldBy(rec.Held, at) })
+			t.change(rec.Step, func(a *api.Attempt) { a.Held = t.heldBy(rec.Held, at) })
 		}
 	case core.AttemptStarted:
 		if t.Run.Steps[rec.Step].Spec.Kind != core.KindTask {
