@@ -43,7 +43,8 @@ func (s *stores) RemoveStore(ctx context.Context, name string, gone bool) error 
 		err = first.row(ctx, usedText, name).Scan(&used)
 	}
 	if used > 0 {
-		return unfit("the store %s keeps partitions, or they are being moved there: move them to another one first", name)
+		return unfit("the store %s keeps partitions, or they are being moved there: move them to another one first",
+			name)
 	}
 	if err == nil && !gone {
 		err = l.shut(ctx, l.all[i])
