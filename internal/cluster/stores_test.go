@@ -48,7 +48,11 @@ func (k kept) does(p int, what string, change func(*Partition)) {
 	k.done = append(k.done, fmt.Sprint(what, " ", p))
 }
 
+var _ Stores = kept{} // else nothing is moved
+
 func (k kept) AddStore(context.Context, string, string) error { return nil }
+
+func (k kept) RemoveStore(context.Context, string, bool) error { return nil }
 
 func (k kept) Place(_ context.Context, p int, store string) error {
 	k.does(p, "place", func(at *Partition) { at.Target = store })
