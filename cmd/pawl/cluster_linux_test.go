@@ -109,7 +109,16 @@ func (b *nodesBed) flags(secret string) []string {
 // node starts a node, with a client of it. Additional flags come last.
 func (b *nodesBed) node(flags ...string) (*process, *httpapi.Client) {
 	b.Helper()
-	p := launch(b.T, b.command(), append(b.flags("secret"), flags...)...)
+	return b.nodeBy(b.command(), "", flags...)
+}
+
+// nodeBy is node with a command that starts pawl, and the address at which the node listens: empty for any.
+func (b *nodesBed) nodeBy(cmd *exec.Cmd, address string, flags ...string) (*process, *httpapi.Client) {
+	b.Helper()
+	p := launch(b.T, cmd, append(b.flags("secret"), flags...)...)
+	if address != "" {
+		p.address = "http://" + address
+	}
 	p.told("READY=1")
 	c, err := httpapi.New(p.address)
 	if err == nil {
