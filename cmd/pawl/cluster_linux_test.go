@@ -420,10 +420,21 @@ func TestMovedPartition(t *testing.T) {
 	b.ends(atA, b.start(atA, "after", 6))
 }
 
-// TestForeignSecret refuses a node with another secret than that of the cluster.
+// TestForeignSecret refuses a node with another secret than that of the cluster, and whoever is no node.
 func TestForeignSecret(t *testing.T) {
 	b, _ := newNodesBed(t)
-	b.node()
+	_, c := b.node()
+	status, err := c.Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const says = "nodes share this database: ask one of them with --server URL, or start another one with --cluster-l"
+	b.await(6)
+	refusedBy(t, b.command("run", "flows/work.yaml", "--database", b.database), says)
+	refusedBy(t, b.command("server", "flows", "--listen", "127.0.0.1:0", "--database", b.database), says)
+	taken := append([]string{"server", "--listen", "127.0.0.1:0"}, b.flags("secret")...)
+	refusedBy(t, b.command(append(taken, "--cluster-listen", status.Nodes[0].Address)...),
+		"another program may use the port: choose another one with --cluster-listen")
 	other := launchServer(t, b.dir, b.flags("other")...)
 	other.log.await(t, "the database belongs to another cluster: the node .* has another secret; give this one")
 }
