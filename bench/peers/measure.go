@@ -60,8 +60,8 @@ const (
 	over
 )
 
-// longer is how much longer a window may be if fewer runs than clients have ended in it: all begin at once, and may well
-// end at once after it.
+// longer is how much longer a window may be if fewer runs than clients have ended in it: all begin at once, and may end
+// at once after it.
 const longer = time.Minute
 
 // measureRate makes clients do a work again and again. A run counts if it ends in the window.

@@ -51,9 +51,9 @@ func TestMixedFaultsOfANetwork(t *testing.T) {
 		w.nodes[i] = fmt.Sprintf("--net=/proc/%d/ns/net", holder.Process.Pid)
 		w.ip(fmt.Sprintf("link add %s type veth peer name eth0 netns %d", cable(i), holder.Process.Pid))
 		w.ip("link set " + cable(i) + " master cluster up")
-		for _, args := range []string{"link set lo up", "address add " + addressOf(i) + "/24 dev eth0", "link set eth0 up"} {
-			w.run("nsenter", append([]string{w.nodes[i], "ip"}, strings.Fields(args)...)...)
-		}
+		w.inside(i, "link set lo up")
+		w.inside(i, "address add "+addressOf(i)+"/24 dev eth0")
+		w.inside(i, "link set eth0 up")
 	}
 	mixedFaults(t, w, networkFaults)
 }
@@ -77,6 +77,12 @@ func inNamespace(t *testing.T) {
 }
 
 func (w *network) ip(args string) { w.Helper(); w.run("ip", strings.Fields(args)...) }
+
+// inside is ip in the namespace of a node.
+func (w *network) inside(node int, args string) {
+	w.Helper()
+	w.run("nsenter", append([]string{w.nodes[node], "ip"}, strings.Fields(args)...)...)
+}
 
 func (w *network) run(name string, args ...string) {
 	w.Helper()
@@ -147,7 +153,7 @@ var networkFaults = map[string]fault{
 			return func() {
 				for node := range b.nodes {
 					if node != hit {
-						b.network.run("nsenter", b.network.nodes[hit], "ip", "route", verb, "blackhole", addressOf(node))
+						b.network.inside(hit, "route "+verb+" blackhole "+addressOf(node))
 					}
 				}
 			}
