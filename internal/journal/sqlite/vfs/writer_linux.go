@@ -48,7 +48,7 @@ func register(tls *libc.TLS, below uintptr) string {
 	real := (*sqlite3.Tsqlite3_vfs)(At(below))
 	name := ours
 	if under := libc.GoString(real.FzName); under != original {
-		name = ours + " over " + under
+		name = ours + "-over-" + under
 	} else {
 		f.syncsData = true
 	}
