@@ -251,8 +251,8 @@ func (r *run) keptFrom(b *batch) bool {
 	return r.startsChildIn == b.seq && r.startsChildIn != 0 && r.aside == nil
 }
 
-// write puts a run's rows and entries into the batch. If making the rows panics, the run is set aside. Then all its rows
-// are written that can be made, and its own says why it stands still.
+// write puts a run's rows and entries into the batch. If making the rows panics, the run is set aside. Then all its
+// rows are written that can be made, and its own says why it stands still.
 func (v *projection) write(b *batch, partition int, t taken) {
 	to, r := &b.view, t.run
 	r.firstPending = t.first // until it is written: one that is set aside is not behind once more

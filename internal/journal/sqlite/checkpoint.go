@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// logPages is the length of the write-ahead log at which it is copied into the file: 64 MiB. A shorter one is copied
-	// more often, and commits wait for the disk meanwhile; pages that change again and again are written more often, too.
+	// logPages is the length of the write-ahead log at which it is copied into the file: 64 MiB. A shorter one is
+	// copied more often, and commits wait for the disk meanwhile. Pages that change again and again are then written
+	// more often, too.
 	logPages = 64 << 20 / pageSize
 	// timesLogPages is how many times that length the log is truncated at. It grows so long only if a reader holds a
 	// snapshot for a long time, or the disk is full.
