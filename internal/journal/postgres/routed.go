@@ -167,6 +167,11 @@ func (s *stores) Inbox(
 			if errs[i] = at.begin(ctx); errs[i] == nil {
 				found[i], errs[i] = at.inbox(ctx, partition, l.keeps[i], taken, limit)
 			}
+			if at != own && errs[i] == nil && len(found[i]) > 0 {
+				if errs[i] = at.replicated(ctx, found[i][0].From); errs[i] != nil {
+					found[i] = nil
+				}
+			}
 		})
 	}
 	all.Wait()
