@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
@@ -61,43 +59,16 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 	if len(steps) > 0 && from != "" {
 		return nil, invalid(errors.New("name the steps, or the one from which on"), "rerun")
 	}
-	if d := e.host.definition(r.Workflow); d.document != nil {
-		if from != "" {
-			steps = []string{from}
-		}
-		keep, err := d.document.Rerun(r, steps, from != "")
-		if err != nil {
-			return nil, fmt.Errorf("pawl: rerun: run %s: %w: %w", r.ID, err, ErrNotFound)
-		}
-		return keep, nil
+	if from != "" {
+		steps = []string{from}
 	}
-	before := core.NoStep
-	if s, ok := r.Lookup(from); ok {
-		before = s.ID
-	} else if from != "" {
-		return nil, noStep("rerun", r.ID, from)
+	d := e.host.definition(r.Workflow)
+	if d.document == nil {
+		return body.Rerun(r, steps, from != "")
 	}
-	known := map[string]bool{}
-	var keep []core.Kept
-	for i := range r.Steps {
-		s := &r.Steps[i]
-		if s.Dropped || s.Spec.Hook || s.Spec.Type == body.TypeBranch || s.Spec.Type == body.TypeAnswer {
-			continue
-		}
-		base, _, _ := strings.Cut(s.Spec.Name[strings.LastIndexByte(s.Spec.Name, '/')+1:], "#")
-		known[base], known[s.Spec.Name] = true, true
-		if s.ID < before && s.Phase == core.StepSucceeded && !slices.Contains(steps, base) &&
-			!slices.Contains(steps, s.Spec.Name) {
-			keep = append(keep, core.Kept{
-				Def: -1, Spec: s.Spec, Name: s.Spec.Name, Item: -1,
-				Phase: s.Phase, Output: s.Output,
-			})
-		}
-	}
-	for _, name := range steps {
-		if !known[name] {
-			return nil, noStep("rerun", r.ID, name)
-		}
+	keep, err := d.document.Rerun(r, steps, from != "")
+	if err != nil {
+		return nil, fmt.Errorf("pawl: rerun: run %s: %w: %w", r.ID, err, ErrNotFound)
 	}
 	return keep, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -58,6 +59,7 @@ func (a *app) readServed(k *lease.Keeper) service.Read {
 				_, err := k.FindStored(d.Name)
 				return core.Start{Input: input}, err
 			}
+			w.Rerun = body.Rerun
 		}
 		return w, err
 	}

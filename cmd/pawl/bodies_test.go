@@ -38,10 +38,21 @@ func TestServesBodies(t *testing.T) {
 		return pawl.Step(ctx, "double", func(context.Context) (int, error) { return 2 * n, nil })
 	})
 	job := pawl.Define("job", func(_ pawl.Context, n int) (int, error) { return n, nil })
+	calls := make(chan string, 10)
+	pair := pawl.Define("pair", func(ctx pawl.Context, n int) (int, error) {
+		for _, name := range []string{"a", "b"} {
+			one, err := pawl.Step(ctx, name, func(context.Context) (int, error) { calls <- name; return 1, nil })
+			if err != nil {
+				return 0, err
+			}
+			n += one
+		}
+		return n, nil
+	})
 	serve := func(ctx context.Context, token string) error {
 		return pawlhttp.Serve(ctx, p.address, pawlhttp.ServeConfig{
 			Access: pawlhttp.Access{Token: token}, Operate: pawlhttp.Access{Token: operator},
-			Config: pawl.Config{Workflows: []pawl.Definition{sum, job}},
+			Config: pawl.Config{Workflows: []pawl.Definition{sum, job, pair}},
 		})
 	}
 	for token, want := range map[string]string{mail: "queues mail", operator: "role operate", "nonsense": "token"} {
@@ -102,8 +113,33 @@ func TestServesBodies(t *testing.T) {
 			pause(t, 20*time.Millisecond)
 		}
 	}
+	rerunServed(t, c, pair, calls)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// rerunServed makes one of two steps again in a new run, and keeps the result of the other.
+func rerunServed(t *testing.T, c pawl.Client, pair *pawl.Workflow[int, int], calls <-chan string) {
+	t.Helper()
+	r, err := pair.Start(t.Context(), c, "", 1)
+	if err == nil {
+		_, err = r.Result(t.Context())
+	}
+	if err != nil || len(calls) != 2 {
+		t.Fatalf("%d calls, %v", len(calls), err)
+	}
+	<-calls
+	<-calls
+	id, err := c.RestartRun(t.Context(), r.ID, pawl.RerunSteps("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := pawl.RunOf[int](c, id).Result(t.Context()); n != 3 || err != nil || len(calls) != 1 || <-calls != "b" {
+		t.Errorf("%d, %v, and %d calls more", n, err, len(calls))
+	}
+	if _, err = c.RestartRun(t.Context(), id, pawl.RerunFrom("c")); !errors.Is(err, pawl.ErrNotFound) {
+		t.Errorf("a step that is not there: %v", err)
 	}
 }

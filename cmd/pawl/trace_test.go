@@ -73,6 +73,7 @@ steps:
     needs: call
     exec: 'test $PAWL_ATTEMPT = 2'
     retry: {maxAttempts: 2, initialInterval: 10ms}
+  - {name: far, needs: again, task: {queue: far, type: Tell}, timeout: {startToClose: 1m}}
 `)
 	const trace, caller = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	var shown string
@@ -95,7 +96,14 @@ steps:
 		}
 		answer(http.Post(run, "application/json", strings.NewReader(
 			`{"workflow":"order","workflowId":"o-1","headers":{"traceparent":"00-`+trace+`-`+caller+`-01"}}`)))
+		far := command(t, dir, "worker", "--server", strings.TrimSuffix(run, "/api/v1/runs"), "--queue", "far",
+			"--exec", `echo "{\"parent\":\"$TRACEPARENT\"}"`)
+		if err := far.Start(); err != nil {
+			t.Fatal(err)
+		}
 		answer(http.Get(run + "/o-1/outcome?wait=20s"))
+		_ = far.Process.Kill() // it has nothing left to do
+		_ = far.Wait()
 		shown = answer(http.Get(run + "/o-1"))
 	})
 
@@ -108,7 +116,7 @@ steps:
 	if run == nil || hex.EncodeToString(run.TraceId) != trace || hex.EncodeToString(run.ParentSpanId) != caller {
 		t.Fatalf("the run's span is %v of %d\n%s", run, len(spans), shown)
 	}
-	parents := map[string]string{"tell": shown, "call": called}
+	parents := map[string]string{"tell": shown, "call": called, "far": shown}
 	attempts := 0
 	for name, s := range spans {
 		if name == "order" {
@@ -129,7 +137,7 @@ steps:
 			}
 		}
 	}
-	if len(spans) != 5 || attempts != 2 {
+	if len(spans) != 6 || attempts != 2 {
 		t.Errorf("%d spans, %d of them of the step that is tried again", len(spans), attempts)
 	}
 }

@@ -184,10 +184,14 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 			pool.Now = m.clock.Now
 		}
 		err = m.node.Serve(pool)
-		m.queues = remote.New(remote.Config{
+		queues := remote.Config{
 			Engine: m.Engine, Run: m.svc.Run, Now: m.now,
 			Own: slices.AppendSeq(body.OwnTypes(), maps.Keys(executors)),
-		})
+		}
+		if a.tracer != nil {
+			queues.Trace = a.tracer.Parent
+		}
+		m.queues = remote.New(queues)
 		m.Serve("", m.queues)
 		if m.bodies != nil {
 			m.Serve("", m.bodies)

@@ -1,7 +1,8 @@
 """A worker for Pawl in Python, with the standard library only: python3 worker.py [SERVER] [QUEUE]
 
 It takes the tasks of a queue, sends heartbeats with the page that was rendered last, and goes on from there in the next
-attempt. It stops the work of a task that was cancelled. On SIGTERM it finishes what it has and takes no more.
+attempt. It stops the work of a task that was cancelled. On SIGTERM it finishes what it has and takes no more. A server
+that asks for a token gets that of the variable PAWL_TOKEN.
 """
 
 import json
@@ -15,11 +16,14 @@ import urllib.request
 
 SERVER = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PAWL_SERVER", "http://127.0.0.1:7295")
 QUEUE = sys.argv[2] if len(sys.argv) > 2 else "reports"
+HEADERS = {"Content-Type": "application/json"}
+if os.environ.get("PAWL_TOKEN"):
+    HEADERS["Authorization"] = "Bearer " + os.environ["PAWL_TOKEN"].strip()
 stopping = threading.Event()
 
 
 class Refused(Exception):
-    """The server has refused a request: the attempt has ended, or the request makes no sense."""
+    """The server has refused a request: the attempt has ended, the token is wrong, or the request makes no sense."""
 
 
 class Stopped(Exception):
@@ -29,16 +33,17 @@ class Stopped(Exception):
 def post(path, body):
     """Sends a request, again and again while the server does not answer or cannot take it now."""
     while True:
-        request = urllib.request.Request(
-            SERVER + "/api/v1" + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        request = urllib.request.Request(SERVER + "/api/v1" + path, json.dumps(body).encode(), HEADERS)
         try:
             with urllib.request.urlopen(request, timeout=90) as answer:
                 return json.loads(answer.read() or b"{}")
         except urllib.error.HTTPError as error:
-            if error.code < 500:
+            if error.code < 500 and error.code != 429:  # that is: too many requests
                 raise Refused(json.loads(error.read()).get("detail", error.reason)) from error
         except OSError:
             pass
+        if stopping.is_set() and path == "/tasks/poll":
+            return {"tasks": []}
         time.sleep(1)
 
 
@@ -84,4 +89,7 @@ def main():
             execute(task)
 
 
-main()
+try:
+    main()
+except Refused as why:
+    sys.exit(str(why))

@@ -1,7 +1,8 @@
 // A worker for Pawl in TypeScript, without dependencies: node worker.ts [SERVER] [QUEUE]   (Node.js 22.18 or newer)
 //
 // It executes up to four tasks at once. A heartbeat every second tells that the work goes on, and hears when it is to
-// stop. On SIGTERM it takes no more tasks and finishes those that it has.
+// stop. On SIGTERM it takes no more tasks and finishes those that it has. A server that asks for a token gets that of
+// the variable PAWL_TOKEN.
 
 type Left = { deadline?: string; limit?: string; heartbeat?: string };
 type Task = { task: string; run: string; step: string; type: string; attempt: number; input: any; details?: any; left: Left };
@@ -10,6 +11,11 @@ type Answer = { stop?: string; paused?: boolean; left?: Left };
 const server = process.argv[2] ?? process.env.PAWL_SERVER ?? "http://127.0.0.1:7295";
 const queue = process.argv[3] ?? "reports";
 const slots = 4;
+const headers: Record<string, string> = { "Content-Type": "application/json" };
+if (process.env.PAWL_TOKEN) headers.Authorization = `Bearer ${process.env.PAWL_TOKEN.trim()}`;
+
+let stopping = false;
+process.on("SIGTERM", () => (stopping = true));
 
 class Refused extends Error {}
 
@@ -20,14 +26,15 @@ async function post(path: string, body: unknown): Promise<any> {
   for (;;) {
     try {
       const answer = await fetch(server + "/api/v1" + path, {
-        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+        method: "POST", headers, body: JSON.stringify(body),
       });
       const text = await answer.text();
       if (answer.ok) return text ? JSON.parse(text) : {};
-      if (answer.status < 500) throw new Refused(JSON.parse(text).detail);
+      if (answer.status < 500 && answer.status !== 429) throw new Refused(JSON.parse(text).detail);
     } catch (error) {
       if (error instanceof Refused) throw error;
     }
+    if (stopping && path === "/tasks/poll") return { tasks: [] };
     await pause(1000);
   }
 }
@@ -77,8 +84,6 @@ async function execute(task: Task) {
   }
 }
 
-let stopping = false;
-process.on("SIGTERM", () => (stopping = true));
 console.log(`executing tasks of ${queue}`);
 const running = new Set<Promise<void>>();
 while (!stopping) {

@@ -7,10 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,26 +24,41 @@ import (
 // required says that a language that is not installed is an error: .ci/run sets it where it has found all of them.
 const required = "PAWL_REQUIRE_LANGUAGES"
 
-// server is a running pawl dev.
+// server is a running pawl server.
 type server struct {
 	*testing.T
-	url string
+	url   string
+	token string       // of a worker of the queue
+	own   *http.Client // through the socket beside the database, which asks for no token
 }
+
+// rate is how many requests of a token the server takes in a second. A worker that reports each page makes more.
+const rate = 2
 
 // start starts the command on this folder's flows.
 func start(t *testing.T) *server {
 	t.Helper()
-	dir := t.TempDir()
-	bin := filepath.Join(dir, "pawl")
+	dir, err := os.MkdirTemp("", "pawl") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	bin, file := filepath.Join(dir, "pawl"), filepath.Join(dir, "t.db")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/pawl")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), bin, "dev", ".", "--listen", "127.0.0.1:0", "--database",
-		"sqlite:"+filepath.Join(dir, "t.db"))
+	create := exec.CommandContext(t.Context(), bin, "token", "create", "w", "--role", "worker", "--queue", "reports",
+		"--database", "sqlite:"+file)
+	token, err := create.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, "server", ".", "--listen", "127.0.0.1:0",
+		"--database", "sqlite:"+file, "--rate", strconv.Itoa(rate))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
-	out, err := cmd.StdoutPipe()
+	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,15 +66,20 @@ func start(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Wait() }) // the signal is its end
-	lines := bufio.NewScanner(out)
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", file+".sock")
+	}
+	lines := bufio.NewScanner(log)
 	for lines.Scan() {
-		if _, rest, ok := strings.Cut(lines.Text(), "serving "); ok {
-			url, _, _ := strings.Cut(rest, " ")
+		var said struct{ Msg, Address string }
+		if json.Unmarshal(lines.Bytes(), &said) == nil && said.Msg == "serving" {
 			go func() {
 				for lines.Scan() { // nobody reads the rest
 				}
 			}()
-			return &server{t, url}
+			through := &http.Transport{DialContext: dial}
+			t.Cleanup(through.CloseIdleConnections)
+			return &server{t, said.Address, strings.TrimSpace(string(token)), &http.Client{Transport: through}}
 		}
 	}
 	t.Fatal("the server did not say where it serves")
@@ -71,12 +93,12 @@ func (s *server) ask(method, path string, body any, out any) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(s.Context(), method, s.url+"/api/v1"+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(s.Context(), method, "http://localhost/api/v1"+path, bytes.NewReader(text))
 	if err != nil {
 		s.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
+	res, err := s.own.Do(req)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -137,13 +159,14 @@ func (s *server) until(id, what string, is func(r shown) bool) shown {
 	}
 }
 
-// TestWorkers runs each worker: it completes a task, stops one that is cancelled, and goes on where one that was killed
-// has left off. On SIGTERM it finishes what it has.
+// TestWorkers runs each worker with a token: it completes a task, stops one that is cancelled, and goes on where one
+// that was killed has left off. On SIGTERM it finishes what it has, also while the server has had too many requests of
+// it. One whose token is wrong ends.
 func TestWorkers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts processes of four languages")
 	}
-	for name, make := range map[string]func(t *testing.T) []string{
+	for name, called := range map[string]func(t *testing.T) []string{
 		"python": func(t *testing.T) []string { return []string{language(t, "python3"), "worker.py"} },
 		"shell": func(t *testing.T) []string {
 			language(t, "curl")
@@ -152,7 +175,8 @@ func TestWorkers(t *testing.T) {
 		"typescript": func(t *testing.T) []string { return []string{language(t, "node"), javaScript(t)} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			command := make(t)
+			t.Parallel()
+			command := called(t)
 			s := start(t)
 			w := s.worker(command)
 			r := s.until(s.begin(2), "succeeded", func(r shown) bool { return r.Phase == "succeeded" })
@@ -180,7 +204,7 @@ func TestWorkers(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 
-			last := s.begin(3)
+			last := s.begin(12) // the server takes fewer requests than that
 			s.until(last, "running", func(r shown) bool { return r.Steps[0].Phase == "running" })
 			if err := w.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
@@ -191,6 +215,21 @@ func TestWorkers(t *testing.T) {
 			if r := s.run(last); r.Phase != "succeeded" {
 				t.Errorf("it left its task: %+v", r)
 			}
+
+			s.token = "wrong"
+			ended := make(chan error, 1)
+			w = s.worker(command)
+			go func() { ended <- w.Wait() }()
+			select {
+			case err := <-ended:
+				if err == nil {
+					t.Error("it ends well with a wrong token")
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("it goes on asking with a wrong token")
+				_ = w.Process.Kill()
+				<-ended
+			}
 		})
 	}
 }
@@ -199,6 +238,7 @@ func TestWorkers(t *testing.T) {
 func (s *server) worker(command []string) *exec.Cmd {
 	s.Helper()
 	cmd := exec.CommandContext(s.Context(), command[0], append(command[1:], s.url)...)
+	cmd.Env = append(os.Environ(), "PAWL_TOKEN="+s.token)
 	cmd.Stdout, cmd.Stderr = s.Output(), s.Output()
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {

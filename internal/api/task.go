@@ -46,6 +46,7 @@ type Task struct {
 	Input    json.RawMessage   `json:"input"`
 	Details  json.RawMessage   `json:"details,omitempty" doc:"Of the last heartbeat of the attempt before it."`
 	Headers  map[string]string `json:"headers,omitempty"`
+	Trace    string            `json:"traceparent,omitempty" doc:"Of the attempt, if the server sends traces."`
 	Left     Left              `json:"left"`
 	StartBy  Duration          `json:"startWithin,omitzero" doc:"Report start within this time."`
 }

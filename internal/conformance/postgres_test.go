@@ -3,9 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,16 +70,6 @@ func TestConformanceOverTwoStores(t *testing.T) {
 		return address
 	}
 	eachGoRow(t)
-}
-
-func eachGoRow(t *testing.T) {
-	for _, id := range slices.Sorted(maps.Keys(goRows)) {
-		t.Run(id, func(t *testing.T) {
-			for _, test := range goRows[id] {
-				test(t)
-			}
-		})
-	}
 }
 
 func within(dsn, parameters string) string {

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/dialect/temporal"
 	"github.com/pawl-dev/pawl/dialect/zart"
-	"github.com/pawl-dev/pawl/pawltest"
 )
 
 func init() {
@@ -47,7 +46,7 @@ func attempts(t *testing.T, option pawl.StepOption, do func(ctx context.Context,
 		}
 		return 0, nil
 	}, pawl.Defaults(pawl.Timeout("5s"), pawl.Retry("fixed(2, 9s)")))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		if _, err := result(t, e, begin(t, e, w, nothing{})); err != nil {
 			t.Error(err)
 		}
@@ -88,7 +87,7 @@ func temporalScheduleToStartOption(t *testing.T) {
 		}
 		return fmt.Sprint(step.Limit, step.Attempts), nil
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "scheduleToStart 1" {
 			t.Errorf("%s, %v", got, err)
@@ -213,7 +212,7 @@ func temporalWorkflowOption(t *testing.T) {
 		WorkflowExecutionTimeout: time.Hour, WorkflowRunTimeout: 25 * time.Minute, WorkflowTaskTimeout: time.Hour,
 		RetryPolicy: &temporal.RetryPolicy{},
 	}))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start = time.Now()
 		_, err := result(t, e, begin(t, e, w, nothing{}))
 		isErr(t, err, pawl.ErrTimedOut)
@@ -248,7 +247,7 @@ func temporalCronOption(t *testing.T) {
 			CronSchedule: "*/10 * * * *", WorkflowRunTimeout: 7 * time.Minute,
 			WorkflowExecutionTimeout: 35 * time.Minute,
 		}))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		r := begin(t, e, w, nothing{})
 		e.WantPhase("run", "pending")
@@ -278,7 +277,7 @@ func zartHandlerOption(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "365d") },
 		zart.Handler(zart.HandlerAttributes{Timeout: "30m"}),
 		pawl.OnFailure(func(context.Context, nothing, error) error { handled++; return nil }))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		_, err := result(t, e, begin(t, e, w, nothing{}))
 		isErr(t, err, pawl.ErrTimedOut)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
-	"github.com/pawl-dev/pawl/pawltest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -44,7 +43,7 @@ func temporalExecutionTimeout(t *testing.T) {
 	}, pawl.ExecutionTimeout("1h"), pawl.RunRetry("fixed(9, 1m)"))
 	for _, n := range []int{0, 1} {
 		clear(runs)
-		goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		goEnv(t, func(t *testing.T, e goProgram) {
 			start := time.Now()
 			_, err := result(t, e, begin(t, e, w, n))
 			isErr(t, err, pawl.ErrTimedOut)
@@ -76,7 +75,7 @@ func temporalRunTimeout(t *testing.T) {
 	}, pawl.ExecutionTimeout("2h"))
 	cut := pawl.Define("cut", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
 		pawl.ExecutionTimeout("10m"), pawl.RunTimeout("20m"))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		_, err := result(t, e, begin(t, e, w, 3))
 		isErr(t, err, pawl.ErrTimedOut)
@@ -104,17 +103,13 @@ func temporalTaskTimeout(t *testing.T) {
 		}
 		return pawl.Step(ctx, "s", func(context.Context) (int, error) { return calls, nil })
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		r := begin(t, e, w, nothing{})
 		e.Skip(5 * time.Second)
 		e.Restart()
 		e.Skip(10*time.Second + time.Millisecond)
-		err := e.Problem(r.ID)
-		var late *pawl.TaskTimeoutError
-		if !errors.As(err, &late) || !strings.Contains(late.Stack, "temporalTaskTimeout") {
-			t.Errorf("the problem does not say where: %v", err)
-		}
+		e.WantStuck(r.ID, "temporalTaskTimeout")
 		if got, err := result(t, e, r); err != nil || got != 4 {
 			t.Errorf("%d, %v", got, err)
 		}
@@ -134,7 +129,7 @@ func temporalScheduleToStart(t *testing.T) {
 		}
 		return fmt.Sprint(step.Attempts), nil
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "1" {
 			t.Errorf("%s attempts, %v", got, err)
@@ -181,7 +176,7 @@ func temporalStartToClose(t *testing.T) {
 			return 7, nil
 		}, pawl.AttemptTimeout("1m"), pawl.Retry("fixed(3, 10s)"))
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != 7 {
 			t.Errorf("%d, %v", got, err)
@@ -208,7 +203,7 @@ func temporalScheduleToClose(t *testing.T) {
 		}
 		return fmt.Sprint(step.Limit, step.Attempts), nil
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "scheduleToClose 2" {
 			t.Errorf("%s, %v", got, err)
@@ -234,7 +229,7 @@ func temporalHeartbeat(t *testing.T) {
 			return "", context.Cause(ctx)
 		}, pawl.HeartbeatTimeout("10s"), pawl.Retry("fixed(2, 1s)"))
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "page 4" {
 			t.Errorf("%q, %v", got, err)
@@ -256,7 +251,7 @@ func temporalDefaults(t *testing.T) {
 			return 0, errors.New("no")
 		}, pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1, MaxInterval: 100 * time.Second}))
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		if _, err := result(t, e, begin(t, e, w, nothing{})); err != nil || fmt.Sprint(at) != "[0 1 3 7 15 31 63]" {
 			t.Errorf("attempts at %v; %v", at, err)
 		}
@@ -281,7 +276,7 @@ func temporalCoefficient(t *testing.T) {
 	}))
 	once := pawl.Define("once", body(pawl.RetryPolicy{MaxAttempts: 1}))
 	negative := pawl.Define("negative", body(pawl.RetryPolicy{MaxAttempts: -5}))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		for w, want := range map[*pawl.Workflow[nothing, int]]string{
 			constant: "[0 3 6 9]",
 			once:     "[0]", negative: "[]",
@@ -318,7 +313,7 @@ func temporalNonRetryable(t *testing.T) {
 		}
 		return calls, nil
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		for _, listed := range []bool{true, false} {
 			if got, err := result(t, e, begin(t, e, w, listed)); err != nil || got != 1 {
 				t.Errorf("listed %t: %d attempts, %v", listed, got, err)
@@ -342,7 +337,7 @@ func temporalRunRetry(t *testing.T) {
 		return pawl.Info(ctx).Attempt, nil
 	}
 	plain, retried := pawl.Define("plain", body), pawl.Define("retried", body, pawl.RunRetry("fixed(3, 1m)"))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		if _, err := result(t, e, begin(t, e, plain, "input")); err == nil || runs != 1 {
 			t.Errorf("%d runs, %v", runs, err)
 		}
@@ -368,7 +363,7 @@ func temporalRunRetry(t *testing.T) {
 func temporalCron(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
 		pawl.RunTimeout("7m"))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		s := client.Schedule{Cron: "*/10 * * * *"}
 		if _, err := w.EnsureSchedule(t.Context(), goClient(t, e), "s", s, nothing{},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
-	"github.com/pawl-dev/pawl/pawltest"
 )
 
 // zartEventWait: a wait ends in time or as DeadlineExceeded, once and for all.
@@ -37,7 +36,7 @@ func zartEventWait(t *testing.T) {
 	) {
 		return pawl.Event[string]("paid").Wait(ctx)
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		pay := func() error { return pawl.Event[string]("paid").Send(t.Context(), goClient(t, e), "run", "in full") }
 		ends := func(r pawl.Run[string], want string) {
 			t.Helper()
@@ -63,7 +62,7 @@ func zartEventWait(t *testing.T) {
 			ends(r, "paid")
 		}
 		r = begin(t, e, open, nothing{})
-		e.Skip(1000 * 24 * time.Hour)
+		e.Skip(forEver)
 		e.WantPhase("run", "waiting")
 		operate(t, e, pawl.Operation{Op: client.OpCancel})
 		_, err = result(t, e, r)
@@ -94,7 +93,7 @@ func zartCancel(t *testing.T) {
 				pawl.Retry("fixed(2, 1d)"))
 		}
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		r := begin(t, e, w, nothing{})
 		e.Skip(time.Minute)
@@ -136,7 +135,7 @@ func zartAdminRetry(t *testing.T) {
 				return int(time.Until(at).Round(time.Minute).Minutes()), nil
 			}, pawl.Timeout("1h"), pawl.Retry("fixed(2, 1m)"))
 		}, pawl.RunTimeout("2h"))
-		goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		goEnv(t, func(t *testing.T, e goProgram) {
 			r := begin(t, e, w, nothing{})
 			_, err := result(t, e, r)
 			if err == nil || calls != tries || e.Step("run", "s").Phase != client.Phase(phase) {
@@ -175,7 +174,7 @@ func zartRestart(t *testing.T) {
 		}
 		return pawl.Event[string]("go").Wait(ctx, pawl.Within("2h"))
 	}, pawl.RunTimeout("1d"))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		again := func(id string, want string, opts ...pawl.StartOption) {
 			t.Helper()
 			if opts != nil {
@@ -230,7 +229,7 @@ func zartPause(t *testing.T) {
 		}
 		return pawl.Event[string]("go").Wait(ctx, pawl.Within("2h"))
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		pause := func() {
 			e.Skip(10 * time.Minute)
 			operate(t, e, pawl.Operation{Op: client.OpPause})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/pawltest"
 )
 
 // cardDeclined is a business error with data.
@@ -45,7 +44,7 @@ func zartDeadlineIsStored(t *testing.T) {
 			return 0, errors.New("again")
 		}, pawl.Timeout("1h"), pawl.Retry("fixed(4, 10m)"))
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		r := begin(t, e, w, nothing{})
 		e.Skip(5 * time.Minute)
 		e.WantDeadline("run", "step", time.Hour)
@@ -88,7 +87,7 @@ func zartExecutionTimeout(t *testing.T) {
 			}))
 		}
 		w := within("1h")
-		goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		goEnv(t, func(t *testing.T, e goProgram) {
 			start := time.Now()
 			r := begin(t, e, w, how)
 			e.Skip(30 * time.Minute)
@@ -114,10 +113,10 @@ func zartDurations(t *testing.T) {
 		err := pawl.Sleep(ctx, "s", d)
 		return pawl.Now(ctx).Sub(start), err
 	})
-	forEver := pawl.Define("for ever", func(ctx pawl.Context, _ nothing) (int, error) {
-		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 1, idle(ctx, 1000*24*time.Hour) })
+	unbounded := pawl.Define("for ever", func(ctx pawl.Context, _ nothing) (int, error) {
+		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 1, idle(ctx, forEver) })
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		for text, want := range map[string]time.Duration{
 			"30s": 30 * time.Second, "2h": 2 * time.Hour,
 			"3d": 72 * time.Hour, "5m": 5 * time.Minute,
@@ -127,11 +126,11 @@ func zartDurations(t *testing.T) {
 				t.Errorf("%s: %s, %v", text, got, err)
 			}
 		}
-		r := begin(t, e, forEver, nothing{})
+		r := begin(t, e, unbounded, nothing{})
 		if got, err := result(t, e, r); err != nil || got != 1 {
 			t.Errorf("no timeout: %d, %v", got, err)
 		}
-	}, w, forEver)
+	}, w, unbounded)
 }
 
 func zartGlobalScope(t *testing.T) {
@@ -147,7 +146,7 @@ func zartGlobalScope(t *testing.T) {
 			return 0, idle(ctx, time.Hour)
 		}, pawl.Timeout("1m"), pawl.Retry("fixed(3, 5s)"))
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()
 		_, err := result(t, e, begin(t, e, w, nothing{}))
 		took(t, start, time.Minute)
@@ -168,7 +167,7 @@ func zartPerAttemptScope(t *testing.T) {
 			return 0, errors.New("again")
 		}, pawl.AttemptTimeout("1m", pawl.NoRetry()), pawl.Retry("fixed(3, 5s)"))
 	}, pawl.RunTimeout("2m"))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		_, err := result(t, e, begin(t, e, w, nothing{}))
 		isErr(t, err, pawl.ErrTimedOut) // trap: the third attempt is capped by the run's deadline
 		if fmt.Sprint(budgets) != "[1m0s 1m0s 30s]" {
@@ -191,7 +190,7 @@ func zartTimeoutIsTerminal(t *testing.T) {
 			isErr(t, err, pawl.ErrTimedOut)
 			return "went on", nil
 		})
-		goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		goEnv(t, func(t *testing.T, e goProgram) {
 			start := time.Now()
 			if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "went on" {
 				t.Errorf("%s: %q, %v", name, got, err)
@@ -215,7 +214,7 @@ func zartNoAttemptAfterDeadline(t *testing.T) {
 		isErr(t, err, pawl.ErrTimedOut)
 		return nothing{}, nil
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		r := begin(t, e, w, nothing{})
 		e.Skip(11 * time.Minute)
 		handler := pawl.Handle("handler", func(context.Context, nothing) (int, error) {
@@ -245,7 +244,7 @@ func zartExhausted(t *testing.T) {
 		}
 		return "went on", nil
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		r := begin(t, e, w, nothing{})
 		e.Skip(90 * time.Second)
 		s := e.Step("run", "s")
@@ -279,7 +278,7 @@ func zartHierarchy(t *testing.T) {
 				return 0, idle(ctx, 24*time.Hour)
 			}, c.opts...)
 		}, pawl.ExecutionTimeout("1h"))
-		goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		goEnv(t, func(t *testing.T, e goProgram) {
 			start := time.Now()
 			if _, err := result(t, e, begin(t, e, w, nothing{})); err == nil {
 				t.Error("it succeeded")
@@ -295,7 +294,7 @@ func zartHierarchy(t *testing.T) {
 func zartSleep(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, d string) (int, error) { return 1, pawl.Sleep(ctx, "s", d) },
 		pawl.ExecutionTimeout("1h"), pawl.Defaults(pawl.Timeout("1s")))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		if got, err := result(t, e, begin(t, e, w, "30m")); err != nil || got != 1 {
 			t.Errorf("%d, %v", got, err)
 		}
@@ -315,7 +314,7 @@ func zartFixed(t *testing.T) {
 			return 0, errors.New("no")
 		}, pawl.Retry("fixed(3, 1s)"))
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		if _, err := result(t, e, begin(t, e, w, nothing{})); err == nil || fmt.Sprint(at) != "[0s 1s 2s]" {
 			t.Errorf("attempts at %v; %v", at, err)
 		}
@@ -347,7 +346,7 @@ func zartThreeWay(t *testing.T) {
 	})
 	want := "[5 true false false false false 0 0 false true true false false 1 0 false true true false false 1 " +
 		"0 false true false false true 3 0 false false false true false 1 true]"
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+	goEnv(t, func(t *testing.T, e goProgram) {
 		r := begin(t, e, w, nothing{})
 		e.Skip(30 * time.Minute)
 		if fmt.Sprint(outcomes) != want {

@@ -48,9 +48,10 @@ func stubborn(t *testing.T) {
 			return 0, nil
 		}, pawl.Retry("fixed(2, 1s)"), pawl.AttemptTimeout("2s"))
 	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		r := begin[nothing, int](t, e, w, nothing{})
-		if out, err := result(t, e, r); err != nil || out != 2 {
+	cfg := pawl.Config{Database: goDatabase(t), Workflows: []pawl.Definition{w}}
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		r := begin(t, embedded{e, t}, w, nothing{})
+		if out, err := result(t, embedded{e, t}, r); err != nil || out != 2 {
 			t.Fatal(out, err)
 		}
 		e.WantStarts("run", "work", 0, 2*time.Second+5*time.Second)
@@ -58,7 +59,7 @@ func stubborn(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		e.Skip(time.Hour) // the function returns
-	}, w)
+	})
 }
 
 // stubbornProcess: a process that does not end when it is asked is killed after its grace.

@@ -23,6 +23,17 @@ type Workers interface {
 	Revoke(tok core.Token, why policy.Kind)
 }
 
+// Placed are workers whose slots are in several places, such as processes. An attempt can begin in one of them only.
+type Placed interface {
+	Workers
+	// Claim takes a slot for an attempt in its place, and reports whether one was free there. If none was, Engine.Begin
+	// says when it is worth another try. It is called when a slot was free in some place.
+	Claim(tok core.Token, workflow, taskType string) bool
+	// Unclaim gives back the slot of an attempt that does not start after all. One that was dispatched has its slot
+	// until its work is over.
+	Unclaim(tok core.Token)
+}
+
 // Config configures an engine. Zero values are useful.
 type Config struct {
 	Journal journal.Journal

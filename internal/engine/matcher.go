@@ -35,6 +35,7 @@ type Matcher struct {
 type namedWorkers struct {
 	workers Workers
 	remote  RemoteWorkers // the workers, if they are in other processes; else nil
+	placed  Placed        // the workers, if their slots are in several places; else nil
 	name    string
 }
 
@@ -50,6 +51,8 @@ type slot struct {
 	key  queueKey
 	seat Seat // with remote workers
 	used bool // remote workers have the task, so there is no seat to give back
+
+	claims core.Token // the attempt that has claimed the slot in its place; zero: none had to
 }
 
 // matcherClient is a partition as the matcher sees it.
@@ -76,7 +79,9 @@ func (m *Matcher) Add(name string, w Workers) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	remote, _ := w.(RemoteWorkers)
-	all := append(slices.Clone(*m.workers.Load()), &namedWorkers{workers: w, remote: remote, name: name})
+	placed, _ := w.(Placed)
+	added := &namedWorkers{workers: w, remote: remote, placed: placed, name: name}
+	all := append(slices.Clone(*m.workers.Load()), added)
 	m.workers.Store(&all)
 	if remote != nil {
 		m.limiter.reachRemote()
@@ -198,6 +203,9 @@ func (w *namedWorkers) free(q *queueSlots, key queueKey) (n int, bounded bool) {
 // release gives a slot back and wakes the partitions that can use it. It does not wake the partition that gives it
 // back: that one looks by itself whether an attempt waits.
 func (m *Matcher) release(c *matcherClient, s slot) {
+	if s.claims != (core.Token{}) {
+		s.of.placed.Unclaim(s.claims)
+	}
 	m.mu.Lock()
 	key := s.key.ordinary()
 	q := m.queue(key)

@@ -204,6 +204,19 @@ func (t *tasks) listSuspects() {
 	}
 }
 
+// claim makes the reserved slot one in the place where an attempt can begin, and reports whether one was free there.
+func (t *tasks) claim(r *run, tok core.Token) bool {
+	placed := t.reserved.of.placed
+	if placed == nil {
+		return true
+	}
+	if !placed.Claim(tok, r.state.Workflow, r.state.Steps[tok.Step].Spec.Type) {
+		return false
+	}
+	t.reserved.claims = tok
+	return true
+}
+
 // unreserve gives the reserved slot back if the attempt that it was for did not start.
 func (t *tasks) unreserve() {
 	if s := t.reserved; s.of != nil {
@@ -339,8 +352,12 @@ func (p *Partition) offer(r *run, e core.Offer) {
 	ready := r == p.atHand.decided && e.Attempt == 1 || p.hasFunction(r, e.Step)
 	bounds := p.bounds(r, e.Step)
 	if ready && bounds == nil && q.waiting.Len() == 0 && p.tasks.reserve(q) {
-		p.startAttempt(r, e.Step, e.Attempt)
-		return
+		if p.tasks.claim(r, core.Token{Run: r.id(), Step: e.Step, Attempt: e.Attempt}) {
+			p.startAttempt(r, e.Step, e.Attempt)
+			return
+		}
+		p.tasks.unreserve()
+		ready = false // until there is a slot where its function is
 	}
 	if o := p.tasks.add(r, e, !ready); o != nil && bounds != nil {
 		p.bind(o, bounds)
@@ -390,7 +407,7 @@ func (p *Partition) startNext(q *taskQueue) {
 	o := q.waiting.First()
 	p.tasks.dequeue(o)
 	switch {
-	case !p.hasFunction(o.run, o.step):
+	case !p.hasFunction(o.run, o.step), !p.tasks.claim(o.run, o.token()):
 		o.needsFunction = true
 		p.pass(o)
 		p.tasks.unreserve()

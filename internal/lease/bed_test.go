@@ -279,9 +279,15 @@ func (b *bed) serve(chance *rand.Rand, workflows ...pawl.Definition) *process {
 // serveAt starts a process with a server of its own.
 func (b *bed) serveAt(server api.Bodies, l *line, workflows ...pawl.Definition) *process {
 	b.Helper()
+	return b.serveWith(server, l, pawl.Config{Workflows: workflows})
+}
+
+// serveWith starts a process with a configuration.
+func (b *bed) serveWith(server api.Bodies, l *line, cfg pawl.Config) *process {
+	b.Helper()
 	ctx, stop := context.WithCancel(b.Context())
-	log := slog.New(slog.DiscardHandler)
-	program, unwind, err := served.Serving(ctx, nil, pawl.Config{Workflows: workflows, Log: log})
+	cfg.Log = slog.New(slog.DiscardHandler)
+	program, unwind, err := served.Serving(ctx, nil, cfg)
 	if err != nil {
 		b.Fatal(err)
 	}

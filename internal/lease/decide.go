@@ -186,6 +186,7 @@ func (k *Keeper) reports(h *holder, u *up) (out []core.Input) {
 			continue
 		}
 		if over {
+			k.free(k.tasks[tok].slot)
 			delete(k.tasks, tok)
 		}
 		out = append(out, in)

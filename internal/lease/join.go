@@ -34,6 +34,8 @@ type holder struct {
 	number   int // in the order of the joins
 	serves   map[string]bool
 	slots    int
+	steps    room
+	hooks    room
 	leases   int
 	leaving  bool
 
@@ -77,7 +79,7 @@ func (k *Keeper) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
 	k.joins++
 	h := &holder{
 		id: r.Holder, name: r.Name, number: k.joins, serves: map[string]bool{}, slots: r.Slots,
-		more: make(chan struct{}),
+		more: make(chan struct{}), steps: newRoom(), hooks: newRoom(),
 	}
 	h.alarm = time.AfterFunc(k.cfg.Silence, func() { k.silent(h) })
 	for _, w := range all {

@@ -42,6 +42,7 @@ type Keeper struct {
 	waiting    map[core.RunID]string  // the workflows of runs that wait for a holder
 	problems   map[core.RunID]error
 	tasks      map[core.Token]*task
+	claims     map[core.Token]claim    // of attempts that are about to start
 	asked      map[core.RunID][]*asked // updates that callers wait for
 	last       uint64                  // number of a lease
 	joins      int
@@ -50,9 +51,9 @@ type Keeper struct {
 }
 
 var (
-	_ engine.Bodies  = (*Keeper)(nil)
-	_ engine.Workers = (*Keeper)(nil)
-	_ api.Bodies     = (*Keeper)(nil)
+	_ engine.Bodies = (*Keeper)(nil)
+	_ engine.Placed = (*Keeper)(nil)
+	_ api.Bodies    = (*Keeper)(nil)
 )
 
 // known is a workflow that somebody serves or has served.
@@ -81,6 +82,7 @@ type end struct {
 // task is an attempt in the hands of a holder.
 type task struct {
 	holder  *holder
+	slot    claim
 	revoked bool
 }
 
@@ -95,7 +97,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	return &Keeper{
 		cfg: cfg, over: make(chan struct{}), workflows: map[string]*known{}, holders: map[string]*holder{},
 		leases: map[core.RunID]*lease{}, wanting: map[core.RunID]*holder{}, waiting: map[core.RunID]string{},
-		problems: map[core.RunID]error{}, tasks: map[core.Token]*task{},
+		problems: map[core.RunID]error{}, tasks: map[core.Token]*task{}, claims: map[core.Token]claim{},
 		asked: map[core.RunID][]*asked{},
 	}
 }
@@ -299,6 +301,11 @@ func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
 			delete(k.waiting, run)
 		}
 	}
+	for tok := range k.claims {
+		if lives(tok.Run) { // its start was not saved
+			k.unclaim(tok)
+		}
+	}
 	for run := range k.asked {
 		if lives(run) {
 			k.lookAgain(run)
@@ -341,13 +348,12 @@ func (k *Keeper) Slots(_, taskType string) int {
 func (k *Keeper) Dispatch(t core.Task) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var h *holder
-	if l := k.leases[t.Token.Run]; l != nil {
-		h = l.holder
-	} else {
-		h = k.choose(t.Workflow)
+	h := k.place(t.Token.Run, t.Workflow, t.Type)
+	if c, ok := k.claims[t.Token]; ok && t.Type == body.TypeHook {
+		h = c.holder
 	}
 	if h == nil {
+		k.unclaim(t.Token)
 		k.engine.Report(t.Token.Run, core.TaskEnded{
 			Step: t.Token.Step, Attempt: t.Token.Attempt, Failure: &policy.Failure{
 				Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the process that had the function has gone",
@@ -355,7 +361,7 @@ func (k *Keeper) Dispatch(t core.Task) {
 		})
 		return
 	}
-	k.tasks[t.Token] = &task{holder: h}
+	k.tasks[t.Token] = &task{holder: h, slot: k.takeSlot(t.Token, h, t.Type)}
 	d := down{Kind: downTask, Run: t.Token.Run, Task: &t}
 	if t.Deadline != 0 {
 		d.Left = max(t.Deadline.Sub(k.cfg.Now()), time.Microsecond)

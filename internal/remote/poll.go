@@ -155,6 +155,9 @@ func (q *Queues) handOut(p *poll, t core.Task, now core.Time) api.Task {
 		Key: worker.IdempotencyKey(t.Token), Input: t.Payload, Details: t.Details,
 		Headers: t.Headers.Map(), Left: leftOf(t, now),
 	}
+	if q.cfg.Trace != nil {
+		out.Trace = q.cfg.Trace(t)
+	}
 	if p.Confirm {
 		out.StartBy = api.Duration(q.cfg.StartWithin)
 		q.mu.Lock()

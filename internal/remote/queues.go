@@ -40,6 +40,9 @@ type Config struct {
 	// StartWithin is how long a task waits for its worker's report that it starts, if the worker said that it would
 	// report that. Default 10s.
 	StartWithin time.Duration
+	// Trace returns the W3C traceparent of an attempt, for what it calls and starts. nil: there is none but that of the
+	// run's headers.
+	Trace func(core.Task) string
 }
 
 // Queues are task queues whose tasks go to workers in other processes. For an engine they are workers.

@@ -250,7 +250,7 @@ func (w *Worker) dispatch(t *api.Task) {
 	w.mu.Lock()
 	w.live[tok] = t.Task
 	w.mu.Unlock()
-	headers, err := core.MakeHeaders(t.Headers)
+	headers, err := headersOf(t)
 	if err != nil {
 		w.cfg.Log.Warn("the headers of a run are ignored", "run", t.Run, "error", err)
 	}
@@ -260,6 +260,22 @@ func (w *Worker) dispatch(t *api.Task) {
 		Heartbeat: t.Left.Heartbeat.Std().Microseconds(), Inactivity: t.Left.Inactivity.Std().Microseconds(),
 	}
 	w.pool.DispatchFor(task, t.Left.Deadline.Std())
+}
+
+// headersOf are the headers of a task's run. What the attempt calls and starts belongs to the span of the attempt, if
+// it has one, and not to that of whoever started the run.
+func headersOf(t *api.Task) (core.Headers, error) {
+	if t.Trace != "" {
+		all := maps.Clone(t.Headers)
+		if all == nil {
+			all = map[string]string{}
+		}
+		all["traceparent"] = t.Trace
+		if headers, err := core.MakeHeaders(all); err == nil { // else they are too long with it
+			return headers, nil
+		}
+	}
+	return core.MakeHeaders(t.Headers)
 }
 
 // Report implements worker.Reporter.

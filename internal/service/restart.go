@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -76,10 +77,10 @@ func kept(f *followed, r api.RestartRequest) ([]core.Kept, error) {
 		return nil, invalid(nil, "of workflow %q no single steps can run again", f.trail.Run.Workflow)
 	}
 	keep, err := f.workflow.Rerun(f.trail.Run, steps, r.From != "")
-	if err != nil {
+	if coded := new(api.Error); err != nil && !errors.As(err, &coded) {
 		return nil, invalid(err, "%v", err)
 	}
-	return keep, nil
+	return keep, err
 }
 
 // Repeatable returns why a new run like this one cannot be started now; nil: it can.

@@ -2382,6 +2382,8 @@ export interface components {
             step: string;
             /** @description The attempt's token. Every report on it has it. */
             task: string;
+            /** @description Of the attempt, if the server sends traces. */
+            traceparent?: string;
             type: string;
             workflow: string;
         };
