@@ -69,8 +69,8 @@ cases: build ## check the policy cases with the real binary
 	@for file in $(CASES); do echo "$$file"; ./pawl policy simulate --check -f "$$file" || exit 1; done
 
 .PHONY: sim
-sim: ## simulate whole clusters with faults: SEEDS=500
-	$(GO) test ./internal/sim -run '^TestSeeds$$' -count 1 -timeout 60m -seeds=$(or $(SEEDS),500)
+sim: ## simulate whole clusters with faults: SEEDS=500 CLUSTER=1 (machines in each universe)
+	$(GO) test ./internal/sim -run '^TestSeeds$$' -count 1 -timeout 60m -seeds=$(or $(SEEDS),500) $(if $(CLUSTER),-cluster)
 
 .PHONY: crash
 crash: ## kill -9 the real binary in the middle of its work, and the examples: ROUNDS=50

@@ -60,6 +60,10 @@ const (
 	over
 )
 
+// longer is how much longer a window may be if fewer runs than clients have ended in it: all begin at once, and may end
+// at once after it.
+const longer = time.Minute
+
 // measureRate makes clients do a work again and again. A run counts if it ends in the window.
 func measureRate(ctx context.Context, s stage) (turn, error) {
 	return s.use(ctx, func(e engine) (turn, error) { return s.rate(ctx, e) })
@@ -95,6 +99,10 @@ func (s stage) rate(ctx context.Context, e engine) (turn, error) {
 	from := s.used(e)
 	phase.Store(counting)
 	rest(ctx, s.length)
+	ended := func() int { mu.Lock(); defer mu.Unlock(); return len(took) }
+	for end := time.Now().Add(longer); ended() < w.clients && time.Now().Before(end) && ctx.Err() == nil; {
+		rest(ctx, 100*time.Millisecond)
+	}
 	phase.Store(over)
 	to := s.used(e)
 	wait.Wait()
@@ -103,7 +111,8 @@ func (s stage) rate(ctx context.Context, e engine) (turn, error) {
 	}
 	n := float64(len(took))
 	if n == 0 {
-		return turn{}, fmt.Errorf("no run of %s has ended in %s: give -window more time", w.name, s.length)
+		return turn{}, fmt.Errorf("no run of %s has ended in %s: give -window more time", w.name,
+			s.length+longer)
 	}
 	t := turn{Runs: n, Rate: n / to.at.Sub(from.at).Seconds(), P50: quantile(took, 0.5), P99: quantile(took, 0.99)}
 	t.since(from, to, n)

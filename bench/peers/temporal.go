@@ -157,11 +157,11 @@ func temporalWork(ctx workflow.Context, j job) (int, error) {
 		awake(j.Due) // a replay that comes by again is not counted
 		return 0, nil
 	}
+	// An attempt that the server hands out while too much is going on may not reach the worker. It ends with its limit,
+	// and is one of those that count: so attempts are not bounded, and their limit is short.
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: pause, BackoffCoefficient: 1, MaximumAttempts: int32(j.attempts()),
-		},
+		StartToCloseTimeout: 10 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: pause, BackoffCoefficient: 1},
 	})
 	for i := range j.Steps {
 		if err := workflow.ExecuteActivity(ctx, "step", j, i).Get(ctx, nil); err != nil {

@@ -109,7 +109,16 @@ func (b *nodesBed) flags(secret string) []string {
 // node starts a node, with a client of it. Additional flags come last.
 func (b *nodesBed) node(flags ...string) (*process, *httpapi.Client) {
 	b.Helper()
-	p := launch(b.T, b.command(), append(b.flags("secret"), flags...)...)
+	return b.nodeBy(b.command(), "", flags...)
+}
+
+// nodeBy is node with a command that starts pawl, and the address at which the node listens: empty for any.
+func (b *nodesBed) nodeBy(cmd *exec.Cmd, address string, flags ...string) (*process, *httpapi.Client) {
+	b.Helper()
+	p := launch(b.T, cmd, append(b.flags("secret"), flags...)...)
+	if address != "" {
+		p.address = "http://" + address
+	}
 	p.told("READY=1")
 	c, err := httpapi.New(p.address)
 	if err == nil {
@@ -411,10 +420,21 @@ func TestMovedPartition(t *testing.T) {
 	b.ends(atA, b.start(atA, "after", 6))
 }
 
-// TestForeignSecret refuses a node with another secret than that of the cluster.
+// TestForeignSecret refuses a node with another secret than that of the cluster, and whoever is no node.
 func TestForeignSecret(t *testing.T) {
 	b, _ := newNodesBed(t)
-	b.node()
+	_, c := b.node()
+	status, err := c.Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const says = "nodes share this database: ask one of them with --server URL, or start another one with --cluster-l"
+	b.await(6)
+	refusedBy(t, b.command("run", "flows/work.yaml", "--database", b.database), says)
+	refusedBy(t, b.command("server", "flows", "--listen", "127.0.0.1:0", "--database", b.database), says)
+	taken := append([]string{"server", "--listen", "127.0.0.1:0"}, b.flags("secret")...)
+	refusedBy(t, b.command(append(taken, "--cluster-listen", status.Nodes[0].Address)...),
+		"another program may use the port: choose another one with --cluster-listen")
 	other := launchServer(t, b.dir, b.flags("other")...)
 	other.log.await(t, "the database belongs to another cluster: the node .* has another secret; give this one")
 }

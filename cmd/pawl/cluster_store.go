@@ -23,21 +23,27 @@ func (a *app) storeRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove NAME", Short: "Let a database keep partitions no more",
 		Long: `Works when no partition is there, see pawl cluster store move. The tables stay: drop their schema when no
-partition has moved from it for a minute, or add the store again. With --gone the database is not asked, since
-it is lost for good.`,
+partition has moved from it for a minute, or add the store again. A database that does not answer has to be
+called lost for good, with --gone. If it keeps partitions, it is not removed even so: their runs are nowhere
+else, so restore it from a backup.`,
 		Example: "  pawl cluster store remove b --database postgres://pawl@db/pawl",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
 				err := nodes.RemoveStore(cmd.Context(), api.StoreRemove{Name: args[0], Gone: gone})
-				if err == nil {
+				switch {
+				case err != nil:
+					return err
+				case gone:
+					a.say("%s is no store any more, and kept no partitions", args[0])
+				default:
 					a.say("%s keeps no partitions any more; its schema can be dropped in a minute", args[0])
 				}
-				return err
+				return nil
 			})
 		},
 	}
-	c.Flags().BoolVar(&gone, "gone", false, "the database is lost for good: do not ask it")
+	c.Flags().BoolVar(&gone, "gone", false, "the database is lost for good, and need not answer")
 	return c
 }
 

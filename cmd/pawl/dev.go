@@ -104,7 +104,7 @@ func listenLoopback(ctx context.Context, flag, address string) (net.Listener, er
 	address = net.JoinHostPort(host, port)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, inUse(address, err)
+		return nil, inUse(flag, address, err)
 	}
 	return l, nil
 }

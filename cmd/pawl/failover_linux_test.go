@@ -20,16 +20,7 @@ import (
 func TestPromoted(t *testing.T) {
 	primary := pgtest.StartServer(t, "-c", "synchronous_standby_names=walreceiver")
 	standby := primary.Standby()
-	both, err := url.Parse(primary.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := url.Parse(standby.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	both.Host += "," + second.Host
-	b := nodesBedOn(t, both.String()+"&target_session_attrs=read-write")
+	b := nodesBedOn(t, twoServers(t, primary, standby))
 	_, atA := b.node()
 	_, atB := b.node()
 	b.await(3, 3)
@@ -44,6 +35,21 @@ func TestPromoted(t *testing.T) {
 	b.ends(atB, ids)
 	b.ends(atA, b.start(atB, "after", 6))
 	b.pawl("doctor")
+}
+
+// twoServers is the address of a database that has a standby, whichever of them is the primary.
+func twoServers(t *testing.T, primary, standby *pgtest.Server) string {
+	t.Helper()
+	both, err := url.Parse(primary.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := url.Parse(standby.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	both.Host += "," + second.Host
+	return both.String() + "&target_session_attrs=read-write"
 }
 
 // keyed starts runs with the keys 0, 1, … through one node: the same runs, however often.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,11 +67,14 @@ steps:
     retry: {maxAttempts: 20, initialInterval: 10ms, backoffCoefficient: 1}
 `
 
-// faultsBed is a cluster whose nodes reach the database each through a proxy of its own, and are reached by the other
-// nodes through another one.
+// faultsBed is a cluster whose nodes reach the database each through proxies of its own, and are reached by the other
+// nodes through another one; or each is in a namespace of a network.
 type faultsBed struct {
 	*nodesBed
-	server *pgtest.Server
+	primary, standby *pgtest.Server
+	network          *network // nil: proxies
+	faults           map[string]fault
+
 	nodes  []*faultyNode
 	at     rotating // the same ones
 	dice   *rand.Rand
@@ -84,20 +88,54 @@ type faultsBed struct {
 type faultyNode struct {
 	p       *process
 	c       *httpapi.Client
-	proxy   *pgtest.Proxy // to the database
+	proxies proxies       // to the servers of the database
 	inbound *pgtest.Proxy // from other nodes
 }
 
-func (b *faultsBed) join() *faultyNode {
+// proxies are those of one node.
+type proxies []*pgtest.Proxy
+
+func (all proxies) each(do func(*pgtest.Proxy)) {
+	for _, p := range all {
+		do(p)
+	}
+}
+
+func (all proxies) cut()         { all.each((*pgtest.Proxy).Cut) }
+func (all proxies) hold()        { all.each((*pgtest.Proxy).Hold) }
+func (all proxies) holdReplies() { all.each((*pgtest.Proxy).HoldReplies) }
+func (all proxies) release()     { all.each((*pgtest.Proxy).Release) }
+
+// databaseAt is the address of the database with other hosts and ports for its two servers.
+func (b *faultsBed) databaseAt(hosts ...string) string {
 	b.Helper()
+	u, err := url.Parse(b.database)
+	if err != nil {
+		b.Fatal(err)
+	}
+	u.Host = strings.Join(hosts, ",")
+	return u.String()
+}
+
+// join starts the node that has the number.
+func (b *faultsBed) join(number int) *faultyNode {
+	b.Helper()
+	if b.network != nil {
+		return b.joinFrom(number)
+	}
 	port, err := freePort()
 	if err != nil {
 		b.Fatal(err)
 	}
 	listen := "127.0.0.1:" + port
-	n := &faultyNode{proxy: pgtest.NewProxy(b.T, b.database), inbound: pgtest.NewProxy(b.T, "tcp://"+listen)}
+	n := &faultyNode{inbound: pgtest.NewProxy(b.T, "tcp://"+listen)}
+	var hosts []string
+	for _, server := range []*pgtest.Server{b.primary, b.standby} {
+		p := pgtest.NewProxy(b.T, server.DSN())
+		n.proxies, hosts = append(n.proxies, p), append(hosts, p.Address())
+	}
 	direct := b.database
-	b.database = n.proxy.DSN()
+	b.database = b.databaseAt(hosts...)
 	n.p, n.c = b.node("--cluster-listen", listen, "--cluster-address", n.inbound.Address())
 	b.database = direct
 	return n
@@ -196,63 +234,80 @@ func (b *faultsBed) attempts() map[string]int {
 	return last
 }
 
-// faults are what happens to a node, by their names. They return the runs that were started meanwhile.
-var faults = map[string]func(b *faultsBed, hit int, healthy *faultyNode) (ids []string){
+// fault is something that happens to one of the nodes. It returns the runs that were started meanwhile.
+type fault func(b *faultsBed, hit int, healthy *faultyNode) (ids []string)
+
+// machineFaults are those of processes and servers, by their names.
+var machineFaults = map[string]fault{
 	"kill": func(b *faultsBed, hit int, _ *faultyNode) []string {
-		if err := b.nodes[hit].p.cmd.Process.Kill(); err != nil {
+		p := b.nodes[hit].p
+		if err := p.cmd.Process.Kill(); err != nil {
 			b.Fatal(err)
 		}
-		b.nodes[hit] = b.join()
+		_ = p.cmd.Wait() // killed
+		b.nodes[hit] = b.join(hit)
 		b.at.replace(hit, b.nodes[hit].c)
 		return nil
 	},
 	"stop": func(b *faultsBed, hit int, healthy *faultyNode) []string {
 		p := b.nodes[hit].p
-		p.signal(syscall.SIGSTOP)
-		b.await(3, 3)
-		ids := b.load(healthy, 4)
-		p.signal(syscall.SIGCONT)
-		return ids
+		return b.takenOver(func() { p.signal(syscall.SIGSTOP) }, func() { p.signal(syscall.SIGCONT) }, healthy)
 	},
-	"restart": func(b *faultsBed, _ int, _ *faultyNode) []string { b.server.Restart("immediate"); return nil },
+	"restart": func(b *faultsBed, _ int, _ *faultyNode) []string { b.primary.Restart("immediate"); return nil },
+	"promote": func(b *faultsBed, _ int, _ *faultyNode) []string {
+		killed := b.primary
+		killed.Kill()
+		b.standby.Promote()
+		b.primary, b.standby = b.standby, b.standby.StandbyAt(killed) // until then no commit is answered
+		return nil
+	},
+}
 
-	"database: cut": func(b *faultsBed, hit int, _ *faultyNode) []string { b.nodes[hit].proxy.Cut(); return nil },
+// proxyFaults are those of the proxies.
+var proxyFaults = map[string]fault{
+	"database: cut": func(b *faultsBed, hit int, _ *faultyNode) []string { b.nodes[hit].proxies.cut(); return nil },
 	"database: hold": func(b *faultsBed, hit int, healthy *faultyNode) []string {
-		return b.takenOver(b.nodes[hit].proxy.Hold, b.nodes[hit], healthy)
+		n := b.nodes[hit]
+		return b.takenOver(n.proxies.hold, n.proxies.release, healthy)
 	},
 	"database: no replies": func(b *faultsBed, hit int, healthy *faultyNode) []string {
-		return b.takenOver(b.nodes[hit].proxy.HoldReplies, b.nodes[hit], healthy)
+		n := b.nodes[hit]
+		return b.takenOver(n.proxies.holdReplies, n.proxies.release, healthy)
 	},
 
 	"nodes: cut": func(b *faultsBed, hit int, _ *faultyNode) []string { b.nodes[hit].inbound.Cut(); return nil },
 	"nodes: hold": func(b *faultsBed, hit int, _ *faultyNode) []string {
-		return b.apart((*pgtest.Proxy).Hold, b.nodes[hit])
+		n := b.nodes[hit]
+		return b.apart(n.inbound.Hold, n.inbound.Release, n)
 	},
 	"nodes: no replies": func(b *faultsBed, hit int, _ *faultyNode) []string {
-		return b.apart((*pgtest.Proxy).HoldReplies, b.nodes[hit])
+		n := b.nodes[hit]
+		return b.apart(n.inbound.HoldReplies, n.inbound.Release, n)
 	},
 	"nodes: hold all": func(b *faultsBed, _ int, _ *faultyNode) []string {
-		return b.apart((*pgtest.Proxy).Hold, b.nodes...)
+		var all proxies
+		for _, n := range b.nodes {
+			all = append(all, n.inbound)
+		}
+		return b.apart(all.hold, all.release, b.nodes...)
 	},
 }
 
-// takenOver holds what a node hears from the database until the others have its partitions.
-func (b *faultsBed) takenOver(hold func(), n, healthy *faultyNode) (ids []string) {
+// takenOver keeps a node from its work until the others have its partitions.
+func (b *faultsBed) takenOver(hold, release func(), healthy *faultyNode) (ids []string) {
 	b.Helper()
 	hold()
 	b.await(3, 3)
 	ids = b.load(healthy, 4)
-	n.proxy.Release()
+	release()
 	return ids
 }
 
-// apart keeps other nodes from reaching some, as a network that has come apart. The work goes on: what is started at a
-// node without a name is its own.
-func (b *faultsBed) apart(hold func(*pgtest.Proxy), nodes ...*faultyNode) (ids []string) {
+// apart keeps nodes from reaching each other, as a network that has come apart. The work of each goes on: what is
+// started at a node without a name is its own.
+func (b *faultsBed) apart(hold, release func(), nodes ...*faultyNode) (ids []string) {
 	b.Helper()
-	for _, n := range nodes {
-		hold(n.inbound)
-	}
+	hold()
 	for _, n := range nodes {
 		for range 2 {
 			ids = append(ids, b.sent(n.c, "trace", api.StartRequest{}))
@@ -268,9 +323,7 @@ func (b *faultsBed) apart(hold func(*pgtest.Proxy), nodes ...*faultyNode) (ids [
 			b.Fatalf("run %s does not go on while the nodes do not reach each other", ids[waits])
 		}
 	}
-	for _, n := range nodes {
-		n.inbound.Release()
-	}
+	release()
 	return ids
 }
 
@@ -284,9 +337,9 @@ func (b *faultsBed) round() (fault string) {
 	healthy := b.nodes[other]
 	ids := b.load(b.nodes[hit], 4)
 	stop := b.compete()
-	names := slices.Sorted(maps.Keys(faults))
+	names := slices.Sorted(maps.Keys(b.faults))
 	fault = names[b.dice.IntN(len(names))]
-	ids = append(ids, faults[fault](b, hit, healthy)...)
+	ids = append(ids, b.faults[fault](b, hit, healthy)...)
 	ids = append(ids, b.load(b.nodes[b.dice.IntN(3)], 4)...)
 	b.ends(b.nodes[b.dice.IntN(3)].c, ids)
 	last := b.attempts()
@@ -303,11 +356,16 @@ func (b *faultsBed) round() (fault string) {
 }
 
 // TestMixedFaults kills nodes, stops them past their leases, cuts or holds their connections to the database and to
-// each other, both ways or one way, and restarts the database, in an order drawn from a seed, while runs are started.
-// Each run that was acknowledged ends, a start that is repeated names the same run, and what was reported finished is
-// not executed again. A timetable goes on, and whoever operates the same runs at once is answered as if one request was
-// carried out after the other, see [contestModel].
-func TestMixedFaults(t *testing.T) {
+// each other, both ways or one way, restarts the primary server of the database, and kills it and promotes its
+// synchronous standby, in an order drawn from a seed, while runs are started. Each run that was acknowledged ends, a
+// start that is repeated names the same run, and what was reported finished is not executed again. A timetable goes on,
+// and whoever operates the same runs at once is answered as if one request was carried out after the other, see
+// [contestModel].
+func TestMixedFaults(t *testing.T) { mixedFaults(t, nil, proxyFaults) }
+
+// mixedFaults does what the tests have in common. The faults are those of the network or of the proxies.
+func mixedFaults(t *testing.T, network *network, faults map[string]fault) {
+	t.Helper()
 	within, seed := 15*time.Second, uint64(time.Now().UnixNano())
 	var err error
 	if text := os.Getenv(faultsFor); text != "" {
@@ -321,18 +379,23 @@ func TestMixedFaults(t *testing.T) {
 		}
 	}
 	t.Logf("%s=%d", faultsSeed, seed)
-	plain, server := newNodesBed(t)
+	settings := append(network.settings(), "-c", "synchronous_standby_names=walreceiver", "-c",
+		"wal_retrieve_retry_interval=100ms")
 	b := &faultsBed{
-		nodesBed: plain, server: server, dice: rand.New(rand.NewPCG(seed, 0)),
-		mixed: map[string]bool{}, traces: map[string]int{},
+		primary: pgtest.StartServer(t, settings...), network: network, faults: maps.Clone(machineFaults),
+		dice: rand.New(rand.NewPCG(seed, 0)), mixed: map[string]bool{}, traces: map[string]int{},
 	}
+	maps.Copy(b.faults, faults)
+	network.admit(b.primary)
+	b.standby = b.primary.Standby(settings...)
+	b.nodesBed = nodesBedOn(t, twoServers(t, b.primary, b.standby))
 	flows := filepath.Join(b.dir, "flows")
 	write(t, flows, "trace.yaml", traceFlow)
 	write(t, flows, "mixed.yaml", mixedFlow)
 	write(t, flows, "tick.yaml", tickFlow)
 	write(t, flows, "contest.yaml", contestFlow)
-	for range 3 {
-		n := b.join()
+	for number := range 3 {
+		n := b.join(number)
 		b.nodes, b.at.clients = append(b.nodes, n), append(b.at.clients, n.c)
 	}
 	b.await(2, 2, 2)

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pawl-dev/pawl/internal/pgtest"
@@ -34,7 +38,20 @@ func TestScriptOnPostgres(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"until": until,
+			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(executeSQL(t.Context(), server.DSN(), strings.Join(args, " ")))
+			},
 		},
 		RequireUniqueNames: true,
 	})
+}
+
+// executeSQL executes an SQL statement, as whoever runs the server would.
+func executeSQL(ctx context.Context, dsn, statement string) error {
+	c, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, statement)
+	return errors.Join(err, c.Close(ctx))
 }

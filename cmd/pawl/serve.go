@@ -159,12 +159,12 @@ func (a *app) waitForOthers(m *machine) {
 	}
 }
 
-// inUse explains why an address cannot be listened on.
-func inUse(address string, err error) error {
+// inUse explains why an address, which a flag names, cannot be listened on.
+func inUse(flag, address string, err error) error {
 	if errors.Is(err, os.ErrPermission) {
-		return fmt.Errorf("listen on %s: %w; ports below 1024 are the system's: choose another one with --listen",
-			address, err)
+		return fmt.Errorf("listen on %s: %w; ports below 1024 are the system's: choose another one with --%s",
+			address, err, flag)
 	}
-	return fmt.Errorf("listen on %s: %w; another program may use the port: choose another one with --listen",
-		address, err)
+	return fmt.Errorf("listen on %s: %w; another program may use the port: choose another one with --%s",
+		address, err, flag)
 }

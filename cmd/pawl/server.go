@@ -180,7 +180,7 @@ func (g *guarding) open(ctx context.Context) (net.Listener, error) {
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", g.listen)
 	if err != nil {
-		return nil, inUse(g.listen, err)
+		return nil, inUse("listen", g.listen, err)
 	}
 	if g.certs == nil {
 		return l, nil

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/cluster"
@@ -69,7 +71,7 @@ func (a *app) prepareSharing(g *guarding) error {
 func (s *sharing) join(ctx context.Context, m *machine) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
 	if err != nil {
-		return inUse(s.listen, err)
+		return inUse(clusterListenFlag, s.listen, err)
 	}
 	if err := s.Join(ctx, l, m.Engine, m.serving.ForNodes()); err != nil {
 		return err
@@ -103,4 +105,21 @@ func nodesOf(j journal.Journal) (cluster.Storage, error) {
 	}
 	nodes, _ := shared.Nodes()
 	return nodes, nil
+}
+
+// besideNodes tells whoever wants a database for himself that nodes share it.
+func besideNodes(ctx context.Context, j journal.Journal, err error) error {
+	if !errors.Is(err, journal.ErrHeld) {
+		return err
+	}
+	nodes, none := nodesOf(j)
+	if none != nil {
+		return err
+	}
+	s, unread := nodes.Stand(ctx)
+	if unread != nil || !slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool { return n.Alive }) {
+		return err
+	}
+	return fmt.Errorf("%w; nodes share this database: ask one of them with --server URL, or start another one with "+
+		"--%s", err, clusterListenFlag)
 }

@@ -171,14 +171,16 @@ func flowFiles(t *testing.T) map[string]string {
 
 func scripts(t *testing.T) map[string]*txtar.Archive {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
-	if err != nil || len(paths) == 0 {
-		t.Fatal(paths, err)
-	}
 	out := map[string]*txtar.Archive{}
-	for _, path := range paths {
-		if out[path], err = txtar.ParseFile(path); err != nil {
-			t.Fatal(err)
+	for _, folder := range []string{"script", "postgres"} {
+		paths, err := filepath.Glob(filepath.Join("testdata", folder, "*.txtar"))
+		if err != nil || len(paths) == 0 {
+			t.Fatal(paths, err)
+		}
+		for _, path := range paths {
+			if out[path], err = txtar.ParseFile(path); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return out

@@ -95,7 +95,7 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return nil, err
 	}
 	if err := a.open(ctx, m, work); err != nil {
-		return nil, errors.Join(err, m.close())
+		return nil, errors.Join(besideNodes(ctx, j, err), m.close())
 	}
 	return m, nil
 }

@@ -5,8 +5,7 @@
 //	kill -9 PID        of a node, in another terminal
 //	Ctrl-C             ends all of it
 //
-// It needs PostgreSQL's programs on this machine, and a user that is not root, because PostgreSQL refuses that one; or
-// the address of a database: -database postgres://…
+// It needs PostgreSQL's programs on this machine, or the address of a database: -database postgres://…
 package main
 
 import (
@@ -57,13 +56,13 @@ func run(ctx context.Context, database, pawl string) error {
 	defer os.RemoveAll(dir)
 	if pawl == "" {
 		pawl = filepath.Join(dir, "pawl")
-		if err := command(ctx, "", "go", "build", "-o", pawl, "./cmd/pawl"); err != nil {
+		if err := command(ctx, "", func(*exec.Cmd) {}, "go", "build", "-o", pawl, "./cmd/pawl"); err != nil {
 			return err
 		}
 	}
 	if database == "" {
 		var stop func()
-		if database, stop, err = startPostgres(ctx, dir); err != nil {
+		if database, stop, err = startPostgres(ctx); err != nil {
 			return err
 		}
 		defer stop()

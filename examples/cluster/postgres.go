@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// startPostgres starts a PostgreSQL server whose data lies in the folder, and returns its address.
-func startPostgres(ctx context.Context, dir string) (dsn string, stop func(), err error) {
+// startPostgres starts a PostgreSQL server that is thrown away when it is stopped, and returns its address.
+func startPostgres(ctx context.Context) (dsn string, stop func(), err error) {
 	bin, err := postgresPrograms()
 	if err != nil {
 		return "", nil, err
@@ -26,20 +26,29 @@ func startPostgres(ctx context.Context, dir string) (dsn string, stop func(), er
 	if err != nil {
 		return "", nil, err
 	}
-	data := filepath.Join(dir, "data")
-	err = command(ctx, dir, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", "pawl", "--auth", "trust")
+	dir, err := os.MkdirTemp("", "pawl-postgres-")
 	if err != nil {
 		return "", nil, err
 	}
-	err = command(ctx, dir, filepath.Join(bin, "pg_ctl"), "--pgdata", data, "--wait",
-		"--log", filepath.Join(dir, "log"), "--options", fmt.Sprintf("-h %s -p %s -k ''", host, port), "start")
+	as, err := serverUser(dir)
+	data := filepath.Join(dir, "data")
+	control := func(ctx context.Context, args ...string) error {
+		args = append([]string{"--pgdata", data, "--wait"}, args...)
+		return command(ctx, dir, as, filepath.Join(bin, "pg_ctl"), args...)
+	}
+	if err == nil {
+		err = command(ctx, dir, as, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", "pawl",
+			"--auth", "trust")
+	}
+	if err == nil {
+		options := fmt.Sprintf("-h %s -p %s -k ''", host, port)
+		err = control(ctx, "--log", filepath.Join(dir, "log"), "--options", options, "start")
+	}
 	if err != nil {
-		return "", nil, err
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	stop = func() {
-		err := command(context.Background(), dir, filepath.Join(bin, "pg_ctl"), "--pgdata", data, "--wait", "--mode",
-			"fast", "stop")
-		if err != nil {
+		if err := errors.Join(control(context.Background(), "--mode", "fast", "stop"), os.RemoveAll(dir)); err != nil {
 			fmt.Fprintln(os.Stderr, "cluster: PostgreSQL was not stopped:", err)
 		}
 	}
@@ -49,9 +58,6 @@ func startPostgres(ctx context.Context, dir string) (dsn string, stop func(), er
 
 // postgresPrograms returns the folder of PostgreSQL's programs.
 func postgresPrograms() (string, error) {
-	if os.Geteuid() == 0 {
-		return "", errors.New("PostgreSQL refuses root: start this as another user, or give -database postgres://…")
-	}
 	if path, err := exec.LookPath("initdb"); err == nil {
 		return filepath.Dir(path), nil
 	}
@@ -63,10 +69,11 @@ func postgresPrograms() (string, error) {
 	return filepath.Dir(slices.Max(found)), nil
 }
 
-// command runs a program, and returns what it says if it fails.
-func command(ctx context.Context, dir, name string, args ...string) error {
+// command runs a program as somebody, and returns what it says if it fails.
+func command(ctx context.Context, dir string, as func(*exec.Cmd), name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
+	as(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", filepath.Base(name), err, out)
 	}

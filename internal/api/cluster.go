@@ -52,7 +52,7 @@ type StoreAdd struct {
 // StoreRemove is a database that is to keep partitions no more.
 type StoreRemove struct {
 	Name string `json:"name"`
-	Gone bool   `json:"gone,omitempty" doc:"It is lost for good, so it is not asked whether it keeps partitions."`
+	Gone bool   `json:"gone,omitempty" doc:"It is lost for good, and need not answer."`
 }
 
 // StoreMove says which store should keep a partition.

@@ -13,8 +13,8 @@ type Stores interface {
 	// AddStore makes a database one that can keep partitions, or changes the address of one. The address has no
 	// password. Errors: a *RefusedError.
 	AddStore(ctx context.Context, name, address string) error
-	// RemoveStore makes a database one that keeps no partitions any more; gone says that it is lost for good, so that
-	// nobody asks it. Errors: a *RefusedError.
+	// RemoveStore makes a database one that keeps no partitions any more; gone says that it is lost for good, and
+	// need not answer. Errors: a *RefusedError.
 	RemoveStore(ctx context.Context, name string, gone bool) error
 	// Place says which store should keep a partition. Nothing is moved by that alone.
 	Place(ctx context.Context, partition int, store string) error

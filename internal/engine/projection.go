@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -42,6 +44,7 @@ type projection struct {
 	behind   behindList        // runs of which the view does not have everything
 	settled  ring[*run]        // those of them to which nothing will happen soon: they are written first
 	urgent   []*run            // runs whose rows the next batch must take
+	taken    []taken           // space for the runs whose rows a batch takes
 	joining  bool              // rows join the batches until none is left
 	flushing bool              // every batch takes rows until none is left, because the engine ends
 	total    int64             // bytes of entries so far
@@ -142,10 +145,10 @@ func (v *projection) patience(entries int) time.Duration {
 
 // attach puts the rows of up to n runs into the batch.
 func (v *projection) attach(b *batch, partition, n int, now core.Time) {
-	bytes := v.writeUrgent(b, partition)
+	size := v.takeUrgent(b)
 	aged := now.Add(-v.patience(b.entries))
 	var kept []*run
-	for n > 0 && bytes < viewBytes {
+	for n > 0 && size < viewBytes {
 		r := v.behind.head
 		hurry := r != nil && !r.keptFrom(b) &&
 			(r.pendingSince <= aged || v.total-r.pendingOffset > tailSoft || v.flushing)
@@ -158,7 +161,7 @@ func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 				continue
 			}
 		}
-		bytes += v.write(b, partition, r)
+		size += v.take(r)
 		n--
 	}
 	for _, r := range kept {
@@ -166,6 +169,7 @@ func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 		v.settled.push(r)
 	}
 	v.trim()
+	v.writeTaken(b, partition)
 	if len(b.viewed) == 0 {
 		return
 	}
@@ -198,19 +202,47 @@ func (v *projection) nextSettled(now core.Time) *run {
 	return nil
 }
 
-// writeUrgent writes the runs whose rows cannot wait.
-func (v *projection) writeUrgent(b *batch, partition int) (bytes int) {
+// takeUrgent takes the runs whose rows cannot wait.
+func (v *projection) takeUrgent(b *batch) (size int) {
 	var later []*run
 	for _, r := range v.urgent {
 		switch {
 		case r.keptFrom(b):
 			later = append(later, r)
 		case r.firstPending != 0:
-			bytes += v.write(b, partition, r)
+			size += v.take(r)
 		}
 	}
 	v.urgent = later
-	return bytes
+	return size
+}
+
+// taken is a run whose rows join the open batch.
+type taken struct {
+	run   *run
+	first uint64 // what its firstPending was
+}
+
+// take chooses a run whose rows join the open batch. It returns the size of its entries.
+func (v *projection) take(r *run) (size int) {
+	v.behind.remove(r)
+	v.taken = append(v.taken, taken{r, r.firstPending})
+	r.firstPending = 0
+	return len(r.pending.bytes)
+}
+
+// writeTaken puts the rows of the runs that were taken into the batch. They are in the order of the tables, which fills
+// pages from their beginning to their end and is quicker than to put rows between others.
+func (v *projection) writeTaken(b *batch, partition int) {
+	slices.SortFunc(v.taken, func(a, b taken) int {
+		x, y := a.run.id(), b.run.id()
+		return bytes.Compare(x[:], y[:])
+	})
+	for _, t := range v.taken {
+		v.write(b, partition, t)
+	}
+	clear(v.taken)
+	v.taken = v.taken[:0]
 }
 
 // keptFrom reports whether the rows of a run must not be in the batch: it started a child run there that begins with
@@ -219,10 +251,11 @@ func (r *run) keptFrom(b *batch) bool {
 	return r.startsChildIn == b.seq && r.startsChildIn != 0 && r.aside == nil
 }
 
-// write puts a run's rows and entries into the batch and returns the size of the entries. If making the rows panics,
-// the run is set aside. Then all its rows are written that can be made, and its own says why it stands still.
-func (v *projection) write(b *batch, partition int, r *run) int {
-	to := &b.view
+// write puts a run's rows and entries into the batch. If making the rows panics, the run is set aside. Then all its
+// rows are written that can be made, and its own says why it stands still.
+func (v *projection) write(b *batch, partition int, t taken) {
+	to, r := &b.view, t.run
+	r.firstPending = t.first // until it is written: one that is set aside is not behind once more
 	if r.aside == nil {
 		runs, steps, attempts, fresh := len(to.Runs), len(to.Steps), len(to.Attempts), len(to.New)
 		if err := guard("its rows were written", func() { r.writeRows(to, partition, b.seq) }); err != nil {
@@ -235,18 +268,14 @@ func (v *projection) write(b *batch, partition int, r *run) int {
 	if r.aside != nil {
 		r.writeRows(to, partition, b.seq)
 	}
-	size := len(r.pending.bytes)
-	if size > 0 {
-		p := &r.pending
+	if p := &r.pending; len(p.bytes) > 0 {
 		row := journal.HistoryRow{Run: r.id(), Seq: r.firstPending, Entries: p.bytes, Large: p.large}
 		to.History = append(to.History, row)
 	}
 	r.writing = append(r.writing, r.pending)
 	r.pending = Piece{}
 	r.firstPending = 0
-	v.behind.remove(r)
 	b.viewed = append(b.viewed, r)
-	return size
 }
 
 // writeRows appends the run's row and the rows of its steps and attempts that have changed.

@@ -263,3 +263,20 @@ func (s *Server) Folder(path string) {
 		s.t.Fatal(err)
 	}
 }
+
+// Admit lets users connect from a network, such as 10.0.0.0/24, if the server listens there. A standby and a copy that
+// are made later do the same.
+func (s *Server) Admit(network string) {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.c.data(), "pg_hba.conf"), os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = fmt.Fprintln(f, "host all all", network, "scram-sha-256")
+		err = errors.Join(err, f.Close())
+	}
+	if err == nil {
+		err = s.c.run(s.t.Context(), "pg_ctl", "--pgdata", s.c.data(), "reload")
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}

@@ -10,11 +10,21 @@ import (
 )
 
 // Standby starts a server that follows this one. If this server has the setting synchronous_standby_names=walreceiver,
-// no commit is answered before the standby has it.
-func (s *Server) Standby() *Server {
+// no commit is answered before the standby has it. The standby may have settings of its own.
+func (s *Server) Standby(settings ...string) *Server {
 	s.t.Helper()
 	standby := s.Copy("--write-recovery-conf")
+	standby.c.settings = settings
 	standby.Start()
+	return standby
+}
+
+// StandbyAt starts a server that follows this one, with its settings, at the address of another one, which was killed.
+func (s *Server) StandbyAt(killed *Server) *Server {
+	s.t.Helper()
+	standby := s.Copy("--write-recovery-conf")
+	standby.c.settings = s.c.settings
+	standby.Replace(killed)
 	return standby
 }
 

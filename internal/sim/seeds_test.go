@@ -14,6 +14,8 @@ var (
 	seeds = flag.Int("seeds", 200, "how many seeds TestSeeds runs")
 	from  = flag.Uint64("from", 1, "the first seed of TestSeeds")
 	seed  = flag.Uint64("seed", 0, "one seed, with a trace of its steps")
+
+	clusters = flag.Bool("cluster", false, "machines of a cluster in each universe, not in three of ten")
 )
 
 // regressions are seeds that failed once, and what each has shown.
@@ -35,7 +37,7 @@ func TestRegressions(t *testing.T) {
 // TestSeeds runs one universe for each seed. A failure contains the command that repeats it.
 func TestSeeds(t *testing.T) {
 	if *seed != 0 {
-		r, err := Run(*seed, Options{Trace: os.Stdout})
+		r, err := Run(*seed, Options{Trace: os.Stdout, Cluster: *clusters})
 		t.Logf("%+v", r)
 		if err != nil {
 			t.Fatal(err)
@@ -55,10 +57,10 @@ func TestSeeds(t *testing.T) {
 				if n >= int64(*seeds) || failed.Load() >= 5 {
 					return
 				}
-				r, err := Run(*from+uint64(n), Options{})
+				r, err := Run(*from+uint64(n), Options{Cluster: *clusters})
 				if err != nil {
 					failed.Add(1)
-					t.Error(err)
+					t.Errorf("with -cluster=%t: %v", *clusters, err)
 				}
 				mu.Lock()
 				ran++

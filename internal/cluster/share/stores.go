@@ -82,25 +82,51 @@ func (o Operator) RemoveStore(ctx context.Context, r api.StoreRemove) error {
 	if err != nil {
 		return err
 	}
-	var keeps []string
-	for n, p := range s.Partitions {
-		if p.Store == r.Name || p.Target == r.Name {
-			keeps = append(keeps, strconv.Itoa(n))
-		}
-	}
 	switch i := slices.IndexFunc(s.Stores, func(store cluster.Store) bool { return store.Name == r.Name }); {
 	case i == 0:
 		return &api.Error{Code: api.CodeConflict, Message: "the first database has the map of the stores, and stays"}
 	case i < 0:
 		return noStore(r.Name)
-	case len(keeps) > 0:
-		return &api.Error{
-			Code: api.CodeConflict, Message: fmt.Sprintf("the store %s keeps partitions, or they are being moved "+
-				"there: %s", r.Name, strings.Join(keeps, ", ")),
-			Hint: fmt.Sprintf("move them: pawl cluster store move %s first", keeps[0]),
+	default:
+		if err := inUse(s, s.Stores[i], r.Gone); err != nil {
+			return err
 		}
 	}
 	return refused(stores.RemoveStore(ctx, r.Name, r.Gone))
+}
+
+// inUse refuses to remove a store that keeps partitions, also one that is gone: their runs are nowhere else, and
+// without the store nobody would know where to look for them.
+func inUse(s cluster.Stand, store cluster.Store, gone bool) error {
+	var keeps, coming []string
+	calledOff := ""
+	for n, p := range s.Partitions {
+		switch store.Name {
+		case p.Store:
+			keeps = append(keeps, strconv.Itoa(n))
+		case p.Target:
+			coming = append(coming, strconv.Itoa(n))
+			calledOff = fmt.Sprintf("call that off: pawl cluster store move %d %s", n, p.Store)
+		}
+	}
+	e := &api.Error{Code: api.CodeConflict}
+	switch {
+	case len(keeps) > 0 && (gone || store.Err != nil):
+		e.Message = fmt.Sprintf("the store %s keeps partitions, whose runs are nowhere else: %s", store.Name,
+			strings.Join(keeps, ", "))
+		e.Hint = fmt.Sprintf("restore its database from a backup, and if that is at another address: "+
+			"pawl cluster store add %s ADDRESS", store.Name)
+	case len(keeps) > 0:
+		e.Message = fmt.Sprintf("the store %s keeps partitions: %s", store.Name, strings.Join(keeps, ", "))
+		e.Hint = fmt.Sprintf("move them: pawl cluster store move %s first", keeps[0])
+	case len(coming) > 0:
+		e.Message = fmt.Sprintf("partitions are being moved to the store %s: %s", store.Name,
+			strings.Join(coming, ", "))
+		e.Hint = calledOff
+	default:
+		return nil
+	}
+	return e
 }
 
 func noStore(name string) error {

@@ -55,7 +55,7 @@ func (s *storage) write(ctx context.Context, st *statement) (written bool, err e
 // whyNot says why a batch was not written. If an earlier try has written it after all, it returns nil: then the row of
 // the partition has the mark of this append. Nobody but the owner writes it, and his appends come one after the other.
 func (s *storage) whyNot(ctx context.Context, b *journal.Batch, mark int64) error {
-	o, err := s.ownerOf(ctx, b.Partition)
+	o, err := s.confirmedOwner(ctx, b.Partition)
 	switch {
 	case err != nil:
 		return err

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -344,4 +347,59 @@ func TestRestartWhileAppending(t *testing.T) {
 	close(stop)
 	want := <-done
 	same(t, texts(t, l.j), want...)
+}
+
+// TestNotReplicated: a commit that the synchronous standby does not have is there when the server's process that waited
+// for the standby is gone. The append does not take it for written then: a failover would lose it.
+func TestNotReplicated(t *testing.T) {
+	server := pgtest.StartServer(t)
+	l := newLine(t, opened(t, with(t, own(t, server.DSN()), "statement_timeout", "3s")))
+	conn, err := pgx.Connect(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	sql := func(text string) (n int64) {
+		t.Helper()
+		tag, err := conn.Exec(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tag.RowsAffected()
+	}
+	sql("ALTER SYSTEM SET synchronous_standby_names = 'gone'")
+	sql("SELECT pg_reload_conf()")
+	var lost string
+	for end := time.Now().Add(30 * time.Second); lost == "" && time.Now().Before(end); {
+		// It waits as soon as the setting is in force.
+		text, appended := fmt.Sprint(l.lease.Last), make(chan error, 1)
+		go func() { appended <- l.append(text) }()
+		for cut, done := int64(0), false; !done; {
+			select {
+			case err := <-appended:
+				if done = true; cut > 0 && (err == nil || errors.Is(err, journal.ErrFenced)) {
+					t.Errorf("a batch that the standby does not have: %v", err)
+				}
+			default:
+				if cut += sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'" +
+					" AND query LIKE '%INSERT%'"); cut > 0 {
+					lost = text
+				}
+			}
+		}
+	}
+	if all := texts(t, l.j); lost == "" || all[len(all)-1] != lost {
+		t.Fatalf("the journal has %q, not %q", all, lost)
+	}
+
+	sql("ALTER SYSTEM RESET synchronous_standby_names")
+	sql("SELECT pg_reload_conf()")
+	stand, err := l.j.Renew(t.Context(), 0, l.lease.Epoch)
+	if err != nil || fmt.Sprint(stand.Last-1) != lost {
+		t.Fatalf("the partition stands at %d, %v", stand.Last, err)
+	}
+	l.lease.Last = stand.Last
+	if err := l.append("next"); err != nil {
+		t.Error(err)
+	}
 }

@@ -183,7 +183,7 @@ func (s *storage) leaseAway(ctx context.Context, p int, epoch uint64, to *storag
 		if err != nil || done {
 			return err
 		}
-		o, err := s.ownerOf(ctx, p)
+		o, err := s.confirmedOwner(ctx, p)
 		if err == nil && o.mark != mark { // else an answer was lost
 			err = fenced(p, epoch)
 		}
@@ -221,7 +221,9 @@ func (s *stores) settle(ctx context.Context, p int) (moved bool, err error) {
 	}
 	o := owner{}
 	err = from.again(ctx, func(ctx context.Context) error {
-		o, err = from.ownerOf(ctx, p)
+		if o, err = from.ownerOf(ctx, p); err == nil && isAway(o.name) {
+			o, err = from.confirmedOwner(ctx, p)
+		}
 		return err
 	})
 	if err != nil {
@@ -259,7 +261,11 @@ func (s *storage) open(ctx context.Context, p int, epoch uint64) error {
 	if err != nil || opened {
 		return err
 	}
-	o, err := s.ownerOf(ctx, p)
+	o := owner{}
+	err = s.again(ctx, func(ctx context.Context) error {
+		o, err = s.confirmedOwner(ctx, p)
+		return err
+	})
 	if err == nil && o.epoch <= epoch {
 		err = fmt.Errorf("%w: partition %d was moved to %s, which does not have all of it: restore a backup of that"+
 			" store", journal.ErrCorrupt, p, s.name)

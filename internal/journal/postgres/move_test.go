@@ -351,9 +351,10 @@ func TestStoreRemoved(t *testing.T) {
 	m.dsn = with(t, m.dsn, "statement_timeout", "1s")
 	m.reopen()
 	ctx := t.Context()
+	gone := false
 	refused := func(want string) {
 		t.Helper()
-		err := m.j.RemoveStore(ctx, "b", false)
+		err := m.j.RemoveStore(ctx, "b", gone)
 		if why := new(cluster.RefusedError); !errors.As(err, &why) || !strings.Contains(why.Text, want) {
 			t.Errorf("removed: %v, not %q", err, want)
 		}
@@ -374,6 +375,9 @@ func TestStoreRemoved(t *testing.T) {
 	}
 	m.place(nameOfFirst)
 	refused("partition 0 is being moved to the store b, or from it")
+	gone = true // which is not true, so the mover can still bring the partition there
+	refused("partition 0 is being moved to the store b, or from it")
+	gone = false
 	if err := from.leaseAway(ctx, 0, l.Epoch, to); err != nil {
 		t.Fatal(err)
 	}

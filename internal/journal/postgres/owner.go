@@ -27,6 +27,8 @@ const (
 		" WHERE partition = $1 AND epoch = $2 AND owner <> '' RETURNING epoch, last, through"
 	releaseText = "UPDATE {schema}.partitions SET owner = '', epoch = epoch + 1 WHERE partition = $1 AND epoch = $2"
 	ownerText   = "SELECT epoch, owner, last, mark FROM {schema}.partitions WHERE partition = $1"
+	// confirmText reads the same by a commit of its own, see [storage.confirmedOwner].
+	confirmText = "UPDATE {schema}.partitions SET mark = mark WHERE partition = $1 RETURNING epoch, owner, last, mark"
 	standText   = "SELECT sender, '', through, false FROM {schema}.taken WHERE partition = $1" +
 		" UNION ALL SELECT -1, name, seq, lapsed FROM {schema}.feeds WHERE partition = $1 AND NOT removed"
 	feedBytesText = "SELECT coalesce(sum(length(entries)), 0)::bigint FROM {schema}.journal WHERE partition = $1" +
@@ -145,8 +147,19 @@ func (s *storage) release(ctx context.Context, n int, epoch uint64) error {
 }
 
 // ownerOf reads who owns a partition.
-func (s *storage) ownerOf(ctx context.Context, n int) (o owner, err error) {
-	err = s.query(ctx, s.in(ownerText), []any{n}, func(r pgx.Rows) error {
+func (s *storage) ownerOf(ctx context.Context, n int) (owner, error) {
+	return s.ownerBy(ctx, ownerText, n)
+}
+
+// confirmedOwner reads who owns a partition, of what no failover takes back. A commit that waited for a synchronous
+// standby when the server was restarted is there, but the standby may not have it. A commit that comes later, and
+// waits for the standby in its turn, has it with it.
+func (s *storage) confirmedOwner(ctx context.Context, n int) (owner, error) {
+	return s.ownerBy(ctx, confirmText, n)
+}
+
+func (s *storage) ownerBy(ctx context.Context, text string, n int) (o owner, err error) {
+	err = s.query(ctx, s.in(text), []any{n}, func(r pgx.Rows) error {
 		err := r.Scan(&o.epoch, &o.name, &o.last, &o.mark)
 		o.name = original(o.name)
 		return err

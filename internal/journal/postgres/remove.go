@@ -46,8 +46,8 @@ func (s *stores) RemoveStore(ctx context.Context, name string, gone bool) error 
 		return unfit("the store %s keeps partitions, or they are being moved there: move them to another one first",
 			name)
 	}
-	if err == nil && !gone {
-		err = l.shut(ctx, l.all[i])
+	if err == nil {
+		err = l.shut(ctx, l.all[i], gone)
 	}
 	if err == nil {
 		err = first.exec(ctx, "DELETE FROM {schema}.stores WHERE name = $1", name)
@@ -61,12 +61,16 @@ func (s *stores) RemoveStore(ctx context.Context, name string, gone bool) error 
 	return s.readMap(ctx)
 }
 
-// shut makes sure that a store keeps no partition, and that nobody can bring one there any more.
-func (l *layout) shut(ctx context.Context, o *storage) error {
+// shut makes sure that a store keeps no partition, and that nobody can bring one there any more. A store that is said
+// to be gone may be silent. One that answers nevertheless is asked as any other: a mover may still reach it.
+func (l *layout) shut(ctx context.Context, o *storage, gone bool) error {
 	within, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	t, err := o.lockAll(within)
-	if err != nil {
+	switch {
+	case err != nil && gone && ctx.Err() == nil:
+		return nil
+	case err != nil:
 		return unfit("%v; if that database is lost for good, say so with --gone", silent(ctx, within, o.timeout, err))
 	}
 	defer t.end(ctx)

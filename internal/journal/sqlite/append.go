@@ -265,7 +265,7 @@ func (w *writer) prepare() error {
 		{&w.step, "REPLACE INTO steps_data", 12},
 		{&w.attempt, "REPLACE INTO attempts_data", 10},
 		{&w.endedRun, "REPLACE INTO ended_data", 2},
-		{&w.piece, "INSERT INTO history (run, seq, sum, entries)", 4},
+		{&w.piece, "INSERT OR ROLLBACK INTO history (run, seq, sum, entries)", 4},
 	} {
 		if err := s.stmt.prepare(w.conn, s.into, s.columns); err != nil {
 			return err

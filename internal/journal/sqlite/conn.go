@@ -72,7 +72,7 @@ func connect(path string, flags sqlite.OpenFlags) (*sqlite.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	uri := url.URL{Scheme: "file", Path: abs, RawQuery: "vfs=" + system}
+	uri := url.URL{Scheme: "file", Path: abs, RawQuery: "vfs=" + url.PathEscape(system)}
 	return sqlite.OpenConn(uri.String(), flags|sqlite.OpenURI)
 }
 

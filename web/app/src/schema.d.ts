@@ -2351,7 +2351,7 @@ export interface components {
             store: string;
         };
         StoreRemove: {
-            /** @description It is lost for good, so it is not asked whether it keeps partitions. */
+            /** @description It is lost for good, and need not answer. */
             gone?: boolean;
             name: string;
         };
