@@ -127,17 +127,3 @@ func TestFoldedRows(t *testing.T) {
 		t.Errorf("%v, %v", i.Problems, err)
 	}
 }
-
-// TestFoldedRowsStay: a partition with folded rows is not moved to a store with which older code may work.
-func TestFoldedRowsStay(t *testing.T) {
-	m := newMover(t, pgtest.Start(t), pgtest.StartServer(t).DSN())
-	m.work(3)
-	m.place("b")
-	if _, _, err := m.j.route(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-	m.j.layout.Load().all[1].folds.Store(false)
-	if _, _, err := m.j.route(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "stop all processes once") {
-		t.Error(err)
-	}
-}
