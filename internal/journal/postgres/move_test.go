@@ -382,6 +382,11 @@ func TestStoreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("partition 0 is being moved to the store b, or from it")
+	gone = true
+	proxy.Hold() // so that only the source can say it
+	refused("partition 0 was given to the store b before its move was called off")
+	proxy.Release()
+	gone = false
 	m.work(2)
 	m.whole("called off too late")
 	refused("keeps partitions")
