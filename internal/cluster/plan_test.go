@@ -187,7 +187,8 @@ func TestForAll(t *testing.T) {
 	s := Stand{
 		Stores: []Store{{Name: "first"}, {Name: "b"}},
 		Partitions: []Partition{
-			{Owner: "n0", Alive: true, Store: "b"}, {Owner: "n1", Store: "first"},
+			{Owner: "n0", Alive: true, Store: "b"},
+			{Owner: "n1", Store: "first"},
 			{Owner: "n2", Alive: true, Store: "first"},
 		},
 	}

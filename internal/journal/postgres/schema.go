@@ -163,7 +163,7 @@ func (s *stores) goOver(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return nil //nolint:nilerr // it may be so when the next process opens the database
+		return nil // it may be so when the next process opens the database
 	}
 	if err = s.storage.goOver(ctx, false); err == nil {
 		_ = l.each(ctx, func(_ int, at *storage) error { return at.follow(ctx) }) // else it follows later
