@@ -175,7 +175,32 @@ func (s *stores) handOver(ctx context.Context, p int, from, to *storage, lease j
 	if err != nil {
 		return errors.Join(err, cause)
 	}
-	return from.leaseAway(context.WithoutCancel(ctx), p, lease.Epoch, to)
+	return s.give(context.WithoutCancel(ctx), p, from, to, lease.Epoch)
+}
+
+const thereText = "SELECT 1 FROM {schema}.stores WHERE name = $1 FOR KEY SHARE"
+
+// give leases a partition to another store while that cannot be removed from the map.
+func (s *stores) give(ctx context.Context, p int, from, to *storage, epoch uint64) error {
+	if to.id == "" { // the first one stays
+		return from.leaseAway(ctx, p, epoch, to)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	first, err := s.long(ctx, pgx.TxOptions{})
+	if err != nil {
+		return s.wrap("move", err)
+	}
+	defer first.end(ctx)
+	there := 0
+	err = first.row(ctx, thereText, to.id).Scan(&there)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("journal: move partition %d: the store %s was removed", p, to.id)
+	}
+	if err != nil {
+		return s.wrap("move", err)
+	}
+	return from.leaseAway(ctx, p, epoch, to)
 }
 
 const leaseAwayText = "UPDATE {schema}.partitions SET owner = $3, epoch = epoch + 1, term = $4::bigint, mark = $5," +

@@ -175,10 +175,14 @@ var errAtWork = errors.New("somebody may work with it")
 
 // goOver refuses older code, if nobody works with the schema or if that is known already.
 func (s *storage) goOver(ctx context.Context, known bool) error {
-	return s.again(ctx, func(ctx context.Context) error {
+	err := s.again(ctx, func(ctx context.Context) error {
 		return s.query(ctx, s.in(goOverText), []any{strconv.Itoa(foldedSince), known},
 			func(pgx.Rows) error { s.folds.Store(true); return nil })
 	})
+	if err == nil && !s.folds.Load() {
+		_, err = s.look(ctx) // another process may have done it at the same moment
+	}
+	return err
 }
 
 // follow refuses older code in a store if the first database does.
