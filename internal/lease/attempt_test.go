@@ -1,0 +1,79 @@
+package lease_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+)
+
+// twoNodes returns two nodes, of which the first one has the runs, and a process that serves a workflow for both.
+func twoNodes(t *testing.T, w pawl.Definition) (a, b *bed, list *nodeList, p *process) {
+	t.Helper()
+	store, list := memory.New(), newNodeList()
+	a, b = &bed{T: t, journal: store}, &bed{T: t, journal: store}
+	a.open()
+	b.start()
+	list.put("a", &line{bed: a})
+	list.put("b", &line{bed: b})
+	p = a.serveAt(list, list.line("a"), w)
+	<-time.After(time.Second)
+	return a, b, list, p
+}
+
+// A node dies while an attempt is at work in a process, and another node makes the attempt again. Then the first
+// attempt ends, of which the other node knows nothing: no decision may rest on that end.
+func TestAttemptOfANodeThatHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts, seconds atomic.Int64
+		release := make(chan struct{})
+		w := pawl.Define("w", func(ctx pawl.Context, _ any) (string, error) {
+			out, err := pawl.Step(ctx, "first", func(ctx context.Context) (string, error) {
+				out, over := "one", (<-chan struct{})(release)
+				if attempts.Add(1) == 2 {
+					long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+					defer cancel()
+					out, over = "two", long.Done()
+				}
+				select {
+				case <-over:
+					return out, nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			})
+			if err != nil {
+				return "", err
+			}
+			return pawl.Step(ctx, "second", func(context.Context) (string, error) {
+				seconds.Add(1)
+				return "the second step saw " + out, nil
+			})
+		})
+		a, b, list, p := twoNodes(t, w)
+		r, err := w.Start(t.Context(), a, "", nil)
+		ok(t, err)
+		<-time.After(time.Second)
+		list.line("a").cut.Store(true)
+		a.close()
+		b.take()
+		<-time.After(2 * time.Second)
+		close(release)
+		<-time.After(2 * time.Second)
+		if n, m := attempts.Load(), seconds.Load(); n != 2 || m != 0 {
+			t.Errorf("the first step was begun %d times, and while it is at work the second one %d times", n, m)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		got, err := pawl.RunOf[string](b, r.ID).Result(ctx)
+		if err != nil || got != "the second step saw two" || seconds.Load() != 1 {
+			t.Errorf("%q, %v; the second step was begun %d times", got, err, seconds.Load())
+		}
+		p.end()
+		b.close()
+	})
+}
