@@ -77,3 +77,47 @@ func TestAttemptOfANodeThatHasGone(t *testing.T) {
 		b.close()
 	})
 }
+
+// What a node said of a run before it lost the run comes while an attempt of the next node is at work. The end of the
+// attempt goes to the node that made it.
+func TestAttemptEndsWhileAnotherNodeIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts atomic.Int64
+		release := make(chan struct{})
+		w := pawl.Define("w", func(ctx pawl.Context, _ any) (int64, error) {
+			return pawl.Step(ctx, "first", func(ctx context.Context) (int64, error) {
+				n := attempts.Add(1)
+				select {
+				case <-release:
+					return n, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			})
+		})
+		a, b, list, p := twoNodes(t, w)
+		fromA := list.line("a").hold()
+		r, err := w.Start(t.Context(), a, "", nil)
+		ok(t, err)
+		<-time.After(time.Second)
+		a.close()
+		b.take()
+		<-time.After(time.Second)
+		if attempts.Load() != 1 {
+			t.Fatal("no attempt is at work")
+		}
+		fromB := list.line("b").hold()
+		fromA()
+		<-time.After(time.Second)
+		close(release)
+		<-time.After(time.Second)
+		fromB()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if n, err := pawl.RunOf[int64](b, r.ID).Result(ctx); n != 1 || err != nil {
+			t.Errorf("the result is that of attempt %d, %v", n, err)
+		}
+		p.end()
+		b.close()
+	})
+}
