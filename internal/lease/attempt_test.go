@@ -2,6 +2,9 @@ package lease_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
+func nodeName(i int) string { return string(rune('a' + i)) }
+
 // twoNodes returns two nodes, of which the first one has the runs, and a process that serves a workflow for both.
 func twoNodes(t *testing.T, w pawl.Definition) (a, b *bed, list *nodeList, p *process) {
 	t.Helper()
@@ -18,9 +23,9 @@ func twoNodes(t *testing.T, w pawl.Definition) (a, b *bed, list *nodeList, p *pr
 	a, b = &bed{T: t, journal: store}, &bed{T: t, journal: store}
 	a.open()
 	b.start()
-	list.put("a", &line{bed: a})
-	list.put("b", &line{bed: b})
-	p = a.serveAt(list, list.line("a"), w)
+	list.put(nodeName(0), &line{bed: a})
+	list.put(nodeName(1), &line{bed: b})
+	p = a.serveAt(list, list.line(nodeName(0)), w)
 	<-time.After(time.Second)
 	return a, b, list, p
 }
@@ -120,4 +125,88 @@ func TestAttemptEndsWhileAnotherNodeIsHeard(t *testing.T) {
 		p.end()
 		b.close()
 	})
+}
+
+// Many runs go from node to node while their steps are at work, and the process hears of it at some other time.
+// Whatever attempts end meanwhile: each step sees the result of the one before that the run has in the end, and no run
+// stops.
+func TestStepsSeeWhatIsRecorded(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			var ends atomic.Int64
+			var mu sync.Mutex
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			random := func(n int) time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				return time.Duration(1+rnd.IntN(n)) * time.Millisecond
+			}
+			saw := map[string][]int64{} // by run and step: what its attempts have got
+			const steps = 8
+			w := pawl.Define("w", func(ctx pawl.Context, run int) (all []int64, err error) {
+				last := int64(0)
+				for i := range steps {
+					before := last
+					last, err = pawl.Step(ctx, fmt.Sprint("step ", i), func(ctx context.Context) (int64, error) {
+						mu.Lock()
+						key := fmt.Sprint(run, " ", i)
+						saw[key] = append(saw[key], before)
+						mu.Unlock()
+						select {
+						case <-time.After(random(3000)):
+							return ends.Add(1), nil
+						case <-ctx.Done():
+							return 0, ctx.Err()
+						}
+					})
+					if err != nil {
+						return nil, err
+					}
+					all = append(all, last)
+				}
+				return all, nil
+			})
+			on, next, list, p := twoNodes(t, w)
+			var all []pawl.Run[[]int64]
+			for i := range 20 {
+				r, err := w.Start(t.Context(), on, "", i)
+				ok(t, err)
+				all = append(all, r)
+			}
+			for i := range 5 {
+				<-time.After(time.Second + random(600))
+				release := list.line(nodeName(i)).hold()
+				on.close()
+				if i%2 == 0 {
+					time.AfterFunc(random(2000), func() { list.remove(nodeName(i)) })
+				}
+				next.take()
+				time.AfterFunc(random(2000), release)
+				on, next = next, &bed{T: t, journal: on.journal}
+				next.start()
+				list.put(nodeName(i+2), &line{bed: next})
+			}
+			for run, r := range all {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				got, err := pawl.RunOf[[]int64](on, r.ID).Result(ctx)
+				cancel()
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				mu.Lock()
+				for i := 1; i < steps; i++ {
+					for _, before := range saw[fmt.Sprint(run, " ", i)] {
+						if before != got[i-1] {
+							t.Errorf("seed %d: step %d saw %d, and the run has %d", seed, i, before, got[i-1])
+						}
+					}
+				}
+				mu.Unlock()
+			}
+			<-time.After(time.Minute)
+			p.end()
+			on.close()
+			next.close()
+		})
+	}
 }
