@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -24,12 +23,9 @@ func openShared(ctx context.Context, given any, share func(*engine.Config) error
 	return served.Shared{
 		Engine: e, Serves: serves{e.explained, e}, Own: e.explained, Partitions: e.engine,
 		Schedule: func(c any) { e.schedules.starter = c.(*connected) },
-		Relay:    func(c any) { e.relay(c.(Client), e.first) },
+		Relay:    func(c any, turn func() bool) { e.relay(c.(Client), turn) },
 	}, nil
 }
-
-// first reports whether the engine has the first partition. Who has it relays for all.
-func (e *Engine) first() bool { return slices.Contains(e.engine.Owned(), 0) }
 
 // withoutEngine makes what executes handlers in a process without an engine.
 func withoutEngine(ctx context.Context, given any, queue string, slots int, handlers any) (

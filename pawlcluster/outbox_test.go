@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,9 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // of the caller's own transactions
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 	"github.com/pawl-dev/pawl/outbox"
 	"github.com/pawl-dev/pawl/pawlcluster"
@@ -141,4 +145,65 @@ func TestOutbox(t *testing.T) {
 			t.Fatalf("%d messages could not be delivered", failed)
 		}
 	}
+}
+
+// TestOutboxWhileAStoreIsSilent: the store that keeps partition 0 does not answer. The outbox is in the first database,
+// and what it has for runs there is delivered.
+func TestOutboxWhileAStoreIsSilent(t *testing.T) {
+	ctx := t.Context()
+	server := pgtest.StartServer(t)
+	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())
+	u, err := url.Parse(proxy.DSN())
+	ok(t, err)
+	password, _ := u.User.Password()
+	t.Setenv(cluster.PasswordOf("b"), password)
+	u.User = url.User(u.User.Username())
+	address := server.DSN() + "&lease=1s&partitions=6&statement_timeout=1s"
+	w := pawl.Define("order", func(ctx pawl.Context, n int) (string, error) {
+		sum, err := paid.Wait(ctx)
+		return fmt.Sprint(n + sum), err
+	})
+	node := open(t, address, w)
+	defer func() { _ = node.Close(ctx) }() // it cannot give partition 0 back while the store is silent
+	db, err := sql.Open("pgx", server.DSN())
+	ok(t, err)
+	defer func() { ok(t, db.Close()) }()
+	o := orders{t, db, w}
+	o.place(node, "before", true)
+	o.ended(node, "before")
+
+	j, err := postgres.Open(ctx, address)
+	ok(t, err)
+	defer func() { ok(t, j.Close()) }()
+	stores := j.(cluster.Stores)
+	ok(t, stores.AddStore(ctx, "b", u.String()))
+	ok(t, stores.Place(ctx, 0, "b"))
+	await := func(what string, reached func(cluster.Partition) bool) {
+		t.Helper()
+		for ctx, cancel := context.WithTimeout(ctx, time.Minute); ; {
+			s, err := j.(cluster.Storage).Stand(ctx)
+			if err == nil && reached(s.Partitions[0]) {
+				cancel()
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatal(what, s, err)
+			}
+		}
+	}
+	await("moved", func(p cluster.Partition) bool { return p.Store == "b" && p.Owner == node.ID() && p.Alive })
+	proxy.Hold()
+	await("silent", func(p cluster.Partition) bool { return p.Silent })
+	for slices.Contains(node.Partitions(), 0) { // until its lease has ended
+		_, err := j.(cluster.Storage).Stand(ctx)
+		ok(t, err)
+	}
+	for n := range 6 {
+		id := fmt.Sprint("order-", n)
+		if int(core.KeyOfWorkflowID(id))%6 != 0 {
+			o.place(node, id, true)
+			o.ended(node, id)
+		}
+	}
+	proxy.Release()
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -113,10 +114,65 @@ func TestServesBodies(t *testing.T) {
 			pause(t, 20*time.Millisecond)
 		}
 	}
+	p.schedules(operator)
 	rerunServed(t, c, pair, calls)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// schedules looks at the schedule "often", which fires each second, and changes it.
+func (p *process) schedules(token string) {
+	p.Helper()
+	type schedule struct {
+		Name         string
+		Next, Paused time.Time
+	}
+	call := func(method, path, body string, out any) {
+		p.Helper()
+		status, text := p.ask(token, method, "/api/v1/schedules"+path, body)
+		if err := json.Unmarshal([]byte(text), out); status != http.StatusOK || err != nil {
+			p.Fatalf("%s %s: %d %s %v", method, path, status, text, err)
+		}
+	}
+	var all struct{ Schedules []schedule }
+	call("GET", "", "", &all)
+	if len(all.Schedules) != 2 || all.Schedules[1].Name != "often" || all.Schedules[1].Next.IsZero() {
+		p.Errorf("%+v", all)
+	}
+	for _, paused := range []bool{true, false} {
+		verb := map[bool]string{true: "pause", false: "resume"}[paused]
+		call("POST", "/often/"+verb, `{"reason":"test"}`, &struct{}{})
+		var s schedule
+		for end := time.Now().Add(patience); ; {
+			s = schedule{}
+			call("GET", "/often", "", &s)
+			if s.Paused.IsZero() != paused || time.Now().After(end) {
+				break
+			}
+			pause(p.T, 20*time.Millisecond)
+		}
+		if s.Paused.IsZero() == paused {
+			p.Errorf("%+v, want paused %t", s, paused)
+		}
+	}
+	var changed struct{ WorkflowID string }
+	call("POST", "/often/trigger", `{}`, &changed)
+	for end := time.Now().Add(patience); ; pause(p.T, 20*time.Millisecond) {
+		status, text := p.ask(token, "GET", "/api/v1/runs/"+changed.WorkflowID+"/outcome?wait=10s", "")
+		if status == http.StatusOK {
+			break
+		}
+		if time.Now().After(end) {
+			p.Fatalf("the triggered run %q: %d %s", changed.WorkflowID, status, text)
+		}
+	}
+	from, to := time.Now().Add(-time.Minute).UTC(), time.Now().Add(-55*time.Second).UTC()
+	span := `{"from":"` + from.Format(time.RFC3339) + `","before":"` + to.Format(time.RFC3339) + `"}`
+	call("POST", "/often/backfill", span, &changed)
+	if status, text := p.ask(token, "POST", "/api/v1/schedules/nothing/pause", `{}`); status != http.StatusNotFound {
+		p.Errorf("a schedule that is not there: %d %s", status, text)
 	}
 }
 

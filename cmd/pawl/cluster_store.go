@@ -21,7 +21,7 @@ func (a *app) clusterStoreCommand() *cobra.Command {
 func (a *app) storeRemoveCommand() *cobra.Command {
 	gone := false
 	c := &cobra.Command{
-		Use: "remove NAME", Short: "Let a database keep partitions no more",
+		Use: "remove NAME", Short: "Stop using a database as a store",
 		Long: `Works when no partition is there, see pawl cluster store move. The tables stay: drop their schema when no
 partition has moved from it for a minute, or add the store again. A database that does not answer has to be
 called lost for good, with --gone. If it keeps partitions, it is not removed even so: their runs are nowhere

@@ -154,6 +154,8 @@ func (f *folder) unknown(name string, names, broken []string) error {
 		err.Hint = "start it with pawl dev FOLDER, or give the flow's text as flow"
 	case hint != "":
 		err.Hint = hint
+	case len(names)+len(broken) == 0:
+		err.Hint = "put a flow file into the folder, which has none, or apply one with pawl flow apply FILE"
 	case len(broken) > 0:
 		err.Hint = "these files cannot be read: " + strings.Join(broken, "; ")
 	default:

@@ -49,7 +49,7 @@ type StoreAdd struct {
 	Address string `json:"address" doc:"Without a password: each node has it in its environment or in ~/.pgpass."`
 }
 
-// StoreRemove is a database that is to keep partitions no more.
+// StoreRemove names a database that stops being a store.
 type StoreRemove struct {
 	Name string `json:"name"`
 	Gone bool   `json:"gone,omitempty" doc:"It is lost for good, and need not answer."`

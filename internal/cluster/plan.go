@@ -46,6 +46,20 @@ type Stand struct {
 // held reports whether somebody has a partition, so that nobody else can take it.
 func (p Partition) held() bool { return p.Owner != "" && p.Alive }
 
+// ForAll returns the partition whose owner does what one node does for all; -1: no partition has an owner. It is the
+// first one that the first database keeps, as long as it keeps any: a store that is silent stops its own partitions
+// alone.
+func (s Stand) ForAll() int {
+	for _, elsewhere := range []bool{false, true} {
+		for i, p := range s.Partitions {
+			if p.held() && (elsewhere || len(s.Stores) == 0 || p.Store == s.Stores[0].Name) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
 // Plan says which node should own each partition: "" where there is none. A partition that is pinned to a node that
 // takes part is that node's. Beyond what is pinned, the shares of two nodes differ by one at most, and as few
 // partitions move as that allows. The plan depends on nothing but the stand, so all nodes that have read the same one

@@ -180,3 +180,26 @@ func TestPlanPins(t *testing.T) {
 		}
 	}
 }
+
+// TestForAll: one node does what is for all, as long as any partition has an owner, and rather one whose partition is
+// not in another store.
+func TestForAll(t *testing.T) {
+	s := Stand{
+		Stores: []Store{{Name: "first"}, {Name: "b"}},
+		Partitions: []Partition{
+			{Owner: "n0", Alive: true, Store: "b"},
+			{Owner: "n1", Store: "first"},
+			{Owner: "n2", Alive: true, Store: "first"},
+		},
+	}
+	for _, want := range []int{2, 0, -1} {
+		if got := s.ForAll(); got != want {
+			t.Errorf("partition %d, want %d", got, want)
+		} else if got >= 0 {
+			s.Partitions[got].Alive = false
+		}
+	}
+	if got := (Stand{Partitions: []Partition{{Owner: "n0", Alive: true}}}).ForAll(); got != 0 {
+		t.Errorf("without stores: partition %d", got)
+	}
+}

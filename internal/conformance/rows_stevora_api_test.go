@@ -104,6 +104,25 @@ func (s *stage) stevoraServer() (ask func(method, path string) stevoraAnswer) {
 	}
 }
 
+// stevoraTime is how instants are written.
+const stevoraTime = "2006-01-02T15:04:05.000000Z07:00"
+
+// stevoraEvent is an event as the API tells it.
+type stevoraEvent struct {
+	Type    string
+	Payload struct{ Error struct{ Message string } }
+}
+
+// stevoraTold asks for the events of the run.
+func (s *stage) stevoraTold(ask func(method, path string) stevoraAnswer) (all []stevoraEvent) {
+	s.t.Helper()
+	a := ask("GET", "/"+s.root.String()+"/events")
+	if err := json.Unmarshal(a.Data, &all); err != nil || a.status != http.StatusOK || len(all) < 2 {
+		s.t.Fatalf("%d %s, %v", a.status, a.Data, err)
+	}
+	return all
+}
+
 // run reads an answer that holds a run.
 func (a stevoraAnswer) run(t *testing.T) (r stevoraRun) {
 	t.Helper()

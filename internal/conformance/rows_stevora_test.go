@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/stevora"
-	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -185,6 +184,11 @@ func stevoraBetween(t *testing.T) {
 		if stevora.Status(r.Phase.String()) != "WAITING" {
 			t.Errorf("the run is %s", stevora.Status(r.Phase.String()))
 		}
+		asked := s.stevoraServer()("GET", "/"+s.root.String()).run(t)
+		if work := asked.step("work"); asked.Status != "WAITING" || work.Status != "FAILED" || work.Error == nil ||
+			work.Error.Message != "known trouble" || work.NextAt != step.NextAt.Std().UTC().Format(stevoraTime) {
+			t.Errorf("over HTTP it is %+v", asked)
+		}
 		got := s.stevoraEvents()
 		if want := []string{
 			"WORKFLOW_STARTED", "STEP_STARTED", "STEP_FAILED",
@@ -199,25 +203,12 @@ func stevoraBetween(t *testing.T) {
 	})
 }
 
-// stevoraEvents are the run's events in Stevora's words.
+// stevoraEvents are the run's events in Stevora's words, as its API tells them.
 func (s *stage) stevoraEvents() []string {
-	entries, err := s.engine.Entries(s.t.Context(), s.root, 0)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	run := s.run()
-	def, err := flow.Compile(s.docs[run.Workflow])
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	teller := core.NewTeller(s.root, def)
+	s.t.Helper()
 	var out []string
-	for _, e := range entries {
-		for _, ev := range teller.Events(e) {
-			if name := stevora.Event(ev.Type, ev.Name, ev.Attempt, ev.Failure != nil); name != "" {
-				out = append(out, name)
-			}
-		}
+	for _, e := range s.stevoraTold(s.stevoraServer()) {
+		out = append(out, e.Type)
 	}
 	return out
 }
@@ -270,9 +261,15 @@ func stevoraMessage(t *testing.T) {
 		if got, want := stevora.Message(r), "Step 'work' failed after 3 attempts"; got != want {
 			t.Errorf("message %q, want %q", got, want)
 		}
-		got := s.stevoraEvents()
-		if tail := got[len(got)-2:]; tail[0] != "STEP_FAILED" || tail[1] != "WORKFLOW_FAILED" {
-			t.Errorf("events %v", got)
+		ask := s.stevoraServer()
+		if asked := ask("GET", "/"+s.root.String()).run(t); asked.Status != "FAILED" || asked.Error == nil ||
+			asked.Error.Message != "Step 'work' failed after 3 attempts" {
+			t.Errorf("over HTTP it is %+v", asked)
+		}
+		got := s.stevoraTold(ask)
+		if tail := got[len(got)-2:]; tail[0].Type != "STEP_FAILED" || tail[1].Type != "WORKFLOW_FAILED" ||
+			tail[1].Payload.Error.Message != "Step 'work' failed after 3 attempts" {
+			t.Errorf("events %+v", got)
 		}
 	})
 }

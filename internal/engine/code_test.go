@@ -48,6 +48,9 @@ func TestEveryJournalErrorHasACode(t *testing.T) {
 			t.Errorf("%v has code %s, want %s", tr.err, code, tr.code)
 		}
 	}
+	if both := errors.Join(journal.ErrNoAnswer, journal.ErrCorrupt); CodeOf(both) != api.CodeStorage {
+		t.Errorf("damage has code %s if the database did not answer either", CodeOf(both))
+	}
 	file, err := parser.ParseFile(token.NewFileSet(), "../journal/journal.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)

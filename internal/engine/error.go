@@ -68,9 +68,14 @@ type translation struct {
 	hint string
 }
 
-// translations lists all errors of a journal.
+// translations lists all errors of a journal. What does not go away by itself comes before what does: of an error that
+// is both, the caller should not try again for ever.
 var translations = []translation{
 	{journal.ErrNotFound, CodeNotFound, ""},
+	{journal.ErrCorrupt, CodeStorage, ""},
+	{journal.ErrNewer, CodeStorage, ""},
+	{journal.ErrNoJournal, CodeStorage, ""},
+	{journal.ErrGone, CodeStorage, ""},
 	{journal.ErrFull, CodeStalled, "nothing was saved; free some disk space, and the engine goes on by itself"},
 	{
 		journal.ErrReadOnly, CodeStalled,
@@ -80,10 +85,6 @@ var translations = []translation{
 	{journal.ErrHeld, CodeHeld, "nothing was changed; try again when the other process has ended"},
 	{journal.ErrFenced, CodeFenced, "another engine has taken over; send the request to that one"},
 	{journal.ErrLost, CodeStorage, "restart the process; everything that was acknowledged is saved"},
-	{journal.ErrCorrupt, CodeStorage, ""},
-	{journal.ErrNewer, CodeStorage, ""},
-	{journal.ErrNoJournal, CodeStorage, ""},
-	{journal.ErrGone, CodeStorage, ""},
 	{context.Canceled, CodeCancelled, ""},
 	{context.DeadlineExceeded, CodeCancelled, ""},
 }

@@ -127,7 +127,33 @@ type line struct {
 	bed    *bed
 	cut    atomic.Bool
 	mu     sync.Mutex
-	chance *rand.Rand // nil: it does its work
+	chance *rand.Rand    // nil: it does its work
+	late   chan struct{} // nil: news come at once, else when it is closed
+}
+
+// hold keeps news back until release is called.
+func (l *line) hold() (release func()) {
+	late := make(chan struct{})
+	set := func(c chan struct{}) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.late = c
+	}
+	set(late)
+	return func() {
+		set(nil)
+		close(late)
+	}
+}
+
+// wait waits while news are kept back.
+func (l *line) wait() {
+	l.mu.Lock()
+	late := l.late
+	l.mu.Unlock()
+	if late != nil {
+		<-late
+	}
 }
 
 func (l *line) one(of int) bool {
@@ -183,7 +209,10 @@ func (l *line) BodiesNodes(ctx context.Context, r api.BodiesNodesRequest) (api.B
 }
 
 func (l *line) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, error) {
-	return through(ctx, l, func(ctx context.Context, k *lease.Keeper) (api.News, error) { return k.TakeNews(ctx, r) })
+	return through(ctx, l, func(ctx context.Context, k *lease.Keeper) (api.News, error) {
+		defer l.wait()
+		return k.TakeNews(ctx, r)
+	})
 }
 
 func (l *line) GiveDecisions(ctx context.Context, r api.Decisions) (api.DecisionAnswers, error) {

@@ -83,7 +83,8 @@ func (k *Keeper) take(h *holder, u *up, a *answers, i int) {
 		k.confirm(h, u, answer)
 		return
 	case upReport:
-		for _, in := range k.reports(h, u) {
+		known, _ := k.reports(h, u)
+		for _, in := range known {
 			k.engine.Report(u.Run, in)
 		}
 	case upBegin:
@@ -121,7 +122,7 @@ func (k *Keeper) take(h *holder, u *up, a *answers, i int) {
 // confirm takes a report, and answers with an error if its attempt has ended.
 func (k *Keeper) confirm(h *holder, u *up, answer func(error)) {
 	ended := stale(u.Run, "the attempt has ended")
-	in := k.reports(h, u)
+	in, _ := k.reports(h, u)
 	if len(in) == 0 {
 		answer(ended)
 		return
@@ -135,16 +136,24 @@ func (k *Keeper) confirm(h *holder, u *up, answer func(error)) {
 	})
 }
 
-// decide takes the decisions of a body, with the ends of attempts that led to them. These are taken in any case.
+// decide takes the decisions of a body, with the ends of attempts that led to them. These are taken in any case. An end
+// of an attempt that the holder does not have here is never recorded, so the decisions are refused with it. Example:
+// the node that made the attempt has lost the run, and the attempt has been made again here.
 func (k *Keeper) decide(h *holder, l *lease, u *up, answer func(error)) {
-	if l == nil {
-		for _, in := range k.reports(h, u) {
+	inputs, unknown := k.reports(h, u)
+	if l == nil || unknown > 0 {
+		for _, in := range inputs {
 			k.engine.Report(u.Run, in)
 		}
-		answer(stale(u.Run, k.instead(u)))
+		why := k.instead(u)
+		if l != nil { // the body has acted on that end, so nothing that it decides later counts either
+			why = "the body has acted on the end of an attempt that is not at work here"
+			k.end(u.Run, l)
+			k.engine.Consult(u.Run)
+		}
+		answer(stale(u.Run, why))
 		return
 	}
-	inputs := k.reports(h, u)
 	for _, in := range u.Inputs {
 		decided, ok := in.(core.Commands)
 		if !ok {
@@ -166,8 +175,8 @@ func (k *Keeper) decide(h *holder, l *lease, u *up, answer func(error)) {
 	})
 }
 
-// reports returns what is reported on attempts that the holder has.
-func (k *Keeper) reports(h *holder, u *up) (out []core.Input) {
+// reports returns what is reported on attempts that the holder has, and counts the reports on others.
+func (k *Keeper) reports(h *holder, u *up) (out []core.Input, unknown int) {
 	for _, in := range u.Inputs {
 		tok, over := core.Token{Run: u.Run}, true
 		switch report := in.(type) {
@@ -183,6 +192,7 @@ func (k *Keeper) reports(h *holder, u *up) (out []core.Input) {
 			continue
 		}
 		if t := k.tasks[tok]; t == nil || t.holder != h {
+			unknown++
 			continue
 		}
 		if over {
@@ -191,7 +201,7 @@ func (k *Keeper) reports(h *holder, u *up) (out []core.Input) {
 		}
 		out = append(out, in)
 	}
-	return out
+	return out, unknown
 }
 
 // consult has a body called for a holder, or tells one that has called it everything again.

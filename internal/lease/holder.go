@@ -319,17 +319,25 @@ func (t *term) has(run core.RunID) bool {
 	return t.leases[run] != nil || t.tasks[run] > 0
 }
 
-// Do implements body.EngineCalls.
+// Do implements body.EngineCalls. The node that made an attempt hears of its end, also if another one has the run by
+// now. That one gets the end as well: it does not know the attempt, so it refuses what the body has made of it.
 func (h *Holder) Do(run core.RunID, _ *engine.Body, inputs []core.Input, done func(error)) {
 	t := h.current(run)
+	for _, in := range inputs {
+		if made := h.madeBy(run, in); made != nil && made != t {
+			made.report(run, in)
+		}
+	}
 	if t == nil {
 		if done != nil {
 			go done(errOver) // the caller holds a lock that it needs
 		}
 		return
 	}
-	h.ended(run, inputs...)
 	t.put(outgoing{up{Kind: upDecide, Run: run, Inputs: inputs}, done})
+	for _, in := range inputs {
+		t.ended(run, in)
+	}
 }
 
 // Consult implements body.EngineCalls.
@@ -343,24 +351,16 @@ func (h *Holder) Begin(run core.RunID, step core.StepID) {
 // Rematch implements body.EngineCalls: all workflows are known from the start.
 func (h *Holder) Rematch() {}
 
-// Report implements body.EngineCalls.
+// Report implements body.EngineCalls: it takes the end of an attempt that a body has handed on. What comes after the
+// term of the attempt is void.
 func (h *Holder) Report(run core.RunID, in core.Input) {
-	t := h.current(run)
-	h.ended(run, in)
-	if t != nil {
-		t.put(outgoing{up: up{Kind: upReport, Run: run, Inputs: []core.Input{in}}})
+	if made := h.madeBy(run, in); made != nil {
+		made.report(run, in)
 	}
 }
 
-// Confirm implements body.EngineCalls.
-func (h *Holder) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
-	t := h.current(run)
-	if t == nil {
-		go done(true)
-		return
-	}
-	t.put(outgoing{up{Kind: upConfirm, Run: run, Inputs: []core.Input{in}}, func(err error) { done(err != nil) }})
-}
+// Confirm implements body.EngineCalls. A term's reporter confirms what its node has made; other attempts have ended.
+func (h *Holder) Confirm(_ core.RunID, _ core.Input, done func(ended bool)) { go done(true) }
 
 // gone says that a call of a body has ended: its lease goes back, if it is that of the run still.
 func (h *Holder) gone(run core.RunID, of any) {
@@ -431,44 +431,6 @@ func wake(c chan struct{}) {
 	}
 }
 
-// ended notes the ends of attempts, which may have come from a node that has the run no more.
-func (h *Holder) ended(run core.RunID, inputs ...core.Input) {
-	h.mu.Lock()
-	terms := slices.Clone(h.terms)
-	h.mu.Unlock()
-	for _, in := range inputs {
-		tok := core.Token{Run: run}
-		switch in := in.(type) {
-		case core.TaskEnded:
-			tok.Step, tok.Attempt = in.Step, in.Attempt
-		case core.TaskStopped:
-			tok.Step, tok.Attempt = in.Step, in.Attempt
-		default:
-			continue
-		}
-		for _, t := range terms {
-			if t.ended(tok) {
-				h.goes(run, t)
-			}
-		}
-	}
-}
-
-// ended notes the end of an attempt, if it is one of this term.
-func (t *term) ended(tok core.Token) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.live[tok] {
-		return false
-	}
-	delete(t.live, tok)
-	if t.tasks[tok.Run]--; t.tasks[tok.Run] == 0 {
-		delete(t.tasks, tok.Run)
-	}
-	wake(t.idle)
-	return true
-}
-
 // drop tells those who wait for answers that none will come.
 func (t *term) drop() {
 	t.mu.Lock()
@@ -479,18 +441,5 @@ func (t *term) drop() {
 		if o.done != nil {
 			o.done(errOver)
 		}
-	}
-}
-
-// reporter takes what the pool of a term reports. What comes after the term is void.
-type reporter struct {
-	*body.Host
-	term *term
-}
-
-// Report implements worker.Reporter.
-func (r reporter) Report(run core.RunID, in core.Input) {
-	if r.term.holder.counts(r.term) {
-		r.Host.Report(run, in)
 	}
 }

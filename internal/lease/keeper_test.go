@@ -147,6 +147,47 @@ func TestStaleLease(t *testing.T) {
 	})
 }
 
+// Decisions that rest on the end of an attempt of which the server does not know are refused, and with them all later
+// ones of that call of the body. Ends that it knows count.
+func TestDecisionsOnAnUnknownEnd(t *testing.T) {
+	k, e := keep(t)
+	defer k.Drain()
+	k.Consult(whole(0))
+	k.Dispatch(core.Task{Token: core.Token{Run: run1, Attempt: 2}, Type: body.TypeLocal, Workflow: "w"})
+	decide := func(inputs ...core.Input) up {
+		return up{Kind: upDecide, Run: run1, Lease: 1, Inputs: append(inputs, core.Commands{
+			Commands: []core.Command{core.Schedule{Spec: &core.StepSpec{Name: "next", Type: body.TypeLocal}}},
+		})}
+	}
+	answers, err := give(t, k, first, 1, decide(core.TaskEnded{Attempt: 1}, core.TaskEnded{Attempt: 2}), decide())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range answers {
+		if a.Error == nil || a.Error.Code != api.CodeStale {
+			t.Errorf("decisions %d: %+v", i, a)
+		}
+	}
+	if len(e.done) != 0 {
+		t.Errorf("%d decisions were taken", len(e.done))
+	}
+	if len(e.reports) != 1 || e.reports[0].(core.TaskEnded).Attempt != 2 {
+		t.Errorf("reported: %+v", e.reports)
+	}
+	if len(e.consulted) != 1 {
+		t.Errorf("the body is called again %d times", len(e.consulted))
+	}
+	k.Consult(whole(5))
+	if told, _ := news(t, k, first, 0); len(told) != 4 || told[2].Kind != downEnd || told[3].Lease != 2 {
+		t.Errorf("%+v", told)
+	}
+	if answers, err = give(t, k, first, 2, up{
+		Kind: upDecide, Run: run1, Lease: 2, Inputs: []core.Input{core.Commands{Waits: true}},
+	}); err != nil || answers[0].Error != nil || len(e.done) != 1 {
+		t.Errorf("the next call of the body: %+v, %v", answers, err)
+	}
+}
+
 // A holder that is silent loses its runs and its attempts, and only what it has is its to report on.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -175,8 +176,12 @@ func TestDashboardAndAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	there, shown := map[string]bool{}, map[string]bool{}
+	labels := map[string][]string{}
 	for _, f := range families {
 		there[f.GetName()] = true
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels[f.GetName()] = append(labels[f.GetName()], l.GetName())
+		}
 	}
 	dashboard, alerts := operations(t, "grafana.json"), operations(t, "alerts.yaml")
 	var board struct {
@@ -205,6 +210,11 @@ func TestDashboardAndAlerts(t *testing.T) {
 				t.Errorf("%s: there is no metric %s", where, name)
 			}
 			shown[base] = shown[base] || where == "dashboard"
+			for _, label := range labelsIn(expr) {
+				if !slices.Contains(labels[base], label) && (label != "le" || base == name) {
+					t.Errorf("%s: %s has no label %s, only %s", where, name, label, labels[base])
+				}
+			}
 		}
 	}
 	for _, p := range board.Panels {
@@ -228,6 +238,17 @@ func TestDashboardAndAlerts(t *testing.T) {
 			t.Errorf("the dashboard does not show %s", name)
 		}
 	}
+}
+
+// labelsIn returns the labels that an expression asks for, but those that Prometheus adds.
+func labelsIn(expr string) (all []string) {
+	for _, m := range regexp.MustCompile(`by \(([^)]*)\)`).FindAllStringSubmatch(expr, -1) {
+		all = append(all, strings.Split(m[1], ", ")...)
+	}
+	for _, m := range regexp.MustCompile(`(\w+)(?:=~|!=|!~|=)"`).FindAllStringSubmatch(expr, -1) {
+		all = append(all, m[1])
+	}
+	return slices.DeleteFunc(all, func(l string) bool { return l == "instance" || l == "job" })
 }
 
 func operations(t *testing.T, name string) []byte {

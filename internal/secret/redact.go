@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -13,8 +12,8 @@ import (
 // Redacted stands where a secret was.
 const Redacted = "***"
 
-// Redactor takes values out of what comes from outside: as they are, and as they look within JSON, a URL and Base64. A
-// nil Redactor changes nothing.
+// Redactor takes values out of what comes from outside: as they are, and as they look within JSON, a URL, HTML and
+// Base64. A nil Redactor changes nothing.
 type Redactor struct {
 	patterns [][]byte // the longest first
 }
@@ -33,11 +32,9 @@ func NewRedactor(values []string) *Redactor {
 	}
 	for _, value := range values {
 		add(value, 1)
-		if text, err := json.Marshal(value); err == nil {
-			add(string(text[1:len(text)-1]), 1)
+		for _, form := range formsOf(value) {
+			add(form, 1)
 		}
-		add(url.QueryEscape(value), 1)
-		add(url.PathEscape(value), 1)
 		for _, line := range strings.Split(value, "\n") {
 			add(strings.TrimSpace(line), minPart)
 		}

@@ -130,6 +130,29 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// Encoders of other languages escape more or less than Go's. These are what they made of the same value.
+func TestFormsOfOtherLanguages(t *testing.T) {
+	const value = `qu"ote\d&<é😀>/it's (a+b)~`
+	r := NewRedactor([]string{value})
+	for by, text := range map[string]string{
+		"Go":                             `qu\"ote\\d\u0026\u003cé😀\u003e/it's (a+b)~`,
+		"Python, json.dumps":             `qu\"ote\\d&<\u00e9\ud83d\ude00>/it's (a+b)~`,
+		"JavaScript, JSON.stringify":     `qu\"ote\\d&<é😀>/it's (a+b)~`,
+		"PHP, json_encode":               `qu\"ote\\d&<\u00e9\ud83d\ude00>\/it's (a+b)~`,
+		"Python, quote":                  `qu%22ote%5Cd%26%3C%C3%A9%F0%9F%98%80%3E/it%27s%20%28a%2Bb%29~`,
+		"Python, quote_plus":             `qu%22ote%5Cd%26%3C%C3%A9%F0%9F%98%80%3E%2Fit%27s+%28a%2Bb%29~`,
+		"JavaScript, encodeURIComponent": `qu%22ote%5Cd%26%3C%C3%A9%F0%9F%98%80%3E%2Fit's%20(a%2Bb)~`,
+		"in small letters":               `qu%22ote%5cd%26%3c%c3%a9%f0%9f%98%80%3e%2fit%27s%20%28a%2bb%29~`,
+		"Java, URLEncoder":               `qu%22ote%5Cd%26%3C%C3%A9%F0%9F%98%80%3E%2Fit%27s+%28a%2Bb%29%7E`,
+		"Python, html.escape":            `qu&quot;ote\d&amp;&lt;é😀&gt;/it&#x27;s (a+b)~`,
+		"PHP, htmlspecialchars":          `qu&quot;ote\d&amp;&lt;é😀&gt;/it&#039;s (a+b)~`,
+	} {
+		if got := r.Text("<" + text + ">"); got != "<"+Redacted+">" {
+			t.Errorf("%s: %s", by, got)
+		}
+	}
+}
+
 // FuzzRedact: wherever values stand, and however a stream is cut, none comes through.
 func FuzzRedact(f *testing.F) {
 	f.Add("hunter2!", "a hunter2! b", 3)

@@ -43,8 +43,9 @@ type Shared struct {
 	Partitions *engine.Engine
 	// Schedule makes schedules start runs through a client, which Connect has made. Call it before runs go on.
 	Schedule func(client any)
-	// Relay delivers what callers write into the journal's database to a client, a pawl.Client.
-	Relay func(client any)
+	// Relay delivers what callers write into the journal's database to a client, a pawl.Client. turn reports whether
+	// this engine does so at present.
+	Relay func(client any, turn func() bool)
 }
 
 // Open opens an engine that owns no partitions yet. cfg is a pawl.Config. share makes the engine one of several.

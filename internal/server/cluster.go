@@ -23,7 +23,7 @@ func (s *Server) mayRun(ctx context.Context) error {
 	case c != nil && c.walled:
 		return &api.Error{
 			Code: api.CodeForbidden,
-			Message: fmt.Sprintf("the token %q is for one namespace: nodes and stores are the business of all",
+			Message: fmt.Sprintf("the token %q is for one namespace: nodes and stores belong to all namespaces",
 				c.token.Name),
 			Hint: "use an admin's token for all namespaces",
 		}
@@ -58,7 +58,7 @@ func (s *Server) clusterRoutes(a huma.API) {
 		func(ctx context.Context, r api.PartitionMove) error { return nodes.Move(ctx, r) })
 	command(s, a, "stores", "addStore", "Let another database keep partitions",
 		func(ctx context.Context, r api.StoreAdd) error { return nodes.AddStore(ctx, r) })
-	command(s, a, "stores/remove", "removeStore", "Let a database keep partitions no more",
+	command(s, a, "stores/remove", "removeStore", "Stop using a database as a store",
 		func(ctx context.Context, r api.StoreRemove) error { return nodes.RemoveStore(ctx, r) })
 	command(s, a, "stores/move", "moveToStore", "Move a partition to another database",
 		func(ctx context.Context, r api.StoreMove) error { return nodes.MoveToStore(ctx, r) })

@@ -122,6 +122,13 @@ func (n *Node) Operator() Operator { return Operator{n.storage} }
 // Member is the node as the table of nodes has it; nil: it has not joined.
 func (n *Node) Member() *cluster.Member { return n.member.Load() }
 
+// ForAll reports whether this node, which owns some partitions, does what one node does for all. Two nodes may both do
+// so for a moment.
+func (n *Node) ForAll(owned []int) bool {
+	m := n.Member()
+	return m != nil && slices.Contains(owned, m.Stand().ForAll())
+}
+
 // Configure makes an engine one of several on its journal.
 func (n *Node) Configure(cfg *engine.Config) error {
 	j, ok := cfg.Journal.(cluster.Shareable)

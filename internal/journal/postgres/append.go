@@ -124,21 +124,26 @@ const (
 		" $::uuid[], $::uuid[], $::uuid[], $::text[], $::text[], $::text[], $::text[], $::text[]"
 )
 
+// replaceRun lets the row of a run take the place of the one before, but for what was folded into that. The phase comes
+// after it.
+const replaceRun = " ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, ended_at = excluded.ended_at," +
+	" deadline = excluded.deadline, wake = excluded.wake, applied = excluded.applied, partition = excluded.partition," +
+	" definition = excluded.definition, parent = excluded.parent, workflow = excluded.workflow," +
+	" workflow_id = excluded.workflow_id, key = excluded.key, message = excluded.message, labels = excluded.labels,"
+
 // parts stand in the order in which [storage.appending] adds their rows.
 var parts = []part{
+	// Of these two a statement has one: some databases refuse to change a table in two parts.
 	{"runs", "INSERT INTO {schema}.runs_data (" + runNames + ") SELECT " + runValues + " FROM own," +
-		" unnest(" + runArrays + ") AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)" +
-		" ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, ended_at = excluded.ended_at," +
-		" deadline = excluded.deadline, wake = excluded.wake, applied = excluded.applied, partition =" +
-		" excluded.partition," +
-		" phase = excluded.phase, definition = excluded.definition, parent = excluded.parent, workflow =" +
-		" excluded.workflow," +
-		" workflow_id = excluded.workflow_id, key = excluded.key, message = excluded.message," +
-		" labels = excluded.labels"},
-	{"fresh", "INSERT INTO {schema}.runs_data (" + runNames + ", piece, steps)" +
+		" unnest(" + runArrays + ") AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)" + replaceRun +
+		" phase = excluded.phase"},
+	// A new run that is there already divides by zero: nothing is saved.
+	{"folded", "INSERT INTO {schema}.runs_data (" + runNames + ", piece, steps)" +
 		" SELECT " + runValues + ", u.p, nullif(u.q, '') FROM own," +
 		" unnest(" + runArrays + ", $::bytea[], $::text[])" +
-		" AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)"},
+		" AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)" + replaceRun +
+		" phase = excluded.phase / (CASE WHEN coalesce(excluded.steps, '') = '' AND excluded.piece IS NULL" +
+		" THEN 1 ELSE 0 END)"},
 	{"steps", "INSERT INTO {schema}.steps_data (scheduled_at, ended_at, next_at, deadline, step, attempt, kind," +
 		" phase, reason," +
 		" run, name, message) SELECT u.a, u.b, u.c, u.d, u.e, u.f, u.g, u.h, u.i, u.j, u.k, nullif(u.l, '') FROM own," +
@@ -198,7 +203,7 @@ func (s *storage) appending(b *journal.Batch, mark int64) *statement {
 	}
 	which := 0
 	for i, added := range []bool{
-		addRuns(v, st), addFolded(fresh, st), addSteps(v, st), addAttempts(v, st), addHistory(v, st),
+		len(fresh) == 0 && addRuns(v, st), len(fresh) > 0 && addFolded(v, fresh, st), addSteps(v, st), addAttempts(v, st), addHistory(v, st),
 		addDefinitions(b, st), addOut(b, st), addTaken(b, st), addFeeds(b, st),
 	} {
 		if added {

@@ -60,7 +60,7 @@ func (s *storage) classify(err error) outcome {
 		return later
 	case errors.As(err, &said):
 		return s.classifyCode(said)
-	case isOurs(err):
+	case isOurs(err), errors.Is(err, core.ErrBroken), errors.Is(err, core.ErrNewerEntry): // there was an answer
 		return refused
 	case pgconn.SafeToRetry(err):
 		return later

@@ -129,14 +129,16 @@ func foldedSteps(at core.Time, steps []journal.StepRow) string {
 	return string(t.Text)
 }
 
-func addFolded(fresh []folded, st *statement) bool {
-	if len(fresh) == 0 {
-		return false
-	}
-	rows := make([]*journal.RunRow, len(fresh))
-	pieces, steps := make(blobs, len(fresh)), make([]string, len(fresh))
+// addFolded adds the rows of all runs: new ones, and those of older runs, which have nothing folded.
+func addFolded(v *journal.View, fresh []folded, st *statement) bool {
+	n := len(fresh) + len(v.Runs)
+	rows := make([]*journal.RunRow, n)
+	pieces, steps := make(blobs, n), make([]string, n)
 	for i := range fresh {
 		rows[i], pieces[i], steps[i] = fresh[i].row, fresh[i].piece, fresh[i].steps
+	}
+	for i := range v.Runs {
+		rows[len(fresh)+i] = &v.Runs[i]
 	}
 	addRunRows(rows, st)
 	st.add(pieces, steps)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -113,25 +114,16 @@ func TestFoldedRows(t *testing.T) {
 	}
 
 	execute(t, dsn, j.in("UPDATE {schema}.runs_data SET piece = set_byte(piece, 6, 0)"))
-	if _, err := j.History(t.Context(), journaltest.RunID(1)); !errors.Is(err, journal.ErrCorrupt) {
+	_, err = j.History(t.Context(), journaltest.RunID(1))
+	if !errors.Is(err, journal.ErrCorrupt) || errors.Is(err, journal.ErrNoAnswer) {
 		t.Errorf("a damaged piece: %v", err)
+	}
+	newer := fmt.Errorf("history of a run: %w", core.ErrNewerEntry)
+	if j.classify(newer) != refused || errors.Is(j.unanswered(t.Context(), newer), journal.ErrNoAnswer) {
+		t.Error("an entry of newer code counts as a database that does not answer")
 	}
 	i, err := j.Inspect(t.Context())
 	if err != nil || len(i.Problems) != 2 || !strings.Contains(i.Problems[0], "first piece: ") {
 		t.Errorf("%v, %v", i.Problems, err)
-	}
-}
-
-// TestFoldedRowsStay: a partition with folded rows is not moved to a store with which older code may work.
-func TestFoldedRowsStay(t *testing.T) {
-	m := newMover(t, pgtest.Start(t), pgtest.StartServer(t).DSN())
-	m.work(3)
-	m.place("b")
-	if _, _, err := m.j.route(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-	m.j.layout.Load().all[1].folds.Store(false)
-	if _, _, err := m.j.route(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "stop all processes once") {
-		t.Error(err)
 	}
 }

@@ -90,6 +90,14 @@ func (s *stores) route(ctx context.Context, p int) (from, to *storage, err error
 		return nil, nil, fmt.Errorf("journal: partition %d does not move: it is where it should be", p)
 	}
 	err = errors.Join(from.begin(ctx), to.begin(ctx))
+	for _, at := range []*storage{s.storage, from, to} { // another process may have gone over meanwhile
+		if err == nil && !at.folds.Load() {
+			_, err = at.look(ctx)
+		}
+		if err == nil {
+			err = at.follow(ctx)
+		}
+	}
 	if err == nil && from.folds.Load() && !to.folds.Load() {
 		err = fmt.Errorf("journal: %s lets processes of an older Pawl work with it, which do not understand the rows"+
 			" of %s: stop all processes once and start them again", to.name, from.name)
@@ -167,7 +175,32 @@ func (s *stores) handOver(ctx context.Context, p int, from, to *storage, lease j
 	if err != nil {
 		return errors.Join(err, cause)
 	}
-	return from.leaseAway(context.WithoutCancel(ctx), p, lease.Epoch, to)
+	return s.give(context.WithoutCancel(ctx), p, from, to, lease.Epoch)
+}
+
+const thereText = "SELECT 1 FROM {schema}.stores WHERE name = $1 FOR KEY SHARE"
+
+// give leases a partition to another store while that cannot be removed from the map.
+func (s *stores) give(ctx context.Context, p int, from, to *storage, epoch uint64) error {
+	if to.id == "" { // the first one stays
+		return from.leaseAway(ctx, p, epoch, to)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	first, err := s.long(ctx, pgx.TxOptions{})
+	if err != nil {
+		return s.wrap("move", err)
+	}
+	defer first.end(ctx)
+	there := 0
+	err = first.row(ctx, thereText, to.id).Scan(&there)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("journal: move partition %d: the store %s was removed", p, to.id)
+	}
+	if err != nil {
+		return s.wrap("move", err)
+	}
+	return from.leaseAway(ctx, p, epoch, to)
 }
 
 const leaseAwayText = "UPDATE {schema}.partitions SET owner = $3, epoch = epoch + 1, term = $4::bigint, mark = $5," +

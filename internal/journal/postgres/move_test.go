@@ -382,6 +382,11 @@ func TestStoreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("partition 0 is being moved to the store b, or from it")
+	gone = true
+	proxy.Hold() // so that only the source can say it
+	refused("partition 0 was given to the store b before its move was called off")
+	proxy.Release()
+	gone = false
 	m.work(2)
 	m.whole("called off too late")
 	refused("keeps partitions")
@@ -420,11 +425,28 @@ func TestStoreRemoved(t *testing.T) {
 	m.whole("added again")
 	m.place(nameOfFirst)
 	m.moved(nameOfFirst)
+	m.place("b")
+	if from, to, err = m.j.route(ctx, 0); err == nil {
+		l, err = from.Acquire(ctx, 0, "mover")
+	}
+	if err == nil {
+		_, err = pass(ctx, 0, from, to, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.place(nameOfFirst)
 	proxy.Hold()
 	if err := m.j.RemoveStore(ctx, "b", true); err != nil {
 		t.Error(err)
 	}
+	if err := m.j.give(ctx, 0, from, to, l.Epoch); err == nil || !strings.Contains(err.Error(), "b was removed") {
+		t.Errorf("a mover that was about to end: %v", err)
+	}
 	proxy.Release()
+	if err := from.Release(ctx, 0, l.Epoch); err != nil {
+		t.Error(err)
+	}
 	m.work(2)
 	m.whole("when the store is lost")
 }

@@ -36,6 +36,7 @@ type storage struct {
 	texts sync.Map // of appends, by their parts
 
 	// Of another store than the first one:
+	first     *storage
 	id        string // its name
 	address   string // as the map has it
 	belongsTo string // what its schema says of whose it is
@@ -64,9 +65,15 @@ func Open(caller context.Context, dsn string) (journal.Journal, error) {
 		all, err = s.withStores(ctx)
 	}
 	if err == nil {
+		err = all.goOver(ctx)
+	}
+	if err == nil {
 		err = s.openOutbox(ctx)
 	}
 	if err != nil {
+		if all != nil {
+			_ = all.Close() // the stores have connections, too
+		}
 		s.pool.Close()
 		return nil, s.wrap("open", silent(caller, ctx, within, err))
 	}

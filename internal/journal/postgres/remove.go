@@ -13,6 +13,7 @@ const removedEpoch = math.MaxInt64
 
 const (
 	usedText  = "SELECT count(*) FROM {schema}.placements WHERE store = $1 OR target = $1"
+	givenText = "SELECT partition FROM {schema}.partitions WHERE owner = $1 AND partition = ANY ($2::int[]) LIMIT 1"
 	closeText = "UPDATE {schema}.partitions SET epoch = $1"
 	// againText makes a store that was removed what it was when it was added. What it has left is of no use.
 	againText = "UPDATE {schema}.partitions SET epoch = 0, last = 0, through = 0 WHERE epoch = $1"
@@ -69,7 +70,7 @@ func (l *layout) shut(ctx context.Context, o *storage, gone bool) error {
 	t, err := o.lockAll(within)
 	switch {
 	case err != nil && gone && ctx.Err() == nil:
-		return nil
+		return l.noneGiven(ctx, o)
 	case err != nil:
 		return unfit("%v; if that database is lost for good, say so with --gone", silent(ctx, within, o.timeout, err))
 	}
@@ -99,6 +100,30 @@ func (l *layout) shut(ctx context.Context, o *storage, gone bool) error {
 		err = t.tx.Commit(within)
 	}
 	return o.wrap("remove a store", err)
+}
+
+// noneGiven makes sure that no source has leased a partition to a store, where the store cannot be asked. The map says
+// so only later, and not at all if the move was called off in between.
+func (l *layout) noneGiven(ctx context.Context, o *storage) error {
+	for i, source := range l.all {
+		if source == o || len(l.keeps[i]) == 0 {
+			continue
+		}
+		if err := source.begin(ctx); err != nil {
+			return err
+		}
+		given := -1
+		err := source.read(ctx, "remove a store", source.in(givenText), []any{awayTo(o), l.keeps[i]},
+			func() { given = -1 }, func(r pgx.Rows) error { return r.Scan(&given) })
+		if err != nil {
+			return err
+		}
+		if given >= 0 {
+			return unfit("partition %d was given to the store %s before its move was called off: it is taken into use"+
+				" there as soon as the store answers, and can be moved back then", given, o.id)
+		}
+	}
+	return nil
 }
 
 // lockAll begins a transaction on a store during which no mover writes there.

@@ -120,7 +120,7 @@ func (s *storage) prepare(ctx context.Context, partitions int) error {
 				" or start with a new one", st.partitions, partitions)
 		}
 		if s.count = st.partitions; st.tables && st.version >= newest {
-			return s.goOver(ctx, st)
+			return nil
 		}
 		failed = s.migrate(ctx, st, partitions)
 		var said *pgconn.PgError
@@ -131,21 +131,66 @@ func (s *storage) prepare(ctx context.Context, partitions int) error {
 	return fmt.Errorf("the tables cannot be created or migrated: %w", failed)
 }
 
-const goOverText = "UPDATE {schema}.meta SET value = $1 WHERE key = 'oldest' AND value::int < $1::int" +
-	" AND NOT EXISTS (SELECT 1 FROM {schema}.partitions WHERE owner <> '' AND until > clock_timestamp())" +
-	" AND NOT EXISTS (SELECT 1 FROM {schema}.nodes WHERE beat > clock_timestamp() - term * interval '1 microsecond')" +
-	" RETURNING 1"
+const (
+	// restText reports whether nobody works with a schema. A lease that has expired still is somebody's: its owner
+	// writes again when the database is back after an outage. Who stops gives it back. A node that stops removes its
+	// sign of life; the one of a node that was killed stays, and counts for an hour.
+	restText = "SELECT NOT EXISTS (SELECT 1 FROM {schema}.partitions WHERE owner <> ''" +
+		" AND owner NOT LIKE '" + awayPrefix + "%')" +
+		" AND NOT EXISTS (SELECT 1 FROM {schema}.nodes WHERE beat > clock_timestamp() - interval '1 hour')"
+	goOverText = "UPDATE {schema}.meta SET value = $1 WHERE key = 'oldest' AND value::int < $1::int" +
+		" AND ($2 OR (" + restText + ")) RETURNING 1"
+)
 
-// goOver refuses older code from now on if nobody works with the schema, and writes what such code does not see. So it
-// is with a new schema, and with an older one when all its processes were stopped.
-func (s *storage) goOver(ctx context.Context, st state) error {
-	if st.oldest >= foldedSince {
+// goOver refuses older code from now on if nobody works with the cluster's databases, and writes what such code does
+// not see. So it is with a new schema, and with an older one when all its processes were stopped. The stores follow the
+// first database: older code comes to them through it alone. If one does not answer, somebody may work with it.
+func (s *stores) goOver(ctx context.Context) error {
+	if s.folds.Load() {
 		return nil
 	}
-	return s.again(ctx, func(ctx context.Context) error {
-		return s.query(ctx, s.in(goOverText), []any{strconv.Itoa(foldedSince)},
+	l := s.layout.Load()
+	within, cancel := context.WithTimeout(ctx, s.short())
+	defer cancel()
+	err := l.each(within, func(i int, at *storage) (err error) {
+		rest := i == 0 // it is asked below
+		if !rest {
+			err = at.query(within, at.in(restText), nil, func(r pgx.Rows) error { return r.Scan(&rest) })
+		}
+		if err == nil && !rest {
+			err = errAtWork
+		}
+		return err
+	})
+	if err != nil {
+		return nil // it may be so when the next process opens the database
+	}
+	if err = s.storage.goOver(ctx, false); err == nil {
+		_ = l.each(ctx, func(_ int, at *storage) error { return at.follow(ctx) }) // else it follows later
+	}
+	return err
+}
+
+var errAtWork = errors.New("somebody may work with it")
+
+// goOver refuses older code, if nobody works with the schema or if that is known already.
+func (s *storage) goOver(ctx context.Context, known bool) error {
+	err := s.again(ctx, func(ctx context.Context) error {
+		return s.query(ctx, s.in(goOverText), []any{strconv.Itoa(foldedSince), known},
 			func(pgx.Rows) error { s.folds.Store(true); return nil })
 	})
+	if err == nil && !s.folds.Load() {
+		_, err = s.look(ctx) // another process may have done it at the same moment
+	}
+	return err
+}
+
+// follow refuses older code in a store if the first database does.
+func (s *storage) follow(ctx context.Context) error {
+	if s.first == nil || s.readOnly || s.folds.Load() || !s.first.folds.Load() {
+		return nil
+	}
+	return s.goOver(ctx, true)
 }
 
 // migrate makes the missing migrations.

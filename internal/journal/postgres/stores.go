@@ -198,7 +198,7 @@ func (s *stores) connectOther(ctx context.Context, name, address string) (*stora
 	if err != nil {
 		return nil, err
 	}
-	o.id, o.address, o.readOnly, o.count = name, address, s.readOnly, s.count
+	o.first, o.id, o.address, o.readOnly, o.count = s.storage, name, address, s.readOnly, s.count
 	o.belongsTo = s.database + "/" + name
 	return o, nil
 }
@@ -215,7 +215,7 @@ func (s *storage) belongs(ctx context.Context) (of, database string, err error) 
 	return of, database, err
 }
 
-// begin looks at a store before its first use, and makes missing migrations.
+// begin looks at a store before its first use, makes missing migrations, and goes over if the first database has.
 func (s *storage) begin(ctx context.Context) error {
 	if s.id == "" || s.begun.Load() {
 		return nil
@@ -239,6 +239,9 @@ func (s *storage) begin(ctx context.Context) error {
 			return fmt.Errorf("the tables of %s are of an older version: start a server, which migrates them", s.name)
 		}
 		err = s.prepare(ctx, s.count)
+	}
+	if err == nil {
+		err = s.follow(ctx)
 	}
 	if err != nil {
 		return s.wrap("open", err)

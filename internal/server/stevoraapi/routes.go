@@ -272,10 +272,18 @@ func (h *handlers) events(r *http.Request) (reply, error) {
 		return reply{}, err
 	}
 	all := []event{}
+	var broke api.Event // the failed step that a failed run was told of last
 	if run.Events > 0 {
 		err = h.service.Watch(ctx, run.Run, 0, func(e api.Event) error {
-			if out, ok := eventOf(&e); ok {
+			out, ok := eventOf(&e)
+			if ok {
 				all = append(all, out)
+			}
+			switch {
+			case e.Type == "step.failed" || e.Type == "step.timed_out":
+				broke = e
+			case out.Type == "WORKFLOW_FAILED" && out.Payload.Error != nil && broke.Step != "":
+				out.Payload.Error.Message = messageOf(run, &broke)
 			}
 			if e.Seq >= run.Events {
 				return errEnough

@@ -127,6 +127,17 @@ func errorOf(r *api.Run) *failure {
 	return out
 }
 
+// messageOf says why a run failed, by the event of the step that made it fail.
+func messageOf(r *api.Run, broke *api.Event) string {
+	attempts := broke.Attempt
+	for _, s := range r.Steps {
+		if s.Step == broke.Step && s.EndedAt == broke.Time {
+			attempts = s.Counted // those that were lost are not among them
+		}
+	}
+	return stevora.MessageOf(broke.Step, broke.Failure, attempts)
+}
+
 func stepOf(s *api.Step) stepRun {
 	out := stepRun{
 		Name: s.Name, Status: stevora.StepStatus(string(s.Phase)), Attempts: s.Counted, StartedAt: s.StartedAt,

@@ -251,7 +251,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Let a database keep partitions no more */
+        /** Stop using a database as a store */
         post: operations["removeStore"];
         delete?: never;
         options?: never;
