@@ -203,7 +203,8 @@ func (s *storage) appending(b *journal.Batch, mark int64) *statement {
 	}
 	which := 0
 	for i, added := range []bool{
-		len(fresh) == 0 && addRuns(v, st), len(fresh) > 0 && addFolded(v, fresh, st), addSteps(v, st), addAttempts(v, st), addHistory(v, st),
+		len(fresh) == 0 && addRuns(v, st), len(fresh) > 0 && addFolded(v, fresh, st), addSteps(v, st),
+		addAttempts(v, st), addHistory(v, st),
 		addDefinitions(b, st), addOut(b, st), addTaken(b, st), addFeeds(b, st),
 	} {
 		if added {
