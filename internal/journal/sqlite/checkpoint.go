@@ -9,13 +9,11 @@ import (
 )
 
 const (
-	// logPages is the length of the write-ahead log at which it is copied into the file: 64 MiB. A shorter one is
-	// copied more often, and commits wait for the disk meanwhile. Pages that change again and again are then written
-	// more often, too.
-	logPages = 64 << 20 / pageSize
-	// timesLogPages is how many times that length the log is truncated at. It grows so long only if a reader holds a
-	// snapshot for a long time, or the disk is full.
-	timesLogPages = 2
+	// logPages is the length of the write-ahead log at which it is copied into the file: 16 MiB.
+	logPages = 16 << 20 / pageSize
+	// longLogPages is the length at which the log is also truncated. It grows so long only if a reader holds a snapshot
+	// for a long time, or the disk is full.
+	longLogPages = 4 * logPages
 	// lastPages is how much of the log may be left to copy while appends wait.
 	lastPages = 512 << 10 / pageSize
 	// wroteAtLeast is how many bytes are written between two checks of the log's length.
@@ -31,7 +29,6 @@ type checkpointer struct {
 	wake    chan struct{}
 	done    chan struct{}
 	written atomic.Int64 // about how many bytes were written since the last check
-	most    int          // logPages; tests have a smaller one
 }
 
 // wrote counts the bytes that a commit added to the log.
@@ -69,9 +66,8 @@ func (c *checkpointer) run(j *Journal) {
 // is slow at the moment, even a few pages and their sync take long. Then the writer does not wait: the log grows, and
 // later checks try again, until the log is too long.
 func (c *checkpointer) shorten(j *Journal) error {
-	longLogPages := timesLogPages * c.most
 	pages, copied, err := c.checkpoint("NOOP")
-	if err != nil || pages-copied < c.most && pages < longLogPages {
+	if err != nil || pages-copied < logPages && pages < longLogPages {
 		return err
 	}
 	for range 8 {

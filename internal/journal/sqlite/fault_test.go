@@ -33,7 +33,6 @@ func fileSize(t *testing.T, path string) int64 {
 // TestCutBetweenCommits copies the files between two commits at random, with checkpoints under way.
 func TestCutBetweenCommits(t *testing.T) {
 	a := newAppender(t)
-	a.j.check.most = 1 // it copies whenever it is woken
 	for round := range 3 {
 		for range 200 + rand.IntN(400) {
 			a.lease.Last++

@@ -113,7 +113,6 @@ func TestPlans(t *testing.T) {
 // TestLogStaysShort writes several times the log's length.
 func TestLogStaysShort(t *testing.T) {
 	a := newAppender(t)
-	a.j.check.most = shortLog
 	payload := []byte(fmt.Sprintf("%q", strings.Repeat("x", 100_000)))
 	var longest int64
 	for n := range 800 { // 80 MB

@@ -228,7 +228,6 @@ func (j *Journal) open(partitions int) error {
 	j.check.conn.SetBusyTimeout(0) // do not wait for a reader's snapshot, because appends would wait too
 	j.check.wake = make(chan struct{}, 1)
 	j.check.done = make(chan struct{})
-	j.check.most = logPages
 	return nil
 }
 
