@@ -11,8 +11,13 @@ import (
 type localEffect struct {
 	run  *run
 	eff  core.Effect
-	next *transition // with Closed: the start of the chain's next run; nil: there is none
+	next *transition     // with Closed: the start of the chain's next run; nil: there is none
+	done *core.TaskEnded // with Dispatch: how the attempt ended, which took no time
 }
+
+// mostInstants is how many attempts that take no time one input starts and ends at most. Those that follow them wait
+// until their start is durable, so that a flow that never ends leaves time for others.
+const mostInstants = 64
 
 // advance gives an input to a run and keeps what was recorded. It returns an error if the machine refuses the input,
 // or if the run is set aside.
@@ -98,6 +103,13 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 	switch eff := e.(type) {
 	case core.Dispatch:
 		p.tasks.hold(eff.Task.Token)
+		if p.atHand.instants < mostInstants {
+			if done, ok := p.tasks.do(&eff.Task); ok {
+				p.atHand.instants++
+				p.atHand.todo.push(localEffect{run: r, eff: eff, done: &done})
+				return
+			}
+		}
 		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Revoke:
 		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
@@ -106,7 +118,7 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 			p.bodyEffect(r, e)
 		}
 	default:
-		p.atHand.todo.push(localEffect{r, e, next})
+		p.atHand.todo.push(localEffect{run: r, eff: e, next: next})
 	}
 }
 
@@ -137,10 +149,14 @@ func (p *Partition) settle() {
 		p.startNext(q)
 	}
 	p.residents.evictUnneeded()
+	p.atHand.instants = 0
 }
 
 func (p *Partition) performLocal(e localEffect) {
 	switch eff := e.eff.(type) {
+	case core.Dispatch:
+		_ = p.advance(e.run, nil, *e.done)
+		p.tasks.release(eff.Task.Token)
 	case core.Offer:
 		if e.run.aside == nil && !e.run.rests {
 			p.offer(e.run, eff)

@@ -23,6 +23,15 @@ type Workers interface {
 	Revoke(tok core.Token, why policy.Kind)
 }
 
+// InstantWorkers do some tasks on the spot: those that take no time and have no effects outside. Such an attempt starts
+// and ends in one batch. If that is not saved, nothing of the attempt has happened.
+type InstantWorkers interface {
+	Workers
+	// Do does a task whose start is not durable yet. It returns false if the task is not such a one. Then the task is
+	// handed over by Dispatch, once its start is durable.
+	Do(t core.Task) (core.TaskEnded, bool)
+}
+
 // Placed are workers whose slots are in several places, such as processes. An attempt can begin in one of them only.
 type Placed interface {
 	Workers

@@ -41,10 +41,15 @@ func (p *Partition) result(c *Call) {
 		}
 		if r.state.Next == (core.RunID{}) {
 			c.Outcome = r.outcome()
-			p.reply(c)
+			c.answer() // it is durable
 			return
 		}
 		id = r.state.Next
+	}
+	if out, ok := p.residents.recent.outcomes[id]; ok && p.residents.runs[id] == nil {
+		c.Outcome = out
+		c.answer()
+		return
 	}
 	p.audience.addWaiter(id, c.Waiter)
 	if p.residents.runs[id] == nil {

@@ -193,6 +193,8 @@ type fakeWorkers struct {
 	revoked []core.Token
 	begun   map[core.Token]int // how often each attempt was dispatched
 	arrived chan core.Task     // receives each task; nil: none
+	instant string             // the type of the tasks that are done on the spot; "": there are none
+	did     int                // tasks that were done on the spot
 }
 
 func newFakeWorkers(slots int) *fakeWorkers {
@@ -219,6 +221,15 @@ func (w *fakeWorkers) Dispatch(t core.Task) {
 			w.report(t.Token.Run, in)
 		}
 	}
+}
+
+func (w *fakeWorkers) Do(t core.Task) (core.TaskEnded, bool) {
+	if w.instant == "" || t.Type != w.instant {
+		return core.TaskEnded{}, false
+	}
+	w.did++
+	end, ok := w.act(t).(core.TaskEnded)
+	return end, ok
 }
 
 func (w *fakeWorkers) Revoke(tok core.Token, _ policy.Kind) {

@@ -321,6 +321,7 @@ func (l *loop) renewed(err error, now core.Time) {
 // pruned handles the result of a removal of old runs.
 func (l *loop) pruned(r result, now core.Time) {
 	l.prune = now.Add(min(pruneEvery, max(l.e.cfg.Retention/10, time.Second)))
+	l.p.Pruned()
 	switch {
 	case r.err != nil:
 		l.e.cfg.Log.Warn("old runs could not be removed, trying again", "error", r.err)

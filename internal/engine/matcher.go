@@ -34,8 +34,9 @@ type Matcher struct {
 // partition's owner is recorded.
 type namedWorkers struct {
 	workers Workers
-	remote  RemoteWorkers // the workers, if they are in other processes; else nil
-	placed  Placed        // the workers, if their slots are in several places; else nil
+	remote  RemoteWorkers  // the workers, if they are in other processes; else nil
+	placed  Placed         // the workers, if their slots are in several places; else nil
+	instant InstantWorkers // the workers, if they do some tasks on the spot; else nil
 	name    string
 }
 
@@ -80,7 +81,8 @@ func (m *Matcher) Add(name string, w Workers) {
 	defer m.mu.Unlock()
 	remote, _ := w.(RemoteWorkers)
 	placed, _ := w.(Placed)
-	added := &namedWorkers{workers: w, remote: remote, placed: placed, name: name}
+	instant, _ := w.(InstantWorkers)
+	added := &namedWorkers{workers: w, remote: remote, placed: placed, instant: instant, name: name}
 	all := append(slices.Clone(*m.workers.Load()), added)
 	m.workers.Store(&all)
 	if remote != nil {

@@ -40,10 +40,11 @@ type Partition struct {
 
 // atHand is what the partition knows of the input at hand, which is a call, a report or a tick, for example.
 type atHand struct {
-	todo    ring[localEffect] // effects inside the partition that must still join the open batch
-	readErr error             // why the open batch must not be saved; see noteTemporary
-	ticking bool              // no waiting attempt starts: what is due comes first
-	decided *run              // whose body has made the decisions at hand; nil: they are no decisions of a body
+	todo     ring[localEffect] // effects inside the partition that must still join the open batch
+	readErr  error             // why the open batch must not be saved; see noteTemporary
+	instants int               // attempts that took no time and that it has started
+	ticking  bool              // no waiting attempt starts: what is due comes first
+	decided  *run              // whose body has made the decisions at hand; nil: they are no decisions of a body
 }
 
 // NewPartition returns a partition. It is ready after Open.

@@ -22,6 +22,7 @@ type residents struct {
 	wakes    wakes
 
 	toEvict  []*run     // loaded for the input at hand; they may leave memory after it
+	recent   recent     // outcomes of runs that left memory
 	restored ring[*run] // read at open, with attempts of an earlier owner that still have to be recovered
 
 	window        Window
@@ -135,6 +136,9 @@ func (s *residents) drop(r *run) {
 	}
 	s.wakes.remove(r)
 	s.removeNames(r, true)
+	if r.aside == nil {
+		s.recent.left(r.state)
+	}
 	delete(s.runs, r.id())
 }
 

@@ -246,6 +246,14 @@ func (t *tasks) hold(tok core.Token) {
 	}
 }
 
+// do does the task of an attempt whose workers do it on the spot. It returns false if they do not.
+func (t *tasks) do(task *core.Task) (core.TaskEnded, bool) {
+	if w := t.held[task.Token].slot.of; w != nil && w.instant != nil {
+		return w.instant.Do(*task)
+	}
+	return core.TaskEnded{}, false
+}
+
 // dispatch hands an attempt to its worker, unless its slot was released meanwhile.
 func (t *tasks) dispatch(task core.Task) {
 	if h, ok := t.held[task.Token]; ok {

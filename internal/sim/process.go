@@ -89,6 +89,9 @@ func (w processWorkers) Slots(_, taskType string) int {
 	return w.u.profile.slots[taskType]
 }
 
+// Do implements engine.InstantWorkers.
+func (w processWorkers) Do(t core.Task) (core.TaskEnded, bool) { return w.of(t.Token.Run).Do(t) }
+
 // Dispatch implements engine.Workers.
 func (w processWorkers) Dispatch(t core.Task) { w.of(t.Token.Run).Dispatch(t) }
 

@@ -80,6 +80,7 @@ type profile struct {
 	diskTime         time.Duration
 	pipelineDepth    int // how many batches may be cut before the first is durable
 	slots            map[string]int
+	instant          string        // the type of the tasks that take no time; "": there are none
 	callTime         time.Duration // how long calls and reports take to arrive
 	horizon          time.Duration
 	failures         float64 // that work does not succeed
@@ -171,6 +172,7 @@ func (u *universe) drawProfile() {
 		time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, time.Minute,
 	})
 	m.turns = pick(newRandom(u.seed, 14), []int{0, 0, 1, 2, 4})
+	m.instant = pick(newRandom(u.seed, 15), []string{"", "b", "c"})
 	m.lateLoop = pick(u.random, []float64{0, 0.3, 0.8})
 	m.interference = pick(u.random, []float64{0, 0.3, 0.8})
 	m.slots = map[string]int{"a": u.slots(), "b": u.slots(), "c": u.slots(), body.TypeLocal: u.slots()}

@@ -53,6 +53,27 @@ func (w *workers) Slots(_, taskType string) int {
 	return w.n.u.profile.slots[taskType]
 }
 
+// Do implements engine.InstantWorkers. In some universes the tasks of one type take no time.
+func (w *workers) Do(t core.Task) (core.TaskEnded, bool) {
+	u := w.n.u
+	if w.dead || t.Type != u.profile.instant || u.poison.is(t) {
+		return core.TaskEnded{}, false
+	}
+	u.tracef("%s does %s on the spot", w.n.name, tokenText(t.Token))
+	w.checkAlone(t)
+	wt := &workerTask{w: w, task: t}
+	return wt.ending(), true
+}
+
+// checkAlone checks that no other attempt of a step executes when one begins.
+func (w *workers) checkAlone(t core.Task) {
+	other := w.n.u.executing[stepOfRun{t.Token.Run, t.Token.Step}]
+	if other != nil && !other.abandoned {
+		w.n.u.violate(OneAttempt, t.Token.Run, "attempt %s begins while a worker still executes attempt %d",
+			tokenText(t.Token), other.task.Token.Attempt)
+	}
+}
+
 // Dispatch implements engine.Workers. The attempt begins.
 func (w *workers) Dispatch(t core.Task) {
 	u := w.n.u
@@ -66,10 +87,7 @@ func (w *workers) Dispatch(t core.Task) {
 			tokenText(t.Token), w.n.name, w.n.home.node.name)
 	}
 	at := stepOfRun{t.Token.Run, t.Token.Step}
-	if other := u.executing[at]; other != nil && !other.abandoned {
-		u.violate(OneAttempt, t.Token.Run, "attempt %s begins while a worker still executes attempt %d",
-			tokenText(t.Token), other.task.Token.Attempt)
-	}
+	w.checkAlone(t)
 	if w.tasks[t.Token] != nil {
 		u.violate(OneAttempt, t.Token.Run, "attempt %s is dispatched twice", tokenText(t.Token))
 	}
@@ -177,6 +195,16 @@ func (wt *workerTask) finish() {
 	}
 	u := wt.w.n.u
 	wt.end()
+	in := wt.ending()
+	wt.report(in)
+	if u.chance(u.profile.repeats) { // the worker is not sure that its report has arrived
+		u.after(u.span(time.Millisecond, 5*time.Minute), "a repeated report", func() { wt.report(in) })
+	}
+}
+
+// ending returns how the work ended.
+func (wt *workerTask) ending() core.TaskEnded {
+	u := wt.w.n.u
 	in := core.TaskEnded{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt}
 	bad := u.profile.failures
 	if u.noFaults {
@@ -197,10 +225,7 @@ func (wt *workerTask) finish() {
 	if u.chance(0.1) {
 		in.Details = []byte(`{"last":true}`)
 	}
-	wt.report(in)
-	if u.chance(u.profile.repeats) { // the worker is not sure that its report has arrived
-		u.after(u.span(time.Millisecond, 5*time.Minute), "a repeated report", func() { wt.report(in) })
-	}
+	return in
 }
 
 // waitsForFunction reports whether the attempt waits for its function.

@@ -172,9 +172,14 @@ func (a *attempt) finish(res Result) {
 }
 
 func (p *Pool) ended(tok core.Token, res Result, details []byte) {
-	p.cfg.Reporter.Report(tok.Run, core.TaskEnded{
+	p.cfg.Reporter.Report(tok.Run, endOf(tok, res, details))
+}
+
+// endOf returns the report of how an attempt ended.
+func endOf(tok core.Token, res Result, details []byte) core.TaskEnded {
+	return core.TaskEnded{
 		Step: tok.Step, Attempt: tok.Attempt, Output: res.Output, Failure: res.Failure, Details: details,
-	})
+	}
 }
 
 func notBegun() *policy.Failure {

@@ -29,6 +29,9 @@ type quickTask struct {
 	task     core.Task
 }
 
+// instantPayload is the largest payload in bytes that an engine's loop has read on the spot, see [Pool.Do].
+const instantPayload = 4 << 10
+
 // keepInstants is the largest batch, in tasks, whose memory is kept for the next one.
 const keepInstants = 4096
 
@@ -60,9 +63,7 @@ func (q *instants) drain() {
 		q.mu.Unlock()
 
 		for i := range batch {
-			res := Result{}
-			guard(&res, func() Result { return batch[i].executor.Do(batch[i].task) })
-			q.pool.ended(batch[i].task.Token, res, nil)
+			q.pool.ended(batch[i].task.Token, do(batch[i].executor, batch[i].task), nil)
 		}
 		clear(batch)
 		if cap(batch) <= keepInstants {
@@ -71,6 +72,12 @@ func (q *instants) drain() {
 			q.mu.Unlock()
 		}
 	}
+}
+
+// do does a task, and turns a panic into a failure.
+func do(executor Instant, t core.Task) (res Result) {
+	guard(&res, func() Result { return executor.Do(t) })
+	return res
 }
 
 // wait refuses further tasks and waits until the queued ones are done.

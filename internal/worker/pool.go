@@ -123,6 +123,16 @@ func (p *Pool) Slots(queue, taskType string) int {
 	return n
 }
 
+// Do does a task that takes no time and has no effects outside, and says how it ended. It returns false for all other
+// tasks, and for those whose payload takes time to read.
+func (p *Pool) Do(t core.Task) (core.TaskEnded, bool) {
+	quick, ok := p.cfg.Executors[t.Type].(Instant)
+	if !ok || len(t.Payload) > instantPayload || p.closing.Load() || t.Deadline != 0 && t.Deadline <= p.cfg.Now() {
+		return core.TaskEnded{}, false
+	}
+	return endOf(t.Token, do(quick, t), nil), true
+}
+
 // Dispatch executes a task. It does not block, and reports nothing before it returns. A closed pool drops the task. If
 // it reported the attempt as lost, an engine that is stopping too would only hand out the next attempt.
 func (p *Pool) Dispatch(t core.Task) {

@@ -144,6 +144,43 @@ type quickPanic struct{ Noop }
 
 func (quickPanic) Do(core.Task) Result { panic("no such luck") }
 
+// Tasks that take no time are done on the spot; nothing else is.
+func TestPoolDoesInstantTasksOnTheSpot(t *testing.T) {
+	p, _ := newTestPool(t, map[string]Executor{
+		"noop": Noop{}, "fail": Fail{}, "quick": quickPanic{},
+		"slow": executorFunc(func(context.Context, core.Task, Alive) Result { return Result{} }),
+	})
+	do := func(name, payload string) core.TaskEnded {
+		t.Helper()
+		task := workertest.Task(name, payload)
+		end, ok := p.Do(task)
+		if !ok || end.Step != task.Token.Step || end.Attempt != task.Token.Attempt {
+			t.Fatalf("%s: %v, %+v", name, ok, end)
+		}
+		return end
+	}
+	if end := do("noop", `{"output":7}`); string(end.Output) != "7" || end.Failure != nil {
+		t.Errorf("noop: %+v", end)
+	}
+	workertest.WantFailure(t, do("fail", `{"type":"Broken"}`).Failure, policy.KindFailed, "Broken")
+	workertest.WantFailure(t, do("quick", "").Failure, policy.KindError, "panic")
+
+	late := workertest.Task("noop", "")
+	late.Deadline = policy.At(time.Now().Add(-time.Hour))
+	large := workertest.Task("noop", `{"output":"`+strings.Repeat("x", instantPayload)+`"}`)
+	for _, task := range []core.Task{workertest.Task("slow", ""), workertest.Task("unknown", ""), late, large} {
+		if end, ok := p.Do(task); ok {
+			t.Errorf("%s was done on the spot: %+v", task.Type, end)
+		}
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := p.Do(workertest.Task("noop", "")); ok {
+		t.Error("a closed pool does tasks")
+	}
+}
+
 func TestPoolDoesNotExecuteLateTasks(t *testing.T) {
 	var executed atomic.Int32
 	p, r := newTestPool(t, map[string]Executor{
