@@ -241,8 +241,8 @@ func (l *loop) setTimer(now core.Time) {
 		return
 	}
 	at = min(at, now.Add(lookAtClock))
-	if at == l.timerAt {
-		return
+	if at == l.timerAt || (now < l.timerAt && l.timerAt < at) {
+		return // one that goes off earlier wakes the loop for nothing, but to set it costs more, at each commit
 	}
 	l.timerAt = at
 	wait := at.Sub(now)
