@@ -64,7 +64,14 @@ func (j *pacedReads) parts() (lengths []int, pauses []time.Duration) {
 	return lengths, pauses
 }
 
-// late returns how late the runs go on that sleep.
+// windows returns how far ahead of their beginning the windows went that were read.
+func (j *pacedReads) windows() []time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.aheads)
+}
+
+// lateRuns says how late runs go on that sleep.
 type lateRuns struct {
 	mu    sync.Mutex
 	n     int
@@ -108,12 +115,14 @@ func TestReaderRests(t *testing.T) {
 		e := openPaced(t, j, 3*loadedPage, late.act(time.Now().Add(100*time.Second)))
 		defer closeEngine(t, e)
 		<-time.After(80 * time.Second)
-		const rest = restsFor * loadedPage * time.Millisecond
+		const rest = 9 * loadedPage * time.Millisecond
 		lengths, pauses := j.parts()
 		if !slices.Equal(lengths, []int{loadedPage, loadedPage, loadedPage}) ||
 			!slices.Equal(pauses, []time.Duration{rest, rest}) {
 			t.Errorf("parts of %d runs with rests of %s, want rests of %s", lengths, pauses, rest)
 		}
+		late.mu.Lock()
+		defer late.mu.Unlock()
 		if late.n != 3*loadedPage || late.worst > 10*time.Millisecond {
 			t.Errorf("%d runs went on, the last one %s late", late.n, late.worst)
 		}
@@ -204,7 +213,7 @@ func TestRestsMakeNoLongerWindows(t *testing.T) {
 		if _, pauses := j.parts(); len(pauses) < 17 {
 			t.Fatalf("the reader rests %d times", len(pauses))
 		}
-		for i, ahead := range j.aheads {
+		for i, ahead := range j.windows() {
 			if ahead > pacedHorizon {
 				t.Errorf("window %d goes %s ahead", i+1, ahead)
 			}
@@ -237,4 +246,22 @@ func TestNoRestsInAnotherTime(t *testing.T) {
 	if p := newPace(w, clock{source: func() core.Time { return epoch }}, epoch); !p.off {
 		t.Error("the reader rests by the system's clock while the engine's stands still")
 	}
+}
+
+// TestRestsMakeNoShorterWindows: reading takes so long that the next window is read earlier, also when the reader has
+// rested after its last part.
+func TestRestsMakeNoShorterWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &pacedReads{Journal: memory.New(), each: 200 * time.Millisecond}
+		e := openPaced(t, j, loadedPage-1, succeed)
+		defer closeEngine(t, e)
+		mustStart(t, e, flow("last of the part", nap(80*time.Second)))
+		mustStart(t, e, flow("much later", nap(1000*time.Second)))
+		<-time.After(1100 * time.Second)
+		const took = loadedPage * 200 * time.Millisecond
+		if all := j.windows(); all[len(all)-1] != 4*took {
+			t.Errorf("after one that took %s to read, windows go %s ahead, the last one is wanted to go %s", took,
+				all, 4*took)
+		}
+	})
 }

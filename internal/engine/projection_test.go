@@ -89,8 +89,10 @@ func TestRowsDoNotDelayTimers(t *testing.T) {
 			if r.p.Tick(r.now); c.ends {
 				r.p.Flush()
 			}
-			if b := r.p.Cut(r.now); b == nil || (b.View != nil) != c.want {
-				t.Errorf("the batch is %+v, rows are wanted: %v", b, c.want)
+			if b := r.p.Cut(r.now); b == nil {
+				t.Error("there is no batch")
+			} else if rows := b.View != nil; rows != c.want {
+				t.Errorf("the batch has rows: %v, want %v", rows, c.want)
 			}
 			// A batch is used again for a later one, which is not in a hurry.
 			if r.p.pipeline.open.timed {
@@ -145,7 +147,11 @@ func TestRowsAreWrittenBeforeATimer(t *testing.T) {
 	}
 	r.commit()
 	r.now = r.now.Add(2*time.Second - timerAhead/2)
-	if b := r.p.Cut(r.now); b == nil || b.View == nil || len(b.View.Runs) > fewRuns {
-		t.Errorf("the batch is %+v, some rows are wanted, at most %d", b, fewRuns)
+	b := r.p.Cut(r.now)
+	if b == nil || b.View == nil {
+		t.Fatal("no rows are written")
+	}
+	if n := len(b.View.Runs); n > fewRuns {
+		t.Errorf("%d rows are written, want at most %d", n, fewRuns)
 	}
 }
