@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// restsFor is how many times as long as it has worked the reader of a window rests after a part. So it takes a tenth
-	// of the disk's time, and of a core's, at most.
+	// restsFor is how many times as long as it has worked the reader of a window rests after a part. So it takes a
+	// tenth of the disk's time, and of a core's, at most.
 	restsFor = 9
 	// longestRest bounds a rest. A clock that is set forward makes runs due that were not read yet, and nothing tells
 	// the reader.

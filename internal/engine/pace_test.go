@@ -197,7 +197,8 @@ func TestRestEndsWithTheEngine(t *testing.T) {
 	})
 }
 
-// TestRestsMakeNoLongerWindows: the reader rests for so long that the next window would be read earlier if that counted.
+// TestRestsMakeNoLongerWindows: the reader rests for so long that the next window would be read earlier if that
+// counted.
 func TestRestsMakeNoLongerWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &pacedReads{Journal: memory.New(), each: 1500 * time.Microsecond}

@@ -253,7 +253,8 @@ func (l *pipeline) idle(now core.Time) bool {
 }
 
 // cut closes the open batch, adds a part of the view and returns it. It returns nil if there is nothing to append. If
-// positions of feeds must be stored, it returns a batch even if that is empty. due is when a run wakes next; zero: never.
+// positions of feeds must be stored, it returns a batch even if that is empty. due is when a run wakes next; zero:
+// never.
 func (l *pipeline) cut(partition int, now, due core.Time, feedPositions bool) *journal.Batch {
 	if l.idle(now) && !feedPositions {
 		return nil
