@@ -241,8 +241,8 @@ func (l *loop) setTimer(now core.Time) {
 		return
 	}
 	at = min(at, now.Add(lookAtClock))
-	if at == l.timerAt {
-		return
+	if at == l.timerAt || (now < l.timerAt && l.timerAt < at) {
+		return // one that goes off earlier wakes the loop for nothing, but to set it costs more, at each commit
 	}
 	l.timerAt = at
 	wait := at.Sub(now)
@@ -336,12 +336,17 @@ func (l *loop) startWindowReader(now core.Time) {
 	if !ok {
 		return
 	}
+	pace := newPace(w, l.clock, now)
 	l.readers.Add(1)
 	go func() {
 		defer l.readers.Done()
 		far, err := ReadWindow(l.e.ctx, l.e.cfg.Journal, l.e.cfg.Partition, w, func(runs []Loaded) error {
-			return l.sendPart(windowPart{window: w, runs: runs})
+			if err := l.sendPart(windowPart{window: w, runs: runs}); err != nil {
+				return err
+			}
+			return pace.rest(l.e.ctx, runs)
 		})
+		w.rested = pace.rested
 		_ = l.sendPart(windowPart{window: w, end: true, far: far, err: err})
 	}()
 }
@@ -362,6 +367,7 @@ func (l *loop) loaded(w windowPart) {
 		return // the partition has forgotten its memory since the reader started
 	}
 	if w.end {
+		l.p.at(l.clock.read()) // the reader may have rested since its last part
 		l.p.WindowDone(w.window, w.far, w.err)
 		return
 	}

@@ -261,6 +261,7 @@ func (p *Partition) fire(r *run) {
 	before, due := r.state.Seq, r.wake
 	_ = p.advance(r, nil, core.Tick{})
 	if r.state.Seq != before {
+		p.pipeline.open.timed = true
 		p.noteFired(r, due)
 	}
 	if r.wake != 0 && r.wake <= p.now && r.state.Seq == before {
@@ -298,7 +299,7 @@ func (p *Partition) Cut(now core.Time) *journal.Batch {
 	if p.beginChildren(); p.atHand.readErr != nil {
 		return nil
 	}
-	b := p.pipeline.cut(p.cfg.Partition, p.now, p.feeds.due(p.now, p.pipeline.view.flushing))
+	b := p.pipeline.cut(p.cfg.Partition, p.now, p.residents.wakes.next(), p.feeds.due(p.now, p.pipeline.view.flushing))
 	if b != nil {
 		b.Feeds = p.feeds.cut()
 	}
@@ -320,9 +321,7 @@ func (p *Partition) Next() core.Time {
 		return p.now
 	}
 	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.messages.due()))
-	if r := p.residents.wakes.first(); r != nil {
-		at = earliest(at, r.wake)
-	}
+	at = earliest(at, p.residents.wakes.next())
 	return earliest(earliest(at, p.limitsDue()), p.residents.windowDue(p.now, p.cfg.Horizon))
 }
 
@@ -386,9 +385,5 @@ func (p *Partition) Stats() Stats {
 
 // nextWake returns when a run does something by itself next.
 func (p *Partition) nextWake() core.Time {
-	at := earliest(p.residents.nextWake, p.limitsDue())
-	if r := p.residents.wakes.first(); r != nil {
-		at = earliest(at, r.wake)
-	}
-	return at
+	return earliest(earliest(p.residents.nextWake, p.limitsDue()), p.residents.wakes.next())
 }

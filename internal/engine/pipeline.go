@@ -44,6 +44,7 @@ type batch struct {
 	viewed          []*run // the runs that have rows in the view part
 	out             journal.Batch
 	asked           *run // whose body got news last while this batch was open; nil: none
+	timed           bool // a timer has fired in it
 
 	// These wait until the batch is durable.
 	after    []effect
@@ -252,13 +253,15 @@ func (l *pipeline) idle(now core.Time) bool {
 }
 
 // cut closes the open batch, adds a part of the view and returns it. It returns nil if there is nothing to append. If
-// positions of feeds must be stored, it returns a batch even if that is empty.
-func (l *pipeline) cut(partition int, now core.Time, feedPositions bool) *journal.Batch {
+// positions of feeds must be stored, it returns a batch even if that is empty. due is when a run wakes next; zero:
+// never.
+func (l *pipeline) cut(partition int, now, due core.Time, feedPositions bool) *journal.Batch {
 	if l.idle(now) && !feedPositions {
 		return nil
 	}
 	b := l.open
-	l.view.attach(b, partition, l.view.quota(b.entries, now), now)
+	hurry := b.timed || due != 0 && due < now.Add(timerAhead)
+	l.view.attach(b, partition, l.view.quota(b.entries, hurry, now), now)
 	if !b.mustSave() && len(b.viewed) == 0 && !l.probing && !feedPositions {
 		return nil
 	}

@@ -27,6 +27,10 @@ const (
 	gatherRuns = 64
 	// fewRuns is how many runs join a small commit, so that it stays quick.
 	fewRuns = 2
+	// Rows wait while a timer that has fired is saved, and from timerAhead before the next one is due: they would make
+	// its commit, or the one that it waits for, take longer. Once manySettled runs wait they join all the same.
+	timerAhead  = 500 * time.Microsecond
+	manySettled = 256
 	// idleRuns is how many runs are written in a commit of their own. Inputs that arrive meanwhile wait for it.
 	idleRuns = 32
 	// flushRuns is how many runs one batch takes when the engine ends.
@@ -93,8 +97,9 @@ func settled(r *run, now core.Time) bool {
 	return r.state.Idle() && (r.wake == 0 || r.wake > now.Add(settleAge))
 }
 
-// quota returns how many runs' rows may join a batch that has so many entries.
-func (v *projection) quota(entries int, now core.Time) int {
+// quota returns how many runs' rows may join a batch that has so many entries. A timer may be in a hurry: it has fired
+// in the batch, or is due in a moment.
+func (v *projection) quota(entries int, hurry bool, now core.Time) int {
 	head := v.behind.head
 	if head == nil {
 		return 0
@@ -109,9 +114,11 @@ func (v *projection) quota(entries int, now core.Time) int {
 		return 2048
 	case tail > tailSoft:
 		return 2*entries + 256
+	case entries == 0 && hurry:
+		return fewRuns // none would leave the view where it is, and the loop would try again at once
 	case entries == 0:
 		return idleRuns
-	case !v.joining:
+	case !v.joining, hurry && v.settled.len() < manySettled:
 		return 0
 	default:
 		return entries + fewRuns

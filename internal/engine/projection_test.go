@@ -60,3 +60,98 @@ func TestManyActiveRunsAreWrittenSeldom(t *testing.T) {
 		t.Fatalf("a partition with nothing else to do has written %d of %d runs, %v", len(page.Runs), runs, err)
 	}
 }
+
+// TestRowsDoNotDelayTimers: a batch in which a timer has fired takes no rows, nor does one that is cut when a timer is
+// due in a moment. Once very many runs wait to be written they join all the same, and when the engine ends.
+func TestRowsDoNotDelayTimers(t *testing.T) {
+	const many = 100
+	for name, c := range map[string]struct {
+		runs  int           // that wait to be written
+		dueIn time.Duration // until the timer fires; 0: it fires in the batch
+		ends  bool          // the engine ends
+		want  bool          // rows
+	}{
+		"no timer":               {runs: many, dueIn: time.Second, want: true},
+		"one is due soon":        {runs: many, dueIn: timerAhead + time.Microsecond, want: true},
+		"one is due in a moment": {runs: many, dueIn: timerAhead - time.Microsecond},
+		"one has fired":          {runs: many},
+		"very many runs wait":    {runs: manySettled, want: true},
+		"the engine ends":        {runs: many, ends: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, -1)
+			r.start(flow("timer", nap(2*time.Second), nap(time.Hour)))
+			r.settle()
+			r.now = r.now.Add(2*time.Second - c.dueIn)
+			for range c.runs {
+				r.start(flow("settled", nap(time.Hour)))
+			}
+			if r.p.Tick(r.now); c.ends {
+				r.p.Flush()
+			}
+			if b := r.p.Cut(r.now); b == nil {
+				t.Error("there is no batch")
+			} else if rows := b.View != nil; rows != c.want {
+				t.Errorf("the batch has rows: %v, want %v", rows, c.want)
+			}
+			// A batch is used again for a later one, which is not in a hurry.
+			if r.p.pipeline.open.timed {
+				t.Error("the next batch begins with a timer that has fired")
+			}
+		})
+	}
+}
+
+// TestQuotaWithTimers: the journal's tail must not grow without end, also while timers fire all the time. A batch of
+// rows alone takes few of them before a timer.
+func TestQuotaWithTimers(t *testing.T) {
+	const entries, now = 10, epoch
+	for name, c := range map[string]struct {
+		settled, tail, entries int
+		flushing               bool
+		calm, hurry            int // what is wanted
+	}{
+		"nothing has gathered":     {gatherRuns - 1, 1, entries, false, 0, 0},
+		"runs have gathered":       {gatherRuns, 1, entries, false, entries + fewRuns, 0},
+		"one less than very many":  {manySettled - 1, 1, entries, false, entries + fewRuns, 0},
+		"very many":                {manySettled, 1, entries, false, entries + fewRuns, entries + fewRuns},
+		"rows alone":               {gatherRuns, 1, 0, false, idleRuns, fewRuns},
+		"the tail is long":         {gatherRuns, tailSoft + 1, entries, false, 2*entries + 256, 2*entries + 256},
+		"rows alone, a long tail":  {gatherRuns, tailSoft + 1, 0, false, 256, 256},
+		"the tail is very long":    {gatherRuns, tailHard + 1, entries, false, 2048, 2048},
+		"the engine ends":          {gatherRuns, 1, entries, true, flushRuns, flushRuns},
+		"the engine ends, no rows": {0, 1, entries, true, flushRuns, flushRuns},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := projection{flushing: c.flushing}
+			v.markBehind(new(run), 1, c.tail, now)
+			for range c.settled {
+				v.settled.push(new(run))
+			}
+			if calm, hurry := v.quota(c.entries, false, now), v.quota(c.entries, true, now); calm != c.calm ||
+				hurry != c.hurry {
+				t.Errorf("%d runs, %d in a hurry; want %d and %d", calm, hurry, c.calm, c.hurry)
+			}
+		})
+	}
+}
+
+// TestRowsAreWrittenBeforeATimer: when nothing else is to be saved, rows are written although a timer is due in a
+// moment. Otherwise the loop, which wakes for them, would find nothing to do again and again.
+func TestRowsAreWrittenBeforeATimer(t *testing.T) {
+	r := newRig(t, -1)
+	r.start(flow("timer", nap(2*time.Second)))
+	r.settle()
+	for range gatherRuns / 2 {
+		r.start(flow("settled", nap(time.Hour)))
+	}
+	r.commit()
+	r.now = r.now.Add(2*time.Second - timerAhead/2)
+	b := r.p.Cut(r.now)
+	if b == nil || b.View == nil {
+		t.Fatal("no rows are written")
+	}
+	if n := len(b.View.Runs); n > fewRuns {
+		t.Errorf("%d rows are written, want at most %d", n, fewRuns)
+	}
+}

@@ -30,7 +30,7 @@ type residents struct {
 	evicted       map[core.RunID]struct{} // runs that left memory since that reader began
 	nextWake      core.Time               // the first known wake time after the window; 0: none is known
 	windowBegan   core.Time               // when that reader began, or the last one
-	windowTook    time.Duration           // how long it took to read the last window
+	windowTook    time.Duration           // how long it took to read the last window, without rests
 	windowRetry   time.Duration           // the delay after which a window that could not be read is read again
 	carried       int                     // how many families Config.Carried had when the partition looked last
 	activeRead    bool                    // the first window was read, so that all active runs are in memory

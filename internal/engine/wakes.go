@@ -45,6 +45,14 @@ func (w *wakes) first() *run {
 	return w.heap.First()
 }
 
+// next returns the earliest wake time; zero: there is none.
+func (w *wakes) next() core.Time {
+	if r := w.first(); r != nil {
+		return r.wake
+	}
+	return 0
+}
+
 func (w *wakes) remove(r *run) {
 	if r.wake != 0 {
 		w.heap.Remove(r.place)

@@ -12,7 +12,8 @@ import (
 // Window is a span of wake times. Runs that wake within it are loaded into memory and stay there.
 type Window struct {
 	From, Before core.Time
-	gen          uint64 // grows when the memory is forgotten; a window of an older one is ignored
+	gen          uint64        // grows when the memory is forgotten; a window of an older one is ignored
+	rested       time.Duration // how long its reader has rested, once it is done
 }
 
 // Loaded is a run that a reader has read because it comes due.
@@ -33,7 +34,8 @@ const (
 )
 
 // horizon returns how long before their wake time runs are loaded at most. They are loaded earlier if the last window
-// took long to read, so that the next one takes less than half of that time.
+// took long to read, so that the next one takes less than half of that time. Rests of the reader do not count: they
+// end before they make a run late (see pace), and a longer window has more of them, so it would grow without need.
 func (s *residents) horizon(least time.Duration) time.Duration {
 	return max(least, min(4*s.windowTook, longestHorizon))
 }
@@ -74,10 +76,10 @@ func (s *residents) changedMeanwhile(id core.RunID) bool {
 }
 
 // endWindow notes that the reader is done. far is the first wake time after the window, zero if there is none.
-func (s *residents) endWindow(far, now core.Time) {
+func (s *residents) endWindow(far, now core.Time, rested time.Duration) {
 	s.readingWindow, s.evicted = false, nil
 	s.nextWake = earliest(s.nextWake, far)
-	s.windowTook, s.windowRetry = now.Sub(s.windowBegan), 0
+	s.windowTook, s.windowRetry = now.Sub(s.windowBegan)-rested, 0
 }
 
 // retryWindow makes a window that could not be read be read again soon.
@@ -153,7 +155,7 @@ func (p *Partition) WindowDone(w Window, far core.Time, err error) {
 		p.residents.retryWindow(w, p.now, p.cfg.Horizon)
 		return
 	}
-	p.residents.endWindow(far, p.now)
+	p.residents.endWindow(far, p.now, w.rested)
 	p.residents.activeRead = true
 	p.finishLoad()
 	p.settle()
