@@ -63,6 +63,8 @@ func (p *process) failure(out *capture) *policy.Failure {
 		f.Message = fmt.Sprintf("killed by signal %d (%s)", int(sig), sig)
 	case f.Code == 0:
 		return nil
+	case f.Code < 0:
+		f.Message = "how the process ended is not known, since another part of this program waited for it"
 	default:
 		f.Message = fmt.Sprintf("exit code %d", f.Code)
 	}

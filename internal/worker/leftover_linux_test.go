@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // ownOwner is an owner that no other run of the tests has.
@@ -188,6 +190,24 @@ func TestGuardSparesWhatEnded(t *testing.T) {
 	}
 	_ = left.Process.Kill()
 	_ = left.Wait()
+}
+
+// TestProcessThatAnotherWaitedFor: how a process ended is not known if another part of the program took its end. That
+// is a failure, and may be tried again.
+func TestProcessThatAnotherWaitedFor(t *testing.T) {
+	p := &process{}
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.id = cmd.Process.Pid
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	p.wait(cmd)
+	f := p.failure(newCapture(nil, nil, nil))
+	if f == nil || f.Kind != policy.KindError || !strings.Contains(f.Message, "another part of this program") {
+		t.Errorf("the failure is %v", f)
+	}
 }
 
 // TestProcessOutlivesThreads: the kernel sends the death signal when the thread that started the process ends, and the
