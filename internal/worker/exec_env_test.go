@@ -55,3 +55,26 @@ func TestEnvironment(t *testing.T) {
 	want["TRACEPARENT"], want["WORKER_TEST_REPLACED"] = "the worker's", "the worker's"
 	check(want)
 }
+
+// TestEncodeOwn: the output without results of the process has the form of any other one.
+func TestEncodeOwn(t *testing.T) {
+	for _, log := range []*attemptLog{nil, {path: `/logs/"a".log`}} {
+		c := newCapture(log, nil, nil)
+		c.stdout.tail.write([]byte("<a>\n"))
+		c.stderr.tail.write([]byte("b\xff\n"))
+		got := c.encode(3, nil)
+		values := map[string]any{
+			"exitCode": 3, "stderr": "b\uFFFD\n", "stderrBytes": 3, "stdout": "<a>\n", "stdoutBytes": 4,
+		}
+		if log != nil {
+			values["log"] = log.path
+		}
+		if want := EncodeJSON(values); string(got) != string(want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		c.stdout.json = []byte(`{"stdout":"<a>\n"}`)
+		if merged := c.encode(3, nil); string(merged) != string(got) {
+			t.Errorf("with a result: %s\nwithout: %s", merged, got)
+		}
+	}
+}
