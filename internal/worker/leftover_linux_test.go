@@ -114,7 +114,7 @@ func TestGuardFindsWhatWasBeingStarted(t *testing.T) {
 	_ = g.shell.cmd.Wait()
 }
 
-// TestGuardManyAtOnce: the guard's file grows with the attempts that run at the same time, and the guard reads all of it.
+// TestGuardManyAtOnce: the guard's file grows with the attempts that run at the same time. The guard reads all of it.
 func TestGuardManyAtOnce(t *testing.T) {
 	g := newGuard("", slog.New(slog.DiscardHandler))
 	var left []*exec.Cmd
@@ -148,7 +148,8 @@ func TestGuardManyAtOnce(t *testing.T) {
 // a group is in the file as a whole or not at all, since it takes one word of memory.
 func TestGuardIgnoresAHalfWrittenLine(t *testing.T) {
 	const largest = "4194304" // the largest number of a process on Linux
-	if text := guardText(largest); string(text[:]) != largest+"\n" || unsafe.Sizeof(text) != unsafe.Sizeof(uint64(0)) {
+	text := guardText(largest)
+	if string(text[:]) != largest+"\n" || unsafe.Sizeof(text) != unsafe.Sizeof(uint64(0)) {
 		t.Errorf("the line is %q", text)
 	}
 	table, err := newGuardTable()
