@@ -144,8 +144,8 @@ func TestGuardManyAtOnce(t *testing.T) {
 	_ = g.shell.cmd.Wait()
 }
 
-// TestGuardIgnoresAHalfWrittenLine: the worker dies between making the file longer and writing the new line. A number of
-// a group is in the file as a whole or not at all, since it takes one word of memory.
+// TestGuardIgnoresAHalfWrittenLine: the worker dies between making the file longer and writing the new line. The number
+// of a group is in the file as a whole or not at all, since it takes one word of memory.
 func TestGuardIgnoresAHalfWrittenLine(t *testing.T) {
 	const largest = "4194304" // the largest number of a process on Linux
 	text := guardText(largest)
