@@ -66,7 +66,7 @@ var works = []work{
 		"first step <= 1s, all done <= 5s, none repeated, open runs ready <= 3s", recovery,
 	},
 	{"attempts", "flows whose step runs, 10000 at once", "<= 6 KB a run", heldAttempts},
-	{"exec", "flows of one process, 16 at once", ">= 0.8 of the rate without an engine", processes},
+	{"exec", "flows of one process, 16 at once, 64 in flight", ">= 0.8 of the rate without an engine", processes},
 	{"http", "flows of one request, 256 at once", ">= 0.6 of the rate without an engine", requests},
 	{"go-onestep", "Go functions of one local step", ">= 30000 runs/s, <= 0.05 ms cpu a run", goOneSteps},
 	{"go-tenstep", "Go functions of ten local steps", ">= 80000 steps/s, <= 0.25 ms cpu a run", goTenSteps},

@@ -57,7 +57,7 @@ func openOn(ctx context.Context, j journal.Journal, types map[string]worker.Exec
 	if err != nil {
 		return nil, err
 	}
-	pool := worker.PoolConfig{Executors: executors, Slots: map[string]int{heldType: -1}}
+	pool := worker.PoolConfig{Executors: executors, Slots: map[string]int{heldType: -1, "exec": processesAtOnce}}
 	if err = n.Serve(pool); err == nil {
 		err = n.Open(ctx)
 	}

@@ -106,7 +106,8 @@ type Exec struct {
 	results resultFolder // of attempts without logs
 	guard   *processGuard
 
-	programs programs
+	programs  programs
+	inherited inherited
 }
 
 // Bounds that are the same for every step.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,15 +64,38 @@ func (c *capture) logPath() string {
 
 func (c *capture) ownFailure() *ownFailure { return c.stdout.ownFailure }
 
-func (c *capture) output(code int) map[string]any {
+// encode returns the attempt's output.
+func (c *capture) encode(code int, values map[string]string) []byte {
+	if c.stdout.json == nil && len(values) == 0 { // as of most processes
+		return c.encodeOwn(code)
+	}
 	output := map[string]any{
-		"exitCode": code, "stdout": c.stdout.text(), "stderr": c.stderr.text(),
+		"stdout": c.stdout.text(), "stderr": c.stderr.text(),
 		"stdoutBytes": c.stdout.total, "stderrBytes": c.stderr.total,
 	}
 	if path := c.logPath(); path != "" {
 		output["log"] = path
 	}
-	return output
+	c.merge(output)
+	for name, value := range values {
+		output[name] = value
+	}
+	output["exitCode"] = code
+	return EncodeJSON(output)
+}
+
+// encodeOwn returns the output without results of the process, in the form that EncodeJSON gives it.
+func (c *capture) encodeOwn(code int) []byte {
+	b := make([]byte, 0, 128)
+	b = strconv.AppendInt(append(b, `{"exitCode":`...), int64(code), 10)
+	if path := c.logPath(); path != "" {
+		b = AppendText(append(b, `,"log":`...), path)
+	}
+	b = AppendText(append(b, `,"stderr":`...), c.stderr.text())
+	b = strconv.AppendInt(append(b, `,"stderrBytes":`...), c.stderr.total, 10)
+	b = AppendText(append(b, `,"stdout":`...), c.stdout.text())
+	b = strconv.AppendInt(append(b, `,"stdoutBytes":`...), c.stdout.total, 10)
+	return append(b, '}')
 }
 
 func (c *capture) details() map[string]any {

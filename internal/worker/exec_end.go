@@ -27,15 +27,7 @@ type ownFailure struct {
 
 // conclude makes the result of a process that ended by itself.
 func conclude(p *process, out *capture, results *resultFile) Result {
-	output := out.output(p.code())
-	code := output["exitCode"]
-	out.merge(output)
 	values, err := results.read()
-	for name, value := range values {
-		output[name] = value
-	}
-	output["exitCode"] = code
-
 	failure := p.failure(out)
 	if own := out.ownFailure(); own != nil {
 		failure = own.apply(failure, p.code())
@@ -50,7 +42,7 @@ func conclude(p *process, out *capture, results *resultFile) Result {
 	if failure != nil && failure.Details == nil {
 		failure.Details = EncodeJSON(out.details())
 	}
-	return Result{Output: EncodeJSON(output), Failure: failure}
+	return Result{Output: out.encode(p.code(), values), Failure: failure}
 }
 
 // failure describes how the process failed. It is nil if the process exited with 0.
@@ -63,6 +55,8 @@ func (p *process) failure(out *capture) *policy.Failure {
 		f.Message = fmt.Sprintf("killed by signal %d (%s)", int(sig), sig)
 	case f.Code == 0:
 		return nil
+	case f.Code < 0:
+		f.Message = "how the process ended is not known, since another part of this program waited for it"
 	default:
 		f.Message = fmt.Sprintf("exit code %d", f.Code)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/secret"
 )
 
 // AttemptVariables are the variables that describe an attempt to its process. A worker may itself run as a step; it
@@ -36,51 +39,86 @@ func IdempotencyKey(tok core.Token) string {
 }
 
 // environment returns the environment of the process: that of the worker without the variables that hold secrets, then
-// the step's, then the attempt's. Of two entries with one name the later one counts.
+// the step's, then the attempt's. Of two entries with one name the later one counts; the other is left out.
 func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results string) []string {
-	var env []string
-	hidden := AttemptVariables
-	if e.cfg.Secrets != nil {
-		hidden = append(e.cfg.Secrets.Variables(), AttemptVariables...)
-	}
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		if _, replaced := p.Env[name]; !replaced && !slices.Contains(hidden, name) {
+	headers := t.Headers.Map()
+	chosen := e.chosen(t, p, headers)
+	inherited := e.inherited.get(e.cfg.Secrets)
+	env := make([]string, 0, len(inherited)+len(chosen)+len(AttemptVariables))
+	for _, entry := range inherited {
+		if !named(chosen, entry) {
 			env = append(env, entry)
 		}
 	}
-	headers := t.Headers.Map()
+	for i, entry := range chosen {
+		if !named(chosen[i+1:], entry) {
+			env = append(env, entry)
+		}
+	}
+	env = marksOf(e.guard.mark, t).append(env)
+	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results)
+	if left, ok := Remaining(ctx); ok {
+		env = append(env, "PAWL_DEADLINE_MS="+strconv.FormatInt(left.Milliseconds(), 10))
+	}
+	if len(headers) > 0 {
+		if text, err := json.Marshal(headers); err == nil {
+			env = append(env, "PAWL_HEADERS="+string(text))
+		}
+	}
+	if t.Details != nil {
+		env = append(env, "PAWL_LAST_HEARTBEAT="+string(t.Details))
+	}
+	return env
+}
+
+// chosen returns the entries of the run and of the step, none of which describes the attempt.
+func (e *Exec) chosen(t core.Task, p *ExecPayload, headers map[string]string) []string {
+	var chosen []string
 	for _, name := range traceHeaders {
 		value := headers[name]
 		if name == "traceparent" && e.cfg.Trace != nil {
 			value = e.cfg.Trace(t)
 		}
 		if value != "" {
-			env = append(env, strings.ToUpper(name)+"="+value)
+			chosen = append(chosen, strings.ToUpper(name)+"="+value)
 		}
 	}
-	names := make([]string, 0, len(p.Env))
-	for name := range p.Env {
-		if !slices.Contains(AttemptVariables, name) {
-			names = append(names, name)
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		if entry := name + "=" + p.Env[name]; !slices.Contains(AttemptVariables, variable(entry)) {
+			chosen = append(chosen, entry)
 		}
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		env = append(env, name+"="+p.Env[name])
+	return chosen
+}
+
+// variable returns the name in an entry of an environment.
+func variable(entry string) string {
+	name, _, _ := strings.Cut(entry, "=")
+	return name
+}
+
+// named reports whether one of the entries has the name of that one.
+func named(entries []string, one string) bool {
+	return len(entries) > 0 && slices.ContainsFunc(entries, func(e string) bool { return variable(e) == variable(one) })
+}
+
+// inherited is what processes get of the worker's environment. It is put together when that changes.
+type inherited struct{ last atomic.Pointer[[2][]string] } // all of it, and what is passed on
+
+func (i *inherited) get(secrets *secret.Store) []string {
+	all := os.Environ()
+	if last := i.last.Load(); last != nil && slices.Equal(last[0], all) {
+		return last[1]
 	}
-	env = append(env, marksOf(e.guard.mark, t).entries()...)
-	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results)
-	if left, ok := Remaining(ctx); ok {
-		env = append(env, "PAWL_DEADLINE_MS="+strconv.FormatInt(left.Milliseconds(), 10))
+	hidden := AttemptVariables
+	if secrets != nil {
+		hidden = append(secrets.Variables(), AttemptVariables...)
 	}
-	if text, err := json.Marshal(headers); err == nil && len(headers) > 0 {
-		env = append(env, "PAWL_HEADERS="+string(text))
-	}
-	if t.Details != nil {
-		env = append(env, "PAWL_LAST_HEARTBEAT="+string(t.Details))
-	}
-	return env
+	passed := slices.DeleteFunc(slices.Clone(all), func(entry string) bool {
+		return slices.Contains(hidden, variable(entry))
+	})
+	i.last.Store(&[2][]string{all, passed})
+	return passed
 }
 
 // marks are the variables that identify the processes of an attempt. The zero value marks nothing.
@@ -90,8 +128,9 @@ func marksOf(owner string, t core.Task) marks {
 	return marks{owner: owner, run: t.Token.Run.String(), step: t.StepName, attempt: strconv.Itoa(t.Token.Attempt)}
 }
 
-func (m marks) entries() []string {
-	var entries []string
+func (m marks) entries() []string { return m.append(nil) }
+
+func (m marks) append(entries []string) []string {
 	for _, e := range [][2]string{
 		{"PAWL_OWNER=", m.owner}, {"PAWL_RUN_ID=", m.run}, {"PAWL_STEP=", m.step}, {"PAWL_ATTEMPT=", m.attempt},
 	} {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -41,21 +42,30 @@ func (r *resultFile) remove() { _ = os.Remove(r.path) }
 type resultFolder struct {
 	mu   sync.Mutex
 	path string
+	seen time.Time // when it was looked at
 }
 
+// folderSeen is how long the folder counts as there.
+const folderSeen = 100 * time.Millisecond
+
 // open returns the folder's path. It makes a new folder if the last one is gone: systems remove what is old from the
-// folder for temporary files.
+// folder for temporary files. It looks for it now and then only.
 func (f *resultFolder) open() (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	now := time.Now()
 	if f.path != "" {
+		if now.Sub(f.seen) < folderSeen {
+			return f.path, nil
+		}
+		f.seen = now
 		if _, err := os.Stat(f.path); err == nil {
 			return f.path, nil
 		}
 	}
 	path, err := os.MkdirTemp("", "pawl-output-*")
 	if err == nil {
-		f.path = path
+		f.path, f.seen = path, now
 	}
 	return path, err
 }

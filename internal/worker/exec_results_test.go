@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
 )
@@ -40,6 +41,7 @@ func TestExecResultFile(t *testing.T) {
 			if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 				t.Fatal(err)
 			}
+			e.results.seen = time.Time{} // a moment passes
 			if got := execute(`echo a=2 >> "$PAWL_OUTPUT"`, "a"); got != `"2"` {
 				t.Errorf("after its folder was removed, the result is %s", got)
 			}

@@ -6,11 +6,15 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // ownOwner is an owner that no other run of the tests has.
@@ -81,6 +85,7 @@ func TestGuardComesBack(t *testing.T) {
 	g.started(g.begin(), left.Process.Pid)
 	_ = g.shell.cmd.Process.Kill()
 	_ = g.shell.cmd.Wait()
+	g.shell.asked = time.Time{} // a moment passes
 	g.begin()
 	_ = g.shell.in.Close() // what the system does when this process dies
 	_ = left.Wait()
@@ -109,6 +114,64 @@ func TestGuardFindsWhatWasBeingStarted(t *testing.T) {
 	_ = g.shell.cmd.Wait()
 }
 
+// TestGuardManyAtOnce: the guard's file grows with the attempts that run at the same time. The guard reads all of it.
+func TestGuardManyAtOnce(t *testing.T) {
+	g := newGuard("", slog.New(slog.DiscardHandler))
+	var left []*exec.Cmd
+	lines := 3 * os.Getpagesize() / guardLine
+	for i := range lines {
+		line := g.begin()
+		if i%(lines/3) != 10 { // in each part of the file one process lives
+			g.end(line)
+			g.free = nil // as if it went on
+			continue
+		}
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, cmd)
+		g.started(line, cmd.Process.Pid)
+	}
+	_ = g.shell.in.Close() // what the system does when this process dies
+	for _, cmd := range left {
+		_ = cmd.Wait()
+		if sig := cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(); sig != syscall.SIGKILL {
+			t.Errorf("it ended by %v", sig)
+		}
+	}
+	_ = g.shell.cmd.Wait()
+}
+
+// TestGuardIgnoresAHalfWrittenLine: the worker dies between making the file longer and writing the new line. The number
+// of a group is in the file as a whole or not at all, since it takes one word of memory.
+func TestGuardIgnoresAHalfWrittenLine(t *testing.T) {
+	const largest = "4194304" // the largest number of a process on Linux
+	text := guardText(largest)
+	if string(text[:]) != largest+"\n" || unsafe.Sizeof(text) != unsafe.Sizeof(uint64(0)) {
+		t.Errorf("the line is %q", text)
+	}
+	table, err := newGuardTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.close()
+	for line, text := range []string{"-", "12", largest} {
+		if err := table.write(line, guardText(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := table.file.Truncate(4 * guardLine); err != nil {
+		t.Fatal(err)
+	}
+	read := exec.Command("/bin/sh", "-c", `while read -r line; do echo "$line"; done`)
+	read.Stdin = table.file
+	if out, err := read.Output(); err != nil || string(out) != "-\n12\n"+largest+"\n" {
+		t.Errorf("the guard reads %q, %v", out, err)
+	}
+}
+
 // TestGuardSparesWhatEnded: at the regular end of a worker the guard ends nothing.
 func TestGuardSparesWhatEnded(t *testing.T) {
 	g := newGuard("", slog.New(slog.DiscardHandler))
@@ -128,6 +191,24 @@ func TestGuardSparesWhatEnded(t *testing.T) {
 	}
 	_ = left.Process.Kill()
 	_ = left.Wait()
+}
+
+// TestProcessThatAnotherWaitedFor: how a process ended is not known if another part of the program took its end. That
+// is a failure, and may be tried again.
+func TestProcessThatAnotherWaitedFor(t *testing.T) {
+	p := &process{}
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.id = cmd.Process.Pid
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	p.wait(cmd)
+	f := p.failure(newCapture(nil, nil, nil))
+	if f == nil || f.Kind != policy.KindError || !strings.Contains(f.Message, "another part of this program") {
+		t.Errorf("the failure is %v", f)
+	}
 }
 
 // TestProcessOutlivesThreads: the kernel sends the death signal when the thread that started the process ends, and the

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"os"
 	"os/exec"
 	"runtime"
 	"time"
@@ -9,11 +8,11 @@ import (
 
 // process is a running command that leads a process group of its own.
 type process struct {
-	id      int              // of the process and of its group
-	exited  chan struct{}    // closed when the process has ended
-	state   *os.ProcessState // set before exited is closed
-	stopped bool             // the worker stopped it; it did not end by itself
-	killed  bool             // and had to kill it, because it was not gone when its grace was over
+	id      int           // of the process and of its group
+	exited  chan struct{} // closed when the process has ended
+	end     end           // set before exited is closed
+	stopped bool          // the worker stopped it; it did not end by itself
+	killed  bool          // and had to kill it, because it was not gone when its grace was over
 }
 
 // startProcess starts a command. The goroutine that starts it also waits for it, on the same locked thread. Linux sends
@@ -25,16 +24,12 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		if err == nil {
-			p.id = cmd.Process.Pid
-		}
+		err := p.start(cmd)
 		started <- err
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // the state has the result too
-		p.state = cmd.ProcessState
+		p.wait(cmd)
 		close(p.exited)
 	}()
 	if err := <-started; err != nil {
@@ -52,14 +47,6 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// code returns the exit code. For a process that a signal ended it is 128 + the signal's number, as in a shell.
-func (p *process) code() int {
-	if sig, killed := p.signal(); killed {
-		return 128 + int(sig)
-	}
-	return p.state.ExitCode()
 }
 
 // processGroup is the processes of one attempt: the group, and the processes with the attempt's marks that left it.

@@ -14,8 +14,10 @@ func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: tr
 // onlyZombies cannot be found out here. It is not needed either: the first process of these systems waits for orphans.
 func onlyZombies(int) bool { return false }
 
-// newGuardTable makes a file without a name.
-func newGuardTable() (*os.File, error) {
+// guardTable is the guard's file. It has no name.
+type guardTable struct{ file *os.File }
+
+func newGuardTable() (*guardTable, error) {
 	f, err := os.CreateTemp("", "pawl-guard-*")
 	if err != nil {
 		return nil, err
@@ -24,5 +26,14 @@ func newGuardTable() (*os.File, error) {
 		_ = f.Close() // nothing was written to it
 		return nil, err
 	}
-	return f, nil
+	return &guardTable{f}, nil
 }
+
+// write changes a line. It does not move the position from which the shell reads. Not all of these systems show in a
+// file at once what is written to its memory.
+func (t *guardTable) write(line int, text [guardLine]byte) error {
+	_, err := t.file.WriteAt(text[:], int64(line)*guardLine)
+	return err
+}
+
+func (t *guardTable) close() { _ = t.file.Close() } // nobody reads it any more

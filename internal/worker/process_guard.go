@@ -3,7 +3,6 @@ package worker
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -33,9 +32,11 @@ type processGuard struct {
 	failed bool        // it could not be started, which is not tried again
 }
 
-// Lines of the guard's file have the same length, so that each can be written without the others.
+// Lines of the guard's file have the same length, so that each can be written without the others. It is that of a word
+// of memory, so that each is written at once: of a half-written one the guard would take a part of the number for
+// another group. The largest number of a process has seven digits.
 const (
-	guardLine = 12
+	guardLine = 8
 	starting  = "-" // the line of an attempt whose process is being started; otherwise its group
 )
 
@@ -72,7 +73,9 @@ func (g *processGuard) begin() int {
 func (g *processGuard) started(line, group int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.write(line, strconv.Itoa(group))
+	if text := strconv.Itoa(group); len(text) < guardLine {
+		g.write(line, text)
+	} // otherwise the guard finds it as one that is being started
 }
 
 // end tells the guard that the processes of an attempt are gone, or that none could be started.
@@ -135,4 +138,10 @@ func (g *processGuard) warn(err error) {
 }
 
 // guardText is a line of the file as it is written.
-func guardText(text string) string { return fmt.Sprintf("%-*s\n", guardLine-1, text) }
+func guardText(text string) (line [guardLine]byte) {
+	for i := copy(line[:], text); i < guardLine-1; i++ {
+		line[i] = ' '
+	}
+	line[guardLine-1] = '\n'
+	return line
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 // guardScript ends process groups when the end of its input comes while attempts are open: descriptor 3 is the file
@@ -43,10 +44,14 @@ done
 // guardShell is a running guard.
 type guardShell struct {
 	cmd   *exec.Cmd
-	in    io.Closer // nothing is written to it
-	table *os.File  // what runs
-	ended bool      // it has ended and was waited for
+	in    io.Closer   // nothing is written to it
+	table *guardTable // what runs
+	asked time.Time   // when it was last looked at
+	ended bool        // it has ended and was waited for
 }
+
+// guardAsked is how often the shell is looked at, at most: hardly ever does somebody end it.
+const guardAsked = 10 * time.Millisecond
 
 // startGuardShell starts a guard in a session of its own: what ends the worker's group or its terminal does not end it.
 func startGuardShell(mark string) (*guardShell, error) {
@@ -56,7 +61,7 @@ func startGuardShell(mark string) (*guardShell, error) {
 	}
 	cmd := &exec.Cmd{
 		Path: "/bin/sh", Args: []string{"sh", "-c", guardScript, "pawl-guard", mark},
-		Env: []string{"PATH=" + defaultPath}, Dir: "/", ExtraFiles: []*os.File{table},
+		Env: []string{"PATH=" + defaultPath}, Dir: "/", ExtraFiles: []*os.File{table.file},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	in, err := cmd.StdinPipe()
@@ -64,22 +69,18 @@ func startGuardShell(mark string) (*guardShell, error) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		_ = table.Close() // nothing was written to it
+		table.close()
 		return nil, err
 	}
 	return &guardShell{cmd: cmd, in: in, table: table}, nil
 }
 
-// write changes a line of the file. The shell reads the file from its beginning on: this does not move the position
-// that both share.
-func (s *guardShell) write(line int, text string) error {
-	_, err := s.table.WriteAt([]byte(guardText(text)), int64(line)*guardLine)
-	return err
-}
+func (s *guardShell) write(line int, text string) error { return s.table.write(line, guardText(text)) }
 
-// hasEnded reports whether somebody has ended the shell.
+// hasEnded reports whether somebody has ended the shell, now or a moment ago.
 func (s *guardShell) hasEnded() bool {
-	if !s.ended {
+	if now := time.Now(); !s.ended && now.Sub(s.asked) >= guardAsked {
+		s.asked = now
 		pid, err := syscall.Wait4(s.cmd.Process.Pid, nil, syscall.WNOHANG, nil)
 		s.ended = pid > 0 || errors.Is(err, syscall.ECHILD)
 	}
@@ -89,6 +90,6 @@ func (s *guardShell) hasEnded() bool {
 // close lets the shell end and waits for that.
 func (s *guardShell) close() {
 	_ = s.in.Close()
-	_ = s.cmd.Wait()    // its exit status does not matter
-	_ = s.table.Close() // nobody reads it any more
+	_ = s.cmd.Wait() // its exit status does not matter
+	s.table.close()
 }

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // prepare gives the command a process group of its own, and makes it die with the thread that starts it.
@@ -26,15 +24,6 @@ func outputPipe() (r, w *os.File, err error) {
 	}
 	_ = syscall.SetNonblock(ends[0], true) // never fails for a pipe
 	return os.NewFile(uintptr(ends[0]), "|0"), os.NewFile(uintptr(ends[1]), "|1"), nil
-}
-
-// newGuardTable makes a file that is only in memory.
-func newGuardTable() (*os.File, error) {
-	fd, err := unix.MemfdCreate("pawl-guard", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
-	}
-	return os.NewFile(uintptr(fd), "pawl-guard"), nil
 }
 
 // onlyZombies reports whether all processes of the group are dead. Dead orphans stay listed if the machine's first

@@ -12,6 +12,25 @@ import (
 
 func prepare(*exec.Cmd) {}
 
+// end is how a process ended.
+type end struct{ state *os.ProcessState }
+
+func (p *process) start(cmd *exec.Cmd) error {
+	err := cmd.Start()
+	if err == nil {
+		p.id = cmd.Process.Pid
+	}
+	return err
+}
+
+// wait waits until the process has ended.
+func (p *process) wait(cmd *exec.Cmd) {
+	_ = cmd.Wait() // the state has the result too
+	p.end.state = cmd.ProcessState
+}
+
+func (p *process) code() int { return p.end.state.ExitCode() }
+
 func askGroup(p *process) { killGroup(p) }
 
 func killGroup(p *process) {

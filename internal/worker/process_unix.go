@@ -5,8 +5,54 @@ package worker
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"runtime"
 	"syscall"
 )
+
+// end is how a process ended.
+type end struct {
+	status syscall.WaitStatus
+	err    error // it is not known, because another part of this program waited for the process
+}
+
+// start starts the process. Package os/exec would look once more for variables that are given twice, and have a handle
+// of the process, which one who signals its group has no use for.
+func (p *process) start(cmd *exec.Cmd) error {
+	var files [3]uintptr
+	for i, f := range [...]any{cmd.Stdin, cmd.Stdout, cmd.Stderr} {
+		files[i] = f.(*os.File).Fd()
+	}
+	pid, _, err := syscall.StartProcess(cmd.Path, cmd.Args, &syscall.ProcAttr{
+		Dir: cmd.Dir, Env: cmd.Env, Files: files[:], Sys: cmd.SysProcAttr,
+	})
+	runtime.KeepAlive(cmd) // its files
+	if err != nil {
+		return &os.PathError{Op: "fork/exec", Path: cmd.Path, Err: err}
+	}
+	p.id = pid
+	return nil
+}
+
+// wait waits until the process has ended.
+func (p *process) wait(*exec.Cmd) {
+	_, err := syscall.Wait4(p.id, &p.end.status, 0, nil)
+	for errors.Is(err, syscall.EINTR) {
+		_, err = syscall.Wait4(p.id, &p.end.status, 0, nil)
+	}
+	p.end.err = os.NewSyscallError("wait4", err)
+}
+
+// code returns the exit code. For a process that a signal ended it is 128 + the signal's number, as in a shell.
+func (p *process) code() int {
+	switch sig, killed := p.signal(); {
+	case killed:
+		return 128 + int(sig)
+	case p.end.err != nil:
+		return -1
+	}
+	return p.end.status.ExitStatus()
+}
 
 // askGroup asks the group to stop. SIGCONT wakes suspended processes, which would not get SIGTERM otherwise.
 func askGroup(p *process) {
@@ -29,6 +75,9 @@ func signalGroup(p *process, sig syscall.Signal) {
 // groupLives reports whether a group has members left after its leader was waited for. If this process is the machine's
 // first process or a subreaper, it is the parent of orphans now and waits for the dead ones here.
 func groupLives(id int) bool {
+	if errors.Is(syscall.Kill(-id, 0), syscall.ESRCH) {
+		return false // mostly there is nobody left, not even a dead one
+	}
 	for {
 		pid, err := syscall.Wait4(-id, nil, syscall.WNOHANG, nil)
 		if errors.Is(err, syscall.EINTR) {
@@ -38,20 +87,12 @@ func groupLives(id int) bool {
 			break
 		}
 	}
-	if err := syscall.Kill(-id, 0); errors.Is(err, syscall.ESRCH) {
-		return false
-	}
-	return !onlyZombies(id)
+	return !errors.Is(syscall.Kill(-id, 0), syscall.ESRCH) && !onlyZombies(id)
 }
 
 // signal returns the signal that ended the process, if one did.
 func (p *process) signal() (syscall.Signal, bool) {
-	status, ok := p.state.Sys().(syscall.WaitStatus)
-	if !ok {
-		return 0, false
-	}
-	sig := status.Signal() // -1: none
-	return max(sig, 0), sig >= 0
+	return max(p.end.status.Signal(), 0), p.end.err == nil && p.end.status.Signaled()
 }
 
 // readNow reads what a pipe holds, also after its deadline. It returns 0 if the pipe is empty.

@@ -1,0 +1,80 @@
+//go:build unix
+
+package worker
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/secret"
+	"github.com/pawl-dev/pawl/internal/worker/workertest"
+)
+
+// TestEnvironment: no variable is given twice, the step's value replaces the run's and the worker's, nothing replaces
+// what describes the attempt, and a secret's variable is not passed on. What changes in the worker's environment later
+// is seen.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("TRACEPARENT", "the worker's")
+	t.Setenv("WORKER_TEST_KEPT", "kept")
+	t.Setenv("WORKER_TEST_REPLACED", "the worker's")
+	t.Setenv("WORKER_TEST_SECRET", "secret")
+	name, source, err := secret.ParseSource("key=env:WORKER_TEST_SECRET")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newTestExec(t, ExecConfig{Secrets: secret.NewStore(map[string]secret.Source{name: source})})
+	task := workertest.Task("exec", `{}`)
+	p := &ExecPayload{Env: map[string]string{
+		"TRACEPARENT": "the step's", "WORKER_TEST_REPLACED": "the step's", "PAWL_STEP": "another", "PAWL_OUTPUT=a": "b",
+	}}
+	check := func(want map[string]string) {
+		t.Helper()
+		got := map[string]string{}
+		for _, entry := range e.environment(t.Context(), task, p, "/results") {
+			name, value, _ := strings.Cut(entry, "=")
+			if old, twice := got[name]; twice {
+				t.Errorf("%s is given twice: %q and %q", name, old, value)
+			}
+			got[name] = value
+		}
+		for name, value := range want {
+			if got[name] != value {
+				t.Errorf("%s is %q, want %q", name, got[name], value)
+			}
+		}
+	}
+	want := map[string]string{
+		"TRACEPARENT": "the step's", "WORKER_TEST_KEPT": "kept", "WORKER_TEST_REPLACED": "the step's",
+		"WORKER_TEST_SECRET": "", "PAWL_STEP": task.StepName, "PAWL_OUTPUT": "/results",
+	}
+	check(want)
+	t.Setenv("WORKER_TEST_KEPT", "changed")
+	want["WORKER_TEST_KEPT"] = "changed"
+	check(want)
+	p.Env = nil
+	want["TRACEPARENT"], want["WORKER_TEST_REPLACED"] = "the worker's", "the worker's"
+	check(want)
+}
+
+// TestEncodeOwn: the output without results of the process has the form of any other one.
+func TestEncodeOwn(t *testing.T) {
+	for _, log := range []*attemptLog{nil, {path: `/logs/"a".log`}} {
+		c := newCapture(log, nil, nil)
+		c.stdout.tail.write([]byte("<a>\n"))
+		c.stderr.tail.write([]byte("b\xff\n"))
+		got := c.encode(3, nil)
+		values := map[string]any{
+			"exitCode": 3, "stderr": "b\uFFFD\n", "stderrBytes": 3, "stdout": "<a>\n", "stdoutBytes": 4,
+		}
+		if log != nil {
+			values["log"] = log.path
+		}
+		if want := EncodeJSON(values); string(got) != string(want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		c.stdout.json = []byte(`{"stdout":"<a>\n"}`)
+		if merged := c.encode(3, nil); string(merged) != string(got) {
+			t.Errorf("with a result: %s\nwithout: %s", merged, got)
+		}
+	}
+}
