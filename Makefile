@@ -13,12 +13,15 @@ ROUNDS ?= # how often to crash the real binary; empty: as often as `go test` doe
 V      ?= # 1: show each row of the contract, and what the simulation and the crash test have seen
 
 PLAIN    = $(GO) test -timeout 30m
-TEST     = $(if $(RACE),CGO_ENABLED=1) $(PLAIN) $(if $(RACE),-race)
+# The race detector needs C; what a test builds itself does not, and is the same as elsewhere.
+TEST     = $(if $(RACE),CGO_ENABLED=1) $(PLAIN) $(if $(RACE),-race -exec 'env CGO_ENABLED=0')
 COUNTED  = ^(TestConformance|TestSeeds|TestCrash)$$
 # Packages with one goroutine each: the race detector has nothing to watch there, and makes them five times slower.
 # Of the simulation it watches TestSeeds.
 SINGLE   = $(addprefix github.com/pawl-dev/pawl/,cmd/pawlvet dialect% flow internal/core internal/house internal/sim \
              internal/vet policy)
+# What takes so long under the race detector that it does a part of its work there. make test does all of it without.
+PARTLY   = ^(TestConformanceOnPostgres|TestConformanceOverTwoStores|TestGoServed|TestGoOverHTTP|TestSearchOfMany)$$
 PACKAGES = $(shell $(GO) list ./...)
 
 .DEFAULT_GOAL := help
@@ -32,12 +35,23 @@ build: ## build ./pawl, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o pawl ./cmd/pawl
 
 # The same tests as `go test ./...`. Three of them run by themselves, so that they can be shown and asked for more.
+# With make -j2 the parts run beside each other: the second has the time in which a test of the first waits.
 .PHONY: test
+test: test-packages test-single test-whole test-rows test-seeds test-crash
 test: ## run the tests, Go alone is enough: RACE=1 SEEDS=500 ROUNDS=5 V=1
+
+.PHONY: test-packages test-single test-whole test-rows test-seeds test-crash
+test-packages:
 	$(TEST) -skip '$(COUNTED)' $(filter-out $(SINGLE),$(PACKAGES))
+test-single:
 	$(PLAIN) -skip '$(COUNTED)' $(filter $(SINGLE),$(PACKAGES))
+test-whole:
+	$(if $(RACE),$(PLAIN) $(if $(V),-v) -run '$(PARTLY)' ./internal/conformance ./internal/journal/sqlite)
+test-rows:
 	$(TEST) $(if $(V),-v) -run '^TestConformance$$' ./internal/conformance
+test-seeds:
 	$(TEST) $(if $(V),-v) -run '^TestSeeds$$' ./internal/sim $(if $(SEEDS),-seeds=$(SEEDS))
+test-crash:
 	$(TEST) $(if $(V),-v) -run '^TestCrash$$' ./cmd/pawl $(if $(ROUNDS),-crash.rounds=$(ROUNDS))
 
 .PHONY: race

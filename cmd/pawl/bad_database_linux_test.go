@@ -55,6 +55,7 @@ func as(t *testing.T, dsn, user string) string {
 
 // TestBadDatabase: the command says which database it is, what is wrong with it and what to do, and ends.
 func TestBadDatabase(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.StartServer(t).DSN()
 	dir := t.TempDir()
 	write(t, dir, "work.yaml", workFlow)
@@ -175,6 +176,7 @@ func (b *nodesBed) mended(c *httpapi.Client, ids []string) {
 // TestDatabaseFails: a database takes no writes, or does not answer, while runs are on their way. The node says so,
 // and goes on by itself. A database that was dropped ends it.
 func TestDatabaseFails(t *testing.T) {
+	t.Parallel()
 	server := pgtest.StartServer(t)
 	sql := superuser(t, server.DSN())
 	sql("SET default_transaction_read_only = off")
@@ -212,6 +214,7 @@ END $$`
 
 // TestDatabaseFull fills the disk of a database while runs are on their way.
 func TestDatabaseFull(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "pawl-small-")
 	if err != nil {
 		t.Fatal(err)
@@ -250,6 +253,7 @@ func TestDatabaseFull(t *testing.T) {
 // TestDatabaseClock: the clock of a database is an hour off, and is set while runs are on their way. A node says that
 // it differs from its own. Leases go by it, so all nodes go on, and a dead one is replaced.
 func TestDatabaseClock(t *testing.T) {
+	t.Parallel()
 	server := pgtest.StartServer(t)
 	sql := superuser(t, server.DSN())
 	set := func(offset string) {
@@ -281,6 +285,7 @@ func TestDatabaseClock(t *testing.T) {
 
 // TestFewConnections: a node goes on with fewer connections than its pool may have.
 func TestFewConnections(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.StartServer(t).DSN()
 	b := nodesBedOn(t, dsn)
 	superuser(t, dsn)("CREATE USER few PASSWORD 'x' CONNECTION LIMIT 3", "GRANT USAGE ON SCHEMA pawl TO few",
@@ -311,6 +316,7 @@ func TestFewConnections(t *testing.T) {
 
 // TestBehindBouncer: PgBouncer gives the connections of a node to other ones between two transactions.
 func TestBehindBouncer(t *testing.T) {
+	t.Parallel()
 	b := nodesBedOn(t, pgtest.StartBouncer(t, pgtest.StartServer(t).DSN()))
 	first, atA := b.node()
 	_, atB := b.node()

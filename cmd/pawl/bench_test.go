@@ -6,6 +6,7 @@ import (
 )
 
 // TestBenchServers measures the rows of a server in another process, and checks that each gives figures.
+// It is not parallel, because it measures.
 func TestBenchServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a while")

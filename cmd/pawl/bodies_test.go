@@ -18,6 +18,7 @@ import (
 
 // A process serves workflows to pawl server with a worker's token, for the namespace of the token.
 func TestServesBodies(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const database = "sqlite:p.db"
 	token := func(name, role string, more ...string) string {

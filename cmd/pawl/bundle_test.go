@@ -10,6 +10,7 @@ import (
 // TestBundleKeepsWhatIsReached: of the files beside a flow, its children and theirs are stored with it, and no others;
 // where an expression makes a name, any may be meant.
 func TestBundleKeepsWhatIsReached(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, step := range map[string]string{
 		"top": "flow: middle", "middle": "flow: bottom", "bottom": "noop: {}", "other": "noop: {}",

@@ -52,6 +52,7 @@ func writeCertificate(t *testing.T, dir string, serial int64, from, until time.T
 // A certificate is read again when its files change. One that expired, or does not fit its key, is refused, and the old
 // one stays.
 func TestCertificateIsReadAgain(t *testing.T) {
+	t.Parallel()
 	dir, at := t.TempDir(), clockNow()
 	var logged bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, nil))

@@ -125,6 +125,7 @@ func (f *hearer) leave() string {
 // TestFollowAllNodes: a stream brings what happens in the runs of all nodes, whichever is asked. It says when it may
 // have missed something: after a node was killed. Left at one node, it goes on at another.
 func TestFollowAllNodes(t *testing.T) {
+	t.Parallel()
 	b, _ := newNodesBed(t)
 	a, atA := b.node()
 	second, atB := b.node()

@@ -28,6 +28,7 @@ type nodesBed struct {
 	dir, database, token string
 	binary               string   // empty: the one of this code
 	more                 []string // flags of the nodes
+	env                  []string // of every command, beside what the tests have themselves
 }
 
 const workFlow = `pawl: 1
@@ -93,10 +94,12 @@ func (b *nodesBed) pawl(args ...string) string {
 
 func (b *nodesBed) command(args ...string) *exec.Cmd {
 	b.Helper()
+	cmd := command(b.T, b.dir, args...)
 	if b.binary != "" {
-		return commandOf(b.binary, b.dir, args...)
+		cmd = commandOf(b.binary, b.dir, args...)
 	}
-	return command(b.T, b.dir, args...)
+	cmd.Env = append(cmd.Env, b.env...)
+	return cmd
 }
 
 func (b *nodesBed) flags(secret string) []string {
@@ -276,6 +279,7 @@ steps:
 
 // TestHeldInACluster: who looks at a run that a limit holds reads that each node counts its own.
 func TestHeldInACluster(t *testing.T) {
+	t.Parallel()
 	b, _ := newNodesBed(t)
 	write(t, filepath.Join(b.dir, "flows"), "mutex.yaml", mutexFlow)
 	_, c := b.node()
@@ -307,6 +311,7 @@ func TestHeldInACluster(t *testing.T) {
 // TestCluster works with three nodes while one is killed, one is stopped past its leases, the database is restarted and
 // one leaves. Any node answers about any run, and every run that was acknowledged ends.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	b, server := newNodesBed(t)
 	a, atA := b.node()
 	a.log.await(t, "limits of queues and services are counted by each node")
@@ -369,6 +374,7 @@ func TestCluster(t *testing.T) {
 // TestMovedPartition moves partitions to a node, which then has more than its share, while runs go on. A drained node
 // gives them back, and gets them again. When it leaves, nothing is said of it any more.
 func TestMovedPartition(t *testing.T) {
+	t.Parallel()
 	b, _ := newNodesBed(t)
 	_, atA := b.node()
 	first := b.await(6).Nodes[0].ID
@@ -422,6 +428,7 @@ func TestMovedPartition(t *testing.T) {
 
 // TestForeignSecret refuses a node with another secret than that of the cluster, and whoever is no node.
 func TestForeignSecret(t *testing.T) {
+	t.Parallel()
 	b, _ := newNodesBed(t)
 	_, c := b.node()
 	status, err := c.Cluster(t.Context())

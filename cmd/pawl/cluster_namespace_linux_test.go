@@ -47,6 +47,7 @@ func (b *nodesBed) awaitIn(c *httpapi.Client, shares ...int) {
 // TestNamespacesOfACluster: the nodes share the partitions of each namespace. Any node answers for all, and no
 // namespace sees anything of another. A node that is drained or dies is so in all of them.
 func TestNamespacesOfACluster(t *testing.T) {
+	t.Parallel()
 	b, _ := newNodesBed(t)
 	b.more = []string{"--namespaces", "blue"}
 	blueFlows := filepath.Join(b.dir, "flows", "blue")
@@ -106,6 +107,7 @@ func TestNamespacesOfACluster(t *testing.T) {
 
 // TestStoresOfANamespace: a namespace has stores of its own. Whoever works in one namespace alone cannot change them.
 func TestStoresOfANamespace(t *testing.T) {
+	t.Parallel()
 	b := nodesBedOn(t, pgtest.StartServer(t).DSN())
 	b.more = []string{"--namespaces", "blue"}
 	blueFlows := filepath.Join(b.dir, "flows", "blue")
@@ -118,7 +120,7 @@ func TestStoresOfANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	password, _ := second.User.Password()
-	t.Setenv("PAWL_STORE_B_PASSWORD", password)
+	b.env = append(b.env, "PAWL_STORE_B_PASSWORD="+password)
 	second.User = url.User(second.User.Username())
 	token := func(name, namespace string) string {
 		return strings.TrimSpace(b.pawl("token", "create", name, "--role", "admin", "--namespace", namespace))

@@ -124,7 +124,8 @@ func (b *nodesBed) parcels(c *httpapi.Client, name string, n int) (ids []string)
 }
 
 // TestServedInACluster: a process that serves workflows through one node gets the runs of all, with another process
-// beside it, while nodes die, come and leave, and partitions move.
+// beside it, while nodes die, come and leave, and partitions move. It is not parallel: a node that waits too long for a
+// processor loses its lease, and a parcel is packed again.
 func TestServedInACluster(t *testing.T) {
 	b, _ := newNodesBed(t)
 	b.token = strings.TrimSpace(b.pawl("token", "create", "bob", "--role", "admin"))

@@ -12,6 +12,7 @@ import (
 // TestWebhooksOfACluster: each node sends what its own runs cause, every event once it is there and in the order of its
 // run, whichever node the webhook was made or changed at. What a dead node had not sent, the next owner sends.
 func TestWebhooksOfACluster(t *testing.T) {
+	t.Parallel()
 	b, _ := newNodesBed(t)
 	write(t, filepath.Join(b.dir, "flows"), "eventful.yaml", eventful)
 	first, second := newInbox(t), newInbox(t)

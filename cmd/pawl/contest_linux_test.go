@@ -319,6 +319,7 @@ func historyOf(ctx context.Context, node *httpapi.Client, run string) (ids strin
 
 // TestContestModel: the model finds what must not be.
 func TestContestModel(t *testing.T) {
+	t.Parallel()
 	started := func(run string) contestAnswer { return contestAnswer{run: run} }
 	start, again := contestCall{kind: "start"}, contestCall{kind: "start", useExisting: true}
 	event := contestCall{kind: "event", run: "a", id: "e/1"}

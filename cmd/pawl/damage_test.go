@@ -34,6 +34,7 @@ func pawlFails(t *testing.T, dir string, status int, args ...string) string {
 // TestDoctorFindsWrongRows changes what SQLite cannot know to be wrong: every column that the engine or a person reads
 // is held against the history.
 func TestDoctorFindsWrongRows(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ change, want string }{
 		{"UPDATE runs_data SET wake = 0", "Wake is - in its row"},
 		{"UPDATE runs_data SET deadline = 1000000", "Deadline is 1970-01-01T00:00:01"},
@@ -89,6 +90,7 @@ func TestDoctorFindsWrongRows(t *testing.T) {
 
 // The rows of a run that ended at once are stored together.
 func TestDoctorFindsWrongRowsOfEndedRuns(t *testing.T) {
+	t.Parallel()
 	for damage, want := range map[string]string{
 		"UPDATE ended_data SET rows = replace(rows, 'first', 'fjrst')": `Name is fjrst in its row`,
 		"UPDATE ended_data SET rows = substr(rows, 9)":                 `step "first": Name is  in its row`,
@@ -135,6 +137,7 @@ func change(t *testing.T, path, statement string) {
 
 // A flow whose stored text has changed does not run: its commands may be others.
 func TestDamagedFlowDoesNotRun(t *testing.T) {
+	t.Parallel()
 	dir, path := oldDatabase(t)
 	change(t, path, "UPDATE definitions SET source = replace(source, 'item * 2', 'item * 3')")
 	for _, args := range [][]string{{"resume"}, {"run", "show", "of-old"}, {"step", "now", "of-old", "again"}} {
@@ -147,6 +150,7 @@ func TestDamagedFlowDoesNotRun(t *testing.T) {
 
 // A byte in the text of a table's definition makes a column another one.
 func TestDamagedTables(t *testing.T) {
+	t.Parallel()
 	dir, path := oldDatabase(t)
 	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -166,6 +170,7 @@ func TestDamagedTables(t *testing.T) {
 // The last page of the file is the run's history. Without it there still is a row, but nothing to go on from: what the
 // run has done must not be done again.
 func TestLostHistory(t *testing.T) {
+	t.Parallel()
 	dir, path := oldDatabase(t)
 	info, err := os.Stat(path)
 	if err != nil {
@@ -187,6 +192,7 @@ func TestLostHistory(t *testing.T) {
 // TestDamagedFile cuts the file and changes its bytes so that it cannot be opened; every command says what is wrong
 // with which file, and none changes it further.
 func TestDamagedFile(t *testing.T) {
+	t.Parallel()
 	_, whole := oldDatabase(t)
 	sound, err := os.ReadFile(whole)
 	if err != nil {

@@ -113,6 +113,7 @@ func (d *debian) start() *process {
 // TestDebianPackage installs the package below a folder, starts what its unit says, installs a newer one over it while
 // that runs, and removes it: nothing is left of it but what users made.
 func TestDebianPackage(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"dpkg", "dpkg-deb"} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Skip(err)
@@ -190,6 +191,7 @@ const systemdCheck = "systemd-analyze" //nolint:misspell // its name
 
 // TestUnit holds the unit against systemd, where that is installed: no word of it is wrong, and it is hardened.
 func TestUnit(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath(systemdCheck); err != nil {
 		t.Skip(err)
 	}

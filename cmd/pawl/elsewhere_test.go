@@ -16,6 +16,7 @@ import (
 // TestOperateWithoutTheProgram: what the command does to runs of a Go program is recorded, and their bodies hear of it
 // when the program opens the database. Until then no limit of theirs fires and no compensation runs.
 func TestOperateWithoutTheProgram(t *testing.T) {
+	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
 	path := filepath.Join(dir, "pawl.db")
 	undone := make(chan struct{}, 1)

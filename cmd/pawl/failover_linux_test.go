@@ -18,6 +18,7 @@ import (
 // TestPromoted kills the primary server of the database under two nodes, and promotes its synchronous standby. Every
 // run that was acknowledged is there, once, and ends.
 func TestPromoted(t *testing.T) {
+	t.Parallel()
 	primary := pgtest.StartServer(t, "-c", "synchronous_standby_names=walreceiver")
 	standby := primary.Standby()
 	b := nodesBedOn(t, twoServers(t, primary, standby))
@@ -74,6 +75,7 @@ steps:
 // copy it has not. Its attempt is made again, a deadline that has passed meanwhile fires at once, and what was started
 // after the copy is gone.
 func TestRestored(t *testing.T) {
+	t.Parallel()
 	b, server := newNodesBed(t)
 	write(t, filepath.Join(b.dir, "flows"), "held.yaml", heldFlow)
 	first, c := b.node()

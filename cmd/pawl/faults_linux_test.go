@@ -361,7 +361,10 @@ func (b *faultsBed) round() (fault string) {
 // start that is repeated names the same run, and what was reported finished is not executed again. A timetable goes on,
 // and whoever operates the same runs at once is answered as if one request was carried out after the other, see
 // [contestModel].
-func TestMixedFaults(t *testing.T) { mixedFaults(t, nil, proxyFaults) }
+func TestMixedFaults(t *testing.T) {
+	t.Parallel()
+	mixedFaults(t, nil, proxyFaults)
+}
 
 // mixedFaults does what the tests have in common. The faults are those of the network or of the proxies.
 func mixedFaults(t *testing.T, network *network, faults map[string]fault) {

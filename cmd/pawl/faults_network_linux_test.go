@@ -33,6 +33,7 @@ func addressOf(node int) string { return fmt.Sprint("10.99.0.1", node) }
 // not reach each other while both reach a third one and the database, and packets get lost in one direction. Nobody is
 // told of any of that.
 func TestMixedFaultsOfANetwork(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(insideNetwork) == "" {
 		inNamespace(t)
 		return

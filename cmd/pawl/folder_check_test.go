@@ -6,6 +6,7 @@ import (
 
 // TestCheckOnANode checks a flow on a server alone and on a node of a cluster, where a limit of 1 is not a mutex.
 func TestCheckOnANode(t *testing.T) {
+	t.Parallel()
 	const text = "pawl: 1\nname: print\nservices: {printer: {limits: {concurrency: 1}}}\n" +
 		"steps:\n  - {name: only, service: printer, noop: {}}\n"
 	for _, node := range []bool{false, true} {

@@ -9,6 +9,7 @@ import (
 
 // TestFolderKnowsWhatChanged checks that a flow is read once, and again when a file that it comes from has changed.
 func TestFolderKnowsWhatChanged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	parent := "pawl: 1\nname: parent\nsteps:\n  - {name: only, flow: {name: child}}\n"
 	put := func(name, text string, age time.Duration) {

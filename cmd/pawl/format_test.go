@@ -35,6 +35,7 @@ func unzip(t *testing.T, from, to string) {
 // had succeeded, a forEach too, one step backed off, one slept and one waited for an event. Whatever the format is
 // today, the file is sound, and its run goes on from there.
 func TestFormat1(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	unzip(t, filepath.Join("testdata", "format1.db.gz"), filepath.Join(dir, "old.db"))
 	pawl := func(args ...string) []byte {

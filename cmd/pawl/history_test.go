@@ -43,6 +43,7 @@ const (
 // TestReplayOfProduction is what a CI job does before a deploy: the command writes the history of a production run, and
 // tests replay it, or all open runs of the production database or of a server, with the code that is to be deployed.
 func TestReplayOfProduction(t *testing.T) {
+	t.Parallel()
 	if job := os.Getenv(asJob); job != "" {
 		replayAsJob(t, delivery(int(job[0]-'0')), job[1:])
 		return

@@ -60,6 +60,7 @@ const block = `'echo work >> effects; while [ ! -e go ]; do sleep 0.02; done'`
 // Every stored instant is where it was, nothing that had finished runs again, and what was in flight is repeated at
 // once.
 func TestKillDuring(t *testing.T) {
+	t.Parallel()
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) == 1 {

@@ -24,6 +24,7 @@ func (l logTexts) Log(_ context.Context, _ string, at api.LogPlace) (api.LogPart
 
 // TestLineReader: the last line that says something, also before it ends; a new attempt begins anew.
 func TestLineReader(t *testing.T) {
+	t.Parallel()
 	logs := logTexts{}
 	l := &lineReader{logs: logs, known: map[live.StepOf]*printing{}}
 	step := live.StepOf{Run: "r", Step: "s"}

@@ -15,6 +15,7 @@ import (
 
 // TestNoStepOutlivesPawl: however the command ends, the processes of its steps and their children end.
 func TestNoStepOutlivesPawl(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{
 		"kill -9":                    func(c *exec.Cmd, _ io.Closer) error { return c.Process.Kill() },
 		"nobody reads what it tells": func(_ *exec.Cmd, out io.Closer) error { return out.Close() },
@@ -67,6 +68,7 @@ func TestNoStepOutlivesPawl(t *testing.T) {
 // TestLeftoversEnd: a process that a killed pawl started for a step of this database still runs. The next pawl that
 // opens the database ends it.
 func TestLeftoversEnd(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	left := exec.Command("sleep", "1000")
 	left.Env = append(os.Environ(), "PAWL_OWNER="+worker.OwnerOf(filepath.Join(dir, "left.db")))

@@ -18,6 +18,7 @@ import (
 
 // TestGoProgramsRuns: the command shows the runs of a Go program, checks them, and leaves carrying them on to it.
 func TestGoProgramsRuns(t *testing.T) {
+	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
 	doc, err := flow.Parse("page.yaml", []byte("pawl: 1\nname: page\nsteps: [{name: print, exec: 'echo page'}]\n"))
 	if err != nil {
@@ -206,6 +207,7 @@ func TestResumeOfAProgramsFlow(t *testing.T) {
 // TestProgramCarriesOn: a Go program goes on with a flow run of a "pawl run" that was killed with -9 in the middle of a
 // process, in the directory where the command was called, and with the child flow of that day.
 func TestProgramCarriesOn(t *testing.T) {
+	t.Parallel()
 	dir, before := killWhen(t, func(r killed) bool { return r.step("work").begun() }, map[string]string{
 		"flow.yaml": "pawl: 1\nname: killed\ntimeout: 20m\nsteps:\n" +
 			"  - {name: before, exec: 'echo before >> effects'}\n" +
@@ -239,6 +241,7 @@ func TestProgramCarriesOn(t *testing.T) {
 // stored of a flow its file's name and its text alone. The command carries one of its runs on, and a program of today
 // the other one, which starts a workflow that is registered there.
 func TestLibraryFormat1(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	unzip(t, filepath.Join("testdata", "library1.db.gz"), filepath.Join(dir, "old.db"))
 	shell := func(args ...string) string {

@@ -14,6 +14,7 @@ import (
 
 // TestManifests: what the manifests set are flags of pawl server, or their variables.
 func TestManifests(t *testing.T) {
+	t.Parallel()
 	server, _, err := (&app{}).rootCommand().Find([]string{"server"})
 	if err != nil {
 		t.Fatal(err)

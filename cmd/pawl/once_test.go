@@ -9,6 +9,7 @@ import (
 
 // TestCompilesAFlowOnce: what runs the flow of a file and what explains its runs have the flow that the file became.
 func TestCompilesAFlowOnce(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join("..", "..", "examples", "pages", "flow.yaml")
 	a := &app{database: "memory:"}
 	c, err := a.load(file, &sources{})

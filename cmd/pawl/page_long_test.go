@@ -39,6 +39,7 @@ func begin(t *testing.T, address, body string) {
 // TestPageOfManyRuns: the list comes page by page as one scrolls, with rows for what can be seen alone. Who looks at
 // the first runs sees new ones come; who has scrolled keeps their place.
 func TestPageOfManyRuns(t *testing.T) {
+	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	write(t, dir, "small.yaml", "pawl: 1\nname: small\nsteps:\n  - {name: rest, noop: {}}\n")
@@ -74,6 +75,7 @@ func TestPageOfManyRuns(t *testing.T) {
 // TestPageOfALongRun: of ten thousand steps those have a row that can be seen. The timeline is dragged and zoomed, and
 // scrolls without long pauses.
 func TestPageOfALongRun(t *testing.T) {
+	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	write(t, dir, "long.yaml", `pawl: 1
@@ -145,6 +147,7 @@ func TestPageStaysSmall(t *testing.T) {
 
 // The page is small: it is loaded in one go, also over a slow line.
 func TestPageIsSmall(t *testing.T) {
+	t.Parallel()
 	total := 0
 	for _, name := range []string{"app.js", "style.css", "index.html"} {
 		text, err := os.ReadFile("../../web/dist/" + name)

@@ -98,6 +98,7 @@ func (l looker) fill(selector, text string) {
 
 // TestPageOfARun: the items of a list are folded, logs have their colours, and the run is shown in three ways.
 func TestPageOfARun(t *testing.T) {
+	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	write(t, dir, "colours.yaml", colourFlow)
@@ -144,6 +145,7 @@ func TestPageOfARun(t *testing.T) {
 // TestPagePlaces: what a policy does is seen before it is used, a run is started from a form, and deadlines,
 // schedules and webhooks have pages that say what to do where there are none.
 func TestPagePlaces(t *testing.T) {
+	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	write(t, dir, "colours.yaml", colourFlow)
@@ -226,6 +228,7 @@ func TestPagePlaces(t *testing.T) {
 
 // TestPageClock: the clock of pawl dev --virtual-time is moved on the page, and what is due happens.
 func TestPageClock(t *testing.T) {
+	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	write(t, dir, "colours.yaml", colourFlow)

@@ -19,6 +19,7 @@ func (l looker) signs(token string) {
 // TestPageOfAServer: pawl server asks for a token, which is in no address. Who may only read sees what one could do,
 // and cannot do it. Admins make tokens and see who did what; a namespace has runs of its own.
 func TestPageOfAServer(t *testing.T) {
+	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	const database = "sqlite:p.db"

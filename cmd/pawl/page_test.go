@@ -158,6 +158,7 @@ func (l looker) shot(name string) {
 
 // TestPage: a person sees in the browser what a run is doing, which deadline binds it and what comes, and acts on it.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	write(t, dir, "shop.yaml", pageFlow)

@@ -25,6 +25,7 @@ func (l looker) harmless(page string) {
 
 // TestPageTexts: texts of runs are shown as they are, wherever they are shown, and do nothing.
 func TestPageTexts(t *testing.T) {
+	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	write(t, dir, "bad.yaml", `pawl: 1

@@ -17,6 +17,7 @@ import (
 // TestPageTimes: the page lays out attempts at the instants that pawl policy simulate says. It reads and writes lengths
 // as Pawl does.
 func TestPageTimes(t *testing.T) {
+	t.Parallel()
 	maths, err := os.ReadFile(filepath.Join("testdata", "page_time.js"))
 	if err != nil {
 		t.Fatal(err)

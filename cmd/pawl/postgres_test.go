@@ -16,6 +16,7 @@ import (
 
 // TestScriptOnPostgres runs testdata/postgres, with a database in PostgreSQL.
 func TestScriptOnPostgres(t *testing.T) {
+	t.Parallel()
 	server := pgtest.StartServer(t)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "postgres"),

@@ -8,6 +8,7 @@ import (
 
 // TestReadme: the flow that README shows is one to copy: it is valid, and the lint finds nothing in it.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

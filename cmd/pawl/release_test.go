@@ -39,6 +39,7 @@ func tool(t *testing.T, dir, name string, args ...string) string {
 
 // TestArchive builds the archive for this system: its checksum is right, and the command in it works.
 func TestArchive(t *testing.T) {
+	t.Parallel()
 	out := t.TempDir()
 	system := runtime.GOOS + "-" + runtime.GOARCH
 	script(t, out, "dist", "1.2.3", runtime.GOOS+"/"+runtime.GOARCH)

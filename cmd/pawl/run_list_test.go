@@ -7,6 +7,7 @@ import (
 
 // TestNarrowTable: what a narrow terminal leaves out is the least needed column.
 func TestNarrowTable(t *testing.T) {
+	t.Parallel()
 	head := []string{"RUN", "WORKFLOW", "WORKFLOW ID", "PHASE", "CREATED", "TOOK", "ABOUT"}
 	rows := [][]string{{"01a1fb50-f6b1-7624", "order", "order-42", "failed", "3m ago", "2m", "no paper"}}
 	full := tableWidth(head, rows)

@@ -12,6 +12,7 @@ import (
 
 // TestSchedulesOfAProgram: the command shows the schedules of a Go program, also while that has the database.
 func TestSchedulesOfAProgram(t *testing.T) {
+	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
 	path := filepath.Join(dir, "shop.db")
 	backup := pawl.Define("backup", func(_ pawl.Context, what string) (string, error) { return what, nil })

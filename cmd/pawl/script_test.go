@@ -69,6 +69,7 @@ const patience = time.Minute
 
 // TestScript runs testdata/script: every verb, with real flows.
 func TestScript(t *testing.T) {
+	t.Parallel()
 	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 	if err != nil {
 		t.Fatal(err)

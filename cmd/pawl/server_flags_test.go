@@ -13,6 +13,7 @@ import (
 
 // The flags of pawl server do what they say.
 func TestServerFlags(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const database = "sqlite:p.db"
 	token := createToken(t, dir, database, "root", "--role", "admin")

@@ -172,6 +172,7 @@ func createToken(t *testing.T, dir, database string, args ...string) string {
 
 // SIGHUP lets what can change take effect, says what cannot, and changes nothing where the file is wrong.
 func TestServerReadsItsConfigurationAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const database = "sqlite:p.db"
 	token := createToken(t, dir, database, "root", "--role", "admin", "--namespace", "*")
@@ -222,6 +223,7 @@ func TestServerReadsItsConfigurationAgain(t *testing.T) {
 
 // A flow of a namespace's folder starts there, and nowhere else.
 func TestFlowsOfNamespaces(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const database = "sqlite:p.db"
 	blue := createToken(t, dir, database, "ada", "--role", "operate", "--namespace", "blue")

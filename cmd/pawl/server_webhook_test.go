@@ -167,6 +167,7 @@ func (in *inbox) compare(p *process, token string, runs []string) {
 // However often the server is killed, a receiver gets every event of every run, in the order of the run, signed as
 // Standard Webhooks has it.
 func TestWebhooksAreNotLostByKills(t *testing.T) {
+	t.Parallel()
 	dir, in := t.TempDir(), newInbox(t)
 	const database = "sqlite:p.db"
 	token := createToken(t, dir, database, "root", "--role", "admin")
@@ -198,6 +199,7 @@ func TestWebhooksAreNotLostByKills(t *testing.T) {
 
 // On PostgreSQL, a server has webhooks and namespaces as on a file.
 func TestServerOnPostgres(t *testing.T) {
+	t.Parallel()
 	database := pgtest.StartServer(t).DSN()
 	dir, plain, blue := t.TempDir(), newInbox(t), newInbox(t)
 	for _, name := range []string{"flows/eventful.yaml", "flows/blue/eventful.yaml"} {

@@ -17,6 +17,7 @@ var (
 // TestSnippets validates what the documents show as YAML: whole flows, flows without their head, which are those that
 // begin with their steps, and configuration files. The reference of the language has examples of its own.
 func TestSnippets(t *testing.T) {
+	t.Parallel()
 	top := filepath.Join("..", "..")
 	pages := []string{filepath.Join(top, "README.md")}
 	err := filepath.WalkDir(filepath.Join(top, "docs"), func(path string, _ fs.DirEntry, err error) error {

@@ -47,6 +47,7 @@ func (b *nodesBed) reached(c *httpapi.Client) {
 // node that moves one. Each run ends once. While that server does not answer, its partitions alone stand still, and a
 // list names it.
 func TestStores(t *testing.T) {
+	t.Parallel()
 	b := nodesBedOn(t, pgtest.StartServer(t).DSN()+"&statement_timeout=3s")
 	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())
 	address, err := url.Parse(proxy.DSN())
@@ -54,7 +55,7 @@ func TestStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	password, _ := address.User.Password()
-	t.Setenv("PAWL_STORE_B_PASSWORD", password)
+	b.env = append(b.env, "PAWL_STORE_B_PASSWORD="+password)
 	address.User = url.User(address.User.Username())
 	_, atA := b.node()
 	second, atB := b.node()

@@ -20,6 +20,7 @@ func (s bodyStops) observer() pawl.Observer {
 // TestDoctorTellsStuckRuns: a run whose body cannot go on is no fault of the database. The doctor names it, and says
 // that nothing is wrong.
 func TestDoctorTellsStuckRuns(t *testing.T) {
+	t.Parallel()
 	pause := func(ctx pawl.Context) (int, error) { return pawl.Event[int]("go").Wait(ctx) }
 	first := func(ctx pawl.Context, _ string) (int, error) {
 		_, err := pawl.Step(ctx, "first", func(context.Context) (int, error) { return 1, nil })

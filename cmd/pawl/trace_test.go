@@ -18,6 +18,7 @@ import (
 // TestTraces: a server sends the spans of runs and attempts to the collector that the environment names. What an
 // attempt starts and calls has the attempt's span as its parent.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	spans := map[string]*pb.Span{}
 	var called, service, key string
@@ -144,6 +145,7 @@ steps:
 
 // Wrong settings are refused, and name the variable.
 func TestTracesRefused(t *testing.T) {
+	t.Parallel()
 	for variable, value := range map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
 		"OTEL_EXPORTER_OTLP_TIMEOUT": "soon", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "key",

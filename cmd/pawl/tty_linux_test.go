@@ -189,6 +189,7 @@ const (
 
 // TestTerminal drives the real command on a terminal. However it ends, the terminal is as it was.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		answer func(term *terminal)
@@ -282,6 +283,7 @@ func TestTerminal(t *testing.T) {
 
 // TestRunEndsWhileAsked: the question goes with the run.
 func TestRunEndsWhileAsked(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "flow.yaml", "pawl: 1\nname: ends\nsteps:\n  - name: work\n    exec: "+block+"\n")
 	term := openTerminal(t, dir, "run", "flow.yaml")
@@ -298,6 +300,7 @@ func TestRunEndsWhileAsked(t *testing.T) {
 
 // TestWatchOnTerminal: whoever only watches a run is not asked.
 func TestWatchOnTerminal(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "flow.yaml", strings.TrimPrefix(waiting, "\n"))
 	if out, err := command(t, dir, "run", "flow.yaml", "--id", "w", "--detach").CombinedOutput(); err != nil {
@@ -317,6 +320,7 @@ func TestWatchOnTerminal(t *testing.T) {
 
 // TestPanicOnTerminal: a panic ends the process and leaves a terminal that shows what is typed.
 func TestPanicOnTerminal(t *testing.T) {
+	t.Parallel()
 	for _, where := range []string{"main", "another"} {
 		t.Run(where, func(t *testing.T) {
 			path, err := exec.LookPath("panic")
@@ -336,6 +340,7 @@ func TestPanicOnTerminal(t *testing.T) {
 // TestSuspend stops the command with Ctrl-Z, and by a signal from outside, under a shell that controls its jobs and
 // sets the terminal's modes for itself meanwhile. Keys work again afterwards.
 func TestSuspend(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		stop func(term *terminal)
@@ -372,6 +377,7 @@ func TestSuspend(t *testing.T) {
 
 // TestNoColor: where colours are not wanted, the live view moves the cursor and nothing else.
 func TestNoColor(t *testing.T) {
+	t.Parallel()
 	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`)
 	for _, c := range []struct {
 		name    string

@@ -27,6 +27,7 @@ const upgradedFrom = "1ba3e8a2632a9a64938498a0545f68932a27f236"
 // TestRollingUpgrade replaces the nodes of a cluster, one after the other, by nodes of this version, while runs are
 // started and end. No request fails for longer than partitions take to move.
 func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds an older version")
 	}

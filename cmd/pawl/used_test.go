@@ -24,6 +24,7 @@ import (
 
 // TestEveryFieldIsUsed walks the JSON Schema, fields and words, and the flow files of examples and scripts.
 func TestEveryFieldIsUsed(t *testing.T) {
+	t.Parallel()
 	var root map[string]any
 	if err := json.Unmarshal(flow.Schema(), &root); err != nil {
 		t.Fatal(err)
@@ -188,6 +189,7 @@ func scripts(t *testing.T) map[string]*txtar.Archive {
 
 // TestEveryVerbIsUsed walks the tree of commands with their flags, and the command lines of scripts and of CI.
 func TestEveryVerbIsUsed(t *testing.T) {
+	t.Parallel()
 	ci, err := os.ReadFile(filepath.Join("..", "..", ".ci", "run"))
 	if err != nil {
 		t.Fatal(err)
@@ -246,6 +248,7 @@ func isWritten(f *pflag.Flag, calls []string) bool {
 
 // TestDocumentsAreTrue: the flows that README and docs show are valid, and the commands and flags they name exist.
 func TestDocumentsAreTrue(t *testing.T) {
+	t.Parallel()
 	top := filepath.Join("..", "..")
 	flows, calls := 0, 0
 	root := (&app{}).rootCommand()

@@ -42,6 +42,7 @@ func (manyHooks) Deliveries(_ context.Context, name string, q api.DeliveryQuery)
 
 // TestDeliveriesOfARun: all webhooks are asked until the limit, and the newest events come first.
 func TestDeliveriesOfARun(t *testing.T) {
+	t.Parallel()
 	for limit, want := range map[int]string{
 		10: "evt_5 a, evt_4 a, evt_4 b, evt_3 b, evt_2 a, evt_1 b",
 		6:  "evt_5 a, evt_4 a, evt_4 b, evt_3 b, evt_2 a, evt_1 b",

@@ -125,6 +125,7 @@ func (k *killing) effects() map[string]int {
 // TestKillServerAndWorker kills the server and the worker in turn while runs go on. No run is lost, and no work is done
 // again that was reported: a step has as many effects as attempts that its worker could finish.
 func TestKillServerAndWorker(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it kills processes for a while")
 	}

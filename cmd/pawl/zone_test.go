@@ -18,6 +18,7 @@ var (
 // TestTimesHaveZones looks at a run with all verbs that show times: each is followed by its zone, but for the starts of
 // attempts, which are of the day and the zone in the head above them.
 func TestTimesHaveZones(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("the zone of a process is not set by TZ there")
 	}

@@ -23,7 +23,7 @@ import (
 
 // TestConformanceOnPostgres runs the Go rows again, on PostgreSQL.
 func TestConformanceOnPostgres(t *testing.T) {
-	server := pgtest.StartServer(t).DSN() // of its own: the schemas stay until it is removed
+	server := unsynced(t) // of its own: the schemas stay until it is removed
 	var schemas atomic.Int64
 	before := goDatabase
 	t.Cleanup(func() { goDatabase = before })
@@ -36,8 +36,8 @@ func TestConformanceOnPostgres(t *testing.T) {
 
 // TestConformanceOverTwoStores runs them once more, with half of the partitions on another PostgreSQL server.
 func TestConformanceOverTwoStores(t *testing.T) {
-	first := pgtest.StartServer(t).DSN()
-	second, err := url.Parse(pgtest.StartServer(t).DSN())
+	first := unsynced(t)
+	second, err := url.Parse(unsynced(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +71,9 @@ func TestConformanceOverTwoStores(t *testing.T) {
 	}
 	eachGoRow(t)
 }
+
+// unsynced starts a server that does not wait for its disk, because no row ends it, and returns its DSN.
+func unsynced(t *testing.T) string { return pgtest.StartServer(t, "-c", "fsync=off").DSN() }
 
 func within(dsn, parameters string) string {
 	if strings.Contains(dsn, "?") {

@@ -7,16 +7,18 @@ import (
 
 // The cluster that all tests of a package share.
 var (
-	sharing bool // set by Share, before any test runs
-	mu      sync.Mutex
-	shared  cluster
-	started bool
+	sharing    bool // set by Share, before any test runs
+	sharedWith []string
+	mu         sync.Mutex
+	shared     cluster
+	started    bool
 )
 
 // Share makes Start give all tests of a package the same cluster, which the first of them starts. A TestMain calls it,
-// and calls stop when the tests have ended.
-func Share() (stop func() error) {
-	sharing = true
+// and calls stop when the tests have ended. The cluster may have additional settings, as those of StartServer. Where no
+// test is about what is left after the end of the shared cluster, "-c", "fsync=off" saves much time.
+func Share(settings ...string) (stop func() error) {
+	sharing, sharedWith = true, settings
 	return func() error { return shared.remove() }
 }
 
@@ -25,7 +27,7 @@ func sharedServer(t testing.TB) (dsn string) {
 	mu.Lock()
 	defer mu.Unlock()
 	if !started {
-		shared.launch(t) // does not return if it cannot: the next test tries, and says why it cannot
+		shared.launch(t, sharedWith...) // does not return if it cannot: the next test tries, and says why it cannot
 		started = true
 	}
 	return shared.dsn()

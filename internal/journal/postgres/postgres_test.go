@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	stop := pgtest.Share()
+	stop := pgtest.Share("-c", "fsync=off") // what is about the end of a server starts its own
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
