@@ -12,8 +12,7 @@ import (
 
 // Go collects garbage when the heap has doubled. A small program that allocates fast, which is what pawl is while it
 // carries many short runs, then collects all the time: at 10 MiB of live memory it spends a quarter of its processor
-// time on it. So the heap may always grow by a certain room before garbage is collected. Where more than that is live,
-// Go's own rule holds.
+// time on it. So the heap may grow by a certain room more than Go lets it before garbage is collected.
 const (
 	heapRoom     = 128 << 20
 	memoryShares = 8 // the room is at most this part of the memory limit
@@ -39,8 +38,8 @@ func growBeforeCollecting() {
 // collectAt returns by how many percent the live heap may grow until the next collection. Steps of ten percent keep it
 // from being set again after every collection, since setting it stops the program for a moment.
 func collectAt(live, room uint64) int {
-	grow := room * 100 / max(live, 1)
-	return int(max(usualPercent, min(grow, maxPercent)/10*10))
+	more := room * 100 / max(live, 1)
+	return int(min(usualPercent+more/10*10, maxPercent))
 }
 
 // afterEachCollection calls do now, and then once after each collection: it is the cleanup of an object that nothing

@@ -12,18 +12,18 @@ func TestCollectAt(t *testing.T) {
 	}{
 		{live: 0, want: maxPercent},
 		{live: 1 << 20, want: maxPercent},
-		{live: 16 << 20, want: 800},
-		{live: 20 << 20, want: 640},
-		{live: 64 << 20, want: 200},
-		{live: 128 << 20, want: usualPercent},
-		{live: 1 << 30, want: usualPercent},
+		{live: 16 << 20, want: 900},
+		{live: 20 << 20, want: 740},
+		{live: 64 << 20, want: 300},
+		{live: 128 << 20, want: 200},
+		{live: 1 << 30, want: 110},
 	} {
 		if got := collectAt(c.live, heapRoom); got != c.want {
 			t.Errorf("collectAt(%d MiB) = %d, want %d", c.live>>20, got, c.want)
 		}
 	}
-	if got := collectAt(8<<20, 16<<20); got != 200 {
-		t.Errorf("with a room of 16 MiB, 8 MiB may grow by %d percent, want 200", got)
+	if got := collectAt(8<<20, 16<<20); got != 300 {
+		t.Errorf("with a room of 16 MiB, 8 MiB may grow by %d percent, want 300", got)
 	}
 }
 

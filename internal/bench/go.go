@@ -205,7 +205,7 @@ func goInFlight(ctx context.Context, s *session) (Row, error) {
 	for range pick(s, 3, 1) {
 		for i, n := range clients {
 			var win window
-			win, err = started(ctx, n, max(4*n, pick(s, 8192, 1024)), func(ctx context.Context) error {
+			win, err = started(ctx, n, max(pick(s, 8, 4)*n, pick(s, 8192, 1024)), func(ctx context.Context) error {
 				run, err := goTenStep.Start(ctx, eng, "", 1)
 				if err == nil {
 					_, err = run.Result(ctx)
