@@ -36,7 +36,7 @@ func (j *pacedReads) Due(
 ) ([]journal.Due, error) {
 	if limit > 1 {
 		j.mu.Lock()
-		j.aheads = append(j.aheads, before.Std().Sub(time.Now()))
+		j.aheads = append(j.aheads, time.Until(before.Std()))
 		j.mu.Unlock()
 	}
 	return j.Journal.Due(ctx, partition, from, before, limit)

@@ -92,7 +92,8 @@ func groupLives(id int) bool {
 
 // signal returns the signal that ended the process, if one did.
 func (p *process) signal() (syscall.Signal, bool) {
-	return max(p.end.status.Signal(), 0), p.end.err == nil && p.end.status.Signaled()
+	sig := p.end.status.Signal() // below 0: none did
+	return max(sig, 0), p.end.err == nil && sig >= 0
 }
 
 // readNow reads what a pipe holds, also after its deadline. It returns 0 if the pipe is empty.
