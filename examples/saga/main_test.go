@@ -37,7 +37,7 @@ const orders = 150
 // life starts the program.
 func life(t *testing.T, dir string) (cmd *exec.Cmd, ended chan error) {
 	t.Helper()
-	cmd = exec.CommandContext(t.Context(), os.Args[0], "-dir", dir, "-orders", fmt.Sprint(orders), "-pace", "50ms")
+	cmd = exec.CommandContext(t.Context(), os.Args[0], "-dir", dir, "-orders", fmt.Sprint(orders), "-pace", "200ms")
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	out := &strings.Builder{}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -89,7 +89,7 @@ func TestKilledAndCancelled(t *testing.T) {
 			if err := cmd.Process.Signal(os.Interrupt); err != nil && len(ended) == 0 {
 				t.Fatal(err)
 			}
-			after(ended, dir, "refund", orders/5+rng.IntN(30)) // more than those that cannot be shipped
+			after(ended, dir, "refund", orders/5+1+rng.IntN(30)) // more than those that cannot be shipped
 		case i < lives-1:
 			after(ended, dir, "\n", 1+rng.IntN(40))
 		}
