@@ -46,7 +46,7 @@ func (p *Partition) result(c *Call) {
 		}
 		id = r.state.Next
 	}
-	if out, ok := p.residents.recent.outcomes[id]; ok && p.residents.runs[id] == nil {
+	if out, ok := p.residents.recent.of(id, p.now); ok && p.residents.runs[id] == nil {
 		c.Outcome = out
 		c.answer()
 		return

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -98,7 +97,7 @@ func TestInstantTasksLeaveTimeForOthers(t *testing.T) {
 func TestRecentOutcomes(t *testing.T) {
 	r := instantRig(t)
 	id := r.start(flow("one", task()))
-	r.pass(time.Minute)
+	r.pass(recentAge / 2)
 	if r.p.Stats().Loaded != 0 {
 		t.Fatal("the run is still in memory")
 	}
@@ -109,6 +108,15 @@ func TestRecentOutcomes(t *testing.T) {
 	c, answered := ask()
 	if !answered || c.Absent || c.Outcome.Phase != core.RunSucceeded || c.Outcome.Run != id {
 		t.Fatalf("answered: %v, %+v", answered, c)
+	}
+	r.pass(recentAge)
+	if c, _ = ask(); !c.Absent {
+		t.Fatal("it is known long after its end")
+	}
+	id = r.start(flow("one", task()))
+	r.pass(recentAge / 2)
+	if _, answered = ask(); !answered || r.p.Stats().Loaded != 0 {
+		t.Fatal("the outcome of the second run is not known")
 	}
 	r.p.Pruned()
 	if c, _ = ask(); !c.Absent {
