@@ -40,7 +40,8 @@ const (
 )
 
 // closedLoop runs clients that do something again and again. Each waits for the end before it starts the next one. A
-// client that is alone calls between after each 32; nil: it does not.
+// client that is alone calls between after each 32; nil: it does not. A length in which nothing ends is exceeded until
+// something has, so that every figure is a number on the slowest machine.
 func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
 	do func(context.Context) error, between func() error,
 ) (window, error) {
@@ -48,6 +49,7 @@ func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
 	defer cancel(nil)
 	var (
 		phase atomic.Int32
+		some  atomic.Bool // something has ended and counts
 		wait  sync.WaitGroup
 		mu    sync.Mutex
 		w     window
@@ -64,6 +66,9 @@ func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
 				done++
 				if phase.Load() == counting {
 					all = append(all, time.Since(from))
+					if len(all) == 1 {
+						some.Store(true)
+					}
 					if between != nil && clients == 1 && done%32 == 0 {
 						if err := between(); err != nil {
 							cancel(err)
@@ -82,6 +87,7 @@ func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
 	stop := meter()
 	phase.Store(counting)
 	rest(ctx, length)
+	_ = until(ctx, some.Load) // what ended the context is told below
 	phase.Store(over)
 	w.usage, w.rss = stop(), resident()
 	wait.Wait()
