@@ -22,7 +22,11 @@ SINGLE   = $(addprefix github.com/pawl-dev/pawl/,cmd/pawlvet dialect% flow inter
              internal/vet policy)
 # What takes so long under the race detector that it does a part of its work there. make test does all of it without.
 PARTLY   = ^(TestConformanceOnPostgres|TestConformanceOverTwoStores|TestGoServed|TestGoOverHTTP|TestSearchOfMany)$$
+# Tests that do little but start the command, hundreds of times. Each start is dear under the race detector, and what the
+# command does is watched in the tests of its packages, and of servers and clusters.
+STARTING = ^(TestScript|TestPage.*|TestBenchServers)$$
 PACKAGES = $(shell $(GO) list ./...)
+COMMAND  = github.com/pawl-dev/pawl/cmd/pawl
 
 .DEFAULT_GOAL := help
 
@@ -37,14 +41,18 @@ build: ## build ./pawl, a static binary
 # The same tests as `go test ./...`. Three of them run by themselves, so that they can be shown and asked for more.
 # With make -j2 the parts run beside each other: the second has the time in which a test of the first waits.
 .PHONY: test
-test: test-packages test-single test-whole test-rows test-seeds test-crash
+test: test-packages test-command test-single test-starts test-whole test-rows test-seeds test-crash
 test: ## run the tests, Go alone is enough: RACE=1 SEEDS=500 ROUNDS=5 V=1
 
-.PHONY: test-packages test-single test-whole test-rows test-seeds test-crash
+.PHONY: test-packages test-command test-single test-starts test-whole test-rows test-seeds test-crash
 test-packages:
-	$(TEST) -skip '$(COUNTED)' $(filter-out $(SINGLE),$(PACKAGES))
+	$(TEST) -skip '$(COUNTED)' $(filter-out $(SINGLE) $(COMMAND),$(PACKAGES))
+test-command:
+	$(TEST) -skip '$(COUNTED)|$(STARTING)' $(COMMAND)
 test-single:
 	$(PLAIN) -skip '$(COUNTED)' $(filter $(SINGLE),$(PACKAGES))
+test-starts:
+	$(PLAIN) -run '$(STARTING)' $(COMMAND)
 test-whole:
 	$(if $(RACE),$(PLAIN) $(if $(V),-v) -run '$(PARTLY)' ./internal/conformance ./internal/journal/sqlite)
 test-rows:

@@ -153,3 +153,6 @@ func (a *app) carryThrough(ctx context.Context, m *machine, ids []string, how te
 
 // gone reports whether an error means that nobody answers any more.
 func gone(err error) bool { return errors.Is(err, api.Sentinel(api.CodeClosed)) }
+
+// unanswered reports whether an error means that nobody answers any more, be it in the middle of a request.
+func unanswered(err error) bool { return gone(err) || errors.Is(err, api.Sentinel(api.CodeUncertain)) }

@@ -161,17 +161,13 @@ type starter func(ctx context.Context, svc api.Service) (api.Started, error)
 
 // startRun starts a run and, where it is not detached, carries it to its end.
 func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telling) error {
-	m, err := a.start(ctx, carry)
+	m, started, err := a.begun(ctx, begin, carry)
+	for gone(err) && a.joined && a.server == "" { // the process that held the database has ended meanwhile
+		a.joined = false
+		m, started, err = a.begun(ctx, begin, carry)
+	}
 	if err != nil {
 		return err
-	}
-	if m.place.memory && !carry {
-		refused := usage("--detach with a database in memory: would lose the run; use --database sqlite:PATH")
-		return errors.Join(refused, m.close())
-	}
-	started, err := begin(ctx, m.svc)
-	if err != nil {
-		return errors.Join(err, m.close())
 	}
 	if carry {
 		if started.Existing {
@@ -189,6 +185,23 @@ func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telli
 		return err
 	}
 	return a.tellStarted(started)
+}
+
+// begun opens the database and starts a run on it. If it fails, it closes the database.
+func (a *app) begun(ctx context.Context, begin starter, carry bool) (*machine, api.Started, error) {
+	m, err := a.start(ctx, carry)
+	if err != nil {
+		return nil, api.Started{}, err
+	}
+	if m.place.memory && !carry {
+		refused := usage("--detach with a database in memory: would lose the run; use --database sqlite:PATH")
+		return nil, api.Started{}, errors.Join(refused, m.close())
+	}
+	started, err := begin(ctx, m.svc)
+	if err != nil {
+		return nil, started, errors.Join(err, m.close())
+	}
+	return m, started, nil
 }
 
 func (a *app) tellStarted(started api.Started) error {

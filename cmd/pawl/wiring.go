@@ -83,12 +83,17 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return nil, err
 	}
 	j, c, err := p.openOrJoin(ctx)
+	for c != nil && err == nil {
+		var m *machine
+		if m, err = a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried); !unanswered(err) {
+			a.clock = c.Now
+			return m, err
+		}
+		a.joined = false // that process has ended meanwhile, and to carry a run on can be asked for again
+		j, c, err = p.openOrJoin(ctx)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if c != nil {
-		a.clock = c.Now
-		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
 	m, err := a.assemble(p, j, work, carried)
 	if err != nil {

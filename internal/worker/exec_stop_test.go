@@ -62,6 +62,37 @@ func (r *runningExec) wait(t *testing.T) Result {
 	}
 }
 
+// TestExecAsksOnce checks that a process gets one SIGTERM alone, with its marks and in its group or outside.
+func TestExecAsksOnce(t *testing.T) {
+	const counts = `exec 9>$FIFO 8<>$NEVER; trap 'echo asked >&9' TERM; echo ready >&9; while :; do read x <&8; done`
+	for name, line := range map[string]string{
+		"in the group":  counts,
+		"which left it": `setsid -w sh -c "$LINE"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath("setsid"); err != nil && name != "in the group" {
+				t.Skip(err)
+			}
+			f := newFIFO(t)
+			env := map[string]string{"FIFO": f.path, "NEVER": newFIFO(t).path, "LINE": counts}
+			task := shellTask(t, line, map[string]any{"grace": 500, "env": env})
+			task.StepName = name
+			r := begin(t, ExecConfig{}, task)
+			f.line()
+			r.stop()
+			if first := f.line(); first != "asked" {
+				t.Error(first)
+			}
+			r.wait(t)
+			_ = f.file.SetReadDeadline(time.Now().Add(workertest.Patience))
+			if rest, err := io.ReadAll(f.in); err != nil || len(rest) > 0 {
+				t.Errorf("it was asked again: %q, %v", rest, err)
+			}
+		})
+	}
+}
+
 func TestExecStops(t *testing.T) {
 	for name, line := range map[string]string{
 		"a process":                      `exec 9>$FIFO; echo ready >&9; exec sleep 1000`,

@@ -57,10 +57,13 @@ type processGroup struct {
 
 func (g processGroup) exited() <-chan struct{} { return g.leader.exited }
 
+// ask asks each process once: to many programs a second SIGTERM says that they should not tidy up any more.
 func (g processGroup) ask() {
 	askGroup(g.leader)
 	for _, pid := range marked(g.marks.entries()) {
-		askMarked(pid, g.marks.entries())
+		if !inGroup(pid, g.leader.id) {
+			askMarked(pid, g.marks.entries())
+		}
 	}
 }
 

@@ -136,6 +136,12 @@ func ancestors() []int {
 	return pids
 }
 
+// inGroup reports whether a process is one of a group.
+func inGroup(pid, group int) bool {
+	of, err := syscall.Getpgid(pid)
+	return err == nil && of == group
+}
+
 func askMarked(pid int, entries []string) {
 	signalMarked(pid, entries, syscall.SIGTERM, syscall.SIGCONT)
 }

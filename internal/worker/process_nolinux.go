@@ -14,6 +14,8 @@ import (
 
 func marked([]string) []int { return nil }
 
+func inGroup(int, int) bool { return true }
+
 func askMarked(int, []string) {}
 
 func killMarked(int, []string) {}

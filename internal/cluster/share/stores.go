@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/cluster"
@@ -142,7 +143,7 @@ func (o Operator) MoveToStore(ctx context.Context, r api.StoreMove) error {
 	if !ok {
 		return errNoStores
 	}
-	s, err := o.Stand(ctx)
+	s, err := o.reached(ctx, r.Store)
 	if err == nil {
 		err = movable(s, r)
 	}
@@ -160,6 +161,28 @@ func (o Operator) MoveToStore(ctx context.Context, r api.StoreMove) error {
 		err = errors.Join(err, stores.Place(context.WithoutCancel(ctx), r.Partition, s.Partitions[r.Partition].Store))
 	}
 	return err
+}
+
+// reachWithin is how long a store may need to answer who wants to move something there. Others give it a part of a lease
+// only, and the first connection to a busy or distant database takes more.
+const reachWithin = 3 * time.Second
+
+// reached is Stand, as soon as a store has answered and all nodes have reached it, or when it has had its time for that.
+func (o Operator) reached(ctx context.Context, store string) (s cluster.Stand, err error) {
+	for end := time.Now().Add(reachWithin); ; {
+		if s, err = o.Stand(ctx); err != nil {
+			return s, err
+		}
+		i := slices.IndexFunc(s.Stores, func(s cluster.Store) bool { return s.Name == store })
+		if i <= 0 || (s.Stores[i].Err == nil && len(unreached(s, store)) == 0) || time.Now().After(end) {
+			return s, nil
+		}
+		select {
+		case <-time.After(reachWithin / 20):
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+	}
 }
 
 // movable refuses a move that would not come about.

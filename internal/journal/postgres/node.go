@@ -107,7 +107,7 @@ func (s *stores) Stand(ctx context.Context) (out cluster.Stand, err error) {
 	var all sync.WaitGroup
 	for i, at := range l.all {
 		all.Go(func() {
-			ctx := ctx
+			caller, ctx := ctx, ctx
 			if i > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, s.short())
@@ -116,6 +116,7 @@ func (s *stores) Stand(ctx context.Context) (out cluster.Stand, err error) {
 			if errs[i] = at.begin(ctx); errs[i] == nil {
 				rows[i], errs[i] = at.owners(ctx, 3*s.lease)
 			}
+			errs[i] = silent(caller, ctx, s.short(), errs[i])
 		})
 	}
 	all.Wait()
