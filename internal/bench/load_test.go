@@ -11,7 +11,7 @@ import (
 func TestClosedLoopOfASlowMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(context.Context) error {
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			return nil
 		}
 		w, err := closedLoop(t.Context(), 2, time.Second, time.Second, slow, nil)
