@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
-// TestHolderEndsMeanwhile checks that a command works with the database itself where the process that holds it says that
-// it is there, and ends before it has answered a request.
+// TestHolderEndsMeanwhile checks that a command works with the database itself where the process that holds it says
+// that it is there, and ends before it has answered a request.
 func TestHolderEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	const quick = "pawl: 1\nname: quick\nsteps: [{name: work, noop: {}}]\n"
@@ -23,7 +23,8 @@ func TestHolderEndsMeanwhile(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			write(t, dir, "quick.yaml", quick)
-			if out, err := command(t, dir, "run", "quick.yaml", "--id", "rests", "--detach").CombinedOutput(); err != nil {
+			rest := command(t, dir, "run", "quick.yaml", "--id", "rests", "--detach")
+			if out, err := rest.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			path := filepath.Join(dir, "state", "pawl", "pawl.db")

@@ -163,11 +163,11 @@ func (o Operator) MoveToStore(ctx context.Context, r api.StoreMove) error {
 	return err
 }
 
-// reachWithin is how long a store may need to answer who wants to move something there. Others give it a part of a lease
-// only, and the first connection to a busy or distant database takes more.
+// reachWithin is how long a store may need to answer who wants to move something there. Others give it a part of a
+// lease only, and the first connection to a busy or distant database takes more.
 const reachWithin = 3 * time.Second
 
-// reached is Stand, as soon as a store has answered and all nodes have reached it, or when it has had its time for that.
+// reached is Stand, as soon as a store has answered and all nodes have reached it, or when it had its time for that.
 func (o Operator) reached(ctx context.Context, store string) (s cluster.Stand, err error) {
 	for end := time.Now().Add(reachWithin); ; {
 		if s, err = o.Stand(ctx); err != nil {
