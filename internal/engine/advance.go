@@ -16,7 +16,8 @@ type localEffect struct {
 }
 
 // mostInstants is how many attempts that take no time one input starts and ends at most. Those that follow them wait
-// until their start is durable, so that a flow that never ends leaves time for others.
+// until their start is durable, so that a flow that never ends leaves time for others. None does once the open batch is
+// full: a tick, or the start of many child runs, is many inputs.
 const mostInstants = 64
 
 // advance gives an input to a run and keeps what was recorded. It returns an error if the machine refuses the input,
@@ -103,9 +104,10 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 	switch eff := e.(type) {
 	case core.Dispatch:
 		p.tasks.hold(eff.Task.Token)
-		if p.atHand.instants < mostInstants {
+		if p.atHand.instants < mostInstants && p.hasRoom(p.cfg.Inflight) {
 			if done, ok := p.tasks.do(&eff.Task); ok {
 				p.atHand.instants++
+				done = p.cfg.bounded(done)
 				p.atHand.todo.push(localEffect{run: r, eff: eff, done: &done})
 				return
 			}

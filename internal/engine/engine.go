@@ -174,11 +174,17 @@ func (e *Engine) Report(run core.RunID, in core.Input) {
 // bounded makes an attempt fail whose output is too large.
 func (e *Engine) bounded(in core.Input) core.Input {
 	if end, ok := in.(core.TaskEnded); ok && len(end.Output) > e.cfg.MaxPayload {
-		end.Failure = permanentFailure("output_too_large", tooLarge(len(end.Output), e.cfg.MaxPayload))
-		end.Output = nil
-		return end
+		return e.cfg.bounded(end)
 	}
 	return in
+}
+
+// bounded makes an attempt fail whose output is too large.
+func (c *Config) bounded(end core.TaskEnded) core.TaskEnded {
+	if n := len(end.Output); n > c.MaxPayload {
+		end.Failure, end.Output = permanentFailure("output_too_large", tooLarge(n, c.MaxPayload)), nil
+	}
+	return end
 }
 
 // Confirm implements worker.Confirmer. It reports, and calls done when the report is durable, or with true if the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -91,6 +92,46 @@ func TestInstantTasksLeaveTimeForOthers(t *testing.T) {
 		t.Fatalf("an attempt of the next input was handed over (%d): the count goes on", n)
 	}
 	r.wantPhase(other, core.RunSucceeded)
+}
+
+// No more attempts end on the spot once the open batch is full: those of many runs that are due together must not make
+// it many times as large as a batch may be.
+func TestInstantTasksLeaveRoomInTheBatch(t *testing.T) {
+	r := instantRig(t)
+	const runs, inflight = 20, 100
+	r.p.cfg.Inflight = inflight
+	steps := []planStep{nap(time.Hour)}
+	for range mostInstants {
+		steps = append(steps, task())
+	}
+	var last core.RunID
+	for range runs {
+		last = r.start(flow("due together", steps...))
+		r.settle()
+	}
+	r.now = r.now.Add(time.Hour)
+	r.p.Refill(r.now)
+	r.p.Tick(r.now)
+	if n, most := r.p.Pending(), inflight+3*runs; n < inflight || n > most {
+		t.Errorf("the open batch has %d entries, want %d to %d", n, inflight, most)
+	}
+	r.settle()
+	r.wantPhase(last, core.RunSucceeded)
+}
+
+// An output that is too large makes an attempt on the spot fail, as it does all others.
+func TestInstantTasksWithTooLargeOutputs(t *testing.T) {
+	r := instantRig(t)
+	r.p.cfg.MaxPayload = 10
+	r.workers.act = func(k core.Task) core.Input {
+		return core.TaskEnded{Step: k.Token.Step, Attempt: k.Token.Attempt, Output: []byte(`"0123456789"`)}
+	}
+	id := r.start(flow("one", task()))
+	r.settle()
+	out, ended := r.outcome(id)
+	if !ended || out.Phase != core.RunFailed || out.Failure.Type != "output_too_large" {
+		t.Errorf("ended: %v, %+v", ended, out)
+	}
 }
 
 // Who asks for the result of a short run gets it though the run has left memory.

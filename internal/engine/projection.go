@@ -28,7 +28,8 @@ const (
 	// fewRuns is how many runs join a small commit, so that it stays quick.
 	fewRuns = 2
 	// Rows wait while a timer that has fired is saved, and from timerAhead before the next one is due: they would make
-	// its commit, or the one that it waits for, take longer. Once manySettled runs wait they join all the same.
+	// its commit, or the one that it waits for, take longer. Once manySettled runs wait, or one has waited for
+	// maxSettle, they join all the same: timers may fire all the time.
 	timerAhead  = 500 * time.Microsecond
 	manySettled = 256
 	// idleRuns is how many runs are written in a commit of their own. Inputs that arrive meanwhile wait for it.
@@ -118,7 +119,7 @@ func (v *projection) quota(entries int, hurry bool, now core.Time) int {
 		return fewRuns // none would leave the view where it is, and the loop would try again at once
 	case entries == 0:
 		return idleRuns
-	case !v.joining, hurry && v.settled.len() < manySettled:
+	case !v.joining, hurry && v.settled.len() < manySettled && now < head.pendingSince.Add(maxSettle):
 		return 0
 	default:
 		return entries + fewRuns

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -153,5 +154,34 @@ func TestRowsAreWrittenBeforeATimer(t *testing.T) {
 	}
 	if n := len(b.View.Runs); n > fewRuns {
 		t.Errorf("%d rows are written, want at most %d", n, fewRuns)
+	}
+}
+
+// TestRowsDoNotWaitForTimersForEver: a run ends when a timer fires, and others fire all the time. Its row is written
+// nevertheless.
+func TestRowsDoNotWaitForTimersForEver(t *testing.T) {
+	r := newRig(t, -1)
+	const between = quietAge / 2
+	var naps []planStep
+	for range (maxSettle + time.Second) / between {
+		naps = append(naps, nap(between))
+	}
+	r.start(flow("timers", naps...))
+	r.pass(time.Second)
+	ended := r.start(flow("ended", nap(between)))
+	for waited := time.Duration(0); ; waited += between {
+		if waited > maxSettle {
+			t.Fatalf("the row of the run is not written after %s", waited)
+		}
+		r.pass(between)
+		page, err := r.journal.List(t.Context(), journal.Query{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range page.Runs {
+			if row.ID == ended && row.Phase == core.RunSucceeded {
+				return
+			}
+		}
 	}
 }
