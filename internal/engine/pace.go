@@ -22,7 +22,9 @@ const (
 //
 // A rest makes no run late. There is none in the first window, for which recovery waits. And each ends once the last
 // run that was read wakes in a quarter of the window: from then on the reader goes on without rests. A quarter is
-// enough for all of it, because windows are four times as long as the last one took to read without its rests.
+// enough for all of it, because windows are four times as long as the last one took to read without its rests. What
+// takes longer than that to read, a hundred thousand runs that come due together after a quiet time, may come a second
+// late: their own work takes many.
 type pace struct {
 	off    bool
 	clock  clock         // the reader's own, which goes on from that of the loop
