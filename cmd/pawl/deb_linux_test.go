@@ -196,8 +196,8 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// By default systemd also sends SIGTERM to the processes of steps. Their attempts would fail before the server, which
-	// first answers requests, stops them, and they would be asked twice.
+	// By default systemd also sends SIGTERM to the processes of steps. Their attempts would fail before the server,
+	// which first answers requests, stops them, and they would be asked twice.
 	if !strings.Contains(string(unit), "\nKillMode=mixed\n") {
 		t.Error("a stop of the unit fails the steps that run")
 	}

@@ -18,7 +18,7 @@ func TestExecResultPipe(t *testing.T) {
 	workertest.WantFailure(t, res.Failure, policy.KindFailed, "invalid_output")
 }
 
-// TestExecResultFolder: the folder for temporary files may be relative. A process elsewhere finds its file all the same.
+// TestExecResultFolder: the folder for temporary files may be relative. A process elsewhere still finds its file.
 func TestExecResultFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("TMPDIR", ".")
