@@ -53,7 +53,7 @@ func newCapture(log *attemptLog, alive Alive, redactor *secret.Redactor) *captur
 	}
 }
 
-func (c *capture) close() { c.log.close() }
+func (c *capture) close() error { return c.log.close() }
 
 func (c *capture) logPath() string {
 	if c.log == nil {
