@@ -365,7 +365,24 @@ func (p *pipe) Read(b []byte) (n int, err error) {
 }
 
 // emptyInput is the stdin of all processes without an input. Package os/exec would open it for each.
-var emptyInput = sync.OnceValues(func() (*os.File, error) { return os.Open(os.DevNull) })
+var emptyInput = sharedFile{path: os.DevNull}
+
+// sharedFile is a file that is opened once and stays open.
+type sharedFile struct {
+	path string
+	mu   sync.Mutex
+	file *os.File
+}
+
+// open returns the file. If it cannot be opened, as while too many others are open, the next call tries again.
+func (s *sharedFile) open() (_ *os.File, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		s.file, err = os.Open(s.path)
+	}
+	return s.file, err
+}
 
 func (c *capture) connect(cmd *exec.Cmd, input string) (_ *streams, err error) {
 	s := &streams{capture: c, input: input, done: make(chan struct{})}
@@ -393,7 +410,7 @@ func (c *capture) connect(cmd *exec.Cmd, input string) (_ *streams, err error) {
 	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if stdin == nil {
-		stdin, err = emptyInput()
+		stdin, err = emptyInput.open()
 	}
 	cmd.Stdin = stdin
 	return s, err
