@@ -279,6 +279,9 @@ func (e *Exec) command(ctx context.Context, t core.Task, p *ExecPayload, results
 	}
 	cmd := &exec.Cmd{Path: path, Args: args, Env: env, Dir: p.Dir}
 	prepare(cmd)
+	if p.Shell != "" {
+		prepareLine(cmd, p.Shell)
+	}
 	return cmd, nil
 }
 

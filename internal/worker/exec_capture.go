@@ -452,10 +452,10 @@ func (s *streams) end() {
 	case <-time.After(drainWait):
 	}
 	now := time.Now()
-	_ = s.stdout.SetReadDeadline(now)
-	_ = s.stderr.SetReadDeadline(now)
-	if s.stdin != nil {
-		_ = s.stdin.SetWriteDeadline(now)
+	for _, f := range []*os.File{s.stdout, s.stderr, s.stdin} {
+		if f != nil && errors.Is(f.SetDeadline(now), os.ErrNoDeadline) {
+			_ = f.Close() // pipes of Windows have no deadlines; closing one ends what reads it or writes to it
+		}
 	}
 	<-s.done
 	s.writing.Wait()
