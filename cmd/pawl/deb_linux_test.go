@@ -192,14 +192,19 @@ const systemdCheck = "systemd-analyze" //nolint:misspell // its name
 // TestUnit holds the unit against systemd, where that is installed: no word of it is wrong, and it is hardened.
 func TestUnit(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath(systemdCheck); err != nil {
-		t.Skip(err)
-	}
-	dir := t.TempDir()
 	unit, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations", "pawl.service"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	// By default systemd also sends SIGTERM to the processes of steps. Their attempts would fail before the server,
+	// which first answers requests, stops them, and they would be asked twice.
+	if !strings.Contains(string(unit), "\nKillMode=mixed\n") {
+		t.Error("a stop of the unit fails the steps that run")
+	}
+	if _, err := exec.LookPath(systemdCheck); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
 	write(t, dir, "pawl", "#!/bin/sh\n")
 	if err := os.Chmod(filepath.Join(dir, "pawl"), 0o755); err != nil {
 		t.Fatal(err)

@@ -286,3 +286,21 @@ func TestFlowsOfNamespaces(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What goes wrong around the processes of steps does not change how they end. The server's log tells it.
+func TestServerTellsAboutProcesses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const database = "sqlite:p.db"
+	token := createToken(t, dir, database, "ada", "--role", "operate")
+	if err := os.Mkdir(filepath.Join(dir, "flows"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "flows/say.yaml", "pawl: 1\nname: say\nsteps: [{name: it, exec: \"true\"}]\n")
+	write(t, dir, "p.db.logs", "a file where the folder of logs should be")
+	p := startServer(t, dir, "--database", database, "flows")
+	if status, text := p.ask(token, "POST", "/api/v1/runs", `{"workflow":"say"}`); status != http.StatusCreated {
+		t.Fatalf("%d %s", status, text)
+	}
+	p.log.await(t, `"level":"WARN","msg":"an attempt runs without a log".*"step":"it"`)
+}

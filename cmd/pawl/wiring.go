@@ -137,6 +137,9 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 		}
 	}
 	processes := worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets}
+	if a.guard != nil {
+		processes.Log = a.guard.log
+	}
 	if a.tracer != nil {
 		observer, processes.Trace = a.tracer.Observer(observer), a.tracer.Parent
 	}

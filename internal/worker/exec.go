@@ -182,7 +182,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	}
 
 	out := newCapture(e.openLog(t), alive, redactor)
-	defer out.close()
+	defer e.closeLog(t, out)
 	streams, err := out.connect(cmd, p.Stdin)
 	if err != nil {
 		return Result{Failure: startFailure(cmd, err)}
@@ -279,6 +279,9 @@ func (e *Exec) command(ctx context.Context, t core.Task, p *ExecPayload, results
 	}
 	cmd := &exec.Cmd{Path: path, Args: args, Env: env, Dir: p.Dir}
 	prepare(cmd)
+	if p.Shell != "" {
+		prepareLine(cmd, p.Shell)
+	}
 	return cmd, nil
 }
 
@@ -292,4 +295,11 @@ func (e *Exec) openLog(t core.Task) *attemptLog {
 		return nil
 	}
 	return l
+}
+
+// closeLog ends the attempt's log. The attempt goes as it went, also if the disk was full.
+func (e *Exec) closeLog(t core.Task, out *capture) {
+	if err := out.close(); err != nil {
+		e.cfg.Log.Warn("the end of an attempt's log is missing", "run", t.Token.Run, "step", t.StepName, "error", err)
+	}
 }

@@ -53,7 +53,7 @@ func newCapture(log *attemptLog, alive Alive, redactor *secret.Redactor) *captur
 	}
 }
 
-func (c *capture) close() { c.log.close() }
+func (c *capture) close() error { return c.log.close() }
 
 func (c *capture) logPath() string {
 	if c.log == nil {
@@ -365,7 +365,24 @@ func (p *pipe) Read(b []byte) (n int, err error) {
 }
 
 // emptyInput is the stdin of all processes without an input. Package os/exec would open it for each.
-var emptyInput = sync.OnceValues(func() (*os.File, error) { return os.Open(os.DevNull) })
+var emptyInput = sharedFile{path: os.DevNull}
+
+// sharedFile is a file that is opened once and stays open.
+type sharedFile struct {
+	path string
+	mu   sync.Mutex
+	file *os.File
+}
+
+// open returns the file. If it cannot be opened, as while too many others are open, the next call tries again.
+func (s *sharedFile) open() (_ *os.File, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		s.file, err = os.Open(s.path)
+	}
+	return s.file, err
+}
 
 func (c *capture) connect(cmd *exec.Cmd, input string) (_ *streams, err error) {
 	s := &streams{capture: c, input: input, done: make(chan struct{})}
@@ -393,7 +410,7 @@ func (c *capture) connect(cmd *exec.Cmd, input string) (_ *streams, err error) {
 	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if stdin == nil {
-		stdin, err = emptyInput()
+		stdin, err = emptyInput.open()
 	}
 	cmd.Stdin = stdin
 	return s, err
@@ -435,10 +452,10 @@ func (s *streams) end() {
 	case <-time.After(drainWait):
 	}
 	now := time.Now()
-	_ = s.stdout.SetReadDeadline(now)
-	_ = s.stderr.SetReadDeadline(now)
-	if s.stdin != nil {
-		_ = s.stdin.SetWriteDeadline(now)
+	for _, f := range []*os.File{s.stdout, s.stderr, s.stdin} {
+		if f != nil && errors.Is(f.SetDeadline(now), os.ErrNoDeadline) {
+			_ = f.Close() // pipes of Windows have no deadlines; closing one ends what reads it or writes to it
+		}
 	}
 	<-s.done
 	s.writing.Wait()

@@ -115,7 +115,10 @@ func (i *inherited) get(secrets *secret.Store) []string {
 		hidden = append(secrets.Variables(), AttemptVariables...)
 	}
 	passed := slices.DeleteFunc(slices.Clone(all), func(entry string) bool {
-		return slices.Contains(hidden, variable(entry))
+		name := variable(entry)
+		return slices.ContainsFunc(hidden, func(one string) bool {
+			return one == name || runtime.GOOS == "windows" && strings.EqualFold(one, name) // Path is PATH there
+		})
 	})
 	i.last.Store(&[2][]string{all, passed})
 	return passed
@@ -141,9 +144,10 @@ func (m marks) append(entries []string) []string {
 	return entries
 }
 
+// shell returns the program and the arguments for a line. See prepareLine for Windows.
 func shell(line string) []string {
 	if runtime.GOOS == "windows" {
-		return []string{"cmd", "/C", line}
+		return []string{"cmd", "/S", "/C", line}
 	}
 	return []string{"/bin/sh", "-c", line}
 }

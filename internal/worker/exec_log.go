@@ -90,9 +90,10 @@ func (l *attemptLog) put(b []byte) {
 	}
 }
 
-func (l *attemptLog) close() {
+// close writes the end of the output. It returns the first error of the log: what came after it is missing.
+func (l *attemptLog) close() error {
 	if l == nil {
-		return
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,4 +105,5 @@ func (l *attemptLog) close() {
 	if err := l.file.Close(); l.err == nil {
 		l.err = err
 	}
+	return l.err
 }

@@ -64,7 +64,10 @@ func (f *resultFolder) open() (string, error) {
 		}
 	}
 	path, err := os.MkdirTemp("", "pawl-output-*")
-	if err == nil {
+	if err != nil {
+		return "", err
+	}
+	if path, err = filepath.Abs(path); err == nil { // a process may run in another folder
 		f.path, f.seen = path, now
 	}
 	return path, err
@@ -85,20 +88,19 @@ func (f *resultFolder) remove() error {
 // read returns the results that the process wrote, and removes the file. There are none if the process did not make the
 // file, or removed it.
 func (r *resultFile) read() (map[string]string, error) {
-	f, err := os.Open(r.path)
+	info, err := os.Stat(r.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		r.remove()
-		return nil, fmt.Errorf("$PAWL_OUTPUT cannot be read: %w", err)
-	}
 	defer r.remove()
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	if err == nil && !info.Mode().IsRegular() { // opening a named pipe would wait for somebody who writes to it
 		return nil, errors.New("$PAWL_OUTPUT is no longer a file; write lines to it instead of replacing it")
 	}
+	f, err := os.Open(r.path)
+	if err != nil {
+		return nil, fmt.Errorf("$PAWL_OUTPUT cannot be read: %w", err)
+	}
+	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, resultsSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("$PAWL_OUTPUT cannot be read: %w", err)

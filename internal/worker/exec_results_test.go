@@ -9,7 +9,25 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
+	"github.com/pawl-dev/pawl/policy"
 )
+
+// TestExecResultPipe: a process that puts a named pipe in the place of $PAWL_OUTPUT does not hold up its attempt.
+func TestExecResultPipe(t *testing.T) {
+	res := begin(t, ExecConfig{}, shellTask(t, `mkfifo "$PAWL_OUTPUT"`, nil)).wait(t)
+	workertest.WantFailure(t, res.Failure, policy.KindFailed, "invalid_output")
+}
+
+// TestExecResultFolder: the folder for temporary files may be relative. A process elsewhere still finds its file.
+func TestExecResultFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("TMPDIR", ".")
+	task := shellTask(t, `echo a=1 >> "$PAWL_OUTPUT"`, map[string]any{"dir": t.TempDir()})
+	res := begin(t, ExecConfig{}, task).wait(t)
+	if res.Failure != nil || workertest.Field(t, res.Output, "a") != `"1"` {
+		t.Errorf("%s, %v", res.Output, res.Failure)
+	}
+}
 
 // TestExecResultFile: the file $PAWL_OUTPUT is made by the process that writes to it, and is gone after the attempt.
 // Its folder is one for all attempts, made again if something removes it, and gone after Close.

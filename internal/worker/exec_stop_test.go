@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -180,6 +181,25 @@ func (s stuck) Output() {
 }
 
 func (stuck) Heartbeat([]byte) {}
+
+// TestSharedFile: a file that could not be opened, because too many others were open, is opened when it is needed next.
+func TestSharedFile(t *testing.T) {
+	s := sharedFile{path: filepath.Join(t.TempDir(), "later")}
+	if _, err := s.open(); err == nil {
+		t.Fatal("a file that is not there was opened")
+	}
+	if err := os.WriteFile(s.path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if again, err := s.open(); again != f || err != nil {
+		t.Errorf("it was opened twice: %v", err)
+	}
+}
 
 // TestExecTakesWhatWasWritten: everything that a process wrote before its streams are ended is read, even if the reader
 // is slow and another process holds the streams open.

@@ -3,7 +3,9 @@
 package worker
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -235,6 +237,27 @@ func TestExecWithoutItsLog(t *testing.T) {
 	if res.Failure != nil || workertest.Field(t, res.Output, "stdout") != `"fine\n"` ||
 		workertest.Field(t, res.Output, "log") != "" {
 		t.Errorf("%s, %v", res.Output, res.Failure)
+	}
+}
+
+// TestExecCutLog: a log that could not be written whole, because the disk is full, is told.
+func TestExecCutLog(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip(err)
+	}
+	dir, task := t.TempDir(), shellTask(t, "echo lost", nil)
+	path := LogPath(dir, task.Token, task.StepName)
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(full, path); err != nil {
+		t.Fatal(err)
+	}
+	var told bytes.Buffer
+	res := begin(t, ExecConfig{LogDir: dir, Log: slog.New(slog.NewTextHandler(&told, nil))}, task).wait(t)
+	if res.Failure != nil || !strings.Contains(told.String(), "no space left on device") {
+		t.Errorf("%v, told: %q", res.Failure, told.String())
 	}
 }
 

@@ -51,11 +51,12 @@ func KillLeftovers(owner string) (killed []Leftover, err error) {
 }
 
 // killLeftover kills a process. It also kills the process's group if that belongs to the attempt: the group's leader
-// has the mark or is gone.
+// has the mark or is gone. A dead one that nobody has waited for is listed, but its environment is not.
 func killLeftover(pid int, entries []string) {
 	s, ok := statusOf(pid)
 	if ok && s.group > 1 && s.group != syscall.Getpgrp() && isMarked(pid, entries) {
-		_, leads := statusOf(s.group)
+		leader, there := statusOf(s.group)
+		leads := there && leader.state != 'Z' && leader.state != 'X'
 		if !slices.Contains(ancestors(), s.group) && (!leads || isMarked(s.group, entries)) {
 			_ = syscall.Kill(-s.group, syscall.SIGKILL) // fails if the group is gone by now
 		}

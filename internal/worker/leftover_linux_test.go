@@ -279,6 +279,31 @@ func TestKillLeftovers(t *testing.T) {
 	_ = alike
 }
 
+// TestKillLeftoversOfADeadLeader: the leader of a group is dead and nobody has waited for it, as in a container whose
+// first process does not. What has no mark in its group is killed with what has one.
+func TestKillLeftoversOfADeadLeader(t *testing.T) {
+	f := newFIFO(t)
+	owner := ownOwner("leader")
+	leader := exec.Command("sh", "-c", `exec 9>$FIFO; sleep 1000 & env -u PAWL_OWNER sleep 1000 & echo ready >&9`)
+	leader.Env = append(os.Environ(), "FIFO="+f.path, "PAWL_OWNER="+owner)
+	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := leader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-leader.Process.Pid, syscall.SIGKILL) // fails if the test succeeded
+		_ = leader.Wait()
+	})
+	f.line()
+	for s, ok := statusOf(leader.Process.Pid); ok && s.state != 'Z'; s, ok = statusOf(leader.Process.Pid) {
+		pause()
+	}
+	if _, err := KillLeftovers(owner); err != nil {
+		t.Fatal(err)
+	}
+	f.dead()
+}
+
 // TestKillLeftoversSparesItself: a worker may run as a step of another worker with the same owner.
 func TestKillLeftoversSparesItself(t *testing.T) {
 	if os.Getenv("WORKER_TEST_INNER") == "" {

@@ -1,0 +1,7 @@
+//go:build !windows
+
+package worker
+
+import "os/exec"
+
+func prepareLine(*exec.Cmd, string) {}
