@@ -17,11 +17,12 @@ PLAIN    = $(GO) test -timeout 30m
 TEST     = $(if $(RACE),CGO_ENABLED=1) $(PLAIN) $(if $(RACE),-race -exec 'env CGO_ENABLED=0')
 COUNTED  = ^(TestConformance|TestSeeds|TestCrash)$$
 # Packages with one goroutine each: the race detector has nothing to watch there, and makes them five times slower.
-# Of the simulation it watches TestSeeds.
-SINGLE   = $(addprefix github.com/pawl-dev/pawl/,cmd/pawlvet dialect% flow internal/core internal/house internal/sim \
-             internal/vet policy)
+# Of the simulation it watches TestSeeds. And the one that measures.
+SINGLE   = $(addprefix github.com/pawl-dev/pawl/,cmd/pawlvet dialect% flow internal/bench internal/core internal/house \
+             internal/sim internal/vet policy)
 # What takes so long under the race detector that it does a part of its work there. make test does all of it without.
-PARTLY   = ^(TestConformanceOnPostgres|TestConformanceOverTwoStores|TestGoServed|TestGoOverHTTP|TestSearchOfMany)$$
+PARTLY   = ^(TestConformanceOnPostgres|TestConformanceOverTwoStores|TestGoServed|TestGoOverHTTP|TestSearchOfMany|$\
+             TestChangedBranches|TestRandomBodies|TestRunsGoFromNodeToNode)$$
 # Tests that do little but start the command, hundreds of times. Each start is dear under the race detector, and what the
 # command does is watched in the tests of its packages, and of servers and clusters.
 STARTING = ^(TestScript|TestPage.*|TestBenchServers)$$
@@ -54,7 +55,8 @@ test-single:
 test-starts:
 	$(PLAIN) -run '$(STARTING)' $(COMMAND)
 test-whole:
-	$(if $(RACE),$(PLAIN) $(if $(V),-v) -run '$(PARTLY)' ./internal/conformance ./internal/journal/sqlite)
+	$(if $(RACE),$(PLAIN) $(if $(V),-v) -run '$(PARTLY)' . ./internal/conformance ./internal/journal/sqlite \
+	  ./internal/lease)
 test-rows:
 	$(TEST) $(if $(V),-v) -run '^TestConformance$$' ./internal/conformance
 test-seeds:

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/remote"
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/virtual"
 	"github.com/pawl-dev/pawl/internal/webhook"
@@ -136,12 +137,8 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 			return nil, errors.Join(err, j.Close())
 		}
 	}
-	processes := worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets}
-	if a.guard != nil {
-		processes.Log = a.guard.log
-	}
 	if a.tracer != nil {
-		observer, processes.Trace = a.tracer.Observer(observer), a.tracer.Parent
+		observer = a.tracer.Observer(observer)
 	}
 	cfg := engine.Config{
 		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
@@ -160,7 +157,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	}
 	n, err := node.New(node.Config{
 		Engine: cfg, CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
-		Processes:   processes,
+		Processes:   a.executing(p, secrets),
 		CloseWithin: closeWithin,
 	})
 	if err != nil {
@@ -179,6 +176,18 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 		m.svc = m.sharing.Service(m.embedded, m.Engine)
 	}
 	return m, nil
+}
+
+// executing is how processes of steps run.
+func (a *app) executing(p place, secrets *secret.Store) worker.ExecConfig {
+	c := worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets}
+	if a.guard != nil {
+		c.Log = a.guard.log
+	}
+	if a.tracer != nil {
+		c.Trace = a.tracer.Parent
+	}
+	return c
 }
 
 // open starts what a machine does. If it fails, the machine has to be closed.

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/internal/journal/sqlite" // the database of these rows
+	"github.com/pawl-dev/pawl/internal/raced"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -37,7 +38,7 @@ var goRows = map[string][]func(t *testing.T){}
 // TestConformance has run all of them, and make test runs all of these without the detector.
 func eachGoRow(t *testing.T) {
 	for i, id := range slices.Sorted(maps.Keys(goRows)) {
-		if raced && i%4 != 0 {
+		if raced.On && i%4 != 0 {
 			continue
 		}
 		t.Run(id, func(t *testing.T) {

@@ -37,11 +37,11 @@ func (u *universe) addRemote(m *engine.Matcher, of func(core.RunID) *workers, bu
 // count returns how many attempts of a type the workers have.
 func (w *workers) count(taskType string) int { return w.busy[taskType] }
 
-// newRemote decides whether a universe has remote workers. It uses random numbers of its own, so that universes without
-// them do not change.
+// newRemote decides whether a universe has remote workers: it has, if the planted mistake is one about them. It uses
+// random numbers of its own, so that universes without them do not change.
 func newRemote(u *universe) bool {
 	r := newRandom(u.seed, 0x4e307e)
-	return r.chance(0.4)
+	return r.chance(0.4) || u.opt.LoseRemote || u.opt.LosePromise || u.opt.KeepNotBegun
 }
 
 // Slots implements engine.Workers: it counts the seats that are free.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/raced"
 )
 
 var million = flag.Int("million", 20_000, "how many runs TestSearchOfMany makes")
@@ -109,7 +110,7 @@ func TestSearchOfMany(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wantPlan(t, j, q)
 			rounds := 200
-			if raced {
+			if raced.On {
 				rounds = 10 // make test does all of them without the detector
 			}
 			took := make([]time.Duration, rounds)
