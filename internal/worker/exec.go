@@ -65,8 +65,8 @@ type ExecPayload struct {
 //
 // The environment variables PAWL_RUN_ID, PAWL_STEP, PAWL_ATTEMPT, PAWL_IDEMPOTENCY_KEY (the same for all attempts of
 // the step), PAWL_DEADLINE_MS (the time until the attempt's deadline; not set without a deadline), PAWL_LAST_HEARTBEAT
-// (the details of the previous attempt's last heartbeat; not set without details), PAWL_OUTPUT (a file for results, see
-// below) and PAWL_OWNER.
+// (the details of the previous attempt's last heartbeat; not set without details), or of more than 64 KiB
+// PAWL_LAST_HEARTBEAT_FILE (a file that has them), PAWL_OUTPUT (a file for results, see below) and PAWL_OWNER.
 //
 // # What a process reports
 //
@@ -176,7 +176,13 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 			Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("no file for $PAWL_OUTPUT: %v", err),
 		}}
 	}
-	cmd, failure := e.command(ctx, t, p, results.path)
+	if err := results.keep(t.Details); err != nil {
+		return Result{Failure: &policy.Failure{
+			Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("no file for the last heartbeat: %v", err),
+		}}
+	}
+	defer results.drop()
+	cmd, failure := e.command(ctx, t, p, results)
 	if failure != nil {
 		return Result{Failure: failure}
 	}
@@ -262,7 +268,9 @@ func (p *ExecPayload) check() error {
 }
 
 // command prepares the process. It opens and starts nothing.
-func (e *Exec) command(ctx context.Context, t core.Task, p *ExecPayload, results string) (*exec.Cmd, *policy.Failure) {
+func (e *Exec) command(
+	ctx context.Context, t core.Task, p *ExecPayload, results *resultFile,
+) (*exec.Cmd, *policy.Failure) {
 	args := p.Command
 	if p.Shell != "" {
 		args = shell(p.Shell)

@@ -22,7 +22,7 @@ import (
 // does not pass on its own ones.
 var AttemptVariables = []string{
 	"PAWL_RUN_ID", "PAWL_STEP", "PAWL_ATTEMPT", "PAWL_IDEMPOTENCY_KEY", "PAWL_DEADLINE_MS", "PAWL_LAST_HEARTBEAT",
-	"PAWL_OUTPUT", "PAWL_OWNER", "PAWL_HEADERS",
+	"PAWL_LAST_HEARTBEAT_FILE", "PAWL_OUTPUT", "PAWL_OWNER", "PAWL_HEADERS",
 }
 
 // traceHeaders are the headers of a run that its processes get as variables in the form that OpenTelemetry knows:
@@ -40,7 +40,7 @@ func IdempotencyKey(tok core.Token) string {
 
 // environment returns the environment of the process: that of the worker without the variables that hold secrets, then
 // the step's, then the attempt's. Of two entries with one name the later one counts; the other is left out.
-func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results string) []string {
+func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results *resultFile) []string {
 	headers := t.Headers.Map()
 	chosen := e.chosen(t, p, headers)
 	inherited := e.inherited.get(e.cfg.Secrets)
@@ -56,7 +56,7 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 		}
 	}
 	env = marksOf(e.guard.mark, t).append(env)
-	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results)
+	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results.path)
 	if left, ok := Remaining(ctx); ok {
 		env = append(env, "PAWL_DEADLINE_MS="+strconv.FormatInt(left.Milliseconds(), 10))
 	}
@@ -65,7 +65,10 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 			env = append(env, "PAWL_HEADERS="+string(text))
 		}
 	}
-	if t.Details != nil {
+	switch {
+	case results.details != "":
+		env = append(env, "PAWL_LAST_HEARTBEAT_FILE="+results.details)
+	case t.Details != nil:
 		env = append(env, "PAWL_LAST_HEARTBEAT="+string(t.Details))
 	}
 	return env

@@ -3,6 +3,11 @@
 package worker
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"testing"
 
@@ -30,7 +35,7 @@ func TestEnvironment(t *testing.T) {
 	check := func(want map[string]string) {
 		t.Helper()
 		got := map[string]string{}
-		for _, entry := range e.environment(t.Context(), task, p, "/results") {
+		for _, entry := range e.environment(t.Context(), task, p, &resultFile{path: "/results"}) {
 			name, value, _ := strings.Cut(entry, "=")
 			if old, twice := got[name]; twice {
 				t.Errorf("%s is given twice: %q and %q", name, old, value)
@@ -76,5 +81,31 @@ func TestEncodeOwn(t *testing.T) {
 		if merged := c.encode(3, nil); string(merged) != string(got) {
 			t.Errorf("with a result: %s\nwithout: %s", merged, got)
 		}
+	}
+}
+
+// TestExecLargeHeartbeat checks that a process finds details that no variable can hold in a file, which goes with the
+// attempt.
+func TestExecLargeHeartbeat(t *testing.T) {
+	for name, logs := range map[string]string{"with logs": t.TempDir(), "without logs": ""} {
+		t.Run(name, func(t *testing.T) {
+			task := shellTask(t, `wc -c <"$PAWL_LAST_HEARTBEAT_FILE"; echo "$PAWL_LAST_HEARTBEAT_FILE"`, nil)
+			task.Details = []byte(`"` + strings.Repeat("x", 300<<10) + `"`)
+			res := newTestExec(t, ExecConfig{LogDir: logs}).Execute(t.Context(), task, workertest.NewSigns())
+			if res.Failure != nil {
+				t.Fatal(res.Failure)
+			}
+			var out struct{ Stdout string }
+			if err := json.Unmarshal(res.Output, &out); err != nil {
+				t.Fatal(err)
+			}
+			words := strings.Fields(out.Stdout)
+			if len(words) != 2 || words[0] != fmt.Sprint(len(task.Details)) {
+				t.Fatalf("stdout is %q", out.Stdout)
+			}
+			if _, err := os.Stat(words[1]); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the file is left: %v", err)
+			}
+		})
 	}
 }

@@ -19,21 +19,44 @@ const resultsSize = 1 << 20
 
 // resultFile is the file $PAWL_OUTPUT of one attempt. The process makes it when it writes its first result, since few
 // write any.
-type resultFile struct{ path string }
+type resultFile struct {
+	path    string
+	details string // the file with the details of the last heartbeat; empty: there is none
+}
+
+// largestVariable bounds the details of a heartbeat that a process gets as a variable. Linux takes 128 KiB.
+const largestVariable = 64 << 10
+
+// keep writes details that are too large for a variable into a file beside the results.
+func (r *resultFile) keep(details []byte) error {
+	if len(details) <= largestVariable {
+		return nil
+	}
+	r.details = r.path + ".heartbeat"
+	return os.WriteFile(r.details, details, 0o600)
+}
+
+// drop removes that file.
+func (r *resultFile) drop() {
+	if r.details != "" {
+		_ = os.Remove(r.details)
+	}
+}
 
 // resultFile names the file: next to the attempt's log, or in a folder for temporary files if there are no logs.
 func (e *Exec) resultFile(tok core.Token, step string) (*resultFile, error) {
 	if e.cfg.LogDir != "" {
 		path, err := filepath.Abs(strings.TrimSuffix(LogPath(e.cfg.LogDir, tok, step), ".log") + ".out")
 		if err == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-			return &resultFile{path}, nil
+			return &resultFile{path: path}, nil
 		}
 	}
 	dir, err := e.results.open()
 	if err != nil {
 		return nil, err
 	}
-	return &resultFile{filepath.Join(dir, tok.Run.String()+"."+filepath.Base(LogPath("", tok, step)))}, nil
+	name := tok.Run.String() + "." + filepath.Base(LogPath("", tok, step))
+	return &resultFile{path: filepath.Join(dir, name)}, nil
 }
 
 func (r *resultFile) remove() { _ = os.Remove(r.path) }
