@@ -270,7 +270,15 @@ func engineMessage(line []byte) (heartbeat json.RawMessage, failure *ownFailure)
 			ownFailure
 		} `json:"pawl"`
 	}
-	if err := json.Unmarshal(line, &message); err != nil || message.Pawl == nil {
+	err := json.Unmarshal(line, &message)
+	if message.Pawl == nil {
+		return nil, nil
+	}
+	if err != nil {
+		// Of another type than it should be. Who says that it failed did not succeed, whatever else is wrong.
+		if errors.As(err, &message.Pawl.ignored) && message.Pawl.Failed {
+			return nil, &message.Pawl.ownFailure
+		}
 		return nil, nil
 	}
 	if message.Pawl.Heartbeat != nil {

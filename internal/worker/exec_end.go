@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"reflect"
 	"strings"
 	"syscall"
 
@@ -23,6 +24,8 @@ type ownFailure struct {
 	NonRetryable bool   `json:"nonRetryable"`
 	Code         int    `json:"code"`
 	RetryAfter   any    `json:"retryAfter"`
+
+	ignored *json.UnmarshalTypeError // a field that is of another type
 }
 
 // conclude makes the result of a process that ended by itself.
@@ -110,7 +113,18 @@ func (o *ownFailure) apply(f *policy.Failure, code int) *policy.Failure {
 			f.RetryAfter = &after
 		}
 	}
+	if bad := o.ignored; bad != nil {
+		name := bad.Field[strings.LastIndexByte(bad.Field, '.')+1:]
+		f.Message += fmt.Sprintf(" (its %s was ignored: a JSON %s where %s is expected)", name, bad.Value,
+			jsonKinds[bad.Type.Kind()])
+	}
+	f.Message = strings.TrimSpace(f.Message)
 	return f
+}
+
+// jsonKinds are the types of the fields in the words of JSON.
+var jsonKinds = map[reflect.Kind]string{
+	reflect.Bool: "a boolean", reflect.Int: "a whole number", reflect.String: "a string",
 }
 
 func notFound(message string) *policy.Failure {

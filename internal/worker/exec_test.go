@@ -149,6 +149,15 @@ func TestExecFailures(t *testing.T) {
 		"its own timeout by its exit code": {
 			shellOf(`echo '{"pawl":{"kind":"timeout"}}'; exit 4`), policy.KindTimeout, "exit", 4, "exit code 4",
 		},
+		"its own words with a code of text": {
+			shellOf(`echo '{"pawl":{"failed":true,"code":"E42","message":"card refused"}}'`),
+			policy.KindFailed, "failed", 0,
+			"card refused (its code was ignored: a JSON string where a whole number is expected)",
+		},
+		"its own words with a type that is a number": {
+			shellOf(`echo '{"pawl":{"type":7,"failed":true}}'`), policy.KindFailed, "failed", 0,
+			"(its type was ignored: a JSON number where a string is expected)",
+		},
 		"its own words with a bad delay": {
 			shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"soon"}}'`),
 			policy.KindError, "failed", 0, "retryAfter was ignored",
