@@ -139,7 +139,7 @@ func parseField(text string, low, top int, names []string) ([]bool, error) {
 				return nil, fmt.Errorf("range %q ends before it starts", span)
 			}
 		}
-		for i := from; i <= to; i += step {
+		for i := from; i <= to; i += min(step, top+1) { // a greater step would overflow
 			set[i] = true
 		}
 	}
@@ -184,7 +184,6 @@ func (s *Spec) Next(t time.Time, gap Gap, fold Fold) time.Time {
 	if s.everyHour {
 		gap, fold = Skip, Both
 	}
-	loc := t.Location()
 	y, m, d := t.Date()
 	var found time.Time
 	// Start one day early: that day may repeat its last hour after midnight. Look nine years ahead: the next 29
@@ -192,11 +191,7 @@ func (s *Spec) Next(t time.Time, gap Gap, fold Fold) time.Time {
 	for day := -1; day < 9*366; day++ {
 		date := time.Date(y, m, d+day, 0, 0, 0, 0, time.UTC)
 		if s.matches(date) {
-			for _, at := range s.firings(date, loc, gap, fold) {
-				if at.After(t) && (found.IsZero() || at.Before(found)) {
-					found = at
-				}
-			}
+			found = s.earlier(found, date, t, gap, fold)
 		}
 		// A later date may still have an earlier firing, but not once the date is past the firing's own.
 		if !found.IsZero() && date.After(time.Date(found.Year(), found.Month(), found.Day(), 0, 0, 0, 0, time.UTC)) {
@@ -218,30 +213,58 @@ func (s *Spec) matches(date time.Time) bool {
 	return day || weekday
 }
 
-// firings lists the instants at which the schedule fires on a date.
-func (s *Spec) firings(date time.Time, loc *time.Location, gap Gap, fold Fold) []time.Time {
-	var out []time.Time
+// earlier returns the first firing after t of a date, or the one that was found before if that comes first or the date
+// has none.
+func (s *Spec) earlier(found, date, t time.Time, gap Gap, fold Fold) time.Time {
+	least, most := offsets(date, t.Location())
 	for h := range 24 {
 		for m := range 60 {
-			if !s.hours[h] || !s.minutes[m] {
+			wall := date.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute)
+			// A time fires between its instants with the two offsets. Few times of a day have to be looked at closely.
+			if !s.hours[h] || !s.minutes[m] || !wall.Add(-least).After(t) {
 				continue
 			}
-			wall := date.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute)
-			at, changed := instants(wall, loc)
-			switch {
-			case len(at) > 1 && fold == First:
-				at = at[:1]
-			case len(at) == 0 && gap == Shift:
-				at = []time.Time{changed}
+			if !found.IsZero() && wall.Add(-most).After(found) {
+				return found
 			}
-			for _, t := range at {
-				if !slices.ContainsFunc(out, t.Equal) {
-					out = append(out, t)
+			for _, at := range firings(wall, t.Location(), gap, fold) {
+				if at.After(t) && (found.IsZero() || at.Before(found)) {
+					found = at
 				}
 			}
 		}
 	}
-	return out
+	return found
+}
+
+// offsets returns the least and the greatest offset that holds in loc around a date, which is given in UTC: at all
+// instants that [instants] looks at for its times.
+func offsets(date time.Time, loc *time.Location) (least, most time.Duration) {
+	const day = 24 * time.Hour
+	for at, first := date.Add(-day).In(loc), true; ; first = false {
+		_, seconds := at.Zone()
+		offset := time.Duration(seconds) * time.Second
+		if first {
+			least, most = offset, offset
+		}
+		least, most = min(least, offset), max(most, offset)
+		if _, at = at.ZoneBounds(); at.IsZero() || !at.Before(date.Add(2*day)) {
+			return least, most
+		}
+	}
+}
+
+// firings lists the instants at which a local time fires, which is given as if in UTC.
+func firings(wall time.Time, loc *time.Location, gap Gap, fold Fold) []time.Time {
+	at, changed := instants(wall, loc)
+	switch {
+	case len(at) > 1 && fold == First:
+		return at[:1]
+	case len(at) == 0 && gap == Shift:
+		return []time.Time{changed}
+	default:
+		return at
+	}
 }
 
 // instants returns the instants at which clocks in loc show a local time, which is given as if in UTC. There may be

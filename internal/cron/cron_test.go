@@ -43,6 +43,7 @@ func TestNext(t *testing.T) {
 		{"@every 90m", "UTC", "2026-01-01 00:00:00 +0000", "2026-01-01 01:30:00 +0000"},
 		{"59 23 31 12 *", "UTC", "2026-12-31 23:59:00 +0000", "2027-12-31 23:59:00 +0000"},
 		{"5/20 * * * *", "UTC", "2026-01-01 00:26:00 +0000", "2026-01-01 00:45:00 +0000"},
+		{"0 0 1/9223372036854775807 * *", "UTC", "2026-01-01 00:26:00 +0000", "2026-02-01 00:00:00 +0000"},
 	} {
 		s, err := Parse(c.spec)
 		if err != nil {
@@ -155,4 +156,22 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q: %s is not after %s", text, next, at)
 		}
 	})
+}
+
+// TestNextIsCheap: whoever counts the firings of a week looks at each once, not at all minutes of the days around it.
+func TestNextIsCheap(t *testing.T) {
+	s, err := Parse("* * * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{"2026-01-15T12:00:00Z", "2026-03-29T00:30:00Z", "2026-10-25T00:30:00Z"} {
+		at, err := time.Parse(time.RFC3339, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = at.In(zone(t, "Europe/Berlin"))
+		if n := testing.AllocsPerRun(1, func() { s.Next(at, Shift, First) }); n > 1000 {
+			t.Errorf("the firing after %s takes %.0f allocations", from, n)
+		}
+	}
 }
