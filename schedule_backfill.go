@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
@@ -28,10 +27,11 @@ func (s *scheduler) backfill(ctx Context, c *schedule.Change, after time.Time, a
 	if err != nil {
 		return err
 	}
-	return s.start(ctx, "backfill", client.StartRequest{
+	_, err = s.start(ctx, "backfill", client.StartRequest{
 		Workflow: schedule.Backfiller, ID: c.Run, Input: input, Labels: map[string]string{schedule.Label: s.Name},
 		Headers: s.Headers, Actor: actor, Reason: c.Reason,
 	}, "")
+	return err
 }
 
 // backfillWorkflow makes up for the firings of a span. It returns how many runs there are for them.
@@ -58,20 +58,16 @@ func backfillWorkflow(runs starter) *Workflow[span, int] {
 
 // makeUp starts the run of a firing, unless there was one, and waits for its end unless runs may overlap.
 func (s *scheduler) makeUp(ctx Context, at time.Time, notify string) error {
-	req := s.firing(at)
 	if s.Overlap == client.OverlapAllow {
-		return s.start(ctx, "start", req, "")
+		return s.begin(ctx, at, "")
 	}
-	existing, err := s.exists(ctx, req.ID)
-	if err != nil || existing {
+	if existing, err := s.exists(ctx, schedule.RunID(s.Name, at)); err != nil || existing {
 		return err
 	}
-	if err := s.start(ctx, "start", req, notify); err != nil {
+	if err := s.begin(ctx, at, notify); err != nil {
 		return err
 	}
-	ended := &core.StepSpec{Kind: core.KindWait, Event: core.SignalEnded(req.ID)}
-	_, err = begin[struct{}](ctx, "turn", ended, core.Schedule{}, nil, stepOptions{}, nil).Get(ctx)
-	return err
+	return s.turn(ctx)
 }
 
 // exists reports whether a firing has a run.

@@ -165,10 +165,11 @@ func (s *scheduler) apply(ctx Context, c *schedule.Change, table *schedule.Timet
 	}
 	switch c.Op {
 	case schedule.Trigger:
-		return s.start(ctx, "trigger", client.StartRequest{
-			Workflow: s.Workflow, ID: c.Run, Input: s.Input, Labels: s.labels(), Headers: s.Headers, Actor: actor,
-			Reason: c.Reason,
+		_, err := s.start(ctx, "trigger", client.StartRequest{
+			Workflow: s.Workflow, ID: c.Run, Key: schedule.Prefix + c.Run, Input: s.Input, Labels: s.labels(),
+			Headers: s.Headers, Actor: actor, Reason: c.Reason,
 		}, "")
+		return err
 	case schedule.Backfill:
 		if after := s.Span(table, c.From, c.Before); table.Next(after).Before(c.Before) {
 			return s.backfill(ctx, c, after, actor)
@@ -202,15 +203,31 @@ func (s *scheduler) fire(ctx Context, at time.Time) (bool, error) {
 			return false, err
 		}
 	}
-	id, notify := schedule.RunID(s.Name, at), ""
-	if s.Notified = s.waits(); s.Notified {
+	notify := ""
+	if s.waits() {
 		notify = schedule.Prefix + s.Name
 	}
-	if err := s.start(ctx, "start", s.firing(at), notify); err != nil {
+	if err := s.begin(ctx, at, notify); err != nil {
 		return false, err
 	}
-	s.Previous, s.Last = id, at
+	s.Last = at
 	return true, nil
+}
+
+// begin starts the run of a firing, which is the previous one from then on. The run with the workflow id notify is told
+// of its end, if that is not empty.
+func (s *scheduler) begin(ctx Context, at time.Time, notify string) error {
+	s.Notified = notify != ""
+	existing, err := s.start(ctx, "start", s.firing(at), notify)
+	s.Previous = schedule.RunID(s.Name, at)
+	if err == nil && existing && s.Notified {
+		// Somebody else has started it, such as a backfill: the end may be told to others only. Schedules of a time
+		// when nobody thought of that may be beyond this point.
+		var v int
+		v, err = Version(ctx, "found "+s.Previous, 1, 2)
+		s.Notified = v == 1
+	}
+	return err
 }
 
 // firing is the start of a firing's run. The key makes sure that each firing starts one run.
@@ -222,10 +239,11 @@ func (s *scheduler) firing(at time.Time) client.StartRequest {
 	}
 }
 
-// start starts a run in a step. The run with the workflow id notify is told of its end.
-func (s *scheduler) start(ctx Context, step string, req client.StartRequest, notify string) error {
+// start starts a run in a step, and reports whether it was there before. If it was not, the run with the workflow id
+// notify is told of its end.
+func (s *scheduler) start(ctx Context, step string, req client.StartRequest, notify string) (existing bool, err error) {
 	req.Deadline = s.deadline
-	_, err := Step(ctx, step, func(ctx context.Context) (client.Started, error) {
+	started, err := Step(ctx, step, func(ctx context.Context) (client.Started, error) {
 		started, err := s.runs.startAndTell(ctx, req, notify)
 		if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrInvalid) {
 			err = NonRetryable(err)
@@ -238,7 +256,7 @@ func (s *scheduler) start(ctx Context, step string, req client.StartRequest, not
 		}
 		return started, err
 	}, patient())
-	return err
+	return started.Existing, err
 }
 
 // waits reports whether the schedule waits for the end of each run before the next one. An event tells it of the end.
@@ -273,7 +291,8 @@ func (s *scheduler) free(ctx Context) (bool, error) {
 
 // turn waits until the run before has ended.
 func (s *scheduler) turn(ctx Context) error {
-	// A run of the time before an update may have been started without a note to tell of its end.
+	// A run of the time before an update may have been started without a note to tell of its end, and so may one that
+	// was there already.
 	if !s.Notified {
 		for {
 			if over, err := s.ended(ctx); over || err != nil {

@@ -1,6 +1,7 @@
 package pawl_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -204,6 +206,48 @@ func TestScheduleFindsItsRun(t *testing.T) {
 		}
 		e.Skip(25 * time.Minute)
 		if got, want := times(t, e), "00:00:00 succeeded, 00:20:00 succeeded"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}, w)
+}
+
+// TestScheduleFindsItsRunAndWaits: a schedule that waits for the end of a run that somebody else has started, such as a
+// backfill of what is still to come, is not told of that end, and goes on all the same.
+func TestScheduleFindsItsRunAndWaits(t *testing.T) {
+	for _, overlap := range []client.Overlap{client.OverlapQueue, client.OverlapCancel} {
+		w := job()
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			h := ensure(t, e, client.Schedule{Cron: "*/10 * * * *", Overlap: overlap}, w, "1m")
+			if _, err := h.Backfill(t.Context(), time.Now().Add(1), time.Now().Add(15*time.Minute), ""); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(45 * time.Minute)
+			want := "00:00:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 00:40:00 succeeded"
+			if got := times(t, e); got != want {
+				t.Errorf("%s: got %s, want %s", overlap, got, want)
+			}
+		}, w)
+	}
+}
+
+// TestScheduleTriggersOnce: a trigger that comes twice, since its sender or the schedule was killed after the start and
+// before it was noted, starts one run, also where that run has ended meanwhile.
+func TestScheduleTriggersOnce(t *testing.T) {
+	w := job()
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		ensure(t, e, client.Schedule{Cron: "@daily"}, w, "1m")
+		payload, err := json.Marshal(schedule.Change{Op: schedule.Trigger, Run: schedule.TriggerID("s", time.Now())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			r := client.SendRequest{Name: schedule.Event, Payload: payload}
+			if err := e.SendEvent(t.Context(), "schedule:s", r); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(5 * time.Minute)
+		}
+		if got, want := times(t, e), "00:00:00 succeeded"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}, w)
