@@ -165,10 +165,14 @@ func (s *scheduler) apply(ctx Context, c *schedule.Change, table *schedule.Timet
 	}
 	switch c.Op {
 	case schedule.Trigger:
-		_, err := s.start(ctx, "trigger", client.StartRequest{
-			Workflow: s.Workflow, ID: c.Run, Key: schedule.Prefix + c.Run, Input: s.Input, Labels: s.labels(),
-			Headers: s.Headers, Actor: actor, Reason: c.Reason,
-		}, "")
+		req := client.StartRequest{
+			Workflow: s.Workflow, ID: c.Run, Input: s.Input, Labels: s.labels(), Headers: s.Headers, Actor: actor,
+			Reason: c.Reason,
+		}
+		if c.Run != "" {
+			req.Key = schedule.Prefix + c.Run // a kill after the start starts no second run
+		}
+		_, err := s.start(ctx, "trigger", req, "")
 		return err
 	case schedule.Backfill:
 		if after := s.Span(table, c.From, c.Before); table.Next(after).Before(c.Before) {

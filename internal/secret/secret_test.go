@@ -9,8 +9,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -205,4 +207,26 @@ func FuzzRedact(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCommandLeavesSomething: the end of a command does not wait for what it has started.
+func TestCommandLeavesSomething(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is one of a shell")
+	}
+	s := NewStore(map[string]Source{
+		"hangs": {"command", "sleep 30 | cat"}, "leaves": {"command", "sleep 30 & echo value"},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := s.Value(ctx, "hangs"); err == nil || !strings.Contains(err.Error(), "did not end in time") {
+		t.Errorf("it is said: %v", err)
+	}
+	if got, err := s.Value(t.Context(), "leaves"); got != "value" || err != nil {
+		t.Errorf("it is %q, %v", got, err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
 }

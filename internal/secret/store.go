@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pawl-dev/pawl/duration"
 )
 
 // Find returns the value of a secret.
@@ -137,8 +139,12 @@ func (s *Store) read(ctx context.Context, name string) (string, error) {
 	}
 }
 
-// maxCommand is how long a command may take that prints a secret.
-const maxCommand = time.Minute
+// maxCommand is how long a command may take that prints a secret. When it has ended, what it has started may hold its
+// output open for commandEnds more.
+const (
+	maxCommand  = time.Minute
+	commandEnds = time.Second
+)
 
 func (s Source) value(ctx context.Context) (string, error) {
 	switch s.kind {
@@ -158,7 +164,15 @@ func (s Source) value(ctx context.Context) (string, error) {
 		if runtime.GOOS == "windows" {
 			args = []string{"cmd", "/C", s.at}
 		}
-		text, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.WaitDelay = commandEnds
+		text, err := cmd.Output()
+		if errors.Is(err, exec.ErrWaitDelay) {
+			err = nil // it has succeeded, and something that it leaves behind has its output
+		}
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return "", fmt.Errorf("its command did not end in time; it may take %s at most", duration.Format(maxCommand))
+		}
 		if err != nil {
 			return "", fmt.Errorf("its command failed: %w", err) // without what it wrote, which may hold the value
 		}
