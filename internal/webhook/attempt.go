@@ -159,6 +159,9 @@ func (d *Dispatcher) request(
 		Message:    "the receiver answered " + status(res.StatusCode),
 		RetryAfter: web.RetryAfter(res.Header.Get("Retry-After"), d.cfg.Now().Std()),
 	}
+	if f.RetryAfter != nil && *f.RetryAfter <= 0 {
+		f.RetryAfter = nil // it asks for no delay, and the policy's keeps it from being asked without a pause for days
+	}
 	switch {
 	case res.StatusCode == http.StatusGone:
 		f.NonRetryable = true

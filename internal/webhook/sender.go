@@ -19,7 +19,7 @@ const (
 )
 
 const (
-	// keepEnded is how long deliveries that have ended are kept, from their event on.
+	// keepEnded is how long deliveries are kept that have ended.
 	keepEnded  = 7 * 24 * time.Hour
 	sweepEvery = time.Hour
 	// storagePause is how long a delivery waits whose end could not be stored. Then it is sent once more.
@@ -317,7 +317,7 @@ func (d *Dispatcher) ended(all []*result) {
 	d.stir()
 }
 
-// sweep deletes deliveries that ended long ago.
+// sweep deletes deliveries that ended long ago. Their events are older than that.
 func (d *Dispatcher) sweep(now core.Time) {
 	for _, h := range d.hooks() {
 		prefix := deliveryKeys + h.Name + "/"
@@ -325,7 +325,7 @@ func (d *Dispatcher) sweep(now core.Time) {
 		for from := prefix; ; {
 			page, err := d.cfg.Documents.FindDocuments(d.ctx, from, last, false, pageSize)
 			if err == nil {
-				err = d.drop(h.Name, page)
+				err = d.drop(h.Name, page, now.Add(-keepEnded))
 			}
 			if err != nil {
 				d.cfg.Log.Error("old deliveries are not deleted at present", "error", err)
@@ -339,20 +339,23 @@ func (d *Dispatcher) sweep(now core.Time) {
 	}
 }
 
-// drop deletes those of a page of deliveries that have ended.
-func (d *Dispatcher) drop(name string, page []journal.Document) error {
+// drop deletes those of a page of deliveries that ended before an instant, or that cannot be read.
+func (d *Dispatcher) drop(name string, page []journal.Document, before core.Time) error {
 	d.change.Lock()
 	defer d.change.Unlock()
 	var old []journal.Document
 	d.mu.Lock()
 	for _, doc := range page {
-		t := d.targets[name]
-		if !d.owns(doc.Key[len(deliveryKeys+name+"/"):]) { // another process sweeps it
+		t, id := d.targets[name], doc.Key[len(deliveryKeys+name+"/"):]
+		if !d.owns(id) || t != nil && t.has(id) { // another process sweeps it, or it has not ended
 			continue
 		}
-		if t == nil || !t.has(doc.Key[len(deliveryKeys+name+"/"):]) {
-			old = append(old, journal.Document{Key: doc.Key})
+		// The page was read before: meanwhile a delivery in it may have ended.
+		if one, err := decodeDelivery(doc); err == nil &&
+			(one.State == api.DeliveryPending && t != nil || core.Time(one.EndedAt) >= before) {
+			continue
 		}
+		old = append(old, journal.Document{Key: doc.Key})
 	}
 	d.mu.Unlock()
 	if len(old) == 0 {

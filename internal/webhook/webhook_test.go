@@ -315,6 +315,28 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
+// TestRetryAfterNothing: a receiver that fails and names no delay is left the policy's.
+func TestRetryAfterNothing(t *testing.T) {
+	for _, after := range []string{"0", "Thu, 01 Jan 1970 00:00:00 GMT"} {
+		run(t, func(t *testing.T, b *bed) {
+			defer b.close()
+			b.add("ops")
+			n := 0
+			b.answers(func(*request) (*http.Response, error) {
+				if n++; n == 100 {
+					return status204(), nil // else the clock of the test would stand still
+				}
+				return respond(429, "", "Retry-After", after), nil
+			})
+			b.start(failing)
+			pass(time.Minute)
+			if got := len(b.all()); got < 3 || got > 6 {
+				t.Errorf("%s: %d requests within a minute", after, got)
+			}
+		})
+	}
+}
+
 // TestReplay: what failed is sent once more with its id, one or all; what has not ended is not.
 func TestReplay(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
@@ -441,6 +463,27 @@ func TestSweep(t *testing.T) {
 		pass(26 * time.Hour)
 		if n := len(b.deliveries("ops", "")); n != 0 {
 			t.Errorf("%d deliveries after a week", n)
+		}
+	})
+}
+
+// TestSweepKeepsWhatFailedLate: a delivery that was given up long after its event can be replayed for a week from then.
+func TestSweepKeepsWhatFailedLate(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		defer b.close()
+		const day = 24 * time.Hour
+		b.add("ops", func(r *api.WebhookRequest) {
+			r.Policy = &policy.Policy{Limits: policy.Limits{ScheduleToClose: &policy.Limit{After: 8 * day}}}
+		})
+		b.answers(always(500))
+		b.start(failing)
+		pass(14 * day)
+		if n := len(b.deliveries("ops", api.DeliveryFailed)); n != 1 {
+			t.Errorf("%d deliveries six days after it was given up", n)
+		}
+		pass(26 * time.Hour)
+		if n := len(b.deliveries("ops", "")); n != 0 {
+			t.Errorf("%d deliveries a week after it was given up", n)
 		}
 	})
 }
