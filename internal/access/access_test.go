@@ -115,6 +115,24 @@ func TestRevokedElsewhere(t *testing.T) {
 	})
 }
 
+// A clock that is set back does not let a server believe in revoked tokens until it has caught up.
+func TestRevokedElsewhereAndClockSetBack(t *testing.T) {
+	_, documents := newKeeper(t)
+	now := wallClock()
+	k := NewKeeper(documents, func() api.Time { return now })
+	defer func() { _ = k.Close() }()
+	token := create(t, k, api.TokenRequest{Name: "ada", Role: api.RoleRead})
+	elsewhere := NewKeeper(documents, wallClock)
+	defer func() { _ = elsewhere.Close() }()
+	if err := elsewhere.RevokeToken(t.Context(), "ada"); err != nil {
+		t.Fatal(err)
+	}
+	now = api.At(now.Std().Add(-time.Hour))
+	if _, err := k.Authenticate(t.Context(), token.Token); !errors.Is(err, api.Sentinel(api.CodeNoToken)) {
+		t.Errorf("after the clock was set back: %v", err)
+	}
+}
+
 // A token of a version that knew no namespaces is for the default one.
 func TestOlderTokens(t *testing.T) {
 	k, documents := newKeeper(t)

@@ -188,7 +188,7 @@ func (k *Keeper) Authenticate(ctx context.Context, text string) (api.Token, erro
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.tokens == nil || k.now().Sub(k.read) > freshFor {
+	if age := k.now().Sub(k.read); k.tokens == nil || age > freshFor || age < 0 { // the clock may have been set back
 		if err := k.load(ctx); err != nil {
 			return api.Token{}, err
 		}
