@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -320,6 +321,44 @@ func TestAuditIsClosed(t *testing.T) {
 		full.Record(api.Audited{})
 		if err := full.Close(); !errors.Is(err, api.Sentinel(api.CodeStalled)) {
 			t.Errorf("a full disk: %v", err)
+		}
+	})
+}
+
+// away are documents that cannot be written for now.
+type away struct {
+	journal.Documents
+	now atomic.Bool
+}
+
+func (a *away) PutDocuments(ctx context.Context, all ...journal.Document) error {
+	if a.now.Load() {
+		return journal.ErrNoAnswer
+	}
+	return a.Documents.PutDocuments(ctx, all...)
+}
+
+// What is recorded while the storage is away is written when it is back, and nobody waits for that.
+func TestAuditOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, documents := newKeeper(t)
+		a := &away{Documents: documents}
+		k := NewKeeper(a, wallClock)
+		defer func() { _ = k.Close() }()
+		a.now.Store(true)
+		for i := range 3 * mostAtOnce {
+			k.Record(api.Audited{Path: fmt.Sprint(i)})
+			synctest.Wait()
+		}
+		a.now.Store(false)
+		<-time.After(2 * time.Second)
+		found, err := documents.FindDocuments(t.Context(), auditPrefix, after(auditPrefix), false, 2000)
+		if err != nil || len(found) != 3*mostAtOnce {
+			t.Errorf("%d entries, %v", len(found), err)
+		}
+		a.now.Store(true)
+		for range 2 * mostWaiting {
+			k.Record(api.Audited{})
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ const (
 	auditSweep   = time.Minute
 	mostAtOnce   = 256 // entries that one commit writes, or removes
 	mostWaiting  = 4096
+	writeAgain   = time.Second // after a failure
 	defaultLimit = 100
 	mostLimit    = 1000
 	// scanAtMost bounds how many entries one page looks at to find those of an actor.
@@ -35,7 +37,8 @@ type log struct {
 	over    chan struct{} // closed when no more entries come
 	written chan error    // the last error of the writer, when it has ended
 	once    sync.Once
-	lost    error // of the group that could not be written last
+	waiting []journal.Document // entries that could not be written yet
+	lost    error              // why
 	swept   api.Time
 }
 
@@ -63,18 +66,25 @@ func (k *Keeper) Close() error {
 	return err
 }
 
-// write writes entries until no more come.
+// write writes entries until no more come. While the storage takes none, they wait.
 func (k *Keeper) write() error {
 	for {
+		var again <-chan time.Time
+		if len(k.log.waiting) > 0 {
+			again = time.After(writeAgain)
+		}
 		select {
 		case e := <-k.log.entries:
-			k.writeGroup(*e)
+			k.writeGroup(k.group(*e))
+		case <-again:
+			k.writeGroup(nil)
 		case <-k.log.over:
 			for {
 				select {
 				case e := <-k.log.entries:
-					k.writeGroup(*e)
+					k.writeGroup(k.group(*e))
 				default:
+					k.writeGroup(nil)
 					return k.log.lost
 				}
 			}
@@ -82,8 +92,8 @@ func (k *Keeper) write() error {
 	}
 }
 
-// writeGroup writes an entry and those that wait behind it.
-func (k *Keeper) writeGroup(e api.Audited) {
+// group returns an entry and those that wait behind it.
+func (k *Keeper) group(e api.Audited) []journal.Document {
 	group := []journal.Document{document(e)}
 	for len(group) < mostAtOnce {
 		select {
@@ -94,8 +104,23 @@ func (k *Keeper) writeGroup(e api.Audited) {
 		}
 		break
 	}
-	ctx := context.Background()
-	k.log.lost = failed(k.documents.PutDocuments(ctx, append(group, k.old(ctx)...)...))
+	return group
+}
+
+// writeGroup writes a group and what waits before it. If the storage takes nothing for now, the newest of them wait for
+// the next try: nobody who records waits for that.
+func (k *Keeper) writeGroup(group []journal.Document) {
+	l, ctx := &k.log, context.Background()
+	l.waiting = append(l.waiting, group...)
+	l.waiting = l.waiting[max(0, len(l.waiting)-mostWaiting):]
+	for len(l.waiting) > 0 {
+		next := l.waiting[:min(len(l.waiting), mostAtOnce)]
+		err := k.documents.PutDocuments(ctx, append(slices.Clone(next), k.old(ctx)...)...)
+		if l.lost = failed(err); journal.Stalls(err) {
+			return
+		}
+		l.waiting = l.waiting[len(next):] // another failure would come again
+	}
 }
 
 // document is an entry as it is stored. Its key sorts by instant.
