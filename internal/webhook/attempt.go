@@ -157,7 +157,7 @@ func (d *Dispatcher) request(
 	f := &policy.Failure{
 		Kind: policy.KindError, Type: "status", Code: res.StatusCode,
 		Message:    "the receiver answered " + status(res.StatusCode),
-		RetryAfter: web.RetryAfter(res.Header.Get("Retry-After"), d.cfg.Now().Std()),
+		RetryAfter: web.RetryAfterOf(res.Header, d.cfg.Now().Std()),
 	}
 	switch {
 	case res.StatusCode == http.StatusGone:

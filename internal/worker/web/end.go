@@ -165,8 +165,17 @@ func statusFailure(resp *http.Response, body []byte) *policy.Failure {
 	f.Details = worker.EncodeJSON(map[string]any{
 		"status": code, "body": worker.Shorten(worker.ValidText(body), bodyDetails),
 	})
-	f.RetryAfter = RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	f.RetryAfter = RetryAfterOf(resp.Header, time.Now())
 	return f
+}
+
+// RetryAfterOf reads the Retry-After header of an answer. A date in it counts from the date of the answer, if that is
+// there: the server wrote both by one clock, which may differ from that of this machine.
+func RetryAfterOf(answer http.Header, now time.Time) *time.Duration {
+	if at, err := http.ParseTime(answer.Get("Date")); err == nil {
+		now = at
+	}
+	return RetryAfter(answer.Get("Retry-After"), now)
 }
 
 // RetryAfter reads a Retry-After header: whole seconds, or a date. It returns nil if the header is missing or invalid.
