@@ -168,7 +168,7 @@ func TestBeginningIsNotSaved(t *testing.T) {
 			}
 			began := time.Now()
 			if got, took := <-p.tasks, time.Since(began); len(got) != 0 || took > 0 {
-				t.Errorf("%s: the worker got %d tasks after %s, in which it could have got another", code, len(got), took)
+				t.Errorf("%s: the worker got %d tasks after %s, when it could have had others", code, len(got), took)
 			}
 		})
 	}

@@ -73,8 +73,8 @@ func Over(name string, dial Dialer) *Client {
 // maxRedirects is how many redirects are followed for one request.
 const maxRedirects = 10
 
-// through returns a client that follows a redirect only if the request stays what it is: a POST that becomes a GET would
-// be answered as if it had been carried out.
+// through returns a client that follows a redirect only if the request stays what it is: a POST that becomes a GET
+// would be answered as if it had been carried out.
 func through(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if req.Method != via[0].Method || len(via) > maxRedirects {

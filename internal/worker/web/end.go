@@ -125,8 +125,8 @@ func isJSON(contentType, body string) bool {
 		json.Valid([]byte(body)) && depth(body) <= maxDepth
 }
 
-// maxDepth is how deep JSON may be nested. What reads JSON gives up at 10,000, and the output stands in other JSON: a run
-// with a deeper one could not be shown any more.
+// maxDepth is how deep JSON may be nested. What reads JSON gives up at 10,000, and the output stands in other JSON: a
+// run with a deeper one could not be shown any more.
 const maxDepth = 1000
 
 // depth returns how deep JSON is nested, which is valid.
