@@ -5,6 +5,7 @@ attempt. It stops the work of a task that was cancelled. On SIGTERM it finishes 
 that asks for a token gets that of the variable PAWL_TOKEN.
 """
 
+import http.client
 import json
 import os
 import signal
@@ -40,7 +41,7 @@ def post(path, body):
         except urllib.error.HTTPError as error:
             if error.code < 500 and error.code != 429:  # that is: too many requests
                 raise Refused(json.loads(error.read()).get("detail", error.reason)) from error
-        except OSError:
+        except (OSError, http.client.HTTPException):  # the latter: an answer that broke off
             pass
         if stopping.is_set() and path == "/tasks/poll":
             return {"tasks": []}

@@ -306,14 +306,15 @@ func (q *Queues) announced(p *poll, a *attempt, err error) {
 	}
 }
 
-// take fills a reserved seat; nil: the task does not come. After the first task the poll waits only for those that are
-// on their way: they were started in the same commits.
+// take fills a reserved seat; nil: the task does not come. After that the poll waits only for tasks that are on their
+// way: they were started in the same commits. One without a task ends, too: its room has gone with the seat, and its
+// worker asks again, which tells the engine of the room.
 func (p *poll) take(t *core.Task) {
 	p.seats--
 	if t != nil {
 		p.tasks = append(p.tasks, *t)
-		p.full = true
 	}
+	p.full = true
 	p.settle()
 }
 

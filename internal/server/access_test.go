@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -304,6 +306,30 @@ func TestLimitsOfAToken(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Every request that may stay open for minutes counts as a wait.
+func TestWaitsAreCounted(t *testing.T) {
+	ctx := context.WithValue(t.Context(), callerKey{}, &caller{token: api.Token{ID: "t"}})
+	for target, want := range map[string]struct {
+		pattern string
+		most    int
+	}{
+		"/api/v1/runs/r?wait=1m":         {"GET /api/v1/runs/{run}", 1},
+		"/api/v1/runs/r":                 {"GET /api/v1/runs/{run}", 3},
+		"/api/v1/runs/r/updates?wait=5m": {"POST /api/v1/runs/{run}/updates", 1},
+		"/api/v1/runs/r/outcome?wait=5m": {"GET /api/v1/runs/{run}/outcome", 1},
+	} {
+		u, taken := newUsage(Limits{Waits: 1}), 0
+		for range 3 {
+			if _, p := u.begin(httptest.NewRequestWithContext(ctx, "GET", target, nil), want.pattern); p == nil {
+				taken++
+			}
+		}
+		if taken != want.most {
+			t.Errorf("%d of 3 requests for %s are taken at once", taken, target)
+		}
+	}
 }
 
 // The client shows its token, and not to another machine without encryption.

@@ -215,10 +215,18 @@ func (p *patient) WriteHeader(status int) {
 	p.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
-func (p *patient) Write(b []byte) (int, error) {
-	p.begin()
-	return p.ResponseWriter.Write(b)
+// Write implements http.ResponseWriter. Of a large answer the reader gets its time for each part.
+func (p *patient) Write(b []byte) (n int, err error) {
+	for err == nil {
+		part := b[n:min(n+writePart, len(b))]
+		p.begin()
+		var m int
+		m, err = p.ResponseWriter.Write(part)
+		if n += m; n == len(b) || m < len(part) {
+			break
+		}
+	}
+	return n, err
 }
 
 // FlushError sends what was written so far.

@@ -43,7 +43,12 @@ func (s *Server) SetLimits(l Limits) {
 var waits = map[string]bool{
 	"GET /api/v1/runs/{run}/outcome": true, "GET /api/v1/runs/{run}/events": true, "GET /api/v1/events": true,
 	"POST /api/v1/bodies/news": true, "POST /api/v1/bodies/nodes": true,
-	"POST /api/v1/tasks/poll": true, "POST /api/v1/bulk/{operation}": true,
+	"POST /api/v1/tasks/poll": true, "POST /api/v1/bulk/{operation}": true, "POST /api/v1/runs/{run}/updates": true,
+}
+
+// mayWait reports whether a request may stay open for long.
+func mayWait(r *http.Request, pattern string) bool {
+	return waits[pattern] || pattern == "GET /api/v1/runs/{run}" && r.URL.Query().Has("wait")
 }
 
 // begin counts a request, or refuses it. end has to be called when the request has ended.
@@ -66,7 +71,7 @@ func (u *usage) begin(r *http.Request, pattern string) (end func(), p *httpapi.P
 		u.free[id] = free.Add(time.Second / time.Duration(rate))
 		u.sweep(now)
 	}
-	if !waits[pattern] {
+	if !mayWait(r, pattern) {
 		return func() {}, nil
 	}
 	if most := u.limits.Waits; most > 0 && u.waiting[id] >= most {

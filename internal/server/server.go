@@ -89,6 +89,7 @@ const (
 	headerWithin   = 10 * time.Second // a request's header arrives
 	bodyWithin     = 30 * time.Second // and its body
 	writeWithin    = 30 * time.Second // each part of an answer is taken
+	writePart      = 32 << 10         // how large such a part is
 	idleFor        = 2 * time.Minute  // between two requests of a connection
 )
 

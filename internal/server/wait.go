@@ -118,6 +118,9 @@ func (s *Server) events(ctx context.Context, run string, after int) (*huma.Strea
 func streamed(send func(ctx context.Context, out *stream)) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(h huma.Context) {
 		h.SetHeader("Content-Type", httpapi.StreamType)
+		if h.Method() == http.MethodHead { // nobody would get the messages
+			return
+		}
 		if w, ok := h.BodyWriter().(http.ResponseWriter); ok {
 			send(h.Context(), &stream{w: w, control: http.NewResponseController(w)})
 		}

@@ -157,7 +157,7 @@ func (d *Dispatcher) request(
 	f := &policy.Failure{
 		Kind: policy.KindError, Type: "status", Code: res.StatusCode,
 		Message:    "the receiver answered " + status(res.StatusCode),
-		RetryAfter: web.RetryAfter(res.Header.Get("Retry-After"), d.cfg.Now().Std()),
+		RetryAfter: web.RetryAfterOf(res.Header, d.cfg.Now().Std()),
 	}
 	if f.RetryAfter != nil && *f.RetryAfter <= 0 {
 		f.RetryAfter = nil // it asks for no delay, and the policy's keeps it from being asked without a pause for days

@@ -61,13 +61,27 @@ func New(address string) (*Client, error) {
 			"%q has more than a scheme, a host and a port; write it as http://127.0.0.1:7295", address)}
 	}
 	base := u.Scheme + "://" + u.Host
-	return &Client{base: base, name: "the server at " + base, http: &http.Client{Transport: transport(nil)}}, nil
+	return &Client{base: base, name: "the server at " + base, http: through(transport(nil))}, nil
 }
 
 // Over returns the client of a server that is reached by a dialer, such as one of a local socket. name says in errors
 // who does not answer.
 func Over(name string, dial Dialer) *Client {
-	return &Client{base: "http://pawl", name: name, http: &http.Client{Transport: transport(dial)}}
+	return &Client{base: "http://pawl", name: name, http: through(transport(dial))}
+}
+
+// maxRedirects is how many redirects are followed for one request.
+const maxRedirects = 10
+
+// through returns a client that follows a redirect only if the request stays what it is: a POST that becomes a GET
+// would be answered as if it had been carried out.
+func through(t http.RoundTripper) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if req.Method != via[0].Method || len(via) > maxRedirects {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
 }
 
 func transport(dial Dialer) *http.Transport {
@@ -111,7 +125,7 @@ func isOwnMachine(host string) bool {
 }
 
 // Through makes the client send its requests through a transport of the caller's. Call it before the first request.
-func (c *Client) Through(t http.RoundTripper) { c.http = &http.Client{Transport: t} }
+func (c *Client) Through(t http.RoundTripper) { c.http = through(t) }
 
 // Close gives up the connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

@@ -96,9 +96,17 @@ func readProblem(name string, res *http.Response, body []byte) error {
 	if res.Header.Get("Content-Type") == ProblemType && json.Unmarshal(body, &p) == nil && p.Code != "" {
 		return p.asError()
 	}
-	return &api.Error{
+	e := &api.Error{
 		Code:    api.CodeInternal,
 		Message: fmt.Sprintf("%s answered %s, which is not an answer of Pawl", name, res.Status),
 		Hint:    "is this the address of a Pawl server?",
 	}
+	switch to := res.Header.Get("Location"); {
+	case res.StatusCode == http.StatusRequestEntityTooLarge: // a proxy takes less than the server
+		e.Code, e.Hint = api.CodeTooLarge, "let the proxy before the server take larger requests"
+	case res.StatusCode < 400 && to != "":
+		e.Message += ": it redirects to " + to
+		e.Hint = "use the address that it redirects to"
+	}
+	return e
 }

@@ -13,6 +13,7 @@ import (
 	netmail "net/mail"
 	"net/smtp"
 	"net/textproto"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -132,6 +133,9 @@ func (p *Payload) address() (host, port string, err error) {
 	host, port, err = net.SplitHostPort(p.Server)
 	if err != nil {
 		host, port = p.Server, "587"
+		if strings.HasPrefix(host, "[") {
+			host = strings.TrimSuffix(host[1:], "]")
+		}
 	}
 	if host == "" {
 		return "", "", errors.New("server names no host")

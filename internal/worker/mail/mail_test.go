@@ -146,6 +146,19 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// An address of IPv6 may be written with or without brackets where no port follows.
+func TestAddress(t *testing.T) {
+	for server, want := range map[string]string{
+		"smtp.example": "smtp.example 587", "smtp.example:25": "smtp.example 25", "[::1]": "::1 587",
+		"::1": "::1 587", "[::1]:25": "::1 25",
+	} {
+		host, port, err := (&Payload{Server: server}).address()
+		if got := host + " " + port; err != nil || got != want {
+			t.Errorf("%s is %s, %v; want %s", server, got, err, want)
+		}
+	}
+}
+
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -121,7 +121,32 @@ func isJSON(contentType, body string) bool {
 	media, _, _ := mime.ParseMediaType(contentType) // a type that cannot be read counts as none
 	trimmed := strings.TrimLeft(body, " \t\r\n")
 	declared := media == "application/json" || strings.HasSuffix(media, "+json")
-	return (declared || strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[")) && json.Valid([]byte(body))
+	return (declared || strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[")) &&
+		json.Valid([]byte(body)) && depth(body) <= maxDepth
+}
+
+// maxDepth is how deep JSON may be nested. What reads JSON gives up at 10,000, and the output stands in other JSON: a
+// run with a deeper one could not be shown any more.
+const maxDepth = 1000
+
+// depth returns how deep JSON is nested, which is valid.
+func depth(body string) (deepest int) {
+	now, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			now++
+			deepest = max(deepest, now)
+		case c == ']' || c == '}':
+			now--
+		}
+	}
+	return deepest
 }
 
 // statusFailure is the failure of a response with a status that is not expected.
@@ -140,8 +165,17 @@ func statusFailure(resp *http.Response, body []byte) *policy.Failure {
 	f.Details = worker.EncodeJSON(map[string]any{
 		"status": code, "body": worker.Shorten(worker.ValidText(body), bodyDetails),
 	})
-	f.RetryAfter = RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	f.RetryAfter = RetryAfterOf(resp.Header, time.Now())
 	return f
+}
+
+// RetryAfterOf reads the Retry-After header of an answer. A date in it counts from the date of the answer, if that is
+// there: the server wrote both by one clock, which may differ from that of this machine.
+func RetryAfterOf(answer http.Header, now time.Time) *time.Duration {
+	if at, err := http.ParseTime(answer.Get("Date")); err == nil {
+		now = at
+	}
+	return RetryAfter(answer.Get("Retry-After"), now)
 }
 
 // RetryAfter reads a Retry-After header: whole seconds, or a date. It returns nil if the header is missing or invalid.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -27,6 +28,21 @@ func TestResponseOutput(t *testing.T) {
 			if got := responseOutput(resp, []byte(body)); string(got) != string(worker.EncodeJSON(want)) {
 				t.Errorf("%q of type %q became\n%s, want\n%s", body, contentType, got, worker.EncodeJSON(want))
 			}
+		}
+	}
+}
+
+// A body that is nested so deep that the output could not be read any more is a text only.
+func TestDeepJSON(t *testing.T) {
+	for n, kept := range map[int]bool{1: true, maxDepth: true, maxDepth + 1: false, 10_000: false} {
+		body := `["\"[[",` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "]"
+		if n == 1 {
+			body = `["\"[["]`
+		}
+		resp := &http.Response{StatusCode: 200, Header: http.Header{}}
+		out := responseOutput(resp, []byte(body))
+		if !json.Valid(out) || bytes.Contains(out, []byte(`"json":`)) != kept {
+			t.Errorf("%d deep: valid is %t, json is there is not %t", n, json.Valid(out), kept)
 		}
 	}
 }

@@ -50,6 +50,7 @@ type HTTPPayload struct {
 	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 
 	redactor *secret.Redactor // of what the placeholders became
+	hidden   []string         // the headers in which there were any
 }
 
 // HTTP executes requests, one for each attempt.
@@ -100,12 +101,7 @@ func NewHTTP(cfg HTTPConfig) *HTTP {
 	}
 	return &HTTP{
 		transport: transport, secrets: cfg.Secrets, trace: cfg.Trace,
-		client: &http.Client{Transport: transport, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-			if len(via) > maxRedirects {
-				return errRedirects
-			}
-			return nil
-		}},
+		client: &http.Client{Transport: transport},
 	}
 }
 
@@ -141,6 +137,13 @@ func (p *HTTPPayload) fill(ctx context.Context, store *secret.Store) (err error)
 	if err = p.Placeholders.Fill(ctx, store, &p.URL, &p.Body, &p.File); err != nil {
 		return err
 	}
+	if p.Placeholders != nil && p.Placeholders.Mark != "" {
+		for name, text := range p.Headers {
+			if strings.Contains(text, p.Placeholders.Mark) {
+				p.hidden = append(p.hidden, name)
+			}
+		}
+	}
 	if err = p.Placeholders.FillMap(ctx, store, p.Headers); err != nil {
 		return err
 	}
@@ -165,7 +168,9 @@ func (h *HTTP) send(
 		return worker.Result{Failure: failure}
 	}
 	h.setAttemptHeaders(ctx, req, t)
-	resp, err := h.client.Do(req)
+	client := *h.client
+	client.CheckRedirect = p.redirected
+	resp, err := client.Do(req)
 	if err != nil {
 		return worker.Result{Failure: requestFailure(ctx, req, err)}
 	}
@@ -195,15 +200,7 @@ func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Re
 	case u.Hostname() == "":
 		return nil, invalidURL(p.redactor.Text(p.URL), "it names no host")
 	}
-	if len(p.Query) > 0 {
-		query := u.Query()
-		for name, values := range p.Query {
-			for _, value := range values {
-				query.Add(name, value)
-			}
-		}
-		u.RawQuery = query.Encode()
-	}
+	u.RawQuery = p.query(u.RawQuery)
 	body, failure := p.body(alive)
 	if failure != nil {
 		return nil, failure
@@ -211,7 +208,7 @@ func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Re
 	method := strings.ToUpper(p.Method)
 	if method == "" {
 		method = http.MethodGet
-		if body.size > 0 {
+		if body.size > 0 || p.File != "" { // an empty file is a body, too
 			method = http.MethodPost
 		}
 	}
@@ -229,6 +226,48 @@ func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Re
 		req.Header.Set(name, value)
 	}
 	return req, nil
+}
+
+// query adds the parameters to the query of the URL, which stays as it is but for what a request cannot have: servers
+// read queries in many ways, and some are signed.
+func (p *HTTPPayload) query(own string) string {
+	var out strings.Builder
+	for i := range len(own) {
+		if c := own[i]; c <= ' ' || c == '"' || c >= 0x7f {
+			fmt.Fprintf(&out, "%%%02X", c)
+			continue
+		}
+		out.WriteByte(own[i])
+	}
+	more := url.Values{}
+	for name, values := range p.Query {
+		more[name] = values
+	}
+	added := more.Encode()
+	if out.Len() > 0 && added != "" {
+		out.WriteByte('&')
+	}
+	return out.String() + added
+}
+
+// redirected looks at a redirect before it is followed. What is secret goes to nobody else: neither headers with
+// placeholders, as net/http does it with Authorization, nor the URL before, with its query, as Referer.
+func (p *HTTPPayload) redirected(req *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return errRedirects
+	}
+	if via[0].Header.Get("Referer") == "" {
+		req.Header.Del("Referer")
+	}
+	from, to := via[0].URL, req.URL
+	host := strings.ToLower(from.Hostname())
+	same := strings.EqualFold(to.Hostname(), host) || strings.HasSuffix(strings.ToLower(to.Hostname()), "."+host)
+	if !same || from.Scheme == "https" && to.Scheme != "https" {
+		for _, name := range p.hidden {
+			req.Header.Del(name)
+		}
+	}
+	return nil
 }
 
 // setAttemptHeaders sets the headers that describe the attempt, except those that the payload has set. The trace is

@@ -187,10 +187,16 @@ func TestRetryAfter(t *testing.T) {
 		if r.URL.Path == "/date" {
 			w.Header().Set("Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
 		}
+		if r.URL.Path == "/slow" { // its clock is: the date has passed here
+			w.Header().Set("Date", time.Now().Add(-2*time.Hour).UTC().Format(http.TimeFormat))
+			w.Header().Set("Retry-After", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	h := newTestHTTP(t)
-	for path, most := range map[string]time.Duration{"/": 7 * time.Second, "/date": time.Hour} {
+	for path, most := range map[string]time.Duration{
+		"/": 7 * time.Second, "/date": time.Hour, "/slow": time.Hour,
+	} {
 		f := h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + path}), workertest.NewSigns()).Failure
 		workertest.WantFailure(t, f, policy.KindError, "status")
 		if f.RetryAfter == nil || *f.RetryAfter > most || *f.RetryAfter < most-5*time.Second {
