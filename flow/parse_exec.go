@@ -65,7 +65,7 @@ func (p *parsing) execFields(n *tree.Node) *Exec {
 // attemptVariables describe an attempt to its process. What a step says of them would have no effect.
 var attemptVariables = []string{
 	"PAWL_RUN_ID", "PAWL_STEP", "PAWL_ATTEMPT", "PAWL_IDEMPOTENCY_KEY", "PAWL_DEADLINE_MS", "PAWL_LAST_HEARTBEAT",
-	"PAWL_OUTPUT", "PAWL_OWNER", "PAWL_HEADERS",
+	"PAWL_LAST_HEARTBEAT_FILE", "PAWL_OUTPUT", "PAWL_OWNER", "PAWL_HEADERS",
 }
 
 // env reads the variables of a process.
