@@ -288,55 +288,6 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestRetryAfter: the delay that the receiver asks for is followed, also beyond the policy's longest delay, within the
-// limit only.
-func TestRetryAfter(t *testing.T) {
-	run(t, func(t *testing.T, b *bed) {
-		defer b.close()
-		b.add("ops")
-		b.answers(func(*request) (*http.Response, error) { return respond(503, "busy", "Retry-After", "7200"), nil })
-		b.start(failing)
-		first := b.all()[0]
-		b.answers(func(*request) (*http.Response, error) { return respond(503, "busy", "Retry-After", "604800"), nil })
-		pass(3 * time.Hour)
-		second := b.all()
-		if len(second) != 1 || second[0].at.Sub(first.at) != 2*time.Hour {
-			t.Fatalf("%d requests, the second one after %s", len(second), second[0].at.Sub(first.at))
-		}
-		d := b.deliveries("ops", api.DeliveryFailed)
-		if len(d) != 1 || !strings.Contains(d[0].Why, "after the limit scheduleToClose of 3d") {
-			t.Fatalf("a week is longer than the limit: %+v", d)
-		}
-		shown := b.delivery("ops", d[0].ID)
-		if n := len(shown.Attempts); n != 2 || shown.Attempts[0].Response != "busy" ||
-			shown.Attempts[0].NextAt != shown.Attempts[1].At || shown.Attempts[1].Reason != "no_time_left" {
-			t.Errorf("attempts: %+v", shown.Attempts)
-		}
-	})
-}
-
-// TestRetryAfterNothing: a receiver that fails and names no delay is left the policy's.
-func TestRetryAfterNothing(t *testing.T) {
-	for _, after := range []string{"0", "Thu, 01 Jan 1970 00:00:00 GMT"} {
-		run(t, func(t *testing.T, b *bed) {
-			defer b.close()
-			b.add("ops")
-			n := 0
-			b.answers(func(*request) (*http.Response, error) {
-				if n++; n == 100 {
-					return status204(), nil // else the clock of the test would stand still
-				}
-				return respond(429, "", "Retry-After", after), nil
-			})
-			b.start(failing)
-			pass(time.Minute)
-			if got := len(b.all()); got < 3 || got > 6 {
-				t.Errorf("%s: %d requests within a minute", after, got)
-			}
-		})
-	}
-}
-
 // TestReplay: what failed is sent once more with its id, one or all; what has not ended is not.
 func TestReplay(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
@@ -446,44 +397,6 @@ func TestRemove(t *testing.T) {
 		}
 		if left := must(b.journal.FindDocuments(t.Context(), "", "z", false, 100)); len(left) != 1 {
 			t.Errorf("%d documents are left", len(left))
-		}
-	})
-}
-
-// TestSweep: deliveries that have ended are deleted after a week.
-func TestSweep(t *testing.T) {
-	run(t, func(t *testing.T, b *bed) {
-		defer b.close()
-		b.add("ops")
-		b.start(failing)
-		pass(6 * 24 * time.Hour)
-		if n := len(b.deliveries("ops", "")); n != 1 {
-			t.Errorf("%d deliveries after six days", n)
-		}
-		pass(26 * time.Hour)
-		if n := len(b.deliveries("ops", "")); n != 0 {
-			t.Errorf("%d deliveries after a week", n)
-		}
-	})
-}
-
-// TestSweepKeepsWhatFailedLate: a delivery that was given up long after its event can be replayed for a week from then.
-func TestSweepKeepsWhatFailedLate(t *testing.T) {
-	run(t, func(t *testing.T, b *bed) {
-		defer b.close()
-		const day = 24 * time.Hour
-		b.add("ops", func(r *api.WebhookRequest) {
-			r.Policy = &policy.Policy{Limits: policy.Limits{ScheduleToClose: &policy.Limit{After: 8 * day}}}
-		})
-		b.answers(always(500))
-		b.start(failing)
-		pass(14 * day)
-		if n := len(b.deliveries("ops", api.DeliveryFailed)); n != 1 {
-			t.Errorf("%d deliveries six days after it was given up", n)
-		}
-		pass(26 * time.Hour)
-		if n := len(b.deliveries("ops", "")); n != 0 {
-			t.Errorf("%d deliveries a week after it was given up", n)
 		}
 	})
 }
