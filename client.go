@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -286,4 +291,143 @@ func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
 		return e.explained.History(ctx, run.String())
 	})
 	return history, missing(err, "history", id)
+}
+
+// ListRuns lists runs, the newest first; those with the soonest deadlines first if the query asks for deadlines.
+func (e *Engine) ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error) {
+	return listRuns(ctx, e.explained, q)
+}
+
+// listRuns lists the runs of a service. What no index knows comes in short pages, so it asks for more of them.
+func listRuns(ctx context.Context, from api.Reader, q client.Query) ([]client.Summary, error) {
+	query, limit := queryOf(&q), q.Limit
+	if limit <= 0 {
+		limit = journal.DefaultLimit
+	}
+	out := []client.Summary{}
+	for {
+		query.Limit = limit - len(out)
+		page, err := from.Runs(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Runs {
+			out = append(out, summaryOf(&page.Runs[i]))
+		}
+		if page.Next == "" || len(out) >= limit {
+			return out, nil
+		}
+		query.Cursor = page.Next
+	}
+}
+
+func queryOf(q *client.Query) api.Query {
+	out := api.Query{
+		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Labels: q.Labels, Stuck: q.Stuck, Parent: q.Parent, Top: q.Top,
+		DeadlineWithin: duration.Duration(q.DeadlineWithin), Retrying: q.Retrying, WillMiss: q.WillMiss,
+		Input: q.Input, After: q.After,
+	}
+	for _, p := range q.Phases {
+		out.Phases = append(out.Phases, api.RunPhase(p))
+	}
+	if !q.CreatedFrom.IsZero() {
+		out.CreatedFrom = api.Time(policy.At(q.CreatedFrom))
+	}
+	if !q.CreatedBefore.IsZero() {
+		out.CreatedBefore = api.Time(policy.At(q.CreatedBefore))
+	}
+	return out
+}
+
+// summaryOf is a row of a list.
+func summaryOf(r *api.RunSummary) client.Summary {
+	s := client.Summary{
+		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: client.Phase(r.Phase),
+		CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(), Labels: r.Labels,
+		Problem: r.Problem,
+	}
+	if s.Problem == "" && !r.Phase.Closed() {
+		s.Held = r.Message
+	}
+	return s
+}
+
+// Explain returns a run with everything that explains it: every attempt of every step, why each step and the run ended
+// as they did, which deadline ends them first and where it was set, what happens next and when, and who operated on it.
+func (e *Engine) Explain(ctx context.Context, id string) (*client.Explanation, error) {
+	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
+	if err != nil {
+		return nil, missing(err, "explain", id)
+	}
+	return explained(ctx, r, e.host.codec), nil
+}
+
+// explained makes the explanation of a run. Steps with which bodies only note something are left out.
+func explained(ctx context.Context, r *api.Run, codec Codec) *client.Explanation {
+	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return body.Notes(s.Type) })
+	out := client.Explain(r)
+	openExplanation(ctx, out, codec)
+	return out
+}
+
+// openExplanation reads what the codec made of failures. Inputs and outputs stay as they are recorded.
+func openExplanation(ctx context.Context, e *client.Explanation, c Codec) {
+	at := placeOf(kindFailure, e.ID, e.Workflow, "")
+	e.Failure = opened(ctx, c, at, e.Failure)
+	for i := range e.Steps {
+		s := &e.Steps[i]
+		at.name = s.Name
+		s.Failure = opened(ctx, c, at, s.Failure)
+		for j := range s.Attempts {
+			s.Attempts[j].Failure = opened(ctx, c, at, s.Attempts[j].Failure)
+		}
+	}
+}
+
+// explains returns what explains the runs of an engine.
+func (e *Engine) explains() *service.Embedded {
+	read := func(d journal.Definition) (*service.Workflow, error) {
+		def, err := e.node.Compile(d)
+		return &service.Workflow{Definition: def}, err
+	}
+	s := service.NewEmbedded(e.engine, read, func() core.Time { return policy.At(time.Now()) })
+	s.KnowProblems(e.host.bodies.Problems)
+	return s
+}
+
+// HistoryEvents returns what has happened to a run, in order, without the first events: those up to the number after.
+func (e *Engine) HistoryEvents(ctx context.Context, id string, after int) ([]client.HistoryEvent, error) {
+	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
+	if err != nil {
+		return nil, missing(err, "history", id)
+	}
+	return eventsOf(ctx, e.explained, r, after)
+}
+
+// eventsOf returns the events that a run has had, without the first ones.
+func eventsOf(ctx context.Context, from api.Reader, r *api.Run, after int) ([]client.HistoryEvent, error) {
+	var out []client.HistoryEvent
+	enough := errors.New("enough")
+	if after >= r.Events {
+		return nil, nil
+	}
+	err := from.Watch(ctx, r.Run, after, func(ev api.Event) error {
+		out = append(out, client.Event(&ev))
+		if ev.Seq >= r.Events {
+			return enough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) {
+		return nil, missing(err, "history", r.Run)
+	}
+	return out, nil
+}
+
+// missing names the run that was asked for in the error about one that is not there.
+func missing(err error, op, id string) error {
+	if errors.Is(err, ErrNotFound) {
+		return &api.Error{Code: api.CodeNotFound, Op: op, ID: id, Message: "there is no such run", Err: err}
+	}
+	return err
 }

@@ -1,14 +1,10 @@
 package pawl
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
@@ -298,197 +294,6 @@ func panickedAt(stack string) string {
 	return ""
 }
 
-// hint wraps an error with what it says about its retry.
-type hint struct {
-	error
-	final bool
-	after *time.Duration
-}
-
-func (h *hint) Unwrap() error { return h.error }
-
-// NonRetryable marks an error after which the step is not tried again, since every attempt would end with it.
-func NonRetryable(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &hint{error: err, final: true}
-}
-
-// RetryAfter asks for the next attempt after d instead of the policy's delay. No attempt begins after a deadline.
-func RetryAfter(err error, d time.Duration) error {
-	if err == nil {
-		return nil
-	}
-	return &hint{error: err, after: &d}
-}
-
-// errorTypes are the errors that keep their type in the history.
-var errorTypes struct {
-	sync.RWMutex
-	byName map[string]func(data []byte) (error, bool)
-	types  map[reflect.Type]string
-	values []namedError
-}
-
-type namedError struct {
-	name string
-	err  error
-}
-
-// RegisterError makes errors of type E keep their type and data, as JSON, in a run's history: errors.As finds them
-// again after a restart, and retry policies can name them. It panics if the name is taken: call it when the program
-// starts.
-func RegisterError[E error](name string) {
-	register(name, func(data []byte) (error, bool) {
-		var e E
-		if t := reflect.TypeFor[E](); t.Kind() == reflect.Pointer {
-			e, _ = reflect.New(t.Elem()).Interface().(E)
-			return e, len(data) == 0 || json.Unmarshal(data, e) == nil
-		}
-		return e, len(data) == 0 || json.Unmarshal(data, &e) == nil
-	})
-	errorTypes.Lock()
-	defer errorTypes.Unlock()
-	errorTypes.types[reflect.TypeFor[E]()] = name
-}
-
-// RegisterErrorValue does for a single value what RegisterError does for a type: errors.Is finds err again.
-func RegisterErrorValue(name string, err error) {
-	register(name, func([]byte) (error, bool) { return err, true })
-	errorTypes.Lock()
-	defer errorTypes.Unlock()
-	errorTypes.values = append(errorTypes.values, namedError{name, err})
-}
-
-func register(name string, decode func([]byte) (error, bool)) {
-	errorTypes.Lock()
-	defer errorTypes.Unlock()
-	if errorTypes.byName == nil {
-		errorTypes.byName, errorTypes.types = map[string]func([]byte) (error, bool){}, map[reflect.Type]string{}
-	}
-	if errorTypes.byName[name] != nil {
-		panic(fmt.Sprintf("pawl: error name %q is registered twice", name))
-	}
-	errorTypes.byName[name] = decode
-}
-
-// failureOf turns an error into what is recorded.
-func failureOf(err error) *policy.Failure {
-	f := &policy.Failure{Kind: policy.KindError, Message: err.Error()}
-	var step *StepError
-	var said *policy.Failure
-	var panicked *PanicError
-	switch {
-	case errors.As(err, &panicked):
-		f.Type = "panic"
-		f.Details, _ = json.Marshal(panicked)
-	case errors.As(err, &step) && step.Failure != nil:
-		f.Kind, f.Type, f.Code, f.Details = policy.KindError, step.Failure.Type, step.Failure.Code, step.Failure.Details
-		f.Cause, f.Reason = step.Failure, step.reason
-		if step.own == nil {
-			f.Details = nil
-		}
-	case errors.As(err, &said):
-		copied := *said
-		f = &copied
-		f.Message = err.Error()
-	}
-	if all := knownIn(err); len(all) > 0 {
-		f.Type, f.Details = all[0].Type, all[0].Details
-		if len(all) > 1 {
-			f.Also = all[1:]
-		}
-	}
-	for e := err; e != nil; {
-		var h *hint
-		if !errors.As(e, &h) {
-			break
-		}
-		f.NonRetryable = f.NonRetryable || h.final
-		if h.after != nil {
-			f.RetryAfter = h.after
-		}
-		e = h.error
-	}
-	return f
-}
-
-// recordedError is an error read back from the history: what it said, what it was, and what the engine had decided
-// before.
-type recordedError struct {
-	message string
-	was     error
-	kinds   []error
-}
-
-func (e *recordedError) Error() string        { return e.message }
-func (e *recordedError) Unwrap() error        { return e.was }
-func (e *recordedError) Is(target error) bool { return slices.Contains(e.kinds, target) }
-
-// decodeFailure makes an error of what is recorded; nil of nil.
-func decodeFailure(f *policy.Failure) error {
-	if f == nil {
-		return nil
-	}
-	err := decodeOwn(f)
-	kinds := kindsOf(f.Reason, f)
-	for c := f; c != nil; c = c.Cause { // of a run: the step that ended it; of a step: its child run
-		switch {
-		case f.Reason == policy.ReasonCancelled: // a limit, perhaps, that ended it so
-		case c.Kind == policy.KindTimeout && c.Limit == policy.LimitWait:
-			kinds = append(kinds, ErrDeadlineExceeded)
-		case c.Kind == policy.KindTimeout:
-			kinds = append(kinds, ErrTimedOut)
-		case c.Kind == policy.KindCancelled:
-			kinds = append(kinds, cancelKind(c))
-		}
-	}
-	if kinds == nil && err.Error() == f.Message {
-		return err
-	}
-	return &recordedError{f.Message, err, kinds}
-}
-
-// decodeOwn is the error as it was, where its type is registered.
-func decodeOwn(f *policy.Failure) error {
-	if f.Type == "panic" {
-		p := &PanicError{}
-		if json.Unmarshal(f.Details, p) == nil {
-			return p
-		}
-	}
-	errorTypes.RLock()
-	decode := errorTypes.byName[f.Type]
-	errorTypes.RUnlock()
-	var err error = f
-	if decode != nil {
-		holder := f
-		for len(holder.Details) == 0 && holder.Cause != nil && holder.Cause.Type == f.Type {
-			holder = holder.Cause // of a child run
-		}
-		if own, ok := decode(holder.Details); ok {
-			err = own
-		}
-	}
-	if len(f.Also) == 0 {
-		return err
-	}
-	all := []error{err}
-	for _, other := range f.Also {
-		errorTypes.RLock()
-		decode := errorTypes.byName[other.Type]
-		errorTypes.RUnlock()
-		if decode == nil {
-			continue
-		}
-		if own, ok := decode(other.Details); ok {
-			all = append(all, own)
-		}
-	}
-	return errors.Join(all...)
-}
-
 // tooLarge returns the error for a payload above the limit, which no further attempt would change.
 func (h *host) tooLarge(what string, payload []byte) error {
 	if len(payload) <= h.maxPayload {
@@ -507,3 +312,56 @@ type tooLargeError struct{ *policy.Failure }
 func (e *tooLargeError) Error() string        { return e.Message }
 func (e *tooLargeError) Is(target error) bool { return target == ErrTooLarge }
 func (e *tooLargeError) Unwrap() error        { return e.Failure }
+
+// several is the first of several errors. For errors.Is, errors.As and people it is that one. A retry of the run has
+// to know of the others as well: it begins all their steps again at once, and not one after the other.
+type several struct {
+	error
+	others []error
+}
+
+func (e *several) Unwrap() error { return e.error }
+
+// firstOf returns the first error that is not nil; nil: there is none.
+func firstOf(errs []error) error {
+	var found []error
+	for _, err := range errs {
+		if err != nil {
+			found = append(found, err)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil
+	case 1:
+		return found[0]
+	default:
+		return &several{found[0], found[1:]}
+	}
+}
+
+// stepsOf returns the keys of the steps that an error came from: those whose StepError it wraps.
+func stepsOf(err error) []string {
+	var keys []string
+	for err != nil {
+		switch e := err.(type) { //nolint:errorlint // as errors.As walks, but for all of them
+		case *StepError:
+			return append(keys, e.Step)
+		case *several:
+			for _, other := range e.others {
+				keys = append(keys, stepsOf(other)...)
+			}
+			err = e.error
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, one := range e.Unwrap() {
+				keys = append(keys, stepsOf(one)...)
+			}
+			return keys
+		default:
+			return keys
+		}
+	}
+	return keys
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -308,4 +309,20 @@ func stepPolicy(lists ...[]StepOption) (stepOptions, error) {
 		}
 	}
 	return o, errors.Join(o.errs...)
+}
+
+// share says whose limits bound a step. The step of a body stays on the queue that only its own process serves.
+func (o *stepOptions) share(spec *core.StepSpec) {
+	if spec.Kind != core.KindTask && spec.Kind != core.KindChild {
+		return
+	}
+	s := core.Share{Service: o.service, Key: o.key}
+	if spec.Type == body.TypeLocal {
+		s.Queue, spec.Queue = o.queue, ""
+	}
+	if s == (core.Share{}) {
+		return
+	}
+	share := s // so that only a step that shares limits needs memory for them
+	spec.Share = &share
 }

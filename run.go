@@ -2,10 +2,16 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"runtime/debug"
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -45,6 +51,32 @@ func RunDeadline(t time.Time) StartOption { return func(r *client.StartRequest) 
 // By says who starts the run and why; it is kept with the run.
 func By(actor, reason string) StartOption {
 	return func(r *client.StartRequest) { r.Actor, r.Reason = actor, reason }
+}
+
+// InQueue starts the run into a queue; see [RunQueue]. The key is what limits for each key of the queue count by, such
+// as a tenant. An empty name is the queue of the workflow.
+func InQueue(name, key string, priority int32) StartOption {
+	return func(r *client.StartRequest) { r.Queue, r.QueueKey, r.Priority = name, key, priority }
+}
+
+// Labels gives the run labels: keys with values that it can be searched by, with [client.Query].Labels. Several of
+// these options add up. The runs that follow it in its chain have them too; its children do not. A run has at most 50
+// labels, with keys of up to 100 and values of up to 500 bytes.
+func Labels(labels map[string]string) StartOption {
+	return func(r *client.StartRequest) {
+		all := maps.Clone(r.Labels)
+		if all == nil {
+			all = map[string]string{}
+		}
+		maps.Copy(all, labels)
+		r.Labels = all
+	}
+}
+
+// labelsOf checks the labels of a request.
+func labelsOf(all map[string]string, what string) (core.Labels, error) {
+	labels, err := core.MakeLabels(all)
+	return labels, invalid(err, "%s", what)
 }
 
 // Start makes a run. It returns when the start is durable. The id, chosen by the caller, is unique among open runs;
@@ -133,4 +165,164 @@ func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
 // up. A run of a flow under another codec than [JSON] is found by its workflow's Find instead.
 func RunOf[Out any](c Client, id string) Run[Out] {
 	return Run[Out]{ID: id, Existing: true, client: c, codec: c.Codec()}
+}
+
+// RerunSteps as an option of [Client].RestartRun runs only these steps again, and those that did not succeed. The
+// results of all others are kept. A name includes its repetitions: "charge" for "charge#2".
+func RerunSteps(names ...string) StartOption {
+	return func(r *client.StartRequest) { r.Steps = append(r.Steps, names...) }
+}
+
+// RerunFrom as an option of [Client].RestartRun keeps the results of the steps that began before the step with that
+// key; in a flow, of those that do not need that step.
+func RerunFrom(step string) StartOption { return func(r *client.StartRequest) { r.From = step } }
+
+// RestartRun starts a new run with the input of another one, with fresh deadlines, and returns its id.
+func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error) {
+	r, err := e.inspect(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	req := client.StartRequest{
+		Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map(), Headers: r.Headers.Map(),
+	}
+	if r.Admission != nil {
+		q := r.Admission.Queue
+		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority
+	}
+	for _, opt := range opts {
+		opt(&req)
+	}
+	steps, from := req.Steps, req.From
+	req.Steps, req.From = nil, ""
+	started, err := e.startRun(ctx, req, func(req *engine.StartRequest) error {
+		if len(steps) == 0 && from == "" {
+			return nil
+		}
+		var err error
+		req.Keep, err = e.kept(r, steps, from)
+		return err
+	})
+	return started.ID, err
+}
+
+// kept returns the results that a rerun keeps.
+func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, error) {
+	if !r.Phase.Closed() {
+		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w",
+			r.ID, r.Phase, ErrConflict)
+	}
+	if len(steps) > 0 && from != "" {
+		return nil, invalid(errors.New("name the steps, or the one from which on"), "rerun")
+	}
+	if from != "" {
+		steps = []string{from}
+	}
+	d := e.host.definition(r.Workflow)
+	if d.document == nil {
+		return body.Rerun(r, steps, from != "")
+	}
+	keep, err := d.document.Rerun(r, steps, from != "")
+	if err != nil {
+		return nil, fmt.Errorf("pawl: rerun: run %s: %w: %w", r.ID, err, ErrNotFound)
+	}
+	return keep, nil
+}
+
+func noStep(op string, run core.RunID, name string) error {
+	return fmt.Errorf("pawl: %s: run %s has no step %q: %w", op, run, name, ErrNotFound)
+}
+
+func (e *Engine) inspect(ctx context.Context, id string) (*core.Run, error) {
+	return onRun(ctx, e, id, func(run core.RunID) (*core.Run, error) { return e.engine.Inspect(ctx, run) })
+}
+
+// Headers gives the run headers: what goes along with it and is not its input, such as a tenant. Steps, handlers and
+// hooks find them in [Attempt], bodies in [Info]. Children and the runs that follow in the chain have the same ones;
+// they never change. Several of these options add up. They replace what a [Propagator] says about the same key; an
+// empty value removes it. All keys and values together may have 4 KiB, a key 100 bytes.
+func Headers(headers map[string]string) StartOption {
+	return func(r *client.StartRequest) {
+		all := maps.Clone(r.Headers)
+		if all == nil {
+			all = map[string]string{}
+		}
+		maps.Copy(all, headers)
+		r.Headers = all
+	}
+}
+
+// Propagator takes what a context holds, such as a trace or the tenant of an HTTP request, along with the runs that are
+// started with it. The contexts of their bodies, steps, handlers and hooks hold it again, in whichever process and
+// after whichever restart. See [Config.Propagators].
+type Propagator interface {
+	// ToHeaders returns what goes along with a run that is started with this context; nil: nothing.
+	ToHeaders(ctx context.Context) map[string]string
+	// FromHeaders returns a context that holds what the headers of a run say. It is called for each attempt and each
+	// call of a body, so it must not do I/O, and what it returns must depend on its arguments only.
+	FromHeaders(ctx context.Context, headers map[string]string) context.Context
+}
+
+// headersOf returns the headers of a start: what the context holds, replaced by those that are given.
+func headersOf(ctx context.Context, propagators []Propagator, given map[string]string) map[string]string {
+	if len(propagators) == 0 {
+		return given
+	}
+	all := map[string]string{}
+	for _, p := range propagators {
+		maps.Copy(all, p.ToHeaders(ctx))
+	}
+	maps.Copy(all, given)
+	return all
+}
+
+// forwarded returns the headers of a task that leaves the program: what the context holds, which may be the trace of
+// this very attempt, replaces what the run was started with.
+func (h *host) forwarded(ctx context.Context, t *core.Task) core.Headers {
+	if len(h.propagators) == 0 {
+		return t.Headers
+	}
+	all := t.Headers.Map()
+	if all == nil {
+		all = map[string]string{}
+	}
+	h.guarded(t.Token.Run, func() {
+		for _, p := range h.propagators {
+			maps.Copy(all, p.ToHeaders(ctx))
+		}
+	})
+	headers, err := core.MakeHeaders(all)
+	if err != nil {
+		h.log.Warn("the headers of a step's context cannot be sent along, those of its run are", "run",
+			t.Token.Run.String(), "step", t.StepName, "error", err)
+		return t.Headers
+	}
+	return headers
+}
+
+// carried returns a context with what the headers of a run say.
+func (h *host) carried(ctx context.Context, run core.RunID, headers core.Headers) context.Context {
+	if headers == "" {
+		return ctx
+	}
+	all := headers.Map()
+	for _, p := range h.propagators {
+		h.guarded(run, func() {
+			if next := p.FromHeaders(ctx, maps.Clone(all)); next != nil {
+				ctx = next
+			}
+		})
+	}
+	return ctx
+}
+
+// guarded calls a propagator. A panic of it is logged, and the run goes on without what it would have said.
+func (h *host) guarded(run core.RunID, call func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			h.log.Error("a propagator of Config.Propagators panicked", "run", run.String(), "panic", v, "stack",
+				string(debug.Stack()))
+		}
+	}()
+	call()
 }

@@ -6,17 +6,185 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/served"
+	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
+
+func init() { served.Register(withoutEngine, connect, toServe, bodiesOf, openShared) }
+
+// openShared opens an engine that shares its database with others.
+func openShared(ctx context.Context, given any, share func(*engine.Config) error) (served.Shared, error) {
+	e, err := open(ctx, given.(Config), share)
+	if err != nil {
+		return served.Shared{}, err
+	}
+	return served.Shared{
+		Engine: e, Serves: serves{e.explained, e}, Own: e.explained, Partitions: e.engine,
+		Schedule: func(c any) { e.schedules.starter = c.(*connected) },
+		Relay:    func(c any, turn func() bool) { e.relay(c.(Client), turn) },
+	}, nil
+}
+
+// withoutEngine makes what executes handlers in a process without an engine.
+func withoutEngine(ctx context.Context, given any, queue string, slots int, handlers any) (
+	map[string]worker.Executor, func(), error,
+) {
+	cfg := given.(Config)
+	all := handlers.([]AnyHandler)
+	if err := cfg.check(); err != nil {
+		return nil, nil, invalid(err, "serve %q", queue)
+	}
+	h := newHost(ctx, cfg.withDefaults())
+	executors, err := h.served(queue, slots, all)
+	if err != nil {
+		h.bodies.Close()
+		return nil, nil, err
+	}
+	return executors, h.bodies.Close, nil
+}
+
+// bodiesOf makes what serves the workflows of a configuration in a process without an engine.
+func bodiesOf(ctx context.Context, server served.Remote, given any) (lease.Program, func(), error) {
+	cfg := given.(Config)
+	if err := cfg.check(); err != nil {
+		return lease.Program{}, nil, invalid(err, "serve")
+	}
+	if len(cfg.Workflows) == 0 {
+		err := errors.New("there are no workflows: name them in Config.Workflows")
+		return lease.Program{}, nil, invalid(err, "serve")
+	}
+	cfg = cfg.withDefaults()
+	h := newHost(ctx, cfg)
+	p := lease.Program{Host: h.bodies, Slots: cfg.Concurrency, Grace: cfg.Grace, Log: cfg.Log}
+	runs := connect(server, cfg).(*connected)
+	for _, w := range append([]Definition{scheduleWorkflow(runs), backfillWorkflow(runs)}, cfg.Workflows...) {
+		d := w.definition()
+		err := h.register(d)
+		if err == nil && (d.document != nil || d.elsewhere) {
+			err = invalid(fmt.Errorf("workflow %q is no function of this program: a flow is applied to the server",
+				d.name), "serve")
+		}
+		if err != nil {
+			h.bodies.Close()
+			return lease.Program{}, nil, err
+		}
+		p.Workflows = append(p.Workflows, d.served())
+	}
+	return p, h.bodies.Close, nil
+}
+
+// served is what a server has to know of a workflow.
+func (d *definition) served() lease.Workflow {
+	w := lease.Workflow{
+		Definition: d.source(), Hooks: map[string]*core.StepSpec{}, Retry: d.retry, Execution: d.execution,
+		Run: d.runLimit, Compensation: d.compensation, Queue: d.queue, Cron: d.cronSpec,
+	}
+	for name, h := range d.hooks {
+		w.Hooks[name] = h.spec
+	}
+	return w
+}
+
+// serves is an engine as a server needs it. What its program alone knows, its workflows, goes through the engine.
+type serves struct {
+	*service.Embedded
+	engine *Engine
+}
+
+func toServe(e any) served.Engine { return serves{e.(*Engine).explained, e.(*Engine)} }
+
+// Workflows returns the names of the workflows that the program has.
+func (s serves) Workflows() (names []string) {
+	h := s.engine.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name := range h.workflows {
+		if !strings.HasPrefix(name, "pawl.") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Find returns the definition of a workflow.
+func (s serves) Find(_ context.Context, name string) (api.Definition, error) {
+	d := s.engine.host.definition(name)
+	if d == nil {
+		return api.Definition{}, &api.Error{
+			Code: api.CodeNotFound, Message: fmt.Sprintf("workflow %q is not registered in the server's program", name),
+			Hint: "pass it to Config.Workflows or Engine.Register there",
+		}
+	}
+	of := d.source()
+	return api.Definition{ID: of.ID.String(), Kind: of.Kind, Name: of.Name, Source: string(of.Source)}, nil
+}
+
+// Start makes a run of a workflow that the program has.
+func (s serves) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
+	name := r.Definition.Name
+	has, err := s.Find(ctx, name)
+	if err != nil {
+		return api.Started{}, err
+	}
+	if has.ID != r.Definition.ID {
+		return api.Started{}, &api.Error{
+			Code: api.CodeConflict, Message: fmt.Sprintf("the server's program has another workflow %q", name),
+			Hint: "both programs need the same flow document; or start it by its name",
+		}
+	}
+	req := client.StartRequest{
+		Workflow: name, ID: r.WorkflowID, Key: r.Key, Input: r.Input, UseExisting: r.UseExisting, At: r.StartAt.Std(),
+		Deadline: r.Deadline.Std(), Actor: r.Actor, Reason: r.Reason, Labels: r.Labels, Headers: r.Headers,
+	}
+	if q := r.Queue; q != nil {
+		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority
+	}
+	started, err := s.engine.startRun(ctx, req, func(req *engine.StartRequest) error {
+		if r.Timeout != nil {
+			req.Run = r.Timeout
+		}
+		req.Notify = r.Notify
+		if r.Deadline != 0 && r.Origin != "" {
+			req.ExecutionAt.Origin = r.Origin
+		}
+		return nil
+	})
+	return api.Started{Run: started.ID, Existing: started.Existing}, err
+}
+
+// Restart makes a run like an earlier one.
+func (s serves) Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error) {
+	run, err := s.Run(ctx, name)
+	if err != nil {
+		return api.Started{}, err
+	}
+	if r.Reason == "" {
+		r.Reason = "as run " + run.Run
+	}
+	id, err := s.engine.RestartRun(ctx, run.Run, RerunSteps(r.Steps...), RerunFrom(r.From), By(r.Actor, r.Reason))
+	return api.Started{Run: id}, err
+}
+
+// Update sends an update to a run's body.
+func (s serves) Update(ctx context.Context, name string, u api.Update) (api.Answer, error) {
+	a, err := s.engine.SendUpdate(ctx, name, client.SendRequest{Name: u.Name, ID: u.ID, Payload: u.Payload})
+	return api.Answer{Run: a.Run, Output: a.Output, Failure: a.Failure, Refused: a.Refused}, err
+}
 
 // connected is a [Client] over the service of another process; pawlhttp.Connect returns one.
 type connected struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -115,6 +116,74 @@ func (w *Workflow[In, Out]) Err() error { return w.def.err }
 
 func (w *Workflow[In, Out]) definition() *definition { return w.def }
 
+// WorkflowOf makes a workflow from a document instead of a function. It is for packages of this module: package
+// pawlflow makes workflows of flow documents with it. err is what is wrong with w.
+func WorkflowOf[In, Out any](name string, w *kind.Workflow, err error) *Workflow[In, Out] {
+	d := &definition{name: name, document: w}
+	if name != "" || err == nil {
+		err = errors.Join(checkName(name), err)
+	}
+	if err == nil {
+		err = checkTypes(w.Definition)
+	}
+	d.note(invalid(err, "flow %q", name))
+	return &Workflow[In, Out]{def: d}
+}
+
+// checkTypes refuses tasks that would be taken for a function's own.
+func checkTypes(def *core.Definition) error {
+	for _, spec := range def.Specs {
+		if spec.Type == body.TypeLocal || spec.Type == body.TypeHook || body.Notes(spec.Type) {
+			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: "+
+				"give the type another name", spec.Name, spec.Type)
+		}
+	}
+	return nil
+}
+
+// codec is what the workflow's values are encoded with.
+func (d *definition) codec(c Codec) Codec {
+	if d.document != nil {
+		return JSON{}
+	}
+	return c
+}
+
+// same reports whether two definitions are equal.
+func (d *definition) same(o *definition) bool {
+	return d == o || d.document != nil && o.document != nil && d.document.Source.ID == o.document.Source.ID
+}
+
+// source is what is stored of the workflow with its runs.
+func (d *definition) source() journal.Definition {
+	if d.document != nil {
+		return d.document.Source
+	}
+	known := d.known.Load()
+	if known == nil {
+		s := source(d.name)
+		known = &s
+		d.known.Store(known)
+	}
+	return *known
+}
+
+// begin completes a start by what the document says: its limits and the defaults of its input, which is checked.
+func (d *definition) begin(req *engine.StartRequest) error {
+	if d.document == nil {
+		return nil
+	}
+	s, err := d.document.Begin(req.Input)
+	if err != nil {
+		return invalid(err, "start %q", d.name)
+	}
+	req.Input, req.Execution, req.Run = s.Input, s.Execution, s.Run
+	if req.ExecutionAt.At == 0 || s.ExecutionAt.At != 0 && s.ExecutionAt.At < req.ExecutionAt.At {
+		req.ExecutionAt = s.ExecutionAt
+	}
+	return nil
+}
+
 func (d *definition) note(err error) {
 	if err != nil {
 		d.err = errors.Join(d.err, err)
@@ -181,6 +250,21 @@ func RunRetryWith(p RetryPolicy) Option {
 	return func(d *definition) {
 		d.note(wrap("run retry", err))
 		d.retry = r
+	}
+}
+
+// RunQueue starts the runs of the workflow into a queue; see Config.Queues. A run is accepted at once, and begins when
+// the limits of the queue admit it. Of the runs that wait, the one with the highest priority goes first.
+//
+// A run keeps its place until it ends, also while it sleeps or is paused. RunTimeout counts from its beginning,
+// ExecutionTimeout and RunDeadline from its start. A run that continues as new keeps the place; one that follows by
+// retry or cron waits in the queue again. A child run needs no place in a queue where a run above it has one.
+func RunQueue(name string, priority int32) Option {
+	return func(d *definition) {
+		if name == "" {
+			d.note(wrap("run queue", errors.New("the name is empty")))
+		}
+		d.queue = core.RunQueue{Name: name, Priority: priority}
 	}
 }
 

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -264,4 +268,55 @@ func (e *Engine) Problem(id string) error {
 		return err
 	}
 	return e.host.bodies.Problem(run)
+}
+
+// heldLook is how often Open looks whether a database that another engine holds is free.
+const heldLook = 100 * time.Millisecond
+
+// whileHeld tries to open a database until nobody else holds it, or the context ends.
+func whileHeld(ctx context.Context, cfg Config, open func() error) error {
+	for first := true; ; first = false {
+		err := open()
+		if !errors.Is(err, journal.ErrHeld) {
+			return err
+		}
+		if first && ctx.Err() == nil {
+			cfg.Log.Warn("another engine holds the database: waiting until it is gone", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			held := &api.Error{Code: api.CodeHeld, Err: err}
+			if strings.HasPrefix(cfg.Database, "postgres") {
+				held.Hint = "several processes share a database with pawlcluster.Open"
+			}
+			return fmt.Errorf("%w: %w", held, context.Cause(ctx))
+		case <-time.After(heldLook):
+		}
+	}
+}
+
+// checkLimits refuses limits that make no sense.
+func checkLimits(field string, all map[string]policy.QueueLimits) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		l := all[name]
+		err := l.Check()
+		if err == nil && name == "" {
+			err = errors.New("the name is empty")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("Config.%s[%q]: %w", field, name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ownerOf marks the processes of a database's steps, so that those which outlive a killed program are ended before
+// anything is tried again; "": nobody looks for them. Only a file tells that the program which started them is gone: on
+// a server's database another one on this machine may be alive.
+func ownerOf(database string) string {
+	if scheme, name, _ := strings.Cut(database, ":"); scheme == "sqlite" {
+		return worker.OwnerOf(name)
+	}
+	return ""
 }
