@@ -55,7 +55,7 @@ test-single:
 test-starts:
 	$(PLAIN) -run '$(STARTING)' $(COMMAND)
 test-whole:
-	$(if $(RACE),$(PLAIN) $(if $(V),-v) -run '$(PARTLY)' . ./internal/conformance ./internal/journal/sqlite \
+	$(if $(RACE),$(PLAIN) $(if $(V),-v) -run '$(PARTLY)' ./internal/conformance ./internal/facetest ./internal/journal/sqlite \
 	  ./internal/lease)
 test-rows:
 	$(TEST) $(if $(V),-v) -run '^TestConformance$$' ./internal/conformance

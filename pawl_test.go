@@ -1,252 +1,134 @@
-package pawl_test
+package pawl
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
-	"log/slog"
+	"math"
+	"reflect"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
+	"go.uber.org/goleak"
+
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// bubble runs a test in virtual time.
-func bubble(t *testing.T, fn func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, fn)
-}
+// Here are the examples, and the tests of what no program can see. The other tests of this package are in
+// internal/facetest.
 
-func open(t *testing.T, j journal.Journal, workflows ...pawl.Definition) *pawl.Engine {
-	t.Helper()
-	if j == nil {
-		j = memory.New()
-	}
-	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
-	e, err := pawl.Open(t.Context(), pawl.Config{Journal: j, Workflows: workflows, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return e
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type testWriter struct{ t *testing.T }
-
-func (w testWriter) Write(b []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(b)))
-	return len(b), nil
-}
-
-func run[In, Out any](t *testing.T, e *pawl.Engine, w *pawl.Workflow[In, Out], in In,
-	opts ...pawl.StartOption,
-) (Out, error) {
-	t.Helper()
-	r, err := w.Start(t.Context(), e, "", in, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Result(t.Context())
-}
-
-func TestSteps(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := pawl.Define("sum", func(ctx pawl.Context, in []int) (int, error) {
-			sum := 0
-			for _, n := range in {
-				got, err := pawl.Step(ctx, "add", func(context.Context) (int, error) { return sum + n, nil })
-				if err != nil {
-					return 0, err
-				}
-				sum = got
-			}
-			return sum, nil
-		})
-		got, err := run(t, open(t, nil), w, []int{1, 2, 3, 4})
-		if err != nil || got != 10 {
-			t.Fatalf("got %d, %v", got, err)
-		}
-	})
-}
-
-func TestSleepThirtyDays(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := pawl.Define("nap", func(ctx pawl.Context, _ struct{}) (time.Duration, error) {
-			start := pawl.Now(ctx)
-			if err := pawl.Sleep(ctx, "nap", "30d"); err != nil {
-				return 0, err
-			}
-			return pawl.Now(ctx).Sub(start), nil
-		})
-		got, err := run(t, open(t, nil), w, struct{}{})
-		if err != nil || got != 30*24*time.Hour {
-			t.Fatalf("got %v, %v", got, err)
-		}
-	})
-}
-
-func TestRetryThenSuccess(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := pawl.Define("flaky", func(ctx pawl.Context, _ struct{}) (int, error) {
-			return pawl.Step(ctx, "flaky", func(ctx context.Context) (int, error) {
-				if n := pawl.AttemptNumber(ctx); n < 3 {
-					return 0, errors.New("not yet")
-				}
-				return pawl.AttemptNumber(ctx), nil
-			}, pawl.Retry("fixed(3, 1h)"))
-		})
-		start := time.Now()
-		got, err := run(t, open(t, nil), w, struct{}{})
-		if err != nil || got != 3 || time.Since(start) < 2*time.Hour {
-			t.Fatalf("got %v, %v after %s", got, err, time.Since(start))
-		}
-	})
-}
-
-func TestWaitEvent(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := pawl.Define("wait", func(ctx pawl.Context, _ struct{}) (string, error) {
-			return pawl.Event[string]("shipped").Wait(ctx, pawl.Within(7*24*time.Hour))
-		})
-		e := open(t, nil)
-		r, err := w.Start(t.Context(), e, "order-1", struct{}{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(time.Hour)
-		if err := pawl.Event[string]("shipped").Send(t.Context(), e, "order-1", "by train"); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := r.Result(t.Context()); err != nil || got != "by train" {
-			t.Fatalf("got %v, %v", got, err)
-		}
-		if _, err := run(t, e, w, struct{}{}); !errors.Is(err, pawl.ErrDeadlineExceeded) {
-			// The run failed with the step's error; what the engine decided about the step is not the run's own.
-			t.Logf("run: %v", err)
-		}
-	})
-}
-
-type declined struct{ Code int }
-
-func (d *declined) Error() string { return "declined" }
-
-func init() { pawl.RegisterError[*declined]("declined") }
-
-func TestOutcomes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var seen error
-		w := pawl.Define("three", func(ctx pawl.Context, how string) (string, error) {
-			_, err := pawl.Step(ctx, "charge", func(ctx context.Context) (string, error) {
-				if how == "slow" {
-					<-ctx.Done()
-				}
-				return "", &declined{Code: 7}
-			}, pawl.Retry(map[string]string{"once": "none", "often": "fixed(3, 1s)", "slow": "none"}[how]),
-				pawl.Timeout("1m"))
-			seen = err
-			return "done", nil
-		})
-		e := open(t, nil)
-		for how, is := range map[string]error{
-			"once": nil, "often": pawl.ErrRetriesExhausted,
-			"slow": pawl.ErrTimedOut,
-		} {
-			if _, err := run(t, e, w, how); err != nil {
+// TestBodiesOfEndedRunsAreForgotten: a run that ends while its body cannot go on, or because of what the body did with
+// its context, leaves no call of a body behind.
+func TestBodiesOfEndedRunsAreForgotten(t *testing.T) {
+	foreign := func(ctx Context) error { return Sleep(ctx, "nap", "1h") }
+	for name, body := range map[string]func(ctx Context) error{
+		"blocks": func(ctx Context) error {
+			<-ctx.Done()
+			return nil
+		},
+		"begins a goroutine": func(ctx Context) error {
+			told := make(chan error)
+			go func() { told <- foreign(ctx) }() //pawlvet:ignore the mistake that is tested
+			return <-told                        //pawlvet:ignore the mistake that is tested
+		},
+		"uses the body's context in a branch": func(ctx Context) error {
+			_, err := Go(ctx, "b", func(Context) (int, error) { return 0, foreign(ctx) }).Get(ctx)
+			return err
+		},
+	} {
+		w := Define("w", func(ctx Context, _ struct{}) (int, error) { return 0, body(ctx) })
+		synctest.Test(t, func(t *testing.T) {
+			e, err := Open(t.Context(), Config{Journal: memory.New(), Workflows: []Definition{w}})
+			if err != nil {
 				t.Fatal(err)
 			}
-			var own *declined
-			if how != "slow" && (!errors.As(seen, &own) || own.Code != 7) {
-				t.Errorf("%s: %v does not hold the step's own error", how, seen)
+			defer func() { _ = e.Close() }()
+			r, err := w.Start(t.Context(), e, "", struct{}{})
+			if err != nil {
+				t.Fatal(err)
 			}
-			if is != nil && !errors.Is(seen, is) {
-				t.Errorf("%s: %v is not %v", how, seen, is)
+			<-time.After(time.Minute) // a body that cannot go on has stopped twice
+			if name == "blocks" {
+				if n := e.host.bodies.Sessions(); n != 1 {
+					t.Errorf("%s: %d calls of bodies are known while the run is open", name, n)
+				}
+				if err := e.Operate(t.Context(), r.ID, Operation{Op: client.OpTerminate}); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := r.Result(t.Context()); !errors.Is(err, ErrNested) {
+				t.Errorf("%s: %v is not ErrNested", name, err)
 			}
-			var se *pawl.StepError
-			if !errors.As(seen, &se) || se.Business() != (is == nil) {
-				t.Errorf("%s: %#v", how, seen)
+			<-time.After(time.Hour)
+			if n := e.host.bodies.Sessions(); n != 0 {
+				t.Errorf("%s: the engine keeps %d calls of bodies of runs that have ended", name, n)
 			}
-		}
-	})
-}
-
-// TestWorkflowOfSeveralEngines: engines share a definition and each has a task limit of its own.
-func TestWorkflowOfSeveralEngines(t *testing.T) {
-	w := pawl.Define("w", func(ctx pawl.Context, _ none) (time.Duration, error) {
-		<-time.After(10 * time.Second) //pawlvet:ignore it takes longer than one of the limits
-		return 0, pawl.Sleep(ctx, "nap", "1s")
-	})
-	bubble(t, func(t *testing.T) {
-		var all sync.WaitGroup
-		for _, limit := range []time.Duration{3 * time.Second, time.Minute} {
-			all.Go(func() {
-				e, err := pawl.Open(t.Context(),
-					pawl.Config{Journal: memory.New(), TaskTimeout: limit, Workflows: []pawl.Definition{w}})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer func() { _ = e.Close() }()
-				r, err := w.Start(t.Context(), e, "", none{})
-				if err != nil {
-					t.Error(err)
-				}
-				<-time.After(7 * time.Second)
-				if err := e.Problem(r.ID); (err != nil) != (limit < 10*time.Second) {
-					t.Errorf("with a limit of %s: %v", limit, err)
-				}
-			})
-		}
-		all.Wait()
-		<-time.After(time.Minute) // until all bodies have returned
-	})
-}
-
-// leaving is a journal that is closed while the test reads.
-type leaving struct {
-	*memory.Journal
-	read, closed chan struct{}
-}
-
-type readerKey struct{}
-
-func (l leaving) History(ctx context.Context, id core.RunID) (journal.History, error) {
-	if ctx.Value(readerKey{}) == nil {
-		return l.Journal.History(ctx, id)
+		})
 	}
-	close(l.read)
-	<-l.closed
-	return journal.History{}, memory.ErrClosed
 }
 
-// TestReadWhileClosing: who reads a run while the engine closes is told that it has.
-func TestReadWhileClosing(t *testing.T) {
-	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) { return none{}, pawl.Sleep(ctx, "nap", "1h") })
-	bubble(t, func(t *testing.T) {
-		j := leaving{memory.New(), make(chan struct{}), make(chan struct{})}
-		e := open(t, j, w)
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
+// TestPlainValues compares what is read and written without encoding/json with encoding/json.
+func TestPlainValues(t *testing.T) {
+	for _, text := range []string{
+		"0", "-0", "1", "-1", "007", "-", "", "12 ", " 12", "1.0", "1e3", "+1", "--1", "1-", "999999999999999999",
+		"-999999999999999999", strconv.Itoa(math.MaxInt64), strconv.Itoa(math.MinInt64), "9223372036854775808",
+		"true", "false", "True", "tru", "null", `"text"`, `"1"`, "{}", "[1]", "0x10", "1_000",
+	} {
+		for _, to := range []any{new(int), new(int64), new(bool), new(string), new(any)} {
+			want := reflect.New(reflect.TypeOf(to).Elem()).Interface()
+			err := json.Unmarshal([]byte(text), want)
+			if readPlain([]byte(text), to) && (err != nil || !reflect.DeepEqual(to, want)) {
+				t.Errorf("%q is read as %v into a %T; encoding/json: %v, %v", text, reflect.ValueOf(to).Elem(), to,
+					reflect.ValueOf(want).Elem(), err)
+			}
 		}
-		<-time.After(time.Minute) // the engine has let it go from memory, so the journal is read
-		told := make(chan error)
-		go func() {
-			_, err := e.DescribeRun(context.WithValue(t.Context(), readerKey{}, true), r.ID)
-			told <- err
-		}()
-		<-j.read
-		if err := e.Close(); err != nil {
-			t.Error(err)
+	}
+	for _, v := range []any{
+		0, -1, math.MaxInt, math.MinInt, int64(math.MinInt64), true, false, "text", "", `"`, "a<b", "\x00", 1.5, nil,
+	} {
+		want, err := json.Marshal(v)
+		if b, ok := writePlain(v); ok && (err != nil || string(b) != string(want)) {
+			t.Errorf("%v is written as %s; encoding/json: %s, %v", v, b, want, err)
 		}
-		close(j.closed)
-		if err := <-told; !errors.Is(err, pawl.ErrClosed) {
-			t.Error(err)
+	}
+	for text, to := range map[string]any{"12": new(int), "-12": new(int64), "true": new(bool), `"x"`: new(string)} {
+		if !readPlain([]byte(text), to) {
+			t.Errorf("%s is not read", text)
+		}
+	}
+}
+
+// FuzzText compares how payloads are read as text with encoding/json.
+func FuzzText(f *testing.F) {
+	for _, seed := range []string{
+		`"plain"`, `""`, `"größer 世界"`, `"a\nb"`, `"a"b"`, `"\"`, `"`, ``, `"a` + "\n" + `b"`, `"` + "\x7f" + `"`,
+		`"` + "\xff" + `"`, ` "a"`, `"a" `, `null`, `1`, `"\u00e9"`, `"` + strings.Repeat("x", 100) + "\x1f" + `"`,
+		"eight by", "a<b", "a>b", "a&b", "a\u2028", "\x00", "\u00e9 and more than eight", "\xe9 and more",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, payload string) {
+		var want string
+		wantErr := json.Unmarshal([]byte(payload), &want)
+		got, ok := plainText([]byte(payload))
+		if ok && (wantErr != nil || got != want) {
+			t.Errorf("%q is read as %q; encoding/json: %q, %v", payload, got, want, wantErr)
+		}
+		for _, text := range []string{payload, want} {
+			encoded, err := json.Marshal(text)
+			if b, ok := writeText(text); ok && (err != nil || string(b) != string(encoded)) {
+				t.Errorf("%q is written as %s; encoding/json: %s, %v", text, b, encoded, err)
+			} else if !ok && string(encoded) == `"`+text+`"` {
+				t.Errorf("%q is not taken for plain text", text)
+			}
+		}
+		plain := wantErr == nil && strings.HasPrefix(payload, `"`) && payload == `"`+want+`"`
+		if plain && !ok {
+			t.Errorf("%q is not taken for plain text", payload)
 		}
 	})
 }

@@ -1,0 +1,97 @@
+package facetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+// TestAllOf: the results come in the order of the futures, not of their ends; the first error in that order is returned
+// when all have ended.
+func TestAllOf(t *testing.T) {
+	late := errors.New("late")
+	w := pawl.Define("w", func(ctx pawl.Context, minutes []int) ([]int, error) {
+		var futures []*pawl.Future[int]
+		for _, m := range minutes {
+			futures = append(futures, pawl.Go(ctx, "part", func(ctx pawl.Context) (int, error) {
+				if err := pawl.Sleep(ctx, "rest", time.Duration(max(m, -m))*time.Minute); err != nil {
+					return 0, err
+				}
+				return pawl.Step(ctx, "end", func(context.Context) (int, error) {
+					if m < 0 {
+						return 0, late
+					}
+					return m, nil
+				})
+			}))
+		}
+		return pawl.AllOf(ctx, futures...)
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		for _, c := range []struct {
+			in   []int
+			fail bool
+		}{{in: []int{3, 1, 2}}, {in: []int{}}, {in: []int{-1, 3}, fail: true}} {
+			began := time.Now()
+			r, err := w.Start(t.Context(), e, "", c.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(90 * time.Second)
+			e.Crash()
+			got, err := pawl.RunOf[[]int](e, r.ID).Result(t.Context())
+			if (err != nil) != c.fail || (err == nil && !slices.Equal(got, c.in)) {
+				t.Errorf("%v: %v, %v", c.in, got, err)
+			}
+			if took := time.Since(began); len(c.in) > 0 && took < 3*time.Minute {
+				t.Errorf("%v: it took %s", c.in, took)
+			}
+		}
+	}, w)
+}
+
+// TestSelect: the winner is the same when the body is called again, although the others have results by then.
+func TestSelect(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ int) (string, error) {
+		answer := pawl.Event[string]("answer").WaitAsync(ctx)
+		patience := pawl.SleepAsync(ctx, "patience", "1h")
+		first, err := pawl.Select(ctx, answer, patience)
+		if err != nil {
+			return "", err
+		}
+		if err := pawl.Sleep(ctx, "rest", "3h"); err != nil {
+			return "", err
+		}
+		switch first {
+		case answer:
+			return answer.Get(ctx)
+		case patience:
+			_, err := patience.Get(ctx)
+			return "nobody", err
+		default:
+			return "", errors.New("neither")
+		}
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		for want, after := range map[string]time.Duration{"bob": 30 * time.Minute, "nobody": 90 * time.Minute} {
+			r, err := w.Start(t.Context(), e, "", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(after)
+			if err := pawl.Event[string]("answer").Send(t.Context(), e, r.ID, "bob"); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(2 * time.Hour)
+			e.Crash()
+			if got, err := pawl.RunOf[string](e, r.ID).Result(t.Context()); got != want || err != nil {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		}
+	}, w)
+}

@@ -1,0 +1,56 @@
+package facetest
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl"
+	_ "github.com/pawl-dev/pawl/journal/sqlite"
+)
+
+// TestFlowsAreSetAside: a program that does not link package pawlflow leaves flow runs as they are, and says what to
+// import.
+func TestFlowsAreSetAside(t *testing.T) {
+	packed, err := os.Open("../../cmd/pawl/testdata/library1.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = packed.Close() }()
+	src, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "old.db")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := pawl.Define("w", func(ctx pawl.Context, in string) (string, error) {
+		return pawl.Step(ctx, "s", func(context.Context) (string, error) { return in, nil })
+	})
+	var log strings.Builder
+	e, err := pawl.Open(t.Context(), pawl.Config{
+		Database: "sqlite:" + path, Workflows: []pawl.Definition{w}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := run(t, e, w, "goes on"); got != "goes on" || err != nil {
+		t.Errorf("a function beside them: %q, %v", got, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "github.com/pawl-dev/pawl/pawlflow"); n != 3 {
+		t.Errorf("the log names %d runs that stand still:\n%s", n, log.String())
+	}
+}

@@ -1,0 +1,97 @@
+package facetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+// TestPayloadLimits: whatever a body makes that is above the limit is refused with its size and what to do, also to a
+// caller that reads it back from the history, and is not retried.
+func TestPayloadLimits(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	child := pawl.Define("child", func(pawl.Context, string) (int, error) { return 1, nil })
+	second := func(_ any, err error) error { return err }
+	attempts := 0
+	for what, body := range map[string]func(ctx pawl.Context) (string, error){
+		`the result of workflow w`: func(pawl.Context) (string, error) { return long, nil },
+		`the result of step "s"`: func(ctx pawl.Context) (string, error) {
+			return pawl.Step(ctx, "s", func(context.Context) (string, error) { attempts++; return long, nil },
+				pawl.Retry("fixed(3, 1s)"))
+		},
+		`the result of step "h"`: func(ctx pawl.Context) (string, error) {
+			return pawl.HandlerRef[any, string]("long").Call(ctx, "h", 1)
+		},
+		`the input of step "c"`: func(ctx pawl.Context) (string, error) {
+			return pawl.HandlerRef[any, string]("long").Call(ctx, "c", long)
+		},
+		`the input of child "child"`: func(ctx pawl.Context) (string, error) {
+			return "", second(pawl.Child(ctx, "child", child, long))
+		},
+		`the input to go on with`: func(ctx pawl.Context) (string, error) {
+			return "", pawl.ContinueAsNew(ctx, long)
+		},
+	} {
+		w := pawl.Define("w", func(ctx pawl.Context, _ string) (string, error) { return body(ctx) })
+		pawltest.RunWith(t, pawl.Config{MaxPayload: 900, Workflows: []pawl.Definition{w, child}},
+			func(t *testing.T, e *pawltest.Env) {
+				if err := e.Serve("", 1, pawl.Handle("long",
+					func(context.Context, int) (string, error) { return long, nil })); err != nil {
+					t.Fatal(err)
+				}
+				_, err := run(t, e.Engine, w, "")
+				want := what + " has 1002 bytes, more than the 900 that are allowed: store it elsewhere and pass a " +
+					"reference"
+				if !errors.Is(err, pawl.ErrTooLarge) || !strings.Contains(err.Error(), ": "+want) {
+					t.Errorf("got %v, want %s", err, want)
+				}
+			})
+	}
+	if attempts != 1 {
+		t.Errorf("the step was tried %d times", attempts)
+	}
+}
+
+// TestHeartbeatsThatAreNotKept: a heartbeat whose details cannot be kept is a sign of life, and the log says once what
+// is wrong.
+func TestHeartbeatsThatAreNotKept(t *testing.T) {
+	for want, details := range map[string]any{
+		"has 1002 bytes, more than the 900": strings.Repeat("x", 1000),
+		"cannot be encoded":                 func() {},
+	} {
+		var log bytes.Buffer
+		w := pawl.Define("w", func(ctx pawl.Context, _ none) (bool, error) {
+			return pawl.Step(ctx, "s", func(ctx context.Context) (bool, error) {
+				_, found := pawl.LastHeartbeat[any](ctx)
+				for pawl.AttemptNumber(ctx) == 1 {
+					pawl.Heartbeat(ctx, details)
+					if err := wait(ctx, 30*time.Second); err != nil {
+						return false, err
+					}
+				}
+				return found, nil
+			}, pawl.HeartbeatTimeout("1m"), pawl.AttemptTimeout("10m"), pawl.Retry("fixed(2, 1s)"))
+		})
+		cfg := pawl.Config{
+			MaxPayload: 900, Workflows: []pawl.Definition{w},
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+		}
+		pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+			began := time.Now()
+			if found, err := run(t, e.Engine, w, none{}); found || err != nil ||
+				time.Since(began) != 10*time.Minute+time.Second {
+				t.Errorf("%s: %t, %v after %s", want, found, err, time.Since(began))
+			}
+		})
+		if n := strings.Count(log.String(), want); n != 1 || !strings.Contains(log.String(), "step=s") {
+			t.Errorf("%q is in the log %d times:\n%s", want, n, &log)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package facetest
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+func TestRerun(t *testing.T) {
+	var calls []string
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		for _, name := range []string{"a", "b", "b", "c"} {
+			err := pawl.Do(ctx, name, func(ctx context.Context) error {
+				info, _ := pawl.Attempt(ctx)
+				calls = append(calls, info.Step)
+				return nil
+			})
+			if err != nil {
+				return 0, err
+			}
+		}
+		return len(calls), pawl.Sleep(ctx, "rest", "1h")
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "w", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Settle()
+		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunFrom("b")); !errors.Is(err, pawl.ErrConflict) {
+			t.Errorf("an open run: %v", err)
+		}
+		if _, err := r.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for want, opts := range map[string][]pawl.StartOption{
+			"[a b b#2 c]": nil,
+			"[b b#2]":     {pawl.RerunSteps("b")},
+			"[b#2]":       {pawl.RerunSteps("b#2")},
+			"[a c]":       {pawl.RerunSteps("a", "c")},
+			"[b b#2 c]":   {pawl.RerunFrom("b")},
+			"[b#2 c]":     {pawl.RerunFrom("b#2")},
+		} {
+			calls = nil
+			id, err := e.RestartRun(t.Context(), r.ID, opts...)
+			if err != nil {
+				t.Errorf("%s: %v", want, err)
+				continue
+			}
+			if _, err := pawl.RunOf[int](e, id).Result(t.Context()); err != nil || fmt.Sprint(calls) != want {
+				t.Errorf("made again were %v, %v; want %s", calls, err, want)
+			}
+		}
+		for _, opt := range []pawl.StartOption{pawl.RerunSteps("x"), pawl.RerunFrom("x")} {
+			if _, err := e.RestartRun(t.Context(), r.ID, opt); !errors.Is(err, pawl.ErrNotFound) {
+				t.Errorf("a step that is not there: %v", err)
+			}
+		}
+		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunFrom("a"),
+			pawl.RerunSteps("b")); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("both: %v", err)
+		}
+		if _, err := w.Start(t.Context(), e, "", none{}, pawl.RerunFrom("a")); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("a first start: %v", err)
+		}
+		for phases, want := range map[client.Phase]int{"succeeded": 7, "failed": 0} {
+			if runs, err := e.ListRuns(t.Context(), client.Query{Phases: []client.Phase{phases}}); err != nil ||
+				len(runs) != want {
+				t.Errorf("%d runs have %s, want %d; %v", len(runs), phases, want, err)
+			}
+		}
+		_, err = e.ListRuns(t.Context(), client.Query{Phases: []client.Phase{"happy"}})
+		if !errors.Is(err, pawl.ErrInvalid) ||
+			!strings.Contains(err.Error(), `list: phase: "happy" where one of pending, `) {
+			t.Errorf("an unknown phase: %v", err)
+		}
+	}, w)
+}
+
+// veiled is a codec whose payloads say nothing to others.
+type veiled struct{}
+
+func (veiled) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	return append(append([]byte{'"'}, base64.StdEncoding.EncodeToString(b)...), '"'), err
+}
+
+func (veiled) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
+	b, err := base64.StdEncoding.DecodeString(string(data[1 : len(data)-1]))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+// TestReplayWithACodec: a history is read with the codec it was written with.
+func TestReplayWithACodec(t *testing.T) {
+	define := func(changed bool) *pawl.Workflow[string, int] {
+		return pawl.Define("w", func(ctx pawl.Context, name string) (int, error) {
+			if name != "ann" || changed {
+				return 0, fmt.Errorf("the input is %q", name)
+			}
+			n, err := pawl.Step(ctx, "s", func(context.Context) (int, error) { return 41, nil })
+			if err != nil || n != 41 {
+				return 0, fmt.Errorf("the result is %d, %w", n, err)
+			}
+			return n + 1, pawl.Sleep(ctx, "rest", time.Hour)
+		})
+	}
+	w := define(false)
+	cfg := pawl.Config{Codec: veiled{}}
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "w", "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Result(t.Context()); err != nil || got != 42 {
+			t.Fatalf("%d, %v", got, err)
+		}
+		history, err := e.History(t.Context(), r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pawltest.ReplayWith(t, cfg, w, history)
+		var changed *pawl.ChangedError
+		if err := pawl.Replay(t.Context(), cfg, define(true), history); !errors.As(err, &changed) {
+			t.Errorf("changed code: %v", err)
+		}
+		if err := pawl.Replay(t.Context(), cfg, w, nil); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("no history: %v", err)
+		}
+		if err := pawl.Replay(t.Context(), cfg, w, []byte("not a history")); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("garbage: %v", err)
+		}
+	})
+}
+
+// TestReplayEndsWithItsContext: what a replay has begun ends with it.
+func TestReplayEndsWithItsContext(t *testing.T) {
+	blocks := false
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		beside := pawl.Go(ctx, "beside", func(ctx pawl.Context) (int, error) { return 0, pawl.Sleep(ctx, "nap", "1h") })
+		if blocks {
+			blockHere(ctx)
+		}
+		return beside.Get(ctx)
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := w.Start(t.Context(), e, "w", none{}); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		history, err := e.History(t.Context(), "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		blocks = true
+		if err := pawl.Replay(ctx, pawl.Config{}, w, history); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		blocks = false
+	}, w)
+}
