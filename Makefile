@@ -125,8 +125,8 @@ bench: build ## measure this machine; `./pawl bench NAME --quick -o json` for on
 	./pawl bench
 
 .PHONY: bench-peers
-bench-peers: ## the same work for Pawl and others, into README.md and bench/peers: POSTGRES=postgres://...
-	cd bench/peers && $(GO) run . -postgres '$(POSTGRES)' -write README.md,../../README.md
+bench-peers: ## the same work for Pawl and others, into README.md and tools/peers: POSTGRES=postgres://...
+	cd tools/peers && $(GO) run . -postgres '$(POSTGRES)' -write README.md,../../README.md
 
 .PHONY: fuzz
 fuzz: ## fuzz every parser: FUZZTIME=30s each

@@ -1,4 +1,4 @@
-module github.com/pawl-dev/pawl/bench/peers
+module github.com/pawl-dev/pawl/tools/peers
 
 go 1.26.0
 

@@ -75,7 +75,7 @@ func findRestate() (string, error) {
 	}
 	program, err := exec.LookPath("restate-server")
 	if err != nil {
-		return "", fmt.Errorf("%w: run npm install --no-save @restatedev/restate-server in bench/peers", err)
+		return "", fmt.Errorf("%w: run npm install --no-save @restatedev/restate-server in tools/peers", err)
 	}
 	return program, nil
 }

@@ -1,4 +1,4 @@
-module github.com/pawl-dev/pawl/bench/peers/temporal
+module github.com/pawl-dev/pawl/tools/peers/temporal
 
 go 1.26.8
 

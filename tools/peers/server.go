@@ -19,7 +19,7 @@ const (
 	riverSchema = "river_peers"
 )
 
-// temporalDatabases are those that bench/peers/temporal makes: its lists are in the second one.
+// temporalDatabases are those that tools/peers/temporal makes: its lists are in the second one.
 var temporalDatabases = []string{"temporal_peers", "temporal_peers_visibility"}
 
 // server is the PostgreSQL server that the peers share, seen as processes of this machine.
