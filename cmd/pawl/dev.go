@@ -83,7 +83,6 @@ func (a *app) dev(ctx context.Context, address string) error {
 	}
 	m.serving.on(l)
 	a.tellServing(ctx, m, "http://"+l.Addr().String())
-	forgetStart()
 	return a.untilStopped(m, stopWithin, nil)
 }
 

@@ -152,7 +152,6 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	}
 	m.serving.on(listener)
 	a.tellReady(ctx, m, g, listener)
-	forgetStart()
 	err = a.untilStopped(m, stopWithin, func() { a.reload(ctx, m, g) })
 	g.log.Info("stopped")
 	return err
