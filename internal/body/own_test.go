@@ -52,7 +52,33 @@ func moved(depth int, f func()) {
 	moved(depth-1, f)
 }
 
-// BenchmarkOwn measures what it costs to look which goroutine calls: as it is done, and by the goroutine's number.
+// TestOwnLooksAgain: also a program that has made many calls finds out that another goroutine calls.
+func TestOwnLooksAgain(t *testing.T) {
+	p, made, others := &process{}, make(chan Goroutine, 1), make(chan int)
+	defer p.close()
+	made <- p.Go(core.RunID{}, func() {
+		g := <-made
+		for range looksAtFirst {
+			if !g.Own() {
+				t.Error("the goroutine is not known")
+			}
+		}
+		go func() {
+			found := 0
+			for range 10 * looksAtOneOf {
+				if !g.Own() {
+					found++
+				}
+			}
+			others <- found
+		}()
+	})
+	if n := <-others; n != 10 {
+		t.Errorf("%d of %d calls of another goroutine are found, want 10", n, 10*looksAtOneOf)
+	}
+}
+
+// BenchmarkOwn measures what it costs to ask which goroutine calls, and to look each time.
 func BenchmarkOwn(b *testing.B) {
 	p := &process{}
 	defer p.close()
