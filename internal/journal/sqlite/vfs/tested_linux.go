@@ -1,0 +1,36 @@
+package vfs
+
+import (
+	"runtime/debug"
+
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// The translated SQLite that this package was tested with. The package knows how that one keeps functions in tables of
+// C, which no interface promises. With any other, SQLite's own virtual file system is used, which is right but slower
+// (ADR 94). Another version is written here once the tests of this package and those of the failing disk pass with it.
+const (
+	testedModule  = "modernc.org/sqlite"
+	testedRelease = "v1.61.1"
+	testedSQLite  = 3_054_001
+)
+
+// tested reports whether the program has the SQLite that this package was tested with.
+func tested() bool {
+	info, _ := debug.ReadBuildInfo()
+	return sqlite3.SQLITE_VERSION_NUMBER == testedSQLite && hasTested(info)
+}
+
+// hasTested looks among the modules of a program. Programs of tests, and those of other build systems, do not know
+// their modules: of those only SQLite's own version is known.
+func hasTested(info *debug.BuildInfo) bool {
+	if info == nil {
+		return true
+	}
+	for _, m := range info.Deps {
+		if m.Path == testedModule {
+			return m.Version == testedRelease && m.Replace == nil
+		}
+	}
+	return true
+}
