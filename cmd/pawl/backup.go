@@ -43,9 +43,8 @@ func (a *app) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore FILE", Short: "Make a backup the database", Args: cobra.ExactArgs(1),
 		Long: `Checks a backup as pawl doctor does, and copies it to where the database is to be. There must be no
-database:
-move an old one away, with its -wal and -shm files. What happened after the backup is not in it: attempts that were made
-since are made again.`,
+database: move an old one away, with its -wal and -shm files. What happened after the backup is not in it: attempts that
+were made since are made again.`,
 		Example: "  pawl restore --database sqlite:/var/lib/pawl/pawl.db /backup/pawl-monday.db",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.fileToCopy()

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -38,11 +37,7 @@ func (a *app) withAccess(ctx context.Context, fn func(keeper api.Access) error) 
 		m.remote.In(namespace)
 		return errors.Join(fn(m.remote), m.close())
 	}
-	documents, ok := m.journal.(journal.Documents)
-	if !ok {
-		return errors.Join(fmt.Errorf("the database %s keeps no tokens", m.place.name()), m.close())
-	}
-	keeper := access.NewKeeper(documents, apiNow)
+	keeper := access.NewKeeper(m.journal, apiNow)
 	var of api.Access = keeper
 	if namespace != "" {
 		of = keeper.Within(namespace)
@@ -55,9 +50,8 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	var expires string
 	cmd := &cobra.Command{
 		Use: "create NAME --role ROLE", Short: "Make a token", Args: cobra.ExactArgs(1),
-		Long: `Makes a token and prints it, once: only a hash of it is stored. NAME is who has it, and is the actor of
-what
-the bearer does, in the histories of runs and in the audit log. Roles:
+		Long: `Makes a token and prints it, once: only a hash of it is stored. NAME is who has it: histories of runs
+and the audit log name it as the actor of what the token is used for. Roles:
 
   read     look at everything
   operate  also start the server's flows, send events, and operate on runs
@@ -156,9 +150,8 @@ func (a *app) auditCommand() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use: "audit", Short: "List who did what through pawl server", Args: cobra.NoArgs,
-		Long: `Lists what callers did through pawl server, and what they tried without the right to, the newest first.
-What
-came through the socket beside the database has the actor local. Entries are kept for 90 days.`,
+		Long: `Lists what callers did through pawl server, and what they were refused, the newest first.
+The actor of a call through the socket beside the database is local. Entries are kept for 90 days.`,
 		Example: "  pawl audit --by ada --since 24h",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if since != "" {

@@ -73,8 +73,8 @@ type (
 		SameAs  StepID   // 1 + the step that has the run's output, which is not recorded again; 0: Output has it
 	}
 
-	// RunStopping: the run was cancelled or has expired and that its body is asked to stop; it follows a second
-	// time, with Until, when that is done.
+	// RunStopping: the run was cancelled or has expired. Until is zero while its work is being stopped. When that is
+	// done, the record follows a second time: the body is asked, and has time for its answer until then.
 	RunStopping struct {
 		Phase   RunPhase
 		Failure *policy.Failure

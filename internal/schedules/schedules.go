@@ -42,11 +42,6 @@ type ScheduleChanged struct {
 	WorkflowID string `json:"workflowId,omitempty"`
 }
 
-// Verbs returns what can be done to a schedule.
-func Verbs() []string {
-	return []string{schedule.Pause, schedule.Resume, schedule.Trigger, schedule.Backfill}
-}
-
 // coming is how many firings are shown.
 const coming = 5
 
