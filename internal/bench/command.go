@@ -50,17 +50,7 @@ func Command(usage func(error) error) *cobra.Command {
 				}
 			}
 			o.Names = args
-			chosen, err := choose(args)
-			for _, w := range chosen {
-				if o.Database == "" && onServerAlone(w.name) {
-					err = fmt.Errorf("bench %s: it is about nodes, which share a database: name one with"+
-						" --database postgres://…", w.name)
-				}
-				if o.Database != "" && onServer(w.name) == "" {
-					err = fmt.Errorf("bench %s: it is not measured on PostgreSQL; these are: %s", w.name,
-						strings.Join(serverRows(), ", "))
-				}
-			}
+			err := o.check()
 			if err != nil {
 				return usage(err)
 			}
@@ -89,6 +79,22 @@ func Command(usage func(error) error) *cobra.Command {
 	}
 	cmd.AddCommand(childOf(usage))
 	return cmd
+}
+
+// check refuses rows that do not exist, or that cannot be measured where they are asked for.
+func (o *Options) check() error {
+	chosen, err := choose(o.Names)
+	for _, w := range chosen {
+		if o.Database == "" && onServerAlone(w.name) {
+			err = fmt.Errorf("bench %s: it is about nodes, which share a database: name one with"+
+				" --database postgres://…", w.name)
+		}
+		if o.Database != "" && onServer(w.name) == "" {
+			err = fmt.Errorf("bench %s: it is not measured on PostgreSQL; these are: %s", w.name,
+				strings.Join(serverRows(), ", "))
+		}
+	}
+	return err
 }
 
 // childOf returns the hidden command for the child processes of rows.

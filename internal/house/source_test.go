@@ -1,7 +1,6 @@
 package house
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -15,10 +14,10 @@ import (
 	"testing"
 )
 
-// Lengths in lines. Past the first a function or file is named in the test's log, past the second the test fails.
+// Lengths in lines; CONTRIBUTING.md says them, too.
 const (
-	fileWanted, fileLimit = 500, 600
-	funcWanted, funcLimit = 70, 90
+	fileLimit = 500
+	funcLimit = 70
 )
 
 // vague are the package names that say nothing about what is inside.
@@ -44,21 +43,13 @@ func (s source) lines() int { return s.fset.File(s.file.FileStart).LineCount() }
 
 func TestFileLength(t *testing.T) {
 	for _, s := range sources(t) {
-		switch n := s.lines(); {
-		case n > fileLimit:
-			t.Errorf("%s has %d lines (limit %d): one noun a file", s.path, n, fileWanted)
-		case n > fileWanted:
-			t.Logf("%s has %d lines, wanted are %d", s.path, n, fileWanted)
+		if n := s.lines(); n > fileLimit {
+			t.Errorf("%s has %d lines (limit %d): one noun a file", s.path, n, fileLimit)
 		}
 	}
 }
 
 func TestFunctionLength(t *testing.T) {
-	type long struct {
-		place string
-		lines int
-	}
-	var found []long
 	for _, s := range sources(t) {
 		if s.isTest() {
 			continue // a table of cases may be long
@@ -68,18 +59,26 @@ func TestFunctionLength(t *testing.T) {
 			if !ok || f.Body == nil {
 				continue
 			}
-			if n := s.line(f.End()) - s.line(f.Pos()) + 1; n > funcWanted {
-				found = append(found, long{fmt.Sprintf("%s:%d: %s", s.path, s.line(f.Pos()), f.Name.Name), n})
+			if n := s.line(f.End()) - s.line(f.Pos()) + 1; n > funcLimit {
+				t.Errorf("%s:%d: %s has %d lines (limit %d)", s.path, s.line(f.Pos()), f.Name.Name, n, funcLimit)
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b long) int { return cmp.Compare(b.lines, a.lines) })
-	for _, f := range found {
-		if f.lines > funcLimit {
-			t.Errorf("%s has %d lines (limit %d)", f.place, f.lines, funcWanted)
-			continue
+}
+
+// TestLengthsAreSaid: contributors read the same limits.
+func TestLengthsAreSaid(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(top(t), "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		fmt.Sprintf("has at most %d lines, a function has at most %d.", fileLimit, funcLimit),
+		fmt.Sprintf("at most %d columns", columnLimit),
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+			t.Errorf("CONTRIBUTING.md does not say %q", want)
 		}
-		t.Logf("%s has %d lines, wanted are %d", f.place, f.lines, funcWanted)
 	}
 }
 

@@ -2,10 +2,13 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
@@ -162,5 +165,39 @@ func TestReaderListsWithOneLook(t *testing.T) {
 	}
 	if len(listed) != runs || listed[0] != (core.RunID{runs}) || listed[runs-1] != (core.RunID{1}) {
 		t.Errorf("listed %d runs: %v", len(listed), listed)
+	}
+}
+
+// The service of a file reads the runs of all partitions.
+func TestFileReadsAllPartitions(t *testing.T) {
+	j := memory.New()
+	def := journal.Definition{
+		ID: flow.ID([]byte(orderFlow)), Kind: journal.KindFlow,
+		Name: "order", Source: []byte(orderFlow),
+	}
+	for p := range 3 {
+		lease, err := j.Acquire(t.Context(), p, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := core.RunCreated{Workflow: "order", Definition: def.ID, WorkflowID: fmt.Sprintf("in-%d", p)}
+		err = j.Append(t.Context(), &journal.Batch{
+			Partition: p, Epoch: lease.Epoch, Seq: 1, Definitions: []journal.Definition{def},
+			Entries: []core.Entry{{Run: core.RunID{byte(p + 1)}, Records: []core.Record{created}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := NewFile(j, readFlow, time.Now)
+	page, err := s.Runs(t.Context(), api.Query{})
+	if err != nil || len(page.Runs) != 3 {
+		t.Fatalf("%+v %v", page, err)
+	}
+	for p := range 3 {
+		if r, err := s.Run(t.Context(), fmt.Sprintf("in-%d", p)); err != nil ||
+			r.Run != (core.RunID{byte(p + 1)}).String() {
+			t.Errorf("partition %d: %+v, %v", p, r, err)
+		}
 	}
 }

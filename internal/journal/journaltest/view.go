@@ -108,7 +108,6 @@ func testWhole(f *fixture) {
 		}
 	}
 	check()
-
 	// One goes on: a step is reset and tried once more. The attempt that was stopping has stopped.
 	again := &steps[2][1]
 	again.Phase, again.Attempt, again.EndedAt = core.StepBackingOff, 3, 0

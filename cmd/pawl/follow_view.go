@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// openTerminal prepares the terminal for the live view. One that cannot be prepared gets a line for each event.
+func (f *follower) openTerminal() {
+	out, ok := f.Out.(*os.File)
+	if !ok {
+		f.telling = tellPlain
+		return
+	}
+	in := f.In
+	if !isTerminal(in) {
+		in = nil
+	}
+	terminal, err := screen.OpenTerminal(in, out, f.color(out))
+	if err != nil {
+		f.telling = tellPlain
+		return
+	}
+	f.terminal, f.lineReader = terminal, f.newLineReader(f.svc)
+}
+
+// paint draws the live view as it is now.
+func (f *follower) paint() error {
+	if f.terminal == nil {
+		return nil
+	}
+	width, height := f.terminal.Size()
+	return f.terminal.Paint(live.Frame(f.view(width-1), api.At(f.now()), width-1, height-1))
+}
+
+// view returns what to draw on a screen of so many columns.
+func (f *follower) view(width int) live.View {
+	v := live.View{Children: f.runs, Stalled: f.stalled, Others: f.others, Note: f.note}
+	if f.lineReader != nil {
+		v.Printed = f.lineReader.shown
+	}
+	for _, id := range f.roots {
+		if r := f.runs[id]; r != nil {
+			v.Runs = append(v.Runs, r)
+		}
+	}
+	if f.asking {
+		v.Question = question(len(v.Runs), width, f.m == nil)
+	}
+	return v
+}
+
+// question asks what to do with a number of runs. On a narrow screen it is shorter, so that each answer can be read.
+// Runs that another process carries go on when they are left.
+func question(runs, width int, joined bool) screen.Line {
+	what, it := "the run", "it"
+	if runs > 1 {
+		what, it = "all of these runs", "them"
+	}
+	start := screen.Line{}.Add(screen.Reverse, " Stop? ")
+	later := " for later (pawl resume)"
+	if joined {
+		later = " running"
+	}
+	long := start.Add(screen.Plain, "  c cancel "+what+"   l leave "+it+later+"   g go on")
+	if long.Width() <= width {
+		return long
+	}
+	return start.Add(screen.Plain, "  c cancel   l leave   g go on")
+}

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// stalled reports whether the journal takes no writes for now.
+func (l *loop) stalled() bool {
+	s := l.e.state.Load()
+	return s != nil && !s.final
+}
+
+// failed reports whether an error ended the engine.
+func (l *loop) failed() bool {
+	s := l.e.state.Load()
+	return s != nil && s.final && !errors.Is(s.err, ErrClosed) && !errors.Is(s.err, errHeld)
+}
+
+// fail handles a failed append, or a failed read without which the open batch must not be saved. The partition forgets
+// its memory. If the error is not final, the loop opens the partition again later.
+func (l *loop) fail(err error, now core.Time) {
+	if partitionLost(err) {
+		l.e.cfg.Log.Error("another engine owns the partition now, this one ends",
+			"partition", l.e.cfg.Partition, "error", err)
+	} else {
+		l.e.cfg.Log.Error("the journal cannot be read or written, new requests are refused until it can", "error", err)
+	}
+	l.p.Failed(err)
+	s := &status{err: failure("engine", "", err), final: final(err)}
+	// If Close was called meanwhile, this replaces its state, so that Close returns the error.
+	l.e.state.Store(s)
+	l.backoff = firstBackoff
+	l.retry = now.Add(l.backoff)
+	if s.final {
+		l.end(s.err)
+	}
+}
+
+// end gives the partition up. If another engine owns it, that engine starts the attempts again, so the workers here
+// stop theirs.
+func (l *loop) end(err error) {
+	switch {
+	case l.e.cfg.Shared:
+		l.p.ShutShared(err)
+	case partitionLost(err):
+		l.p.RevokeAll()
+		l.p.Shut(err)
+	default:
+		l.p.Shut(err)
+	}
+}
+
+// reopen opens the partition again if the journal takes writes again. To find out, it appends a batch.
+func (l *loop) reopen(now core.Time) {
+	began := time.Now()
+	ctx, cancel := l.withinLease()
+	defer cancel()
+	err := l.p.Open(ctx, now)
+	l.p.ctx = l.e.ctx
+	if err == nil {
+		l.p.Probe()
+		if err = l.e.cfg.Journal.Append(ctx, l.p.Cut(now)); err == nil && !l.tenure.Answered(began, time.Now()) {
+			err = ErrLeaseEnded
+		}
+		if err != nil {
+			l.p.Failed(err)
+		} else {
+			l.p.Committed(l.clock.read())
+		}
+	}
+	switch {
+	case err == nil:
+		l.e.state.Store(nil)
+		l.e.cfg.Log.Info("the journal takes writes again")
+	case final(err):
+		l.e.state.Store(&status{err: failure("engine", "", err), final: true})
+		l.end(l.e.Err())
+	default:
+		l.backoff = min(2*l.backoff, lastBackoff)
+		l.retry = l.clock.read().Add(l.backoff)
+	}
+}
+
+// refuse answers starts and inputs with an error while nothing can be saved. Reports of workers and calls that only
+// read wait until the journal takes writes again.
+func (l *loop) refuse() {
+	var kept []request
+	err := l.e.Err()
+	for _, requests := range [][]request{l.taken[l.next:], l.e.requests.take(nil)} {
+		for _, req := range requests {
+			if req.call != nil && req.call.Op <= CallInput {
+				req.call.Err = err
+				req.call.answer()
+				continue
+			}
+			kept = append(kept, req)
+		}
+	}
+	l.taken, l.next = kept, 0
+}
