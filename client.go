@@ -52,6 +52,9 @@ type Client interface {
 	HistoryEvents(ctx context.Context, id string, after int) ([]client.HistoryEvent, error)
 	// ListRuns lists runs, the newest first. Errors: ErrInvalid.
 	ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error)
+	// Register makes workflows known to the engine, or, of one in another process, the documents of flows, which go
+	// there with their first runs. Starting a run registers its workflow. Two definitions of one name are an error.
+	Register(workflows ...Definition) error
 	// Codec encodes what the client sends.
 	Codec() Codec
 }

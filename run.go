@@ -87,10 +87,8 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 	if w.def.err != nil {
 		return Run[Out]{}, w.def.err
 	}
-	if r, ok := c.(interface{ Register(...Definition) error }); ok {
-		if err := r.Register(w); err != nil {
-			return Run[Out]{}, err
-		}
+	if err := c.Register(w); err != nil {
+		return Run[Out]{}, err
 	}
 	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name,
 		place{kind: kindInput, workflow: w.def.name}, in)

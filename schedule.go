@@ -39,10 +39,8 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	if err := errors.Join(w.def.err, checkCarried(name, &req)); err != nil {
 		return h, err
 	}
-	if r, ok := c.(interface{ Register(...Definition) error }); ok {
-		if err := r.Register(w); err != nil {
-			return h, err
-		}
+	if err := c.Register(w); err != nil {
+		return h, err
 	}
 	at := place{kind: kindInput, workflow: w.def.name}
 	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name, at, in)

@@ -41,17 +41,6 @@ func Connect(server string, access Access, cfg pawl.Config) (*Client, error) {
 	return &Client{made, c}, nil
 }
 
-// Register tells the client of flow documents, which go to the server with their first runs. Starting a run registers
-// its workflow.
-func (c *Client) Register(workflows ...pawl.Definition) error {
-	if r, ok := c.Client.(interface {
-		Register(...pawl.Definition) error
-	}); ok {
-		return r.Register(workflows...)
-	}
-	return nil
-}
-
 // Close gives up the connections that are not in use. Runs go on.
 func (c *Client) Close() error {
 	c.http.Close()

@@ -18,8 +18,7 @@ func (a *app) bodiesOf(j journal.Journal, cfg *engine.Config, now func() core.Ti
 	if a.folder == nil {
 		return nil, nil
 	}
-	c := lease.KeeperConfig{Now: now}
-	c.Documents, _ = j.(journal.Documents)
+	c := lease.KeeperConfig{Now: now, Documents: j}
 	if a.guard != nil {
 		c.Log = a.guard.log
 	}

@@ -16,13 +16,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// catalogOf returns the flows of a database that were applied; nil: its journal keeps none.
+// catalogOf returns the flows of a database that were applied.
 func (a *app) catalogOf(j journal.Journal) *catalog.Catalog {
-	documents, ok := j.(journal.Documents)
-	if !ok {
-		return nil
-	}
-	return catalog.New(documents, checkApplied, apiNow)
+	return catalog.New(j, checkApplied, apiNow)
 }
 
 // checkApplied refuses a definition that cannot be started by its name.

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/cases"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -46,14 +45,12 @@ func (a *app) serve(m *machine) {
 	if m.bodies != nil {
 		cfg.Bodies, cfg.Updates = m.allBodies(), m.updates()
 	}
-	if documents, ok := m.journal.(journal.Documents); ok {
-		cfg.Answers = service.NewAnswers(documents, answersKept, now)
-		if m.place.namespace == "" {
-			m.access = access.NewKeeper(documents, apiNow)
-			a.keeper = m.access
-		}
-		cfg.Access = a.keeper // of the server's own database, for all namespaces
+	cfg.Answers = service.NewAnswers(m.journal, answersKept, now)
+	if m.place.namespace == "" {
+		m.access = access.NewKeeper(m.journal, apiNow)
+		a.keeper = m.access
 	}
+	cfg.Access = a.keeper // of the server's own database, for all namespaces
 	if m.Engine != nil {
 		cfg.Engine = m.failing
 	}

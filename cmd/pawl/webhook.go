@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -33,12 +32,8 @@ func (a *app) webhookCommand() *cobra.Command {
 
 // openWebhooks returns the webhooks of a database that this process has open. Only a server sends.
 func (a *app) openWebhooks(ctx context.Context, m *machine) (*webhook.Dispatcher, error) {
-	documents, ok := m.journal.(journal.Documents)
-	if !ok {
-		return nil, fmt.Errorf("the database %s keeps no webhooks", m.place.name())
-	}
 	cfg := webhook.Config{
-		Documents: documents, Feed: m.Engine, Teller: m.embedded.Teller, Send: a.folder != nil, Allow: a.webhookAllow,
+		Documents: m.journal, Feed: m.Engine, Teller: m.embedded.Teller, Send: a.folder != nil, Allow: a.webhookAllow,
 		Log: a.webhookLog(), Now: m.now,
 	}
 	if m.sharing == nil {

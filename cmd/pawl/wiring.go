@@ -209,9 +209,9 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 			queues.Trace = a.tracer.Parent
 		}
 		m.queues = remote.New(queues)
-		m.Serve("", m.queues)
+		m.ServeRemote("", m.queues)
 		if m.bodies != nil {
-			m.Serve("", m.bodies)
+			m.ServePlaced("", m.bodies)
 		}
 		m.signals = listen()
 	}

@@ -23,6 +23,12 @@ type Answer struct {
 	Open    string          `json:"open,omitempty"`    // why there is no answer yet: send it again with the same id
 }
 
+// Node is another node of a cluster.
+type Node interface {
+	Service
+	Updates
+}
+
 // Updates sends updates to the bodies of runs.
 type Updates interface {
 	// Update sends an update to a run and waits for the answer. Errors: CodeNotFound, CodeRunClosed, CodeConflict (the

@@ -29,6 +29,10 @@ type Storage interface {
 	Unpin(ctx context.Context, partition int) (bool, error)
 	// Remove removes a node, and forgets which partitions should be with it.
 	Remove(ctx context.Context, node string) error
+	// Now returns what the clock of the storage shows.
+	Now(ctx context.Context) (time.Time, error)
+	// Stores returns what moves partitions between several databases; nil: there is always one.
+	Stores() Stores
 }
 
 // Shareable is a journal that several processes can share.

@@ -59,6 +59,10 @@ func (l *link) enter() error {
 	return nil
 }
 
+func (l *link) Now(context.Context) (time.Time, error) { return time.Now(), nil }
+
+func (l *link) Stores() Stores { return nil }
+
 func (l *link) Beat(_ context.Context, n Node) error {
 	if err := l.enter(); err != nil {
 		return err

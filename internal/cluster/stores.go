@@ -50,8 +50,8 @@ type errand struct {
 // runErrand begins an errand if one of the partitions needs it and no other is on its way. It returns the partition
 // that must not be taken meanwhile, because it is being moved; -1: none.
 func (m *Member) runErrand(ctx context.Context, s Stand, own []int) (moving int) {
-	stores, ok := m.cfg.Storage.(Stores)
-	if !ok {
+	stores := m.cfg.Storage.Stores()
+	if stores == nil {
 		return -1
 	}
 	if e := m.errand; e != nil {

@@ -132,8 +132,8 @@ func (p *servedProgram) startServer() {
 	}, now)
 	svc.KnowProblems(p.keeper.Problems)
 	p.queues = remote.New(remote.Config{Engine: p.node.Engine, Run: svc.Run, Now: now, Own: body.OwnTypes()})
-	p.node.Engine.Serve("", p.queues)
-	p.node.Engine.Serve("", p.keeper)
+	p.node.Engine.ServeRemote("", p.queues)
+	p.node.Engine.ServePlaced("", p.keeper)
 	if err := errors.Join(p.keeper.Load(p.t.Context()), p.node.Open(p.t.Context())); err != nil {
 		p.t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func newDistant(t *testing.T) *distant {
 	queues := remote.New(remote.Config{
 		Engine: n.Engine, Run: svc.Run, Now: now, Own: slices.Collect(maps.Keys(n.Executors())),
 	})
-	n.Engine.Serve("", queues)
+	n.Engine.ServeRemote("", queues)
 	if err := n.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Workers execute attempts for an engine. worker.Pool and the simulation implement it.
-type Workers interface {
+// anyWorkers execute attempts for an engine.
+type anyWorkers interface {
 	// Slots returns how many tasks of the type may run at once. 0 means none: the tasks wait in the queue. -1 means any
 	// number.
 	Slots(queue, taskType string) int
@@ -23,18 +23,18 @@ type Workers interface {
 	Revoke(tok core.Token, why policy.Kind)
 }
 
-// InstantWorkers do some tasks on the spot: those that take no time and have no effects outside. Such an attempt starts
-// and ends in one batch. If that is not saved, nothing of the attempt has happened.
-type InstantWorkers interface {
-	Workers
-	// Do does a task whose start is not durable yet. It returns false if the task is not such a one. Then the task is
-	// handed over by Dispatch, once its start is durable.
+// Workers execute attempts in the engine's process. worker.Pool and the simulation implement it.
+type Workers interface {
+	anyWorkers
+	// Do does a task on the spot whose start is not durable yet, if it takes no time and has no effects outside. Such
+	// an attempt starts and ends in one batch. If that is not saved, nothing of the attempt has happened. Do returns
+	// false if the task is not such a one. Then the task is handed over by Dispatch, once its start is durable.
 	Do(t core.Task) (core.TaskEnded, bool)
 }
 
 // Placed are workers whose slots are in several places, such as processes. An attempt can begin in one of them only.
 type Placed interface {
-	Workers
+	anyWorkers
 	// Claim takes a slot for an attempt in its place, and reports whether one was free there. If none was, Engine.Begin
 	// says when it is worth another try. It is called when a slot was free in some place.
 	Claim(tok core.Token, workflow, taskType string) bool

@@ -110,6 +110,18 @@ func (e *Engine) Serve(name string, w Workers) {
 	e.Rematch()
 }
 
+// ServePlaced adds workers whose slots are in several places; see Serve.
+func (e *Engine) ServePlaced(name string, w Placed) {
+	e.cfg.Matcher.AddPlaced(name, w)
+	e.Rematch()
+}
+
+// ServeRemote adds workers in other processes; see Serve.
+func (e *Engine) ServeRemote(name string, w RemoteWorkers) {
+	e.cfg.Matcher.AddRemote(name, w)
+	e.Rematch()
+}
+
 // Expect says that messages of other partitions may have come; see Config.Sent. It returns false if the engine takes
 // no requests.
 func (e *Engine) Expect() bool { return e.requests.put(request{expect: true}) }

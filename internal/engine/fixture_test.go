@@ -262,6 +262,8 @@ type instantWorkers struct {
 	e *Engine
 }
 
+func (w *instantWorkers) Do(core.Task) (core.TaskEnded, bool) { return core.TaskEnded{}, false }
+
 func (w *instantWorkers) Slots(string, string) int { return -1 }
 
 func (w *instantWorkers) Dispatch(t core.Task) {

@@ -33,10 +33,10 @@ type Matcher struct {
 // namedWorkers are workers with the name that is recorded for their attempts. If the name is empty, the name of the
 // partition's owner is recorded.
 type namedWorkers struct {
-	workers Workers
-	remote  RemoteWorkers  // the workers, if they are in other processes; else nil
-	placed  Placed         // the workers, if their slots are in several places; else nil
-	instant InstantWorkers // the workers, if they do some tasks on the spot; else nil
+	workers anyWorkers
+	instant Workers       // the workers, if they are in this process; else nil
+	remote  RemoteWorkers // the workers, if they are in other processes; else nil
+	placed  Placed        // the workers, if their slots are in several places; else nil
 	name    string
 }
 
@@ -77,15 +77,25 @@ func NewMatcher() *Matcher {
 // Add adds workers. The name is recorded with each attempt that they execute; if it is empty, the name of the
 // partition's owner is recorded. The caller calls Engine.Rematch afterwards, so that waiting attempts find the workers.
 func (m *Matcher) Add(name string, w Workers) {
+	m.add(&namedWorkers{workers: w, instant: w, name: name})
+}
+
+// AddPlaced adds workers whose slots are in several places; see Add.
+func (m *Matcher) AddPlaced(name string, w Placed) {
+	m.add(&namedWorkers{workers: w, placed: w, name: name})
+}
+
+// AddRemote adds workers in other processes; see Add.
+func (m *Matcher) AddRemote(name string, w RemoteWorkers) {
+	m.add(&namedWorkers{workers: w, remote: w, name: name})
+}
+
+func (m *Matcher) add(w *namedWorkers) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	remote, _ := w.(RemoteWorkers)
-	placed, _ := w.(Placed)
-	instant, _ := w.(InstantWorkers)
-	added := &namedWorkers{workers: w, remote: remote, placed: placed, instant: instant, name: name}
-	all := append(slices.Clone(*m.workers.Load()), added)
+	all := append(slices.Clone(*m.workers.Load()), w)
 	m.workers.Store(&all)
-	if remote != nil {
+	if w.remote != nil {
 		m.limiter.reachRemote()
 	}
 }

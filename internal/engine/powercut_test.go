@@ -133,6 +133,8 @@ type confirmingWorkers struct {
 	confirming sync.WaitGroup
 }
 
+func (w *confirmingWorkers) Do(core.Task) (core.TaskEnded, bool) { return core.TaskEnded{}, false }
+
 func (w *confirmingWorkers) Slots(string, string) int { return -1 }
 
 func (w *confirmingWorkers) Dispatch(t core.Task) {

@@ -16,8 +16,8 @@ import (
 // Other than workers of this process they outlive the engine. An attempt of theirs goes on when the engine is started
 // again.
 type RemoteWorkers interface {
-	// Workers are the same as elsewhere, but Slots counts the seats that are free now.
-	Workers
+	// Slots counts the seats that are free now. Else it is as for other workers.
+	anyWorkers
 	// Reserve takes a free seat for one attempt. The matcher calls it only where Slots has just counted one.
 	Reserve(queue, taskType string) Seat
 	// Return gives a seat back whose attempt did not start.

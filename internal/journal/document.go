@@ -9,7 +9,7 @@ type Document struct {
 	Value []byte // in Put: nil deletes the document
 }
 
-// Documents is implemented by journals that store documents.
+// Documents stores documents.
 type Documents interface {
 	// PutDocuments stores and deletes documents: all of them or none. It returns when that is durable. Errors: as
 	// those of Journal.Append.

@@ -67,6 +67,7 @@ func HeldBy(partition int, owner string) error {
 type Journal interface {
 	Ownership
 	Messages
+	Documents
 	// Append makes a batch durable, with its part of the view: all of it or nothing. It is a sign of life. Errors:
 	// ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost, ErrGone.
 	Append(ctx context.Context, b *Batch) error

@@ -85,7 +85,7 @@ func (b *bed) start() {
 	}})
 	if err == nil {
 		k.Attach(n.Engine)
-		n.Engine.Serve("", k)
+		n.Engine.ServePlaced("", k)
 		err = k.Load(b.Context())
 	}
 	if err != nil {

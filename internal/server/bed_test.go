@@ -136,7 +136,7 @@ func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 	clock := func() core.Time { return policy.At(time.Now()) }
 	b.embedded = service.NewEmbedded(e, readFlow, clock)
 	b.queues = remote.New(remote.Config{Engine: e, Run: b.embedded.Run, Now: clock, Own: []string{"exec"}})
-	e.Serve("", b.queues)
+	e.ServeRemote("", b.queues)
 	if err := e.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

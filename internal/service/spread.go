@@ -45,9 +45,9 @@ type Own interface {
 // Nodes finds the other nodes.
 type Nodes interface {
 	// Owner returns the service of the node that owns a partition; nil: none that is known does.
-	Owner(partition int) api.Service
+	Owner(partition int) api.Node
 	// Anyone returns the service of a node that owns a partition; nil: none that is known does.
-	Anyone() api.Service
+	Anyone() api.Node
 	// Changed returns a channel that is closed when owners may have changed.
 	Changed() <-chan struct{}
 }
@@ -94,7 +94,7 @@ const moveLook = 100 * time.Millisecond
 // is given up when the partition leaves the node that was asked: that may be cut off from its database, and would
 // answer late.
 func (s *Spread) at(ctx context.Context, partition int, reads bool, here func(context.Context) error,
-	there func(context.Context, api.Service) error,
+	there func(context.Context, api.Node) error,
 ) error {
 	ask := func(holds func() bool, f func(context.Context) error) error {
 		if !reads {
@@ -144,7 +144,7 @@ func (s *Spread) until(ctx context.Context, reads bool, try func() error) error 
 // onRun carries a request about a run out where that run is. A name that is no run id is looked up by the node where
 // the runs with such a workflow id are: it knows those that the view does not have yet.
 func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(ctx context.Context, name string) error,
-	there func(ctx context.Context, owner api.Service, name string) error,
+	there func(ctx context.Context, owner api.Node, name string) error,
 ) error {
 	if name == "" {
 		return api.NoName()
@@ -168,7 +168,7 @@ func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(c
 			return nil
 		}
 		return here(ctx, name)
-	}, func(ctx context.Context, owner api.Service) error { return there(ctx, owner, name) })
+	}, func(ctx context.Context, owner api.Node) error { return there(ctx, owner, name) })
 	if err != nil || !away {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Spread) Start(ctx context.Context, r api.StartRequest) (out api.Started
 	if err != nil {
 		return out, err
 	}
-	there := func(ctx context.Context, owner api.Service) (err error) { out, err = owner.Start(ctx, r); return err }
+	there := func(ctx context.Context, owner api.Node) (err error) { out, err = owner.Start(ctx, r); return err }
 	start := func(ctx context.Context) (err error) { out, err = here(ctx); return err }
 	if named {
 		err = s.at(ctx, home, false, start, there)
@@ -228,12 +228,8 @@ func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api
 			out, err = s.updates.Update(ctx, name, u)
 			return err
 		},
-		func(ctx context.Context, owner api.Service, name string) (err error) {
-			updates, ok := owner.(api.Updates)
-			if !ok {
-				return &api.Error{Code: api.CodeInvalid, Message: "the owner of the run takes no updates"}
-			}
-			out, err = updates.Update(ctx, name, u)
+		func(ctx context.Context, owner api.Node, name string) (err error) {
+			out, err = owner.Update(ctx, name, u)
 			return err
 		})
 	return out, err
@@ -277,14 +273,14 @@ func (s *Spread) while(ctx context.Context, holds func() bool, f func(ctx contex
 func (s *Spread) Send(ctx context.Context, name string, signal api.Signal) error {
 	return s.onRun(ctx, name, false,
 		func(ctx context.Context, name string) error { return s.Embedded.Send(ctx, name, signal) },
-		func(ctx context.Context, owner api.Service, name string) error { return owner.Send(ctx, name, signal) })
+		func(ctx context.Context, owner api.Node, name string) error { return owner.Send(ctx, name, signal) })
 }
 
 // Operate implements api.Service.
 func (s *Spread) Operate(ctx context.Context, name string, op api.Operation) error {
 	return s.onRun(ctx, name, false,
 		func(ctx context.Context, name string) error { return s.Embedded.Operate(ctx, name, op) },
-		func(ctx context.Context, owner api.Service, name string) error { return owner.Operate(ctx, name, op) })
+		func(ctx context.Context, owner api.Node, name string) error { return owner.Operate(ctx, name, op) })
 }
 
 // Restart implements api.Service. The new run has the workflow id of the old one, or none.
@@ -295,7 +291,7 @@ func (s *Spread) Restart(ctx context.Context, name string, r api.RestartRequest)
 	}
 	err = s.onRun(ctx, name, false,
 		func(ctx context.Context, name string) (err error) { out, err = restart(ctx, name, r); return err },
-		func(ctx context.Context, owner api.Service, name string) (err error) {
+		func(ctx context.Context, owner api.Node, name string) (err error) {
 			out, err = owner.Restart(ctx, name, r)
 			return err
 		})
@@ -306,7 +302,7 @@ func (s *Spread) Restart(ctx context.Context, name string, r api.RestartRequest)
 func (s *Spread) Run(ctx context.Context, name string) (out *api.Run, err error) {
 	err = s.onRun(ctx, name, true,
 		func(ctx context.Context, name string) (err error) { out, err = s.Embedded.Run(ctx, name); return err },
-		func(ctx context.Context, owner api.Service, name string) (err error) {
+		func(ctx context.Context, owner api.Node, name string) (err error) {
 			out, err = owner.Run(ctx, name)
 			return err
 		})
@@ -317,7 +313,7 @@ func (s *Spread) Run(ctx context.Context, name string) (out *api.Run, err error)
 func (s *Spread) Wait(ctx context.Context, name string) (out api.Outcome, err error) {
 	err = s.onRun(ctx, name, true,
 		func(ctx context.Context, name string) (err error) { out, err = s.Embedded.Wait(ctx, name); return err },
-		func(ctx context.Context, owner api.Service, name string) (err error) {
+		func(ctx context.Context, owner api.Node, name string) (err error) {
 			out, err = owner.Wait(ctx, name)
 			return err
 		})
@@ -341,7 +337,7 @@ func (s *Spread) Watch(ctx context.Context, name string, after int, fn func(api.
 	}
 	err := s.onRun(ctx, name, true,
 		func(ctx context.Context, name string) error { return told(s.Embedded.Watch(ctx, name, after, follow)) },
-		func(ctx context.Context, owner api.Service, name string) error {
+		func(ctx context.Context, owner api.Node, name string) error {
 			return told(owner.Watch(ctx, name, after, follow))
 		})
 	if refused != nil {
@@ -357,7 +353,7 @@ func (s *Spread) History(ctx context.Context, name string) (out []byte, err erro
 			out, err = s.Embedded.History(ctx, name)
 			return err
 		},
-		func(ctx context.Context, owner api.Service, name string) (err error) {
+		func(ctx context.Context, owner api.Node, name string) (err error) {
 			out, err = owner.History(ctx, name)
 			return err
 		})
@@ -371,7 +367,7 @@ func (s *Spread) Forecast(ctx context.Context, name string, q api.ForecastReques
 			out, err = s.Embedded.Forecast(ctx, name, q)
 			return err
 		},
-		func(ctx context.Context, owner api.Service, name string) (err error) {
+		func(ctx context.Context, owner api.Node, name string) (err error) {
 			out, err = owner.Forecast(ctx, name, q)
 			return err
 		})

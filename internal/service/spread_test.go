@@ -13,20 +13,20 @@ import (
 
 // absentNode is a node that owns no partition, and knows at most one other one.
 type absentNode struct {
-	owner   api.Service
+	owner   api.Node
 	changed chan struct{}
 }
 
 func (*absentNode) Runs(int) bool              { return false }
 func (*absentNode) PartitionCount() int        { return 4 }
 func (*absentNode) Owned() []int               { return nil }
-func (n *absentNode) Owner(int) api.Service    { return n.owner }
-func (n *absentNode) Anyone() api.Service      { return n.owner }
+func (n *absentNode) Owner(int) api.Node       { return n.owner }
+func (n *absentNode) Anyone() api.Node         { return n.owner }
 func (n *absentNode) Changed() <-chan struct{} { return n.changed }
 
 // failing is the service of a node that answers with one error after the other, and then succeeds.
 type failing struct {
-	api.Service
+	api.Node
 	errs  []error
 	asked int
 }
@@ -149,11 +149,11 @@ func (answering) Send(context.Context, string, api.Signal) error { return nil }
 // movingNode knows another owner after a while.
 type movingNode struct {
 	absentNode
-	first, then api.Service
+	first, then api.Node
 	until       time.Time
 }
 
-func (n *movingNode) Owner(int) api.Service {
+func (n *movingNode) Owner(int) api.Node {
 	if time.Now().Before(n.until) {
 		return n.first
 	}

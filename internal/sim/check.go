@@ -100,17 +100,10 @@ func (ch *checker) check(n *node) {
 	}
 }
 
-// inspected is how the engine shows its memory.
-type inspected interface{ Each(fn func(*core.Run)) }
-
 // compare compares the runs in the engine's memory with the state that follows from the journal. It skips a run whose
 // last entries are not durable yet.
 func (ch *checker) compare(n *node, settled, whole bool) {
-	m, ok := any(n.p).(inspected)
-	if !ok {
-		return
-	}
-	m.Each(func(r *core.Run) {
+	n.p.Each(func(r *core.Run) {
 		if ch.u.opt.ChangeMemory != nil {
 			ch.u.opt.ChangeMemory(r)
 		}

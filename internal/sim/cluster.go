@@ -252,6 +252,12 @@ func (m *machine) reaches() error {
 	return nil
 }
 
+// Now implements cluster.Storage.
+func (m *machine) Now(context.Context) (time.Time, error) { return m.c.u.now.Std(), m.reaches() }
+
+// Stores implements cluster.Storage: there is one database.
+func (m *machine) Stores() cluster.Stores { return nil }
+
 // Beat implements cluster.Storage.
 func (m *machine) Beat(_ context.Context, n cluster.Node) error {
 	if err := m.reaches(); err != nil {

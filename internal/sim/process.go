@@ -89,7 +89,7 @@ func (w processWorkers) Slots(_, taskType string) int {
 	return w.u.profile.slots[taskType]
 }
 
-// Do implements engine.InstantWorkers.
+// Do implements engine.Workers.
 func (w processWorkers) Do(t core.Task) (core.TaskEnded, bool) { return w.of(t.Token.Run).Do(t) }
 
 // Dispatch implements engine.Workers.

@@ -28,11 +28,17 @@ func (u *universe) addRemote(m *engine.Matcher, of func(core.RunID) *workers, bu
 	switch {
 	case !u.remote:
 	case u.opt.LoseRemote && u.opens > 0:
-		m.Add("", struct{ engine.Workers }{r})
+		m.Add("", localWorkers{r})
 	default:
-		m.Add("", r)
+		m.AddRemote("", r)
 	}
 }
+
+// localWorkers are remote workers that an engine takes for those of its own process.
+type localWorkers struct{ engine.RemoteWorkers }
+
+// Do implements engine.Workers.
+func (localWorkers) Do(core.Task) (core.TaskEnded, bool) { return core.TaskEnded{}, false }
 
 // count returns how many attempts of a type the workers have.
 func (w *workers) count(taskType string) int { return w.busy[taskType] }

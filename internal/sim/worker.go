@@ -53,7 +53,7 @@ func (w *workers) Slots(_, taskType string) int {
 	return w.n.u.profile.slots[taskType]
 }
 
-// Do implements engine.InstantWorkers. In some universes the tasks of one type take no time.
+// Do implements engine.Workers. In some universes the tasks of one type take no time.
 func (w *workers) Do(t core.Task) (core.TaskEnded, bool) {
 	u := w.n.u
 	if w.dead || t.Type != u.profile.instant || u.poison.is(t) {

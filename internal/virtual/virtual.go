@@ -41,12 +41,8 @@ type Clock struct {
 // Of returns the clock of a database that has no engine yet. A new database is marked, and its clock shows the instant
 // begin. Errors: CodeConflict (the runs of the database have the time of the wall clock).
 func Of(ctx context.Context, j journal.Journal, begin core.Time) (*Clock, error) {
-	documents, ok := j.(journal.Documents)
-	if !ok {
-		return nil, &api.Error{Code: api.CodeInvalid, Message: "this database cannot have a virtual clock"}
-	}
-	c := &Clock{documents: documents}
-	m, err := read(ctx, documents)
+	c := &Clock{documents: j}
+	m, err := read(ctx, j)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +68,7 @@ func Of(ctx context.Context, j journal.Journal, begin core.Time) (*Clock, error)
 
 // Shown returns what the clock of a database showed last that is open for reading; 0: it has none.
 func Shown(ctx context.Context, j journal.Journal) (core.Time, error) {
-	documents, ok := j.(journal.Documents)
-	if !ok {
-		return 0, nil
-	}
-	m, err := read(ctx, documents)
+	m, err := read(ctx, j)
 	if err != nil || m == nil {
 		return 0, err
 	}
@@ -86,11 +78,7 @@ func Shown(ctx context.Context, j journal.Journal) (core.Time, error) {
 // Refuse returns an error if a database has a virtual clock. A process whose clock goes by itself would let everything
 // happen that was to come. Errors: CodeConflict.
 func Refuse(ctx context.Context, j journal.Journal) error {
-	documents, ok := j.(journal.Documents)
-	if !ok {
-		return nil
-	}
-	m, err := read(ctx, documents)
+	m, err := read(ctx, j)
 	if err != nil || m == nil {
 		return err
 	}

@@ -239,23 +239,14 @@ func (n *Node) enter(ctx context.Context, e *engine.Engine) error {
 	return nil
 }
 
-// clocked is a table of nodes that knows what the clock of its database shows.
-type clocked interface {
-	Now(ctx context.Context) (time.Time, error)
-}
-
 // mostOff is how much the clocks of nodes and of the database may differ until something is said.
 const mostOff = time.Second
 
 // compareClocks warns if the clock of this machine and that of the database differ. Leases do not mind, but what a run
 // waits for comes early or late when it moves between nodes whose clocks differ.
 func (n *Node) compareClocks(ctx context.Context) {
-	database, ok := n.storage.(clocked)
-	if !ok {
-		return
-	}
 	before := time.Now()
-	shows, err := database.Now(ctx)
+	shows, err := n.storage.Now(ctx)
 	if err != nil {
 		n.cfg.Log.Warn("the clock of the database cannot be read", "error", err)
 		return

@@ -58,8 +58,8 @@ func unreached(s cluster.Stand, store string) []string {
 
 // AddStore implements api.Cluster.
 func (o Operator) AddStore(ctx context.Context, r api.StoreAdd) error {
-	stores, ok := o.Storage.(cluster.Stores)
-	if !ok {
+	stores := o.Storage.Stores()
+	if stores == nil {
 		return errNoStores
 	}
 	return refused(stores.AddStore(ctx, r.Name, r.Address))
@@ -75,8 +75,8 @@ func refused(err error) error {
 
 // RemoveStore implements api.Cluster.
 func (o Operator) RemoveStore(ctx context.Context, r api.StoreRemove) error {
-	stores, ok := o.Storage.(cluster.Stores)
-	if !ok {
+	stores := o.Storage.Stores()
+	if stores == nil {
 		return errNoStores
 	}
 	s, err := o.Stand(ctx)
@@ -139,8 +139,8 @@ func noStore(name string) error {
 
 // MoveToStore implements api.Cluster. The owner of the partition moves it. Where no node is alive, it is moved at once.
 func (o Operator) MoveToStore(ctx context.Context, r api.StoreMove) error {
-	stores, ok := o.Storage.(cluster.Stores)
-	if !ok {
+	stores := o.Storage.Stores()
+	if stores == nil {
 		return errNoStores
 	}
 	s, err := o.reached(ctx, r.Store)

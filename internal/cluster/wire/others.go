@@ -28,7 +28,7 @@ func NewOthers(nodes *Nodes, own string) *Others { return &Others{nodes: nodes, 
 func (o *Others) Attach(m *cluster.Member) { o.member.Store(m) }
 
 // Owner implements service.Nodes.
-func (o *Others) Owner(partition int) api.Service {
+func (o *Others) Owner(partition int) api.Node {
 	if c := o.owner(partition); c != nil {
 		return c
 	}
@@ -53,7 +53,7 @@ func (o *Others) owner(partition int) *httpapi.Client {
 }
 
 // Anyone implements service.Nodes.
-func (o *Others) Anyone() api.Service {
+func (o *Others) Anyone() api.Node {
 	for i := range o.stand().Partitions {
 		if c := o.owner(i); c != nil {
 			return c

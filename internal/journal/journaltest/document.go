@@ -8,23 +8,15 @@ import (
 
 // testDocuments: documents are stored, replaced and deleted together, found by ranges of their keys, and survive.
 func testDocuments(f *fixture) {
-	store := func() journal.Documents {
-		f.Helper()
-		d, ok := f.j.(journal.Documents)
-		if !ok {
-			f.Fatalf("%T stores no documents", f.j)
-		}
-		return d
-	}
 	put := func(documents ...journal.Document) {
 		f.Helper()
-		if err := store().PutDocuments(f.ctx, documents...); err != nil {
+		if err := f.j.PutDocuments(f.ctx, documents...); err != nil {
 			f.Fatal(err)
 		}
 	}
 	found := func(from, before string, last bool, limit int, want ...string) {
 		f.Helper()
-		all, err := store().FindDocuments(f.ctx, from, before, last, limit)
+		all, err := f.j.FindDocuments(f.ctx, from, before, last, limit)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -32,7 +24,7 @@ func testDocuments(f *fixture) {
 	}
 	read := func(keys []string, want ...string) {
 		f.Helper()
-		all, err := store().ReadDocuments(f.ctx, keys...)
+		all, err := f.j.ReadDocuments(f.ctx, keys...)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -8,8 +8,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-var _ journal.Documents = (*Journal)(nil)
-
 // PutDocuments implements journal.Documents.
 func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Document) error {
 	if err := j.enter(ctx, OpPutDocuments, nil); err != nil {

@@ -9,8 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-var _ journal.Documents = (*storage)(nil)
-
 // putDocumentsText is one statement, so it happens whole or not at all. A document without a value is deleted.
 const putDocumentsText = "WITH d AS (SELECT * FROM unnest($1::text[], $2::bytea[]) AS d (key, value))," +
 	" gone AS (DELETE FROM {schema}.documents t USING d WHERE t.key = d.key AND d.value IS NULL)" +

@@ -9,8 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-var _ journal.Documents = (*Journal)(nil)
-
 // documentTable was added to the format later, like feedTable. A Pawl that does not know it leaves it as it is.
 const documentTable = `
 CREATE TABLE IF NOT EXISTS documents (
