@@ -7,8 +7,8 @@ PARTS   = @$(GO) run ./internal/parts $(if $(LOG),-log $(LOG))
 # The race detector needs a C compiler.
 RACING  = env CGO_ENABLED=1 $(GO) test -race
 # Packages of many goroutines: the race detector watches them before each change, and all others each night.
-RACED   = . ./internal/body ./internal/cluster/... ./internal/engine ./internal/facetest ./internal/lease ./internal/remote ./internal/server \
-          ./internal/service ./internal/webhook ./internal/worker
+RACED   = ./internal/body ./internal/cluster/... ./internal/engine ./internal/facetest ./internal/lease \
+          ./internal/remote ./internal/server ./internal/service ./internal/webhook ./internal/worker
 
 FUZZTIME ?= 60s
 
@@ -26,8 +26,8 @@ help: ## list the targets
 build: ## build ./pawl, a static binary
 	$(GO) build -o pawl ./cmd/pawl
 
-# Each test is in one of three lists: it runs before each change, or each night if it asks internal/nightly, or each week.
-# A test of internal/house compares the lists with the tests.
+# Each test is in one of three lists: before each change, or each night if it asks internal/nightly, or each week. A test
+# of internal/house compares the lists with the tests.
 
 .PHONY: test
 test: ## run what must pass before each change; Go alone is enough: RACE=1 LOG=file
