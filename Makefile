@@ -3,31 +3,18 @@
 GO     ?= go
 LINT    = $(GO) tool -modfile=tools/go.mod golangci-lint
 CASES   = $(wildcard internal/conformance/testdata/cases/*.yaml internal/conformance/testdata/cases/*.json)
+PARTS   = @$(GO) run ./internal/parts $(if $(LOG),-log $(LOG))
+# The race detector needs a C compiler.
+RACING  = env CGO_ENABLED=1 $(GO) test -race
+# Packages of many goroutines: the race detector watches them before each change, and all others each night.
+RACED   = ./internal/body ./internal/cluster/... ./internal/engine ./internal/facetest ./internal/lease \
+          ./internal/remote ./internal/server ./internal/service ./internal/webhook ./internal/worker
 
-FUZZTIME ?= 30s
+FUZZTIME ?= 60s
 
-# What `make test` can be asked for, as .ci/run does: make test RACE=1 SEEDS=500 ROUNDS=5 V=1
-RACE   ?= # 1: run under the race detector, which needs a C compiler
-SEEDS  ?= # how many clusters to simulate; empty: as many as `go test` does
-ROUNDS ?= # how often to crash the real binary; empty: as often as `go test` does
-V      ?= # 1: show each row of the contract, and what the simulation and the crash test have seen
-
-PLAIN    = $(GO) test -timeout 30m
-# The race detector needs C; what a test builds itself does not, and is the same as elsewhere.
-TEST     = $(if $(RACE),CGO_ENABLED=1) $(PLAIN) $(if $(RACE),-race -exec 'env CGO_ENABLED=0')
-COUNTED  = ^(TestConformance|TestSeeds|TestCrash)$$
-# Packages with one goroutine each: the race detector has nothing to watch there, and makes them five times slower.
-# Of the simulation it watches TestSeeds. And the one that measures.
-SINGLE   = $(addprefix github.com/pawl-dev/pawl/,cmd/pawlvet dialect% flow internal/bench internal/core internal/house \
-             internal/sim internal/vet policy)
-# What takes so long under the race detector that it does a part of its work there. make test does all of it without.
-PARTLY   = ^(TestConformanceOnPostgres|TestConformanceOverTwoStores|TestGoServed|TestGoOverHTTP|TestSearchOfMany|$\
-             TestChangedBranches|TestRandomBodies|TestRunsGoFromNodeToNode)$$
-# Tests that do little but start the command, hundreds of times. Each start is dear under the race detector, and what the
-# command does is watched in the tests of its packages, and of servers and clusters.
-STARTING = ^(TestScript|TestPage.*|TestBenchServers)$$
-PACKAGES = $(shell $(GO) list ./...)
-COMMAND  = github.com/pawl-dev/pawl/cmd/pawl
+# Everything is compiled in one way, so that it is compiled once: as what is released.
+export CGO_ENABLED = 0
+export GOFLAGS    += -trimpath
 
 .DEFAULT_GOAL := help
 
@@ -37,35 +24,40 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build ./pawl, a static binary
-	CGO_ENABLED=0 $(GO) build -trimpath -o pawl ./cmd/pawl
+	$(GO) build -o pawl ./cmd/pawl
 
-# The same tests as `go test ./...`. Three of them run by themselves, so that they can be shown and asked for more.
-# With make -j2 the parts run beside each other: the second has the time in which a test of the first waits.
+# Each test is in one of three lists: before each change, or each night if it asks internal/nightly, or each week. A test
+# of internal/house compares the lists with the tests.
+
 .PHONY: test
-test: test-packages test-command test-single test-starts test-whole test-rows test-seeds test-crash
-test: ## run the tests, Go alone is enough: RACE=1 SEEDS=500 ROUNDS=5 V=1
+test: ## run what must pass before each change; Go alone is enough: RACE=1 LOG=file
+	$(PARTS) tests $(GO) test -short -vet=off -timeout 30m ./... \
+	  $(if $(RACE),: race $(RACING) -short -vet=off -timeout 30m $(RACED))
 
-.PHONY: test-packages test-command test-single test-starts test-whole test-rows test-seeds test-crash
-test-packages:
-	$(TEST) -skip '$(COUNTED)' $(filter-out $(SINGLE) $(COMMAND),$(PACKAGES))
-test-command:
-	$(TEST) -skip '$(COUNTED)|$(STARTING)' $(COMMAND)
-test-single:
-	$(PLAIN) -skip '$(COUNTED)' $(filter $(SINGLE),$(PACKAGES))
-test-starts:
-	$(PLAIN) -run '$(STARTING)' $(COMMAND)
-test-whole:
-	$(if $(RACE),$(PLAIN) $(if $(V),-v) -run '$(PARTLY)' ./internal/conformance ./internal/facetest ./internal/journal/sqlite \
-	  ./internal/lease)
-test-rows:
-	$(TEST) $(if $(V),-v) -run '^TestConformance$$' ./internal/conformance
-test-seeds:
-	$(TEST) $(if $(V),-v) -run '^TestSeeds$$' ./internal/sim $(if $(SEEDS),-seeds=$(SEEDS))
-test-crash:
-	$(TEST) $(if $(V),-v) -run '^TestCrash$$' ./cmd/pawl $(if $(ROUNDS),-crash.rounds=$(ROUNDS))
+.PHONY: nightly
+nightly: ## run everything, in an hour or two: .ci/run, all tests, all under the race detector, faults, seeds, fuzzing
+	@. .ci/machine; $(PARTS:@%=%) change bash .ci/run \
+	  : whole $(GO) test -count=1 -timeout 60m ./... \
+	  : race $(RACING) -count=1 -timeout 120m ./... \
+	  : systems $(MAKE) systems \
+	  : faults $(MAKE) faults FAULTS=5m \
+	  : sim $(MAKE) sim SEEDS=20000 \
+	  : crash $(MAKE) crash ROUNDS=50 \
+	  : powercut $(MAKE) powercut CUTS=200 \
+	  : fuzz $(MAKE) fuzz \
+	  : peers $(MAKE) peers \
+	  : bench $(MAKE) bench BENCH=--quick
+
+.PHONY: weekly
+weekly: ## run what takes hours: all mutants, 1,000,000 seeds, power cuts, faults of half an hour, the benchmark
+	@. .ci/machine; $(PARTS:@%=%) mutants $(MAKE) mutants \
+	  : sim $(MAKE) sim SEEDS=1000000 \
+	  : powercut $(MAKE) powercut CUTS=10000 \
+	  : faults $(MAKE) faults FAULTS=30m \
+	  : bench $(MAKE) bench
 
 .PHONY: race
-race: ## run the tests under the race detector (needs a C compiler)
+race: ## run the tests that make test runs, and packages of many goroutines under the race detector (needs a C compiler)
 	$(MAKE) test RACE=1
 
 .PHONY: fmt
@@ -81,12 +73,19 @@ vet: ## run go vet, and pawlvet over the workflows
 	$(GO) vet ./...
 	$(GO) run ./cmd/pawlvet ./...
 
+.PHONY: systems
+systems: ## build for all systems that Pawl runs on, and run go vet for Windows
+	GOOS=linux GOARCH=arm64 $(GO) build ./...
+	GOOS=darwin $(GO) build ./...
+	GOOS=windows $(GO) build ./...
+	GOOS=windows $(GO) vet ./...
+
 .PHONY: check
 check: fmt lint vet race ## what to run before sending a change: format, lint, vet, tests with race
 
 .PHONY: conformance
 conformance: ## show every row of the contract, one test each
-	$(GO) test ./internal/conformance -run TestConformance -count 1 -v
+	$(GO) test ./internal/conformance -run '^TestConformance$$' -count 1 -v
 
 .PHONY: cases
 cases: build ## check the policy cases with the real binary
@@ -94,12 +93,16 @@ cases: build ## check the policy cases with the real binary
 
 .PHONY: sim
 sim: ## simulate whole clusters with faults: SEEDS=500 CLUSTER=1 (machines in each universe)
-	$(GO) test ./internal/sim -run '^TestSeeds$$' -count 1 -timeout 60m -seeds=$(or $(SEEDS),500) $(if $(CLUSTER),-cluster)
+	$(GO) test ./internal/sim -run '^TestSeeds$$' -count 1 -timeout 12h -v -seeds=$(or $(SEEDS),500) $(if $(CLUSTER),-cluster)
 
 .PHONY: crash
 crash: ## kill -9 the real binary in the middle of its work, and the examples: ROUNDS=50
-	$(GO) test ./cmd/pawl -run '^TestCrash$$' -count 1 -timeout 60m -crash.rounds=$(or $(ROUNDS),50)
-	$(GO) test ./examples -run '^TestKilled$$' -count 1 -timeout 60m -kills=100
+	$(GO) test ./cmd/pawl -run '^TestCrash$$' -count 1 -timeout 60m -v -crash.rounds=$(or $(ROUNDS),50)
+	$(GO) test ./examples -run '^TestKilled$$' -count 1 -timeout 60m -v -kills=100
+
+.PHONY: faults
+faults: ## disturb clusters of real processes in every way: FAULTS=10m (how long)
+	PAWL_TEST_FAULTS_FOR=$(or $(FAULTS),10m) $(GO) test ./cmd/pawl -run '^TestMixedFaults' -count 1 -timeout 4h -v
 
 .PHONY: page
 page: ## build the page of web/app into web/dist
@@ -112,24 +115,29 @@ pictures: ## take the pictures of docs/ui in a browser
 
 .PHONY: mutants
 mutants: ## put each mistake of internal/conformance/mutants into a copy, a test must fail: MUTANTS=S3
-	$(GO) test ./internal/conformance -run '^TestMutants$$' -count 1 -v -timeout 120m \
+	$(GO) test ./internal/conformance -run '^TestMutants$$' -count 1 -v -timeout 4h \
 		$(if $(REFRESH),-refresh,-mutants='$(or $(MUTANTS),.)')
 
 .PHONY: powercut
 powercut: ## cut the power under the journal in a file, and under an engine: CUTS=1000
-	$(GO) test ./internal/journal/sqlite -run '^TestPowerCut$$' -count 1 -timeout 60m -v -cuts=$(or $(CUTS),1000)
-	$(GO) test ./internal/engine -run '^TestPowerCut$$' -count 1 -timeout 60m -v -cuts=$(or $(CUTS),1000)
+	$(GO) test ./internal/journal/sqlite -run '^TestPowerCut$$' -count 1 -timeout 4h -v -cuts=$(or $(CUTS),1000)
+	$(GO) test ./internal/engine -run '^TestPowerCut$$' -count 1 -timeout 4h -v -cuts=$(or $(CUTS),1000)
 
 .PHONY: bench
-bench: build ## measure this machine; `./pawl bench NAME --quick -o json` for one row
-	./pawl bench
+bench: build ## measure this machine: BENCH=--quick; `./pawl bench NAME --quick -o json` for one row
+	./pawl bench $(BENCH)
 
 .PHONY: bench-peers
 bench-peers: ## the same work for Pawl and others, into README.md and tools/peers: POSTGRES=postgres://...
 	cd tools/peers && $(GO) run . -postgres '$(POSTGRES)' -write README.md,../../README.md
 
+.PHONY: peers
+peers: ## build the programs of tools/peers, and measure Pawl there for a moment
+	cd tools/peers && $(GO) vet ./... && $(GO) run . -peers 'Pawl, SQLite' \
+	  -works onestep,tenstep,retry,latency,recovery -rounds 1 -warm 100ms -window 300ms
+
 .PHONY: fuzz
-fuzz: ## fuzz every parser: FUZZTIME=30s each
+fuzz: ## fuzz every parser: FUZZTIME=60s each
 	bash .ci/fuzz $(FUZZTIME)
 
 .PHONY: man

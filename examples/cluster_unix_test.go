@@ -12,19 +12,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/pawlbin"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
 // TestClusterShown does what the example cluster invites to: it kills a node, and sees that the others go on.
 func TestClusterShown(t *testing.T) {
-	dir := t.TempDir()
-	shown, pawl := filepath.Join(dir, "cluster"), filepath.Join(dir, "pawl")
-	for path, of := range map[string]string{shown: "./cluster", pawl: "../cmd/pawl"} {
-		if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, of).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-	cmd := exec.CommandContext(t.Context(), shown, "-pawl", pawl)
+	bin := pawlbin.Build(t, "./examples/cluster", "./cmd/pawl")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "cluster"), "-pawl", filepath.Join(bin, "pawl"))
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()

@@ -19,6 +19,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
+	"github.com/pawl-dev/pawl/internal/pawlbin"
 )
 
 var kills = flag.Int("kills", 16, "how often the programs of the examples are killed, all together")
@@ -51,19 +54,17 @@ type life struct {
 // TestKilled runs all programs at once and kills each of them at random instants, until it has lived often enough. Then
 // it runs to its end, and what it has done outside is held against what its runs have recorded.
 func TestKilled(t *testing.T) {
-	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("it takes seconds, and needs signals")
+	if runtime.GOOS == "windows" {
+		t.Skip("it needs signals")
 	}
+	nightly.Only(t, "it kills processes for seconds")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	bin := t.TempDir()
-	build := []string{"build", "-o", bin + string(filepath.Separator), "-ldflags=-s -w"}
+	var packages []string
 	for _, p := range programs {
-		build = append(build, "./"+p.name)
+		packages = append(packages, "./examples/"+p.name)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", build...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := pawlbin.Build(t, packages...)
 	var killed, spare atomic.Int64
 	t.Run("programs", func(t *testing.T) {
 		for i, p := range programs {

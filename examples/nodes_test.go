@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/pawlbin"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -17,10 +18,7 @@ import (
 func TestNodesKilled(t *testing.T) {
 	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "nodes")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./nodes").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := filepath.Join(pawlbin.Build(t, "./examples/nodes"), "nodes")
 	secret := filepath.Join(dir, "secret")
 	if err := os.WriteFile(secret, []byte(strings.Repeat("s", 32)), 0o600); err != nil {
 		t.Fatal(err)

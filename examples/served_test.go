@@ -16,6 +16,8 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/nightly"
+	"github.com/pawl-dev/pawl/internal/pawlbin"
 	"github.com/pawl-dev/pawl/pawlhttp"
 )
 
@@ -79,15 +81,12 @@ func (b *servedBed) packed() (n int) {
 // TestServedKilled kills the server and the processes that serve its workflow in turn, with kill -9. No order is lost,
 // and only what was at work is made again.
 func TestServedKilled(t *testing.T) {
-	if testing.Short() || runtime.GOOS == "windows" {
-		t.Skip("it takes seconds, and needs signals")
+	if runtime.GOOS == "windows" {
+		t.Skip("it needs signals")
 	}
-	b := &servedBed{T: t, bin: t.TempDir(), dir: t.TempDir(), lines: map[string]int{}}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", b.bin+string(filepath.Separator), "./served",
-		"../cmd/pawl")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	nightly.Only(t, "it kills processes for seconds")
+	bin := pawlbin.Build(t, "./examples/served", "./cmd/pawl")
+	b := &servedBed{T: t, bin: bin, dir: t.TempDir(), lines: map[string]int{}}
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -41,9 +41,6 @@ func parsed(t *testing.T, name, rest string) *flow.Document {
 // TestDefine runs a flow with a process, a function on a queue, a child flow and a child that is a function; closes the
 // engine while it sleeps, and goes on in one that was never told of the flow.
 func TestDefine(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
 	ctx, dir := t.Context(), t.TempDir()
 	polite := pawlflow.Define[greeting, string](parsed(t, "polite",
 		"input: {type: object, properties: {who: {type: string}}}\n"+

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -55,6 +56,7 @@ func as(t *testing.T, dsn, user string) string {
 
 // TestBadDatabase: the command says which database it is, what is wrong with it and what to do, and ends.
 func TestBadDatabase(t *testing.T) {
+	nightly.Only(t, "it starts sixty processes beside a database server")
 	t.Parallel()
 	dsn := pgtest.StartServer(t).DSN()
 	dir := t.TempDir()
@@ -176,6 +178,7 @@ func (b *nodesBed) mended(c *httpapi.Client, ids []string) {
 // TestDatabaseFails: a database takes no writes, or does not answer, while runs are on their way. The node says so,
 // and goes on by itself. A database that was dropped ends it.
 func TestDatabaseFails(t *testing.T) {
+	nightly.Only(t, "a database server fails for a while")
 	t.Parallel()
 	server := pgtest.StartServer(t)
 	sql := superuser(t, server.DSN())
@@ -214,6 +217,7 @@ END $$`
 
 // TestDatabaseFull fills the disk of a database while runs are on their way.
 func TestDatabaseFull(t *testing.T) {
+	nightly.Only(t, "a database server fills a disk")
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "pawl-small-")
 	if err != nil {
@@ -253,6 +257,7 @@ func TestDatabaseFull(t *testing.T) {
 // TestDatabaseClock: the clock of a database is an hour off, and is set while runs are on their way. A node says that
 // it differs from its own. Leases go by it, so all nodes go on, and a dead one is replaced.
 func TestDatabaseClock(t *testing.T) {
+	nightly.Only(t, "a database server of its own")
 	t.Parallel()
 	server := pgtest.StartServer(t)
 	sql := superuser(t, server.DSN())
@@ -285,6 +290,7 @@ func TestDatabaseClock(t *testing.T) {
 
 // TestFewConnections: a node goes on with fewer connections than its pool may have.
 func TestFewConnections(t *testing.T) {
+	nightly.Only(t, "a database server of its own")
 	t.Parallel()
 	dsn := pgtest.StartServer(t).DSN()
 	b := nodesBedOn(t, dsn)
@@ -316,6 +322,7 @@ func TestFewConnections(t *testing.T) {
 
 // TestBehindBouncer: PgBouncer gives the connections of a node to other ones between two transactions.
 func TestBehindBouncer(t *testing.T) {
+	nightly.Only(t, "a database server and a pooler")
 	t.Parallel()
 	b := nodesBedOn(t, pgtest.StartBouncer(t, pgtest.StartServer(t).DSN()))
 	first, atA := b.node()

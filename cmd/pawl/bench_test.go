@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestBenchServers measures rows of a server in another process, and checks that each gives figures.
 func TestBenchServers(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes a while")
-	}
+	nightly.Only(t, "it measures for a while")
 	rows := []string{"remote-latency", "idle-clients", "list"}
 	dir := t.TempDir()
 	cmd := command(t, dir, append([]string{"bench", "--quick", "-o", "json", "--dir", dir}, rows...)...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // hearer follows the runs of a cluster through one node.
@@ -125,6 +126,7 @@ func (f *hearer) leave() string {
 // TestFollowAllNodes: a stream brings what happens in the runs of all nodes, whichever is asked. It says when it may
 // have missed something: after a node was killed. Left at one node, it goes on at another.
 func TestFollowAllNodes(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
 	b, _ := newNodesBed(t)
 	a, atA := b.node()

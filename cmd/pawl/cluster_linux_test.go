@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -279,6 +280,7 @@ steps:
 
 // TestHeldInACluster: who looks at a run that a limit holds reads that each node counts its own.
 func TestHeldInACluster(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
 	b, _ := newNodesBed(t)
 	write(t, filepath.Join(b.dir, "flows"), "mutex.yaml", mutexFlow)
@@ -374,6 +376,7 @@ func TestCluster(t *testing.T) {
 // TestMovedPartition moves partitions to a node, which then has more than its share, while runs go on. A drained node
 // gives them back, and gets them again. When it leaves, nothing is said of it any more.
 func TestMovedPartition(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
 	b, _ := newNodesBed(t)
 	_, atA := b.node()
@@ -428,6 +431,7 @@ func TestMovedPartition(t *testing.T) {
 
 // TestForeignSecret refuses a node with another secret than that of the cluster, and whoever is no node.
 func TestForeignSecret(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
 	b, _ := newNodesBed(t)
 	_, c := b.node()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -47,6 +48,7 @@ func (b *nodesBed) awaitIn(c *httpapi.Client, shares ...int) {
 // TestNamespacesOfACluster: the nodes share the partitions of each namespace. Any node answers for all, and no
 // namespace sees anything of another. A node that is drained or dies is so in all of them.
 func TestNamespacesOfACluster(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
 	b, _ := newNodesBed(t)
 	b.more = []string{"--namespaces", "blue"}
@@ -107,6 +109,7 @@ func TestNamespacesOfACluster(t *testing.T) {
 
 // TestStoresOfANamespace: a namespace has stores of its own. Whoever works in one namespace alone cannot change them.
 func TestStoresOfANamespace(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
 	b := nodesBedOn(t, pgtest.StartServer(t).DSN())
 	b.more = []string{"--namespaces", "blue"}

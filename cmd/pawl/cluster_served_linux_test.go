@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/pawlhttp"
 )
 
@@ -127,6 +128,7 @@ func (b *nodesBed) parcels(c *httpapi.Client, name string, n int) (ids []string)
 // beside it, while nodes die, come and leave, and partitions move. It is not parallel: a node that waits too long for a
 // processor loses its lease, and a parcel is packed again.
 func TestServedInACluster(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	b, _ := newNodesBed(t)
 	b.token = strings.TrimSpace(b.pawl("token", "create", "bob", "--role", "admin"))
 	a, atA := b.node()

@@ -7,11 +7,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestWebhooksOfACluster: each node sends what its own runs cause, every event once it is there and in the order of its
 // run, whichever node the webhook was made or changed at. What a dead node had not sent, the next owner sends.
 func TestWebhooksOfACluster(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
 	b, _ := newNodesBed(t)
 	write(t, filepath.Join(b.dir, "flows"), "eventful.yaml", eventful)

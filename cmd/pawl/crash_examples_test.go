@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/pawlbin"
 )
 
 // exampleJobs are flows of the examples, for TestCrash: runs that end by themselves or by one event.
@@ -75,13 +77,8 @@ func objectStore(t *testing.T, root string) (address string) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	binary := filepath.Join(t.TempDir(), "objectserver")
-	build := exec.Command("go", "build", "-o", binary, "./examples/backup/objectserver")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	store := exec.Command(binary, "-listen", address)
+	bin := pawlbin.Build(t, "./examples/backup/objectserver")
+	store := exec.Command(filepath.Join(bin, "objectserver"), "-listen", address)
 	if err := store.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,10 +17,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 var (
-	crashRounds = flag.Int("crash.rounds", 3, "rounds of TestCrash")
+	crashRounds = flag.Int("crash.rounds", 0, "rounds of TestCrash; 0: 3, and 1 under -short")
 	crashSeed   = flag.Uint64("crash.seed", 0, "seed of TestCrash; 0: a new one")
 )
 
@@ -154,9 +157,9 @@ func TestCrash(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d (again: -crash.seed=%d)", seed, seed)
-	kills := 0
+	rounds, kills := cmp.Or(*crashRounds, nightly.Few(1, 3)), 0
 	made, examples := crashJobs(t), exampleJobs(t)
-	for round := range *crashRounds {
+	for round := range rounds {
 		c := &crashes{
 			t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, uint64(round))),
 			told: map[toldEvent]string{}, finished: map[string]int{}, deadlines: map[string]string{},
@@ -174,7 +177,7 @@ func TestCrash(t *testing.T) {
 			t.Fatalf("round %d of seed %d failed: %v", round, seed, c.args)
 		}
 	}
-	t.Logf("%d rounds, %d kills", *crashRounds, kills)
+	t.Logf("%d rounds, %d kills", rounds, kills)
 }
 
 func (c *crashes) round() (kills int) {

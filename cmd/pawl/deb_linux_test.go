@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // unitName is where the package has its unit.
@@ -113,6 +115,7 @@ func (d *debian) start() *process {
 // TestDebianPackage installs the package below a folder, starts what its unit says, installs a newer one over it while
 // that runs, and removes it: nothing is left of it but what users made.
 func TestDebianPackage(t *testing.T) {
+	nightly.Only(t, "it builds and installs a package")
 	t.Parallel()
 	for _, name := range []string{"dpkg", "dpkg-deb"} {
 		if _, err := exec.LookPath(name); err != nil {

@@ -12,12 +12,14 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
 // TestPromoted kills the primary server of the database under two nodes, and promotes its synchronous standby. Every
 // run that was acknowledged is there, once, and ends.
 func TestPromoted(t *testing.T) {
+	nightly.Only(t, "two database servers, one takes over")
 	t.Parallel()
 	primary := pgtest.StartServer(t, "-c", "synchronous_standby_names=walreceiver")
 	standby := primary.Standby()
@@ -75,6 +77,7 @@ steps:
 // copy it has not. Its attempt is made again, a deadline that has passed meanwhile fires at once, and what was started
 // after the copy is gone.
 func TestRestored(t *testing.T) {
+	nightly.Only(t, "two database servers, one is restored")
 	t.Parallel()
 	b, server := newNodesBed(t)
 	write(t, filepath.Join(b.dir, "flows"), "held.yaml", heldFlow)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -362,6 +363,7 @@ func (b *faultsBed) round() (fault string) {
 // and whoever operates the same runs at once is answered as if one request was carried out after the other, see
 // [contestModel].
 func TestMixedFaults(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
 	mixedFaults(t, nil, proxyFaults)
 }

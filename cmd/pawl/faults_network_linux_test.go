@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -33,6 +34,7 @@ func addressOf(node int) string { return fmt.Sprint("10.99.0.1", node) }
 // not reach each other while both reach a third one and the database, and packets get lost in one direction. Nobody is
 // told of any of that.
 func TestMixedFaultsOfANetwork(t *testing.T) {
+	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
 	if os.Getenv(insideNetwork) == "" {
 		inNamespace(t)

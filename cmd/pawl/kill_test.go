@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // killed is a run as run show tells it.
@@ -60,6 +62,7 @@ const block = `'echo work >> effects; while [ ! -e go ]; do sleep 0.02; done'`
 // Every stored instant is where it was, nothing that had finished runs again, and what was in flight is repeated at
 // once.
 func TestKillDuring(t *testing.T) {
+	nightly.Only(t, "it kills processes for a while")
 	t.Parallel()
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

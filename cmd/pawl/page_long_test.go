@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // rowsAtMost bounds the rows in the document, however many there are to scroll to.
@@ -39,6 +41,7 @@ func begin(t *testing.T, address, body string) {
 // TestPageOfManyRuns: the list comes page by page as one scrolls, with rows for what can be seen alone. Who looks at
 // the first runs sees new ones come; who has scrolled keeps their place.
 func TestPageOfManyRuns(t *testing.T) {
+	nightly.Only(t, "a browser reads many runs")
 	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
@@ -75,6 +78,7 @@ func TestPageOfManyRuns(t *testing.T) {
 // TestPageOfALongRun: of ten thousand steps those have a row that can be seen. The timeline is dragged and zoomed, and
 // scrolls without long pauses.
 func TestPageOfALongRun(t *testing.T) {
+	nightly.Only(t, "a browser reads a long run")
 	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
@@ -116,6 +120,7 @@ steps:
 
 // TestPageStaysSmall: ten thousand changes of the runs that are shown leave nothing behind in the browser.
 func TestPageStaysSmall(t *testing.T) {
+	nightly.Only(t, "a browser reads for a while")
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	write(t, dir, "small.yaml", "pawl: 1\nname: small\nsteps:\n  - {name: rest, noop: {}}\n")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // colourFlow prints colours, has a list of items, and a step that goes on failing. Its input has a schema.
@@ -98,6 +100,7 @@ func (l looker) fill(selector, text string) {
 
 // TestPageOfARun: the items of a list are folded, logs have their colours, and the run is shown in three ways.
 func TestPageOfARun(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
 	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
@@ -145,6 +148,7 @@ func TestPageOfARun(t *testing.T) {
 // TestPagePlaces: what a policy does is seen before it is used, a run is started from a form, and deadlines,
 // schedules and webhooks have pages that say what to do where there are none.
 func TestPagePlaces(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
 	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
@@ -228,6 +232,7 @@ func TestPagePlaces(t *testing.T) {
 
 // TestPageClock: the clock of pawl dev --virtual-time is moved on the page, and what is due happens.
 func TestPageClock(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
 	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // signs signs a person in with a token.
@@ -19,6 +21,7 @@ func (l looker) signs(token string) {
 // TestPageOfAServer: pawl server asks for a token, which is in no address. Who may only read sees what one could do,
 // and cannot do it. Admins make tokens and see who did what; a namespace has runs of its own.
 func TestPageOfAServer(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
 	t.Parallel()
 	l := looker{t, browser(t)}
 	dir := t.TempDir()

@@ -12,11 +12,13 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestPageTimes: the page lays out attempts at the instants that pawl policy simulate says. It reads and writes lengths
 // as Pawl does.
 func TestPageTimes(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
 	t.Parallel()
 	maths, err := os.ReadFile(filepath.Join("testdata", "page_time.js"))
 	if err != nil {

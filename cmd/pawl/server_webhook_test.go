@@ -17,6 +17,7 @@ import (
 
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -167,6 +168,7 @@ func (in *inbox) compare(p *process, token string, runs []string) {
 // However often the server is killed, a receiver gets every event of every run, in the order of the run, signed as
 // Standard Webhooks has it.
 func TestWebhooksAreNotLostByKills(t *testing.T) {
+	nightly.Only(t, "it kills processes for a while")
 	t.Parallel()
 	dir, in := t.TempDir(), newInbox(t)
 	const database = "sqlite:p.db"

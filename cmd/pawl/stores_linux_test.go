@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -47,6 +48,7 @@ func (b *nodesBed) reached(c *httpapi.Client) {
 // node that moves one. Each run ends once. While that server does not answer, its partitions alone stand still, and a
 // list names it.
 func TestStores(t *testing.T) {
+	nightly.Only(t, "two database servers share partitions")
 	t.Parallel()
 	b := nodesBedOn(t, pgtest.StartServer(t).DSN()+"&statement_timeout=3s")
 	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())

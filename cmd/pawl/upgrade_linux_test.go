@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -28,9 +29,7 @@ const upgradedFrom = "1ba3e8a2632a9a64938498a0545f68932a27f236"
 // started and end. No request fails for longer than partitions take to move.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it builds an older version")
-	}
+	nightly.Only(t, "it builds an older version")
 	old := built(t, upgradedFrom)
 	server := pgtest.StartServer(t)
 	b := nodesBedOf(t, server.DSN(), old)
@@ -100,7 +99,8 @@ func built(t *testing.T, commit string) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	path := filepath.Join(dir, "pawl-before")
-	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", path, "./cmd/pawl")
+	args := []string{"build", "-buildvcs=false", "-trimpath", "-o", path, "./cmd/pawl"}
+	build := exec.Command("go", args...)
 	build.Dir = dir
 	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // killing is a server and a worker in processes of their own, one of which is killed now and then.
@@ -126,9 +127,7 @@ func (k *killing) effects() map[string]int {
 // again that was reported: a step has as many effects as attempts that its worker could finish.
 func TestKillServerAndWorker(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it kills processes for a while")
-	}
+	nightly.Only(t, "it kills processes for a while")
 	for name, c := range map[string]struct{ server, worker bool }{
 		"server": {server: true}, "worker": {worker: true}, "both": {true, true},
 	} {

@@ -7,17 +7,16 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/pawlbin"
 )
 
 // build builds the program.
 func build(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "pawlvet")
+	bin := filepath.Join(pawlbin.Build(t, "./cmd/pawlvet"), "pawlvet")
 	if runtime.GOOS == "windows" {
 		bin += ".exe"
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return bin
 }

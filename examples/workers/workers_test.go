@@ -19,6 +19,9 @@ import (
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
+	"github.com/pawl-dev/pawl/internal/pawlbin"
 )
 
 // required says that a language that is not installed is an error: .ci/run sets it where it has found all of them.
@@ -43,11 +46,7 @@ func start(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	bin, file := filepath.Join(dir, "pawl"), filepath.Join(dir, "t.db")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/pawl")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin, file := filepath.Join(pawlbin.Build(t, "./cmd/pawl"), "pawl"), filepath.Join(dir, "t.db")
 	create := exec.CommandContext(t.Context(), bin, "token", "create", "w", "--role", "worker", "--queue", "reports",
 		"--database", "sqlite:"+file)
 	token, err := create.Output()
@@ -163,9 +162,7 @@ func (s *server) until(id, what string, is func(r shown) bool) shown {
 // that was killed has left off. On SIGTERM it finishes what it has, also while the server has had too many requests of
 // it. One whose token is wrong ends.
 func TestWorkers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts processes of four languages")
-	}
+	nightly.Only(t, "it starts processes of three languages and waits for them")
 	for name, called := range map[string]func(t *testing.T) []string{
 		"python": func(t *testing.T) []string { return []string{language(t, "python3"), "worker.py"} },
 		"shell": func(t *testing.T) []string {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -82,9 +83,7 @@ func BenchmarkTenstep(b *testing.B) { benchRuns(b, tenStepFlow, 10) }
 
 // TestQuick measures some quick rows and checks their results, not their speed.
 func TestQuick(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a while")
-	}
+	nightly.Only(t, "it measures for a while")
 	var log bytes.Buffer
 	rows, err := Run(t.Context(), Options{
 		Names: []string{"latency", "recovery"}, Quick: true,

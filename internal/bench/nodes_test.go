@@ -9,14 +9,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
 // TestNodes measures nodes that leave and nodes that are far from the database, and checks the results, not the speed.
 func TestNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a while")
-	}
+	nightly.Only(t, "it measures for a while")
 	server := pgtest.StartServer(t).DSN() // of its own: the schema's name is the row's
 	var log bytes.Buffer
 	rows, err := Run(t.Context(), Options{
@@ -45,9 +44,7 @@ func TestNodes(t *testing.T) {
 
 // TestFar looks at how long a question and its answer take to a database that is far away.
 func TestFar(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a server")
-	}
+	nightly.Only(t, "it starts a server")
 	sv, err := newServer(t.Context(), pgtest.Start(t), "far")
 	if err != nil {
 		t.Fatal(err)

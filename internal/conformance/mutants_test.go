@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 var (
@@ -93,9 +95,7 @@ func TestMutantsApply(t *testing.T) {
 // TestMutants puts each mistake into a copy of the tree and runs the test that must notice it. It does nothing
 // without the flag -mutants; `make mutants` sets it.
 func TestMutants(t *testing.T) {
-	if *mutants == "" && !*refresh {
-		t.Skip("it takes minutes: make mutants")
-	}
+	nightly.Weekly(t, *mutants != "" || *refresh, "mutants")
 	wanted, err := regexp.Compile(*mutants)
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/postgres"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -36,6 +37,7 @@ func TestConformanceOnPostgres(t *testing.T) {
 
 // TestConformanceOverTwoStores runs them once more, with half of the partitions on another PostgreSQL server.
 func TestConformanceOverTwoStores(t *testing.T) {
+	nightly.Only(t, "two servers share the partitions of each row")
 	first := unsynced(t)
 	second, err := url.Parse(unsynced(t))
 	if err != nil {
@@ -151,6 +153,7 @@ const raceSteps = 4
 // off from it, again and again. One at a time writes. Who was replaced writes nothing more, although he can reach the
 // database again, and the run ends once.
 func TestThreeEnginesRace(t *testing.T) {
+	nightly.Only(t, "leases of a second pass, on a database server of its own")
 	server := pgtest.StartServer(t).DSN()
 	begun := make(chan pending)
 	ctx, over := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/pawlbin"
 	"github.com/pawl-dev/pawl/pawlflow"
 )
 
@@ -57,16 +58,10 @@ func oneBinary(t *testing.T) {
 	}
 }
 
-// built is the command as people build it.
+// built returns the path of the command.
 func built(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "pawl")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/pawl")
-	build.Dir, build.Env = treeRoot, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return binary
+	return filepath.Join(pawlbin.Build(t, "./cmd/pawl"), "pawl")
 }
 
 // skipped waits for days, is tried again for hours, and comes to its limit.

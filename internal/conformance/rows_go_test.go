@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/internal/journal/sqlite" // the database of these rows
-	"github.com/pawl-dev/pawl/internal/raced"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -34,11 +34,11 @@ func addGo(id string, test func(t *testing.T)) {
 // goRows are the tests of addGo by row.
 var goRows = map[string][]func(t *testing.T){}
 
-// eachGoRow runs these tests, as the rows of the variables below. Under the race detector it runs each fourth row:
-// TestConformance has run all of them, and make test runs all of these without the detector.
+// eachGoRow runs these tests, as the rows of the variables below. Under -short it runs each eighth row, because
+// TestConformance has run all of them.
 func eachGoRow(t *testing.T) {
 	for i, id := range slices.Sorted(maps.Keys(goRows)) {
-		if raced.On && i%4 != 0 {
+		if i%nightly.Few(8, 1) != 0 {
 			continue
 		}
 		t.Run(id, func(t *testing.T) {

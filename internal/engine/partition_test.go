@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 func TestOneStep(t *testing.T) {
@@ -319,9 +320,7 @@ func TestLoadedRunIsOutOfDate(t *testing.T) {
 
 // A sleeping run uses no memory in the partition.
 func TestSleepersHoldNoMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts 100,000 runs")
-	}
+	nightly.Only(t, "it starts 100,000 runs")
 	const n = 100_000
 	r := newRig(t, -1)
 	def := flow("sleep", nap(24*time.Hour)).definition()

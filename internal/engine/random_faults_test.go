@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // faultRun drives a partition as the engine does, with up to two batches on their way. A seed chooses the order.
@@ -163,10 +164,7 @@ func (s *faultRun) step() {
 
 // TestRandomFaults: after many faults, every acknowledged run ends and nothing is left in memory.
 func TestRandomFaults(t *testing.T) {
-	seeds := uint64(100)
-	if testing.Short() {
-		seeds = 30
-	}
+	seeds := uint64(nightly.Few(30, 100))
 	for seed := range seeds {
 		s := newFaultRun(t, seed)
 		for range 600 {

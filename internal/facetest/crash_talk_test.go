@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // talkDir, where set, makes the test binary a program that is killed while it answers updates, fires a schedule and
@@ -122,14 +123,11 @@ func sendAll(ctx context.Context, e *pawl.Engine, w *pawl.Workflow[none, int], r
 // TestCrashTalk kills a program at random instants. An update has one answer however often it is sent, a schedule
 // starts one run for each instant, and a step loses no more progress than is not recorded yet.
 func TestCrashTalk(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
 	dir := t.TempDir()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	const kills = 5
+	kills := nightly.Few(1, 5)
 	trace := filepath.Join(dir, "trace")
 	for range kills {
 		span := time.Duration(1200+rng.IntN(1000)) * time.Millisecond

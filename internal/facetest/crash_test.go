@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // the database that survives
 )
 
@@ -88,12 +89,9 @@ func takeOrders(dir string) error {
 	return errors.Join(err, e.Close())
 }
 
-// TestCrash kills a program at random instants. PAWL_TEST_CRASHES sets how often; default 10.
+// TestCrash kills a program at random instants. PAWL_TEST_CRASHES sets how often; default 10, and 1 under -short.
 func TestCrash(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	crashes := 10
+	crashes := nightly.Few(1, 10)
 	if text := os.Getenv("PAWL_TEST_CRASHES"); text != "" {
 		crashes, _ = strconv.Atoi(text)
 	}

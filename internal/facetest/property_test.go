@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/raced"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -148,10 +148,7 @@ func (b *brittle) Append(ctx context.Context, batch *journal.Batch) error {
 // TestRandomBodies executes random bodies, undisturbed, with restarts, with crashes and with a journal that fails, and
 // compares. PAWL_TEST_SEEDS sets how many.
 func TestRandomBodies(t *testing.T) {
-	seeds := uint64(150)
-	if raced.On {
-		seeds = 40 // make test does all of them without the detector
-	}
+	seeds := uint64(nightly.Few(20, 150))
 	if text := os.Getenv("PAWL_TEST_SEEDS"); text != "" {
 		seeds, _ = strconv.ParseUint(text, 10, 64)
 	}

@@ -138,12 +138,12 @@ func TestNothingLeftForLater(t *testing.T) {
 	}
 }
 
-// calls reports each use of one of the names of a package of the standard library, under whatever name it is imported.
+// calls reports each use of one of the names of a package, under whatever name it is imported.
 func (s source) calls(path string, names []string, report func(place, call string)) {
 	local := ""
 	for _, spec := range s.file.Imports {
 		if spec.Path.Value == `"`+path+`"` {
-			local = path
+			local = path[strings.LastIndex(path, "/")+1:]
 			if spec.Name != nil {
 				local = spec.Name.Name
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
-	"github.com/pawl-dev/pawl/internal/raced"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -272,10 +272,7 @@ func TestRunsGoFromNodeToNode(t *testing.T) {
 		}
 		return 30, nil
 	})
-	seeds := uint64(10)
-	if raced.On {
-		seeds = 3 // make test does all of them without the detector
-	}
+	seeds := uint64(nightly.Few(3, 10))
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))

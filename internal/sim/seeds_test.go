@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"runtime"
@@ -8,10 +9,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 var (
-	seeds = flag.Int("seeds", 200, "how many seeds TestSeeds runs")
+	seeds = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: 200, and 100 under -short")
 	from  = flag.Uint64("from", 1, "the first seed of TestSeeds")
 	seed  = flag.Uint64("seed", 0, "one seed, with a trace of its steps")
 
@@ -44,6 +47,7 @@ func TestSeeds(t *testing.T) {
 		}
 		return
 	}
+	many := cmp.Or(*seeds, nightly.Few(100, 200))
 	start := time.Now()
 	var next, failed atomic.Int64
 	ran := 0 // next counts one number too many for each goroutine, since each finds out by it that no seed is left
@@ -54,7 +58,7 @@ func TestSeeds(t *testing.T) {
 		group.Go(func() {
 			for {
 				n := next.Add(1) - 1
-				if n >= int64(*seeds) || failed.Load() >= 5 {
+				if n >= int64(many) || failed.Load() >= 5 {
 					return
 				}
 				r, err := Run(*from+uint64(n), Options{Cluster: *clusters})

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // hold is the other process of these tests: it opens the database and appends for ever, printing each acknowledged
@@ -216,10 +217,7 @@ func TestCheckIsOfOneMoment(t *testing.T) {
 
 // TestKill kills the other process at random instants: everything that it printed as acknowledged is in the file.
 func TestKill(t *testing.T) {
-	rounds := 5
-	if testing.Short() {
-		rounds = 2
-	}
+	rounds := nightly.Few(2, 5)
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	for range rounds {
 		cmd, lines := child(t, path)

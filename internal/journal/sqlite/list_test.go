@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/raced"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 var million = flag.Int("million", 20_000, "how many runs TestSearchOfMany makes")
@@ -109,11 +109,7 @@ func TestSearchOfMany(t *testing.T) {
 	for name, q := range searches(now) {
 		t.Run(name, func(t *testing.T) {
 			wantPlan(t, j, q)
-			rounds := 200
-			if raced.On {
-				rounds = 10 // make test does all of them without the detector
-			}
-			took := make([]time.Duration, rounds)
+			took := make([]time.Duration, nightly.Few(10, 200))
 			rows := 0
 			for i := range took {
 				from := time.Now()
@@ -124,7 +120,7 @@ func TestSearchOfMany(t *testing.T) {
 				took[i], rows = time.Since(from), len(page.Runs)
 			}
 			slices.Sort(took)
-			t.Logf("%-24s %3d rows, p50 %v, p99 %v", name, rows, took[rounds/2], took[rounds*99/100])
+			t.Logf("%-24s %3d rows, p50 %v, p99 %v", name, rows, took[len(took)/2], took[len(took)*99/100])
 		})
 	}
 }

@@ -1,0 +1,30 @@
+// Package nightly marks what takes too long to run before each change. go test -short leaves it out, and so do make
+// test and .ci/run; make nightly and a plain go test run it. It is the only place that asks testing.Short.
+package nightly
+
+import "testing"
+
+// Only skips a test under -short. The reason says what makes it long: "it kills processes for a while".
+func Only(t testing.TB, reason string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("nightly: " + reason)
+	}
+}
+
+// Few returns how often a test repeats the same: few times under -short, else all.
+func Few(few, all int) int {
+	if testing.Short() {
+		return few
+	}
+	return all
+}
+
+// Weekly skips a test that nobody has asked for by its flag. The target is the one of the Makefile that does; make
+// weekly runs it.
+func Weekly(t testing.TB, asked bool, target string) {
+	t.Helper()
+	if !asked {
+		t.Skip("weekly: make " + target)
+	}
+}

@@ -1,0 +1,122 @@
+// Command parts runs the parts of a check one after the other, goes on after one that has failed, and sums up at the
+// end: which parts failed, which tests, how long each part and the slowest tests took. Each part is a name and a
+// command:
+//
+//	parts tests go test ./... : seeds make sim SEEDS=1000
+//
+// Of a go test it shows a line a package and what failed tests printed. With -log FILE it writes what go test -json
+// tells of all tests into a file.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+)
+
+func main() {
+	name := flag.String("log", "", "file for what go test -json tells of all tests")
+	flag.Parse()
+	log := io.Discard
+	if *name != "" {
+		file, err := os.Create(*name)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "parts:", err)
+			os.Exit(1)
+		}
+		defer file.Close()
+		log = file
+	}
+	if !run(flag.Args(), os.Stdout, log) {
+		os.Exit(1)
+	}
+}
+
+// part is one named command and what came of it.
+type part struct {
+	name    string
+	command []string
+	err     error
+	took    time.Duration
+	tests   results // of a go test
+}
+
+// split reads parts from arguments, in which a colon stands between two of them.
+func split(args []string) []*part {
+	var all []*part
+	for len(args) > 0 {
+		end := slices.Index(args, ":")
+		if end < 0 {
+			end = len(args)
+		}
+		if end > 0 {
+			all = append(all, &part{name: args[0], command: args[1:end]})
+		}
+		args = args[min(end+1, len(args)):]
+	}
+	return all
+}
+
+// run runs all parts and sums up. It reports whether all went well.
+func run(args []string, out, log io.Writer) bool {
+	all := split(args)
+	for _, p := range all {
+		fmt.Fprintf(out, "--> %s\n", p.name)
+		begun := time.Now()
+		p.err = p.run(out, log)
+		p.took = time.Since(begun)
+	}
+	return summary(all, out)
+}
+
+// run runs the command of a part.
+func (p *part) run(out, log io.Writer) error {
+	if len(p.command) == 0 {
+		return fmt.Errorf("part %s has no command", p.name)
+	}
+	test := slices.Index(p.command, "test")
+	if test < 0 { // a command of another kind
+		cmd := exec.Command(p.command[0], p.command[1:]...) //nolint:gosec // the caller's own command
+		cmd.Stdout, cmd.Stderr = out, out
+		return cmd.Run()
+	}
+	args := slices.Insert(slices.Clone(p.command), test+1, "-json")
+	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec // the caller's own command
+	cmd.Stderr = out
+	told, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return err
+	}
+	p.tests.read(io.TeeReader(told, log), out)
+	return cmd.Wait()
+}
+
+// summary tells which parts and tests have failed, and where the time went. It reports whether all went well.
+func summary(all []*part, out io.Writer) bool {
+	ok := len(all) > 0
+	fmt.Fprintln(out)
+	for _, p := range all {
+		result := "ok"
+		if p.err != nil {
+			ok, result = false, "FAILED: "+p.err.Error()
+		}
+		fmt.Fprintf(out, "%-24s %6.1fs  %s\n", p.name, p.took.Seconds(), result)
+		for _, t := range p.tests.failed {
+			fmt.Fprintf(out, "    failed: %s\n", t)
+		}
+		if p.tests.passed > 0 {
+			fmt.Fprintf(out, "    %d tests passed, %d were skipped, slowest:\n", p.tests.passed, p.tests.skipped)
+		}
+		for _, t := range p.tests.slowest(5) {
+			fmt.Fprintf(out, "    %6.1fs  %s\n", t.seconds, t.name)
+		}
+	}
+	return ok
+}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package raced
-
-// On reports whether the race detector is on.
-const On = false
