@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -175,9 +174,6 @@ func TestChecksFindMistakes(t *testing.T) {
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			if _, ok := any(new(engine.Partition)).(inspected); !ok && m.opt.ChangeMemory != nil {
-				t.Skip("the engine does not show its memory")
-			}
 			expectViolation(t, m.opt, m.see)
 		})
 	}

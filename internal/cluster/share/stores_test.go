@@ -14,13 +14,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/cluster"
 )
 
+// moves is cluster.Stores by another name, since a storage has a method of that one.
+type moves = cluster.Stores
+
 // slowStore is the storage of a cluster with a store that answers, and that the node reaches, from some time on.
 type slowStore struct {
 	cluster.Storage
-	cluster.Stores
+	moves
 	answers, reached time.Time
 	placed           string
 }
+
+func (s *slowStore) Stores() cluster.Stores { return s }
 
 func (s *slowStore) Stand(context.Context) (cluster.Stand, error) {
 	b := cluster.Store{Name: "b"}
