@@ -56,7 +56,7 @@ type branchCall struct {
 // then at one of so many: code that calls from another goroutine does so again and again.
 const (
 	looksAtFirst = 1000
-	looksAtOneOf = 64
+	looksAtOneOf = 256
 )
 
 // keepIdle is how many goroutines without a branch are kept for others at most. A new one has to be made, its stack to
