@@ -109,9 +109,9 @@ page: ## build the page of web/app into web/dist
 	cd web/app && npm ci --no-audit --no-fund && npm run build
 
 .PHONY: pictures
-pictures: ## take the pictures of docs/ui in a browser
-	mkdir -p docs/ui
-	PAWL_SHOTS=$(CURDIR)/docs/ui PAWL_REQUIRE_BROWSER=1 $(GO) test ./cmd/pawl -run '^TestPage' -count 1
+pictures: ## take pictures of the page in a browser, into dist/pictures; docs/ui has some of them
+	mkdir -p dist/pictures
+	PAWL_SHOTS=$(CURDIR)/dist/pictures PAWL_REQUIRE_BROWSER=1 $(GO) test ./cmd/pawl -run '^TestPage' -count 1
 
 .PHONY: mutants
 mutants: ## put each mistake of internal/conformance/mutants into a copy, a test must fail: MUTANTS=S3
@@ -128,8 +128,8 @@ bench: build ## measure this machine: BENCH=--quick; `./pawl bench NAME --quick 
 	./pawl bench $(BENCH)
 
 .PHONY: bench-peers
-bench-peers: ## the same work for Pawl and others, into README.md and tools/peers: POSTGRES=postgres://...
-	cd tools/peers && $(GO) run . -postgres '$(POSTGRES)' -write README.md,../../README.md
+bench-peers: ## the same work for Pawl and others, into the page beside it: POSTGRES=postgres://...
+	cd tools/peers && $(GO) run . -postgres '$(POSTGRES)' -write README.md
 
 .PHONY: peers
 peers: ## build the programs of tools/peers, and measure Pawl there for a moment

@@ -154,7 +154,8 @@ func ownOf(f *policy.Failure) error {
 	}
 }
 
-// Cancel asks the run to stop: nothing new begins, waits end at once, running steps finish and their results are kept.
+// Cancel asks the run to stop: nothing new begins, waits end at once, running steps are told to stop. With
+// [client.OpCancelGracefully] running steps would finish, and their results would be kept.
 func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
 	return r.client.Operate(ctx, r.ID, Operation{Op: client.OpCancel, Reason: reason})
 }

@@ -273,7 +273,7 @@ func (s *scheduler) free(ctx Context) (bool, error) {
 	if s.Overlap == client.OverlapCancel {
 		err := Do(ctx, "cancel", func(ctx context.Context) error {
 			err := s.runs.Operate(ctx, s.Previous,
-				Operation{Op: client.OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
+				Operation{Op: client.OpCancel, Actor: "schedule " + s.Name, Reason: "the next run is due"})
 			if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
 				return nil
 			}

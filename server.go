@@ -284,7 +284,7 @@ func (c *connected) AwaitRun(ctx context.Context, id string) (client.Outcome, er
 
 // SendEvent implements Client.
 func (c *connected) SendEvent(ctx context.Context, id string, r client.SendRequest) error {
-	return c.service.Send(ctx, id, api.Signal{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor})
+	return c.service.Send(ctx, id, api.SendRequest{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor})
 }
 
 // SendUpdate implements Client.

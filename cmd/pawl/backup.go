@@ -41,7 +41,7 @@ backups of its own: pg_dump.`,
 
 func (a *app) restoreCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "restore FILE", Short: "Make a backup the database", Args: cobra.ExactArgs(1),
+		Use: "restore FILE", Short: "Restore the database from a backup", Args: cobra.ExactArgs(1),
 		Long: `Checks a backup as pawl doctor does, and copies it to where the database is to be. There must be no
 database: move an old one away, with its -wal and -shm files. What happened after the backup is not in it: attempts that
 were made since are made again.`,

@@ -304,7 +304,7 @@ func TestHeldInACluster(t *testing.T) {
 			t.Fatal("neither of two runs is held")
 		}
 	}
-	const want = "held by service printer: as many as may run at once do; each node counts its own"
+	const want = "held by service printer: its concurrency is used up; each node counts its own"
 	if got := held().Held.Why; got != want {
 		t.Errorf("%q, not %q", got, want)
 	}

@@ -33,7 +33,7 @@ program, and this command writes JSON.`,
 			if args[1] == "" {
 				return usage("the event has no name")
 			}
-			return a.send(cmd.Context(), args[0], api.Signal{
+			return a.send(cmd.Context(), args[0], api.SendRequest{
 				Name: args[1], ID: id, Payload: payload, Actor: a.who(), Reason: a.reason,
 			}, follow)
 		},
@@ -45,7 +45,7 @@ program, and this command writes JSON.`,
 	return cmd
 }
 
-func (a *app) send(ctx context.Context, name string, s api.Signal, follow bool) error {
+func (a *app) send(ctx context.Context, name string, s api.SendRequest, follow bool) error {
 	t, err := a.find(ctx, operation{run: name, follow: follow})
 	if err != nil {
 		return err

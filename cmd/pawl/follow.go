@@ -428,7 +428,7 @@ func (f *follower) cancelAll(ctx context.Context) {
 
 func (f *follower) cancel(ctx context.Context, ids []string) error {
 	for _, id := range ids {
-		op := api.Operation{Operation: api.OpInterrupt, Actor: f.who(), Reason: "asked with Ctrl-C"}
+		op := api.Operation{Operation: api.OpCancel, Actor: f.who(), Reason: "asked with Ctrl-C"}
 		if err := f.svc.Operate(ctx, id, op); err != nil && !isClosed(err) {
 			return err
 		}

@@ -40,8 +40,8 @@ func (l logFolder) Log(ctx context.Context, name string, at api.LogPlace) (api.L
 	f, err := os.Open(worker.LogPath(l.dir, core.Token{Run: run, Attempt: at.Attempt}, at.Step))
 	if errors.Is(err, fs.ErrNotExist) {
 		return api.LogPart{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf(
-			"attempt %d of step %q has no log here: an attempt of an exec step has one from its start on, on the "+
-				"machine that executes it", at.Attempt, at.Step)}
+			"attempt %d of step %q has no log here: attempts of exec steps have logs, on the machine that "+
+				"executed them", at.Attempt, at.Step)}
 	}
 	if err != nil {
 		return api.LogPart{}, err

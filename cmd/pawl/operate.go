@@ -136,7 +136,7 @@ func (a *app) sayHowOn(t target, r *api.Run) {
 	case t.program != nil:
 		a.say("it goes on when its program opens the database: %v", t.program)
 	case a.joined && r.PausedAt == 0:
-		a.say("watch it go on with: %s", howOn(r))
+		a.say("watch it: pawl run watch %s", live.Short(r.Run))
 	default:
 		a.say("it goes on with: %s", howOn(r))
 	}

@@ -19,10 +19,10 @@ func (a *app) resumeCommand() *cobra.Command {
 		Use: "resume [RUN…]", Short: "Carry open runs on to their end",
 		Long: `Carries the open runs of the database on, all of them or those named, and shows them like "pawl run"
 does, with the same exit statuses; of several runs the worst counts. What is left open by a stop, a crash or a kill -9
-goes on where it was: no finished step runs again, and every deadline is where it was.
+continues where it was: no finished step runs again, and every deadline is where it was.
 
-Only these runs go on, with their children and the runs that follow them. What else is open in the database rests: no
-step of it starts, and no limit of it fires before it is carried on itself.
+Only these runs are carried on, with their children and the runs that follow them. Other open runs are left alone: their
+steps do not start and their limits do not fire until you resume them.
 
 A run that somebody paused waits until it is resumed: pawl run resume RUN.`,
 		Annotations: map[string]string{following: "yes"},

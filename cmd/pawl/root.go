@@ -67,10 +67,10 @@ type app struct {
 	told   map[string]int                                       // by run, the number of the last event that was told
 }
 
-const rootLong = `Pawl runs durable workflows: steps with exact timeouts and retries that survive a kill of the engine.
+const rootLong = `Pawl runs durable workflows. Their timeouts and retries are exact and survive crashes.
 
 Start a flow file and watch it:        pawl run flow.yaml
-Go on with what was left:              pawl resume
+Carry on what was left:                pawl resume
 See what ran, and why it ended:        pawl run list; pawl run show @last
 
 A RUN is a run id, the unique beginning of one (six characters or more), a workflow id, or @last.
@@ -79,7 +79,7 @@ A flag that is not given is read from the environment (--server: PAWL_SERVER), t
 ($XDG_CONFIG_HOME/pawl/config.yaml, keys are flag names).
 
 Exit status: 0 succeeded, 1 failed, 2 wrong usage or an invalid file, 3 no such run, step or schedule, 124 timed out,
-130 cancelled or left.`
+130 cancelled, or left for later.`
 
 // execute runs one command line and returns its exit status.
 func execute(ctx context.Context, std streams, args []string) int {
@@ -134,19 +134,19 @@ func (a *app) rootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+defaultPathHint+")")
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
-	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token to show to that server (also: PAWL_TOKEN)")
+	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token for --server (also: PAWL_TOKEN)")
 	flags.StringVar(&a.namespace, "namespace", "",
-		"namespace of that server to work in, where the token is for all of them (default: that of the token)")
-	flags.StringVar(&a.ca, "ca", "", "file with certificates to trust for that server, as PEM (default: the system's)")
+		"namespace to use, if the token is for several (default: the token's)")
+	flags.StringVar(&a.ca, "ca", "", "PEM file with the CA certificates for --server (default: the system's)")
 	flags.StringArrayVar(&a.secrets, "secret", nil,
 		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
 	flags.IntVar(&a.slots, "processes", 0,
-		fmt.Sprintf("processes of steps that run at once, others wait (default %d)", worker.DefaultProcesses()))
+		fmt.Sprintf("how many step processes may run at the same time (default %d)", worker.DefaultProcesses()))
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
 		"failed or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
-	flags.StringVar(&a.retention, "retention", "", "remove runs that ended longer ago, while this process carries "+
-		"runs on: 30d (default: keep them)")
+	flags.StringVar(&a.retention, "retention", "", "delete runs that ended longer ago than this, while pawl runs: 30d "+
+		"(default: keep them)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(

@@ -47,11 +47,11 @@ step prints is printed as it comes, with -o failed what an attempt printed once 
 GitLab CI as a group for each attempt. Otherwise the end says what a failed step printed last; -o none leaves that out.
 Ctrl-C asks whether to cancel the run or to leave it for later.
 
-A workflow of another system is run as what it becomes, see "pawl flow convert": its name follows the system's, as in
+A workflow of another system is converted first (see "pawl flow convert"); put the system's name before the file, as in
 steep:workflow.yaml. In a flow file the policies of Temporal and Zart may stand as they are, below temporal: and
 zart:.
 
-A file that is called like a verb is given as ./list.`,
+If a file has the name of a command, write ./list.`,
 		Example: "  pawl run order.yaml --input orderId=42\n  pawl run order.yaml --input @order.json --id order-42 " +
 			"--timeout 30m\n" +
 			"  pawl run show @last",
@@ -72,8 +72,8 @@ A file that is called like a verb is given as ./list.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.input, "input", nil, "name=value (JSON, else text), or @file.json; repeatable")
 	flags.StringVar(&f.id, "id", "", "workflow id: unique among open runs")
-	flags.StringVar(&f.key, "key", "", "idempotency key: a second start of the flow with the same input shows the "+
-		"first run")
+	flags.StringVar(&f.key, "key", "", "idempotency key: starting again with this key follows the existing run "+
+		"instead of making another")
 	flags.StringVar(&f.timeout, "timeout", "", "run limit, instead of the flow's: 30m")
 	flags.StringVar(&f.deadline, "deadline", "", "instant the run does not live past: 2026-01-02T15:04:05Z")
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")

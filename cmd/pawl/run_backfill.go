@@ -110,7 +110,7 @@ func (a *app) backfill(ctx context.Context, file string, f *backfillFlags) error
 			return err
 		}
 	}
-	fmt.Fprintf(a.Err, "pawl: %s started, %s had one before\n", count(started, "run"),
+	fmt.Fprintf(a.Err, "pawl: %s started; %s had a run already\n", count(started, "run"),
 		count(len(firings)-started, "firing"))
 	return failed
 }

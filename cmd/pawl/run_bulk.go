@@ -18,7 +18,7 @@ import (
 
 // manyVerbs are the operations that make sense on many runs, by the verb for one run.
 var manyVerbs = map[string]string{
-	"cancel": api.OpInterrupt, "terminate": api.OpTerminate, "pause": api.OpPause, "resume": api.OpResume,
+	"cancel": api.OpCancel, "terminate": api.OpTerminate, "pause": api.OpPause, "resume": api.OpResume,
 	"retry": api.OpRetryRun, "extend": api.OpExtend,
 }
 
@@ -52,7 +52,7 @@ begin at once.`,
 	}
 	flags := cmd.Flags()
 	f.list.flags(flags, &f.q, 100)
-	flags.BoolVar(&f.every, "every", false, "whatever the runs are: without it something has to choose them")
+	flags.BoolVar(&f.every, "every", false, "all runs; required if there is no filter")
 	flags.StringVar(&f.by, "by", "", "extend: by how much: 10m, -30s")
 	flags.StringVar(&f.to, "to", "", "extend: until when: an RFC 3339 instant, or none")
 	flags.StringVar(&f.over, "over", "", "spread the operations over this time: 10m")
@@ -153,7 +153,7 @@ func told(r bulk.Result, verb string, dry bool) string {
 func bulkTotal(all, refused int, verb string, r bulk.Request) string {
 	switch {
 	case all == 0:
-		return "There is no such run."
+		return "No run matches."
 	case r.DryRun && r.Over > 0 && all > 1:
 		return fmt.Sprintf("%s match; one every %s", count(all, "run"), screen.For(r.Over/time.Duration(all-1)))
 	case r.DryRun:

@@ -72,8 +72,8 @@ func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
 	flags.StringArrayVar(&f.labels, "label", nil, "runs with this label only: key=value; repeatable")
 	flags.StringVar(&f.since, "since", "", "runs created since: an age such as 2d, or 2026-01-02T15:04:05Z")
 	flags.StringVar(&f.until, "until", "", "runs created before: an age such as 2h, or an instant")
-	flags.BoolVar(&q.Stuck, "stuck", false, "runs that are set aside: their code panicked, or they cannot be read; "+
-		"why the body of a Go program cannot go on is not stored: its program tells it, see also pawl doctor")
+	flags.BoolVar(&q.Stuck, "stuck", false, "runs set aside because their code panicked or their history is "+
+		"unreadable (see also: pawl doctor)")
 	flags.StringVar(&f.within, "deadline-within", "", "open runs whose deadline comes within this time: 10m")
 	flags.BoolVar(&q.Retrying, "retrying", false, "open runs of which a step backs off or is tried again")
 	flags.BoolVar(&q.WillMiss, "will-miss", false, "open runs that will miss their deadlines")
@@ -215,7 +215,7 @@ func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) 
 		return a.print(rows)
 	}
 	if len(rows) == 0 {
-		a.say("There is no such run.")
+		a.say("No run matches.")
 		return nil
 	}
 	if err := a.runTable(rows, api.At(a.runsNow(ctx))); err != nil {

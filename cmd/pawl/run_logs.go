@@ -80,8 +80,8 @@ func (a *app) printLogs(ctx context.Context, svc api.Service, args []string, att
 		return nil
 	})
 	if err == nil && p.raw && !p.found && !p.exists(ctx, r, args[1], attempt) {
-		return fmt.Errorf("step %q of run %s has no log: an attempt of an exec step has one from its start on, on the "+
-			"machine that executes it", args[1], live.Short(r.Run))
+		return fmt.Errorf("step %q of run %s has no log: attempts of exec steps have logs, on the machine that "+
+			"executed them", args[1], live.Short(r.Run))
 	}
 	return err
 }

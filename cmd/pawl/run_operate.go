@@ -29,14 +29,14 @@ func (a *app) runVerb(use, short, long string, w *operation) *cobra.Command {
 
 func (a *app) runCancelCommand() *cobra.Command {
 	var graceful bool
-	w := &operation{op: api.Operation{Operation: api.OpInterrupt}, done: "cancelled"}
+	w := &operation{op: api.Operation{Operation: api.OpCancel}, done: "cancelled"}
 	cmd := a.runVerb("cancel", "Ask a run to stop",
 		`Nothing new is scheduled; sleeps, waits and backoffs end at once. Running attempts are told to stop; with
 --graceful they may finish, and their results are kept. Hooks for a cancelled run still run: pawl resume executes
 them.`, w)
 	cmd.PreRun = func(*cobra.Command, []string) {
 		if graceful {
-			w.op.Operation = api.OpCancel
+			w.op.Operation = api.OpCancelGracefully
 		}
 	}
 	cmd.Flags().BoolVar(&graceful, "graceful", false, "let running attempts finish")

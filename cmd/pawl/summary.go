@@ -190,7 +190,7 @@ func (f *follower) leave() {
 			name, on = " ("+screen.Clean(r.Workflow)+")", howOn(r)
 		}
 		if f.m == nil {
-			fmt.Fprintf(f.Err, "pawl: run %s%s is not ended; it goes on where it runs\n", id, name)
+			fmt.Fprintf(f.Err, "pawl: run %s%s goes on in the process that executes it\n", id, name)
 			continue
 		}
 		fmt.Fprintf(f.Err, "pawl: left run %s%s as it is%s; it goes on with: %s\n", id, name, f.leftWork(id), on)

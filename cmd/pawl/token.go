@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) tokenCommand() *cobra.Command {
-	return noun("token", "Say who may use pawl server from the network",
+	return noun("token", "Create, list and revoke access tokens",
 		"Callers of pawl server show a token. Its role says what they may do: read, operate, admin, or worker, which "+
 			"may be for some queues only. Of each token only a hash is stored.",
 		a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
@@ -132,7 +132,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 
 func (a *app) tokenRevokeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Short: "Make a token worthless", Args: cobra.ExactArgs(1),
+		Use: "revoke NAME", Short: "Revoke a token", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withAccess(cmd.Context(), func(keeper api.Access) error {
 				if err := keeper.RevokeToken(cmd.Context(), args[0]); err != nil {
@@ -150,7 +150,7 @@ func (a *app) auditCommand() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use: "audit", Short: "List who did what through pawl server", Args: cobra.NoArgs,
-		Long: `Lists what callers did through pawl server, and what they were refused, the newest first.
+		Long: `Lists what callers did through pawl server, and requests that were refused, the newest first.
 The actor of a call through the socket beside the database is local. Entries are kept for 90 days.`,
 		Example: "  pawl audit --by ada --since 24h",
 		RunE: func(cmd *cobra.Command, _ []string) error {

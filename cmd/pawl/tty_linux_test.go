@@ -309,7 +309,7 @@ func TestWatchOnTerminal(t *testing.T) {
 	term := openTerminal(t, dir, "run", "watch", "w")
 	term.see(`nothing carries this run`)
 	term.press(ctrlC)
-	if text := term.see(`is not ended; it goes on where it runs`); strings.Contains(text, "Stop?") {
+	if text := term.see(`goes on in the process that executes it`); strings.Contains(text, "Stop?") {
 		t.Errorf("it asks: %q", text)
 	}
 	if got := term.status(); got != exitCancelled {

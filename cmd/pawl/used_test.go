@@ -252,6 +252,7 @@ func TestDocumentsAreTrue(t *testing.T) {
 	top := filepath.Join("..", "..")
 	flows, calls := 0, 0
 	root := (&app{}).rootCommand()
+	root.InitDefaultHelpCmd()
 	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -70,7 +70,7 @@ func TestPhotosAreCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(1500 * time.Millisecond)
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpInterrupt}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpCancel}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); !errors.Is(err, pawl.ErrCancelled) {

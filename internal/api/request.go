@@ -40,8 +40,8 @@ type RestartRequest struct {
 	Reason string   `json:"reason,omitempty"` // default: which run it repeats
 }
 
-// Signal is an event that a run may wait for.
-type Signal struct {
+// SendRequest is an event that a run may wait for.
+type SendRequest struct {
 	Name    string          `json:"name"`
 	ID      string          `json:"id,omitempty"` // the sender's: a repeat of name and id changes nothing
 	Payload json.RawMessage `json:"payload,omitempty"`
@@ -51,24 +51,24 @@ type Signal struct {
 
 // The operations.
 const (
-	OpCancel    = "cancel"    // of a run: running attempts finish, nothing new starts
-	OpInterrupt = "interrupt" // of a run: running attempts are told to stop
-	OpTerminate = "terminate" // of a run: it is closed at once
-	OpPause     = "pause"
-	OpResume    = "resume"
-	OpRetryRun  = "retry_run"  // the failed steps that made a run fail begin again
-	OpRetryStep = "retry_step" // of a step that has ended
-	OpSkip      = "skip"
-	OpComplete  = "complete" // of an open step, with Output
-	OpFail      = "fail"     // of an open step, with Failure
-	OpNow       = "now"      // of a step: its backoff ends
-	OpSetPolicy = "set_policy"
-	OpExtend    = "extend" // of a run or a step, with By, To or Remove
+	OpCancel           = "cancel"            // of a run: running attempts are told to stop, nothing new starts
+	OpCancelGracefully = "cancel_gracefully" // of a run: running attempts finish, nothing new starts
+	OpTerminate        = "terminate"         // of a run: it is closed at once
+	OpPause            = "pause"
+	OpResume           = "resume"
+	OpRetryRun         = "retry_run"  // the failed steps that made a run fail begin again
+	OpRetryStep        = "retry_step" // of a step that has ended
+	OpSkip             = "skip"
+	OpComplete         = "complete" // of an open step, with Output
+	OpFail             = "fail"     // of an open step, with Failure
+	OpNow              = "now"      // of a step: its backoff ends
+	OpSetPolicy        = "set_policy"
+	OpExtend           = "extend" // of a run or a step, with By, To or Remove
 )
 
 // Operation is what an operator does to a run or a step. Each is kept in the run's history.
 type Operation struct {
-	Operation string          `json:"operation"`      // OpCancel, …
+	Operation string          `json:"operation"`      // OpCancelGracefully, …
 	Step      string          `json:"step,omitempty"` // the step's key; empty: it is about the run
 	Output    json.RawMessage `json:"output,omitempty"`
 	Failure   *policy.Failure `json:"failure,omitempty"`

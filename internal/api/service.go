@@ -15,7 +15,7 @@ type Service interface {
 	Start(ctx context.Context, r StartRequest) (Started, error)
 	// Send delivers a signal to the run, or to the last one of its chain. It returns when the signal is durable.
 	// Errors: CodeNotFound, CodeRunClosed, CodeTooLarge, CodeFull.
-	Send(ctx context.Context, name string, s Signal) error
+	Send(ctx context.Context, name string, s SendRequest) error
 	// Operate applies an operation. It returns when the operation is durable. An operation that ends, pauses or
 	// extends a whole run applies to the last run of its chain. Errors: CodeInvalid, CodeNotFound, CodeConflict,
 	// CodeRunClosed, CodeTooLarge.

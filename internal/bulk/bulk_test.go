@@ -82,7 +82,7 @@ func TestLimits(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	l := newList(5)
 	n := 0
-	r := Request{Operation: api.Operation{Operation: api.OpCancel}, DryRun: true, Over: time.Hour}
+	r := Request{Operation: api.Operation{Operation: api.OpCancelGracefully}, DryRun: true, Over: time.Hour}
 	err := Apply(t.Context(), l, r, func(r Result) error {
 		if n++; r.Done || r.Code != "" {
 			t.Errorf("%+v", r)
@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 		told = append(told, fmt.Sprint(r.Run, r.Done, string(r.Code), r.Message))
 		return nil
 	}
-	r := Request{Operation: api.Operation{Operation: api.OpCancel}}
+	r := Request{Operation: api.Operation{Operation: api.OpCancelGracefully}}
 	if err := Apply(t.Context(), l, r, fn); err != nil {
 		t.Error(err)
 	}
@@ -129,7 +129,7 @@ func TestSpread(t *testing.T) {
 		l := newList(11)
 		from := time.Now()
 		var at []time.Duration
-		r := Request{Operation: api.Operation{Operation: api.OpCancel}, Over: 10 * time.Minute}
+		r := Request{Operation: api.Operation{Operation: api.OpCancelGracefully}, Over: 10 * time.Minute}
 		note := func(Result) error { at = append(at, time.Since(from)); return nil }
 		if err := Apply(t.Context(), l, r, note); err != nil || len(at) != 11 {
 			t.Errorf("%v, %v", at, err)

@@ -57,7 +57,7 @@ func aetherOneWriter(t *testing.T) {
 		first.pass(20 * time.Second) // the first one's worker ends, and its engine may write no more
 		if first.engine.Err() == nil {
 			err := first.engine.Operate(t.Context(), first.root,
-				core.Operation{Op: core.OpInterrupt, Step: core.NoStep})
+				core.Operation{Op: core.OpCancel, Step: core.NoStep})
 			if err == nil {
 				t.Error("the first engine still writes")
 			}

@@ -352,7 +352,7 @@ func temporalRunRetry(t *testing.T) {
 		took(t, start, 2*time.Minute)
 		start = time.Now()
 		r = begin(t, e, retried, "sleep")
-		operate(t, e, pawl.Operation{Op: client.OpCancel})
+		operate(t, e, pawl.Operation{Op: client.OpCancelGracefully})
 		_, err := result(t, e, r)
 		isErr(t, err, pawl.ErrCancelled)
 		took(t, start, 0)

@@ -292,7 +292,7 @@ func steepCancel(t *testing.T) {
 	c := steepFlow(t, "retries: {maxAttempts: 2, delay: 10m}", "")
 	perform(t, c, map[string][]try{"work": {broken}}, func(s *stage) {
 		s.pass(3 * time.Second)
-		s.operate(core.Operation{Op: core.OpInterrupt, Step: core.NoStep})
+		s.operate(core.Operation{Op: core.OpCancel, Step: core.NoStep})
 	}, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-0ms error")
 		if d := r.EndedAt.Std().Sub(s.began); d != 3*time.Second || s.steepStatus(r) != "CANCELLED" {

@@ -383,7 +383,7 @@ func temporalCronInFlow(t *testing.T) {
 			s.t.Fatalf("%+v, %v", page.Runs, err)
 		}
 		if err := s.engine.Operate(s.t.Context(), page.Runs[0].ID,
-			core.Operation{Op: core.OpInterrupt, Step: core.NoStep, Actor: "test"}); err != nil {
+			core.Operation{Op: core.OpCancel, Step: core.NoStep, Actor: "test"}); err != nil {
 			s.t.Fatal(err)
 		}
 	}, func(s *stage, r *core.Run) {

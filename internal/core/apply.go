@@ -66,7 +66,7 @@ func Apply(r *Run, at Time, rec Record) {
 	case BodyWaits:
 		r.bodyPending = false
 	case Operated:
-		if (rec.Op == OpCancel || rec.Op == OpInterrupt) && rec.Reason != "" {
+		if (rec.Op == OpCancelGracefully || rec.Op == OpCancel) && rec.Reason != "" {
 			r.CancelReason = rec.Reason
 		}
 	default:

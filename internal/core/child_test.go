@@ -72,7 +72,7 @@ func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 		take(Start{ExecutionAt: RunLimit{At: epoch.Add(time.Hour)}, Parent: Parent{Run: RunID{15: 1}}}, 0)
 		if c.removed {
 			take(Operation{Op: OpExtend, Step: NoStep, Limit: policy.LimitExecution, To: policy.FarFuture}, 0)
-			take(Operation{Op: OpInterrupt, Step: NoStep}, time.Hour)
+			take(Operation{Op: OpCancel, Step: NoStep}, time.Hour)
 		} else {
 			take(Tick{}, time.Hour)
 		}
@@ -135,7 +135,7 @@ func TestChildHasTheEarlierInstant(t *testing.T) {
 // TestCancelWithAnAbandonedChild: a run that is asked to cancel does not wait for a child run that goes on alone.
 func TestCancelWithAnAbandonedChild(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
-	cancel := Operation{Op: OpCancel, Step: NoStep}
+	cancel := Operation{Op: OpCancelGracefully, Step: NoStep}
 	talk(t, r, Start{}, begins(KindChild, 0), cancel)
 	if r.Phase.Closed() {
 		t.Fatal("the run did not ask its child run")

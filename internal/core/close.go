@@ -258,7 +258,7 @@ func (m *machine) cancel(interrupt bool) {
 			continue
 		}
 		if s.Spec.Kind == KindChild {
-			m.effect(StopChild{Child: s.Child, Op: OpCancel})
+			m.effect(StopChild{Child: s.Child, Op: OpCancelGracefully})
 		}
 	}
 }

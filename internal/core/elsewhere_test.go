@@ -26,7 +26,7 @@ func TestElsewhere(t *testing.T) {
 	}
 
 	r := run()
-	take(r, Operation{Op: OpInterrupt, Step: NoStep}, r.LastAt().Add(time.Second))
+	take(r, Operation{Op: OpCancel, Step: NoStep}, r.LastAt().Add(time.Second))
 	late := r.LastAt().Add(2 * time.Hour)
 	if out := take(r, Tick{}, late); len(out.Entry.Records) > 0 || r.Stop != nil || r.Phase.Closed() || r.Wake() == 0 {
 		t.Errorf("a cancelled run: %v, %s, wakes at %s", out.Entry.Records, r.Phase, r.Wake())
@@ -38,7 +38,7 @@ func TestElsewhere(t *testing.T) {
 
 	r = run()
 	limit := r.Deadline.At
-	take(r, Operation{Op: OpCancel, Step: NoStep}, limit.Add(time.Minute))
+	take(r, Operation{Op: OpCancelGracefully, Step: NoStep}, limit.Add(time.Minute))
 	r.Attach(stoppable)
 	if at := r.Wake(); at != limit {
 		t.Errorf("a run that was cancelled after its limit wakes at %s, the limit was due at %s", at, limit)

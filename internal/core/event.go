@@ -39,7 +39,7 @@ const (
 	EventAttemptKilled    = "attempt.killed"    // its work was told to stop, did not in its grace, and is gone now
 	EventAttemptAbandoned = "attempt.abandoned" // its work was told to stop and did not
 
-	EventSignalReceived = "signal.received"
+	EventSignalReceived = "event.received"
 
 	EventStatePublished = "state.published" // the body shows what it is at
 	EventUpdateAccepted = "update.accepted"
@@ -161,7 +161,7 @@ func (e Event) Text() string {
 		add("%s", Sentence(e.Failure))
 	}
 	if e.Reason != policy.ReasonNone && e.Reason != policy.ReasonCancelled && e.Reason != policy.ReasonOperator {
-		add("no more attempts: %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
+		add("not retried: %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
 	}
 	e.instants(add)
 	if e.Child != (RunID{}) {

@@ -66,13 +66,13 @@ func (h Held) Why() string {
 	case HeldNone:
 		return ""
 	case HeldConcurrency:
-		why = "as many as may run at once do"
+		why = "its concurrency is used up"
 	case HeldRate:
-		why = "as many as its rate allows have started"
+		why = "its rate is used up"
 	case HeldKeyConcurrency:
-		why = fmt.Sprintf("as many of the key %q as may run at once do", h.Key)
+		why = fmt.Sprintf("the concurrency of its key %q is used up", h.Key)
 	case HeldKeyRate:
-		why = fmt.Sprintf("as many of the key %q as its rate allows have started", h.Key)
+		why = fmt.Sprintf("the rate of its key %q is used up", h.Key)
 	case HeldRetries:
 		why = "its retries have used up their shared budget"
 	case HeldBreaker:

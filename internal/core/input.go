@@ -173,8 +173,8 @@ type Op uint8
 
 // The operations.
 const (
-	OpCancel    Op = iota // graceful: running attempts finish
-	OpInterrupt           // cancel that stops running attempts
+	OpCancelGracefully Op = iota // running attempts finish
+	OpCancel                     // running attempts are told to stop
 	OpTerminate
 	OpPause
 	OpResume
@@ -189,8 +189,8 @@ const (
 )
 
 var opNames = [...]string{
-	"cancel", "interrupt", "terminate", "pause", "resume", "retry_run", "retry_step", "skip", "complete", "fail", "now",
-	"set_policy", "extend",
+	"cancel_gracefully", "cancel", "terminate", "pause", "resume", "retry_run", "retry_step", "skip", "complete", "fail",
+	"now", "set_policy", "extend",
 }
 
 func (o Op) String() string { return name(opNames[:], o) }

@@ -18,7 +18,7 @@ func (m *machine) operate(in Operation) error {
 	switch in.Op {
 	case OpPause, OpResume:
 		return m.propagateDeadlines(func() error { return m.operateRun(in) })
-	case OpCancel, OpInterrupt, OpTerminate, OpRetryRun:
+	case OpCancelGracefully, OpCancel, OpTerminate, OpRetryRun:
 		return m.operateRun(in)
 	case OpExtend, OpSetPolicy:
 		return m.propagateDeadlines(func() error { return m.operateAt(in) })
@@ -44,20 +44,20 @@ func (m *machine) audit(in Operation, step StepID) {
 
 func (m *machine) operateRun(in Operation) error {
 	switch in.Op {
-	case OpCancel, OpInterrupt:
+	case OpCancelGracefully, OpCancel:
 		c := m.r.Closing
 		if m.r.Stop != nil && c == nil {
 			return m.cancelStopping(in)
 		}
-		if in.Op == OpCancel && (m.r.CancelAsked || c != nil && m.next(c.Phase, c.Failure) == nil) {
+		if in.Op == OpCancelGracefully && (m.r.CancelAsked || c != nil && m.next(c.Phase, c.Failure) == nil) {
 			return m.refuse(CodeConflict, in.Op.String(), "the run is being closed already")
 		}
 		m.audit(in, NoStep)
 		if c != nil {
-			m.cancelClosing(in.Op == OpInterrupt)
+			m.cancelClosing(in.Op == OpCancel)
 			return nil
 		}
-		m.cancel(in.Op == OpInterrupt)
+		m.cancel(in.Op == OpCancel)
 	case OpTerminate:
 		m.audit(in, NoStep)
 		m.terminate(in.Reason)
@@ -184,7 +184,7 @@ func (m *machine) extended(in Operation, limit policy.LimitKind, at Time) (Time,
 		}
 		return in.To, nil
 	case at == 0:
-		return 0, m.refuse(CodeConflict, "extend", "there is no %s deadline to extend", limit)
+		return 0, m.refuse(CodeConflict, "extend", "there is no %s deadline to extend here; steps have their own", limit)
 	case in.By == 0:
 		return 0, m.refuse(CodeInvalid, "extend", "say by how much or until when")
 	default:

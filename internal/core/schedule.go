@@ -152,7 +152,7 @@ func (m *machine) stopItems(group StepID) {
 	}
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; s.Group == group && !s.Phase.Closed() {
-			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("its group has ended"))
+			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("its loop has ended"))
 		}
 	}
 }

@@ -139,7 +139,7 @@ func (m *machine) cancelStopping(in Operation) error {
 		return m.refuse(CodeConflict, in.Op.String(), "%s", m.describeStop())
 	}
 	m.audit(in, NoStep)
-	m.emit(CancelAsked{Interrupt: in.Op == OpInterrupt})
+	m.emit(CancelAsked{Interrupt: in.Op == OpCancel})
 	return nil
 }
 

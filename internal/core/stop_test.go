@@ -64,8 +64,8 @@ func TestBodyIsAskedWhenTheWorkHasGone(t *testing.T) {
 		ask, gone Input
 		phase     RunPhase
 	}{
-		"cancel":    {Operation{Op: OpCancel, Step: NoStep}, TaskEnded{Attempt: 1}, RunCancelled},
-		"interrupt": {Operation{Op: OpInterrupt, Step: NoStep}, TaskStopped{Attempt: 1}, RunCancelled},
+		"cancel":    {Operation{Op: OpCancelGracefully, Step: NoStep}, TaskEnded{Attempt: 1}, RunCancelled},
+		"interrupt": {Operation{Op: OpCancel, Step: NoStep}, TaskStopped{Attempt: 1}, RunCancelled},
 		"limit":     {nil, TaskStopped{Attempt: 1}, RunTimedOut},
 	} {
 		r := stopping(t, true)
@@ -89,9 +89,9 @@ func TestBodyIsAskedWhenTheWorkHasGone(t *testing.T) {
 		refuses(t, r, CodeConflict, Operation{Op: OpExtend, Step: NoStep, By: time.Hour})
 
 		if c.phase == RunTimedOut { // the chain ends with it, and the compensation goes on
-			stop(t, r, Operation{Op: OpCancel, Step: NoStep})
+			stop(t, r, Operation{Op: OpCancelGracefully, Step: NoStep})
 		}
-		refuses(t, r, CodeConflict, Operation{Op: OpInterrupt, Step: NoStep})
+		refuses(t, r, CodeConflict, Operation{Op: OpCancel, Step: NoStep})
 		failed := Close{Phase: RunFailed, Failure: &policy.Failure{Kind: policy.KindFailed, Message: "no refund"}}
 		stop(t, r, Commands{Commands: []Command{failed}, Stopping: true})
 		if r.Closing == nil || r.Closing.Phase != c.phase || r.Closing.Failure.Cause != failed.Failure {
@@ -107,7 +107,7 @@ func TestBodyIsAskedWhenTheWorkHasGone(t *testing.T) {
 // TestCompensationEndsInTime ends what is open, and the run.
 func TestCompensationEndsInTime(t *testing.T) {
 	r := stopping(t, true)
-	stop(t, r, Operation{Op: OpCancel, Step: NoStep}, TaskEnded{Attempt: 1})
+	stop(t, r, Operation{Op: OpCancelGracefully, Step: NoStep}, TaskEnded{Attempt: 1})
 	if _, err := Advance(r, stoppable, Tick{}, r.Wake()); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestCompensationEndsInTime(t *testing.T) {
 // TestRetryAfterLateCompensation restarts what only the end of the compensation's time has stopped.
 func TestRetryAfterLateCompensation(t *testing.T) {
 	r := stopping(t, true)
-	stop(t, r, Operation{Op: OpCancel, Step: NoStep}, TaskEnded{Attempt: 1})
+	stop(t, r, Operation{Op: OpCancelGracefully, Step: NoStep}, TaskEnded{Attempt: 1})
 	if _, err := Advance(r, stoppable, Tick{}, r.Wake()); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestRetryAfterCompensation(t *testing.T) {
 	undo := Schedule{Spec: &StepSpec{Name: "undo", Def: -1, Detached: true}, Item: -1, Group: NoStep}
 	for _, undoes := range []bool{false, true} {
 		r := stopping(t, false)
-		stop(t, r, Operation{Op: OpCancel, Step: NoStep}, TaskEnded{Attempt: 1})
+		stop(t, r, Operation{Op: OpCancelGracefully, Step: NoStep}, TaskEnded{Attempt: 1})
 		var cmds []Command
 		if undoes {
 			cmds = append(cmds, undo)
@@ -166,7 +166,7 @@ func TestStopOfAPausedRun(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	aside := Schedule{Spec: &StepSpec{Name: "aside", Def: -1, Detached: true}, Item: -1, Group: NoStep}
 	stop(t, r, Start{}, Commands{Commands: []Command{aside}, Waits: true}, Operation{Op: OpPause, Step: NoStep})
-	out := stop(t, r, Operation{Op: OpCancel, Step: NoStep})
+	out := stop(t, r, Operation{Op: OpCancelGracefully, Step: NoStep})
 	offered := slices.ContainsFunc(out.Effects, func(e Effect) bool {
 		offer, ok := e.(Offer)
 		return ok && offer.Step == 0

@@ -125,7 +125,7 @@ func (m *machine) expire(s *Step, kind policy.LimitKind) {
 // revoke has the work of a running attempt stopped.
 func (m *machine) revoke(s *Step, why policy.Kind) {
 	if s.Spec.Kind == KindChild {
-		m.effect(StopChild{Child: s.Child, Op: OpInterrupt})
+		m.effect(StopChild{Child: s.Child, Op: OpCancel})
 		return
 	}
 	m.effect(Revoke{Step: s.ID, Attempt: s.Attempt, Reason: why})

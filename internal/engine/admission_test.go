@@ -182,7 +182,7 @@ func TestHeldRunLeavesItsQueue(t *testing.T) {
 			}
 		}
 	}
-	for _, op := range []core.Op{core.OpCancel, core.OpInterrupt, core.OpTerminate, core.OpPause} {
+	for _, op := range []core.Op{core.OpCancelGracefully, core.OpCancel, core.OpTerminate, core.OpPause} {
 		t.Run(op.String(), func(t *testing.T) {
 			r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 			r.bill("", 0)
@@ -250,7 +250,7 @@ func TestCancelledRunUsesNoTurn(t *testing.T) {
 				bill("b")
 			}
 			for _, n := range c.cancel {
-				op := core.Operation{Op: core.OpCancel, Step: core.NoStep}
+				op := core.Operation{Op: core.OpCancelGracefully, Step: core.NoStep}
 				if c := r.call(&Call{Op: CallInput, Run: waiting[n], Input: op}); c.Err != nil {
 					t.Fatal(c.Err)
 				}

@@ -98,7 +98,7 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 	if c.Err != nil || !c.Started.Existing {
 		t.Errorf("a start with the chain's key: %+v, %v", c.Started, c.Err)
 	}
-	r.call(&Call{Op: CallInput, Run: outer, Input: core.Operation{Op: core.OpInterrupt, Step: core.NoStep}})
+	r.call(&Call{Op: CallInput, Run: outer, Input: core.Operation{Op: core.OpCancel, Step: core.NoStep}})
 	r.settle()
 	r.wantPhase(outer, core.RunCancelled)
 }
@@ -164,7 +164,7 @@ func TestOperationsFollowTheChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range []core.Op{core.OpPause, core.OpResume, core.OpInterrupt} {
+	for _, op := range []core.Op{core.OpPause, core.OpResume, core.OpCancel} {
 		if err := operate(core.Operation{Op: op, Step: core.NoStep}); err != nil {
 			t.Errorf("%s: %v", op, err)
 		}

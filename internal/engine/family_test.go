@@ -149,7 +149,7 @@ func TestChildInputIsChecked(t *testing.T) {
 
 // TestCancelReachesChildren: if a parent is cancelled or terminated, its child ends too.
 func TestCancelReachesChildren(t *testing.T) {
-	for _, op := range []core.Op{core.OpInterrupt, core.OpTerminate} {
+	for _, op := range []core.Op{core.OpCancel, core.OpTerminate} {
 		t.Run(op.String(), func(t *testing.T) {
 			r := newRig(t, -1)
 			r.plans["inner"] = flow("inner", nap(time.Hour)).definition()

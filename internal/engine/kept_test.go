@@ -44,10 +44,10 @@ var tenMinutes = &policy.Limit{After: 10 * time.Minute}
 
 var keptCases = []keptCase{
 	{"a child is told to stop", family("", time.Hour, nil), func(r *rig, parent core.RunID) {
-		r.call(&Call{Op: CallInput, Run: parent, Input: operation(core.OpInterrupt)})
+		r.call(&Call{Op: CallInput, Run: parent, Input: operation(core.OpCancel)})
 	}, time.Minute, core.RunCancelled, core.RunCancelled},
 	{"a child is let go", family("abandon", time.Hour, nil), func(r *rig, parent core.RunID) {
-		r.call(&Call{Op: CallInput, Run: parent, Input: operation(core.OpInterrupt)})
+		r.call(&Call{Op: CallInput, Run: parent, Input: operation(core.OpCancel)})
 	}, time.Minute, core.RunWaiting, core.RunCancelled},
 	{"a child gets a later deadline", family("", 30*time.Minute, tenMinutes), func(r *rig, parent core.RunID) {
 		op := operation(core.OpExtend)

@@ -250,7 +250,7 @@ func TestProbeVanishes(t *testing.T) {
 	if len(probe) != 1 {
 		t.Fatalf("%d probes", len(probe))
 	}
-	r.call(&Call{Op: CallInput, Run: probe[0].Token.Run, Input: core.Operation{Op: core.OpInterrupt}})
+	r.call(&Call{Op: CallInput, Run: probe[0].Token.Run, Input: core.Operation{Op: core.OpCancel}})
 	r.settle()
 	next := r.workers.dispatched()
 	if len(next) != 1 || next[0].Token.Run == probe[0].Token.Run || !slices.Contains(ids, next[0].Token.Run) {

@@ -140,7 +140,7 @@ func TestEmptyIDs(t *testing.T) {
 		"result":  second(e.Result(ctx, none)),
 		"entries": second(e.Entries(ctx, none, 0)),
 		"inspect": second(e.Inspect(ctx, none)),
-		"operate": e.Operate(ctx, none, core.Operation{Op: core.OpCancel, Step: core.NoStep}),
+		"operate": e.Operate(ctx, none, core.Operation{Op: core.OpCancelGracefully, Step: core.NoStep}),
 		"signal":  e.Signal(ctx, none, core.SignalReceived{Name: "x"}),
 		"watch":   e.Watch(ctx, none, 0, func(core.Entry) error { return nil }),
 	} {

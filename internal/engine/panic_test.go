@@ -463,7 +463,7 @@ func TestEndOfAStoppingAttempt(t *testing.T) {
 	bad := r.start(flow("bad", task()))
 	r.settle()
 	end := succeed(r.workers.dispatched()[0])
-	r.call(&Call{Op: CallInput, Run: bad, Input: core.Operation{Op: core.OpInterrupt, Step: core.NoStep}})
+	r.call(&Call{Op: CallInput, Run: bad, Input: core.Operation{Op: core.OpCancel, Step: core.NoStep}})
 	at.from = 1 // when it takes the report that its attempt has stopped
 	r.settle()
 	if r.p.SetAside(bad) == nil {

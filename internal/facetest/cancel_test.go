@@ -157,8 +157,8 @@ func TestCompensationSurvivesCrashes(t *testing.T) {
 // and the body is asked when it has stopped.
 func TestRunningStepFinishesBeforeTheBodyIsAsked(t *testing.T) {
 	for op, want := range map[client.Op]string{
-		client.OpCancel:    "begins done kept-1m0s",
-		client.OpInterrupt: "begins stops cancelled-11s",
+		client.OpCancelGracefully: "begins done kept-1m0s",
+		client.OpCancel:           "begins stops cancelled-11s",
 	} {
 		var d diary
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
@@ -285,7 +285,7 @@ func TestCompensationTimeout(t *testing.T) {
 			if err != nil || x.Closing != "cancelled" || !x.CompensateUntil.Equal(asked.Add(want)) {
 				t.Errorf("%+v, %v", x, err)
 			}
-			err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpInterrupt})
+			err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpCancel})
 			if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), "terminate") {
 				t.Errorf("%v", err)
 			}
@@ -303,7 +303,7 @@ func TestCompensationTimeout(t *testing.T) {
 
 // TestDetachedStepGoesOn: a step that was begun detached goes on when its run is cancelled, and has its retries.
 func TestDetachedStepGoesOn(t *testing.T) {
-	for _, op := range []client.Op{client.OpCancel, client.OpInterrupt, ""} {
+	for _, op := range []client.Op{client.OpCancelGracefully, client.OpCancel, ""} {
 		var d diary
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 			side := pawl.Async(pawl.Detached(ctx), "side", func(ctx context.Context) (none, error) {
@@ -380,7 +380,7 @@ func TestParentWaitsForItsChildrensCompensation(t *testing.T) {
 			return wait(ctx, 45*time.Second) // it has the whole minute
 		}))
 	}, pawl.ExecutionTimeout("10m"))
-	for _, op := range []client.Op{client.OpCancel, client.OpInterrupt, ""} {
+	for _, op := range []client.Op{client.OpCancelGracefully, client.OpCancel, ""} {
 		d.lines = nil
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			r := startTrip(t, e, parent)

@@ -122,7 +122,7 @@ func TestHeldStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := x.Steps[0]
-		if !strings.HasPrefix(s.Held, "held by service bank: as many as its rate allows have started") ||
+		if !strings.HasPrefix(s.Held, "held by service bank: its rate is used up") ||
 			!s.HeldUntil.Equal(begin.Add(time.Minute)) {
 			t.Errorf("%q, until %s", s.Held, s.HeldUntil)
 		}

@@ -234,7 +234,7 @@ func TestCauseOfAStepsContext(t *testing.T) {
 			}
 			e.Skip(time.Minute)
 			if how == "cancel" {
-				if err := e.Operate(t.Context(), how, pawl.Operation{Op: client.OpInterrupt}); err != nil {
+				if err := e.Operate(t.Context(), how, pawl.Operation{Op: client.OpCancel}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -96,7 +96,7 @@ func TestInterruptAndTerminate(t *testing.T) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) })
 	})
 	for op, is := range map[client.Op]error{
-		client.OpInterrupt: pawl.ErrCancelled, client.OpTerminate: pawl.ErrTerminated,
+		client.OpCancel: pawl.ErrCancelled, client.OpTerminate: pawl.ErrTerminated,
 	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			start := time.Now()
@@ -410,7 +410,7 @@ func TestTheReasonOfACancelStays(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		return 1, pawl.Do(ctx, "work", func(ctx context.Context) error { return wait(ctx, time.Hour) })
 	})
-	for _, op := range []client.Op{client.OpCancel, client.OpInterrupt, client.OpTerminate} {
+	for _, op := range []client.Op{client.OpCancelGracefully, client.OpCancel, client.OpTerminate} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			r, err := w.Start(t.Context(), e, "", none{})
 			if err != nil {

@@ -76,7 +76,7 @@ func TestHeldRunAfterItsInstant(t *testing.T) {
 			}
 		}
 		e.Skip(90 * time.Second)
-		const why = "held by queue bills: as many as its rate allows have started"
+		const why = "held by queue bills: its rate is used up"
 		list, err := e.ListRuns(t.Context(), client.Query{WorkflowID: "3"})
 		if err != nil || len(list) != 1 || list[0].Held != why {
 			t.Errorf("the list has %+v, %v", list, err)
@@ -115,7 +115,7 @@ func TestHeldRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const why = "held by queue bills: as many as may run at once do"
+		const why = "held by queue bills: its concurrency is used up"
 		if held.Phase != client.PhasePending || held.Held != why || held.QueuedAt.IsZero() || !held.StartedAt.IsZero() {
 			t.Errorf("%s since %s: %q", held.Phase, held.QueuedAt, held.Held)
 		}

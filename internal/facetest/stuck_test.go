@@ -147,7 +147,7 @@ func TestRunsEndWithTheirWorkflow(t *testing.T) {
 		hooks int
 	}{
 		"limit":     {noOp, "succeeded", 1}, // by its retry
-		"cancel":    {client.OpCancel, "cancelled", 0},
+		"cancel":    {client.OpCancelGracefully, "cancelled", 0},
 		"terminate": {client.OpTerminate, "terminated", 0},
 	} {
 		p := &payment{opts: []pawl.StepOption{pawl.Retry("fixed(99, 2h)")}}
@@ -209,7 +209,7 @@ func TestCancelBeforeAnAttemptBegins(t *testing.T) {
 		starts.Wait()
 		// The slot is free at 4m, and the attempt comes to its worker at 6m. The body is unwound at 5m.
 		<-time.After(90 * time.Second)
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpCancel}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpCancelGracefully}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -238,7 +238,7 @@ func TestUpdateOfEndingRun(t *testing.T) {
 		})
 	})
 	for _, accepts := range []bool{false, true} {
-		for _, op := range []client.Op{client.OpCancel, client.OpTerminate} {
+		for _, op := range []client.Op{client.OpCancelGracefully, client.OpTerminate} {
 			pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 				r, err := w.Start(t.Context(), e, "", accepts)
 				if err != nil {

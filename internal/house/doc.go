@@ -2,5 +2,5 @@
 // which, what a pure package must not use, how long files and functions may be, and which words names and comments use.
 // It ships nothing.
 //
-// The tests read the table of rooms and the glossary from ARCHITECTURE.md, so page and code cannot disagree.
+// The layers of packages are in layers.txt, the words that nothing is called in words.txt.
 package house

@@ -7,8 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +16,18 @@ import (
 
 const module = "github.com/pawl-dev/pawl"
 
-// A room is one row of ARCHITECTURE.md's table: a package with everything below it that is not a room of its own.
+// A room is a package with everything below it that is not a room of its own.
 type room struct {
-	imports []string // rooms; what those may import is allowed as well, since imports run downwards
-	all     bool     // wiring and measuring: may import every room
+	name  string
+	layer *layer
+	below []string // itself and the rooms of its layer that stand before it
+}
+
+// A layer is one part of layers.txt: the rooms in their order, and the names of the layers that they use.
+type layer struct {
+	name, about string
+	uses        []string
+	rooms       []string
 }
 
 // root is the name of the room of the module's own package.
@@ -55,42 +63,43 @@ type pkg struct {
 	ImportPath string
 	Imports    []string // direct, without tests
 	Deps       []string // all, without tests
-	Standard   bool
+	Doc        string   // first sentence of the package's comment
 }
 
-// TestRooms holds the imports against the table, and the table against the imports: a room that is listed without being
-// imported is a door nobody uses, and the next one who goes through it is not noticed.
+// TestRooms holds the imports against the layers, and the layers against the imports: a layer that is named without
+// being used is a door nobody uses, and the next one who goes through it is not noticed.
 func TestRooms(t *testing.T) {
 	packages, h := list(t), house(t)
-	used := map[string]bool{} // rooms, and "room imports room"
+	used := map[string]bool{} // rooms, and "layer uses layer"
 	for _, p := range packages {
-		name := h.roomOf(p.ImportPath)
-		r, known := h[name]
-		if !known {
-			t.Errorf("%s is in no room: give it a row in ARCHITECTURE.md", p.ImportPath)
+		r := h.rooms[h.roomOf(p.ImportPath)]
+		if r == nil {
+			t.Errorf("%s is in no room: give it a place in internal/house/layers.txt", p.ImportPath)
 			continue
 		}
-		used[name] = true
+		used[r.name] = true
 		for _, imported := range p.Imports {
-			used[name+" imports "+h.roomOf(imported)] = true
-		}
-		allowed := h.below(name)
-		for _, dep := range p.Deps {
-			if r.all || !inModule(dep) || slices.Contains(allowed, h.roomOf(dep)) {
-				continue
+			if other := h.rooms[h.roomOf(imported)]; other != nil {
+				used[r.layer.name+" uses "+other.layer.name] = true
 			}
-			t.Errorf("%s links %s (%s): room %s may import %s", p.ImportPath, dep, via(packages, p, dep), name,
-				strings.Join(allowed, ", "))
+		}
+		allowed := h.below(r)
+		for _, dep := range p.Deps {
+			if inModule(dep) && !slices.Contains(allowed, h.roomOf(dep)) {
+				t.Errorf("%s links %s (%s), which is not below it: room %s is in layer %s", p.ImportPath, dep,
+					via(packages, p, dep), r.name, r.layer.name)
+			}
 		}
 	}
-	for name, r := range h {
+	for name := range h.rooms {
 		if !used[name] {
-			t.Errorf("ARCHITECTURE.md has a row for %s, where no package is", name)
-			continue
+			t.Errorf("layers.txt has the room %s, where no package is", name)
 		}
-		for _, next := range r.imports {
-			if !used[name+" imports "+next] {
-				t.Errorf("ARCHITECTURE.md says that %s may import %s, and nothing in it does", name, next)
+	}
+	for _, l := range h.layers {
+		for _, next := range l.uses {
+			if !used[l.name+" uses "+next] {
+				t.Errorf("layers.txt says that layer %s uses %s, and nothing in it does", l.name, next)
 			}
 		}
 	}
@@ -164,24 +173,10 @@ func TestAdaptersDoNotImportEachOther(t *testing.T) {
 	}
 }
 
-func TestTableOfRoomsRunsDownwards(t *testing.T) {
-	h := house(t)
-	for name, r := range h {
-		for _, next := range r.imports {
-			if _, known := h[next]; !known {
-				t.Errorf("room %s may import %s, which is no room", name, next)
-			}
-			if slices.Contains(h.below(next), name) {
-				t.Errorf("rooms %s and %s may import each other", name, next)
-			}
-		}
-	}
-}
-
 // list returns the module's own packages. A package that does not build yet is listed with what is known about it.
 func list(t *testing.T) []pkg {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports,Deps,Standard", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports,Deps,Doc", "./...")
 	cmd.Dir = top(t)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -215,51 +210,51 @@ func top(t *testing.T) string {
 	return dir
 }
 
-// rooms are the rows of the table by their names.
-type rooms map[string]room
+// rooms are the layers, lowest first, and their rooms by name.
+type rooms struct {
+	layers []*layer
+	rooms  map[string]*room
+}
 
-// row is a row of the table: the rooms in the first cell, what they may import in the last.
-var row = regexp.MustCompile(`^\| (.*` + "`" + `.*) \| .* \| (.*) \|$`)
-
-// house reads the table of rooms.
+// house reads the layers. Each names layers before it, so imports run downwards.
 func house(t *testing.T) rooms {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(top(t), "ARCHITECTURE.md"))
+	text, err := os.ReadFile("layers.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, found := strings.Cut(string(text), "\n## Rooms\n")
-	table, _, ended := strings.Cut(table, "\n## ")
-	if !found || !ended {
-		t.Fatal("ARCHITECTURE.md has no part about rooms")
-	}
-	h := rooms{}
-	for line := range strings.Lines(table) {
-		cells := row.FindStringSubmatch(strings.TrimSpace(line))
-		if cells == nil {
+	h := rooms{rooms: map[string]*room{}}
+	known := map[string]bool{}
+	for part := range strings.SplitSeq(string(text), "\n\n") {
+		if strings.HasPrefix(part, "#") {
 			continue
 		}
-		r := room{all: cells[2] == "all"}
-		if !r.all && cells[2] != "–" {
-			r.imports = strings.Split(cells[2], ", ")
+		head, tail, _ := strings.Cut(part, "\n")
+		uses, names, _ := strings.Cut(tail, "\n")
+		l := &layer{rooms: strings.Fields(names)}
+		var found, marked bool
+		l.name, l.about, found = strings.Cut(head, ": ")
+		uses, marked = strings.CutPrefix(uses, "uses:")
+		if !found || !marked || len(l.rooms) == 0 {
+			t.Fatalf("layers.txt: a layer is a line of its name, one of what it uses, and its rooms:\n%s", part)
 		}
-		for i, name := range r.imports {
-			if name == "the root" {
-				r.imports[i] = root
+		l.uses = strings.Fields(uses)
+		for _, next := range l.uses {
+			if !known[next] {
+				t.Errorf("layers.txt: layer %s uses %s, which is no layer before it", l.name, next)
 			}
 		}
-		for name := range strings.SplitSeq(strings.ReplaceAll(cells[1], "`", ""), ", ") {
-			if name == "the root" {
-				name = root
+		for i, name := range l.rooms {
+			if h.rooms[name] != nil {
+				t.Errorf("layers.txt has the room %s twice", name)
 			}
-			if _, twice := h[name]; twice {
-				t.Errorf("ARCHITECTURE.md lists the room %s twice", name)
-			}
-			h[name] = r
+			h.rooms[name] = &room{name: name, layer: l, below: l.rooms[:i+1]}
 		}
+		known[l.name] = true
+		h.layers = append(h.layers, l)
 	}
-	if len(h) == 0 {
-		t.Fatal("ARCHITECTURE.md's table of rooms has no rows")
+	if len(h.layers) == 0 {
+		t.Fatal("layers.txt has no layers")
 	}
 	return h
 }
@@ -269,26 +264,26 @@ func (h rooms) roomOf(importPath string) string {
 	if importPath == module {
 		return root
 	}
-	path := strings.TrimPrefix(importPath, module+"/")
-	for name := path; name != "."; name = filepath.ToSlash(filepath.Dir(name)) {
-		if _, known := h[name]; known {
+	full := strings.TrimPrefix(importPath, module+"/")
+	for name := full; name != root; name = path.Dir(name) {
+		if h.rooms[name] != nil {
 			return name
 		}
 	}
-	return path
+	return full
 }
 
 // below returns the room with all the rooms it may import, straight or through another.
-func (h rooms) below(name string) []string {
-	found := []string{name}
-	for i := 0; i < len(found); i++ {
-		for _, next := range h[found[i]].imports {
-			if !slices.Contains(found, next) {
-				found = append(found, next)
-			}
+func (h rooms) below(r *room) []string {
+	allowed := slices.Clone(r.below)
+	open := slices.Clone(r.layer.uses)
+	for _, l := range slices.Backward(h.layers) {
+		if slices.Contains(open, l.name) {
+			allowed = append(allowed, l.rooms...)
+			open = append(open, l.uses...)
 		}
 	}
-	return found
+	return allowed
 }
 
 // via names the import of p through which dep is linked.

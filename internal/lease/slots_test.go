@@ -59,7 +59,7 @@ func TestEachProcessHasItsOwnSlots(t *testing.T) {
 		second, err := w.Start(t.Context(), b, "", nil)
 		ok(t, err)
 		<-time.After(time.Second)
-		ok(t, b.Operate(t.Context(), first.ID, pawl.Operation{Op: client.OpInterrupt}))
+		ok(t, b.Operate(t.Context(), first.ID, pawl.Operation{Op: client.OpCancel}))
 		from = time.Now()
 		n, err = second.Result(t.Context())
 		if took := time.Since(from); n != steps || err != nil || took < 5*time.Minute || took > 6*time.Minute {

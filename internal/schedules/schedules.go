@@ -162,7 +162,7 @@ func Do(
 	if err != nil {
 		return ScheduleChanged{}, err
 	}
-	err = s.Send(ctx, schedule.Prefix+name, api.Signal{
+	err = s.Send(ctx, schedule.Prefix+name, api.SendRequest{
 		Name: schedule.Event, Payload: payload, Actor: c.Actor, Reason: c.Reason,
 	})
 	switch api.CodeOf(err) {

@@ -240,7 +240,7 @@ func (s signed) Start(ctx context.Context, r api.StartRequest) (api.Started, err
 }
 
 // Send implements api.Service.
-func (s signed) Send(ctx context.Context, name string, e api.Signal) error {
+func (s signed) Send(ctx context.Context, name string, e api.SendRequest) error {
 	e.Actor = actor(ctx, e.Actor)
 	return s.Service.Send(ctx, name, e)
 }
@@ -315,7 +315,7 @@ func (s *Server) accessRoutes(a huma.API) {
 			all, err := access.Tokens(ctx)
 			return body(httpapi.TokenList{Tokens: all}, err)
 		})
-	op = under("DELETE", "/tokens/{token}", "revokeToken", "access", "Make a token worthless")
+	op = under("DELETE", "/tokens/{token}", "revokeToken", "access", "Revoke a token")
 	op.DefaultStatus = http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		Token string `path:"token" doc:"Its name or id."`

@@ -214,10 +214,10 @@ func TestOperationsAreTheSame(t *testing.T) {
 		_, err := p.s.Restart(p.Context(), id, api.RestartRequest{})
 		p.put("restart an open run", api.CodeConflict, nil, err)
 		p.operate("terminate", "", id, api.Operation{Operation: api.OpTerminate})
-		p.operate("cancel an ended run", api.CodeRunClosed, id, api.Operation{Operation: api.OpCancel})
+		p.operate("cancel an ended run", api.CodeRunClosed, id, api.Operation{Operation: api.OpCancelGracefully})
 		p.operate("retry a step", "", id, api.Operation{Operation: api.OpRetryStep, Step: "broken"})
 		<-time.After(time.Second) // until that attempt has failed too
-		p.operate("interrupt", "", id, api.Operation{Operation: api.OpInterrupt})
+		p.operate("interrupt", "", id, api.Operation{Operation: api.OpCancel})
 		<-time.After(time.Second)
 		p.run("in the end", "", id)
 		again, err := p.s.Restart(p.Context(), id, api.RestartRequest{From: "approval", Actor: "bob"})
@@ -230,10 +230,10 @@ func TestOperationsAreTheSame(t *testing.T) {
 			if name == "" {
 				want = api.CodeInvalid
 			}
-			p.operate("cancel "+name, want, name, api.Operation{Operation: api.OpCancel})
+			p.operate("cancel "+name, want, name, api.Operation{Operation: api.OpCancelGracefully})
 			_, err = p.s.Restart(p.Context(), name, api.RestartRequest{})
 			p.put("restart "+name, want, nil, err)
-			p.put("send to "+name, want, nil, p.s.Send(p.Context(), name, api.Signal{Name: "x"}))
+			p.put("send to "+name, want, nil, p.s.Send(p.Context(), name, api.SendRequest{Name: "x"}))
 		}
 	})
 }
@@ -301,12 +301,12 @@ func TestEventsAreTheSame(t *testing.T) {
 			}
 			done <- got
 		}()
-		p.put("send", "", nil, p.s.Send(ctx, id, api.Signal{
+		p.put("send", "", nil, p.s.Send(ctx, id, api.SendRequest{
 			Name: "approved", ID: "e1", Payload: json.RawMessage(`{"by":"ada & bob"}`), Actor: "ada", Reason: "now",
 		}))
-		p.put("send again", "", nil, p.s.Send(ctx, id, api.Signal{Name: "approved", ID: "e1"}))
-		p.put("an event without a name", api.CodeInvalid, nil, p.s.Send(ctx, id, api.Signal{}))
-		p.put("a large event", api.CodeTooLarge, nil, p.s.Send(ctx, id, api.Signal{
+		p.put("send again", "", nil, p.s.Send(ctx, id, api.SendRequest{Name: "approved", ID: "e1"}))
+		p.put("an event without a name", api.CodeInvalid, nil, p.s.Send(ctx, id, api.SendRequest{}))
+		p.put("a large event", api.CodeTooLarge, nil, p.s.Send(ctx, id, api.SendRequest{
 			Name: "x", Payload: json.RawMessage(`"` + strings.Repeat("y", 3<<20) + `"`),
 		}))
 		out, err := p.s.Wait(ctx, id)
@@ -314,7 +314,7 @@ func TestEventsAreTheSame(t *testing.T) {
 		p.put("events until the end", "", <-done, nil)
 		out, err = p.s.Wait(ctx, id)
 		p.put("wait for an ended run", "", out, err)
-		p.put("an event for an ended run", api.CodeRunClosed, nil, p.s.Send(ctx, id, api.Signal{Name: "approved"}))
+		p.put("an event for an ended run", api.CodeRunClosed, nil, p.s.Send(ctx, id, api.SendRequest{Name: "approved"}))
 		nothing := func(api.Event) error { return nil }
 		p.put("watch before the first event", api.CodeInvalid, nil, p.s.Watch(ctx, id, -1, nothing))
 		p.put("watch nobody", api.CodeNotFound, nil, p.s.Watch(ctx, "nobody", 0, nothing))

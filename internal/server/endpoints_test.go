@@ -123,7 +123,7 @@ func (r *reach) runs() {
 	_, err = c.Log(ctx, run, api.LogPlace{Step: "first", Attempt: 1})
 	r.must("log", err)
 	r.must("carry", c.Carry(ctx, run))
-	r.must("send", c.Send(ctx, run, api.Signal{Name: "other"}))
+	r.must("send", c.Send(ctx, run, api.SendRequest{Name: "other"}))
 	r.must("ready", c.Ready(ctx))
 	r.operate(run)
 	_, err = c.Wait(ctx, run)
@@ -165,7 +165,7 @@ func (r *reach) operate(run string) {
 		r.must(op.Operation+" "+op.Step, r.client.Operate(r.Context(), run, op))
 		<-time.After(time.Second)
 	}
-	for _, kind := range []string{api.OpCancel, api.OpInterrupt} {
+	for _, kind := range []string{api.OpCancelGracefully, api.OpCancel} {
 		r.must(kind, r.client.Operate(r.Context(), r.start(), api.Operation{Operation: kind}))
 	}
 }
@@ -273,7 +273,7 @@ func (r *reach) tasks() {
 	task, _ = take()
 	r.raw("POST", "/api/v1/tasks/"+task+"/fail", `{"kind":"failed","message":"no"}`)
 	task, run := take()
-	r.must("interrupt", c.Operate(ctx, run, api.Operation{Operation: api.OpInterrupt}))
+	r.must("interrupt", c.Operate(ctx, run, api.Operation{Operation: api.OpCancel}))
 	r.raw("POST", "/api/v1/tasks/"+task+"/stopped", `{}`)
 }
 

@@ -204,7 +204,7 @@ func (s *Server) changeRoutes(a huma.API) {
 	op.DefaultStatus = http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfRun
-		Body api.Signal
+		Body api.SendRequest
 	},
 	) (*struct{}, error) {
 		return done(s.cfg.Service.Send(ctx, in.Run, in.Body))

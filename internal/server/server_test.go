@@ -72,7 +72,7 @@ func TestOutcome(t *testing.T) {
 				t.Errorf("%s: %d after %s: %s", query, status, took, body)
 			}
 		}
-		if err := b.client.Send(t.Context(), started.Run, api.Signal{Name: "approved"}); err != nil {
+		if err := b.client.Send(t.Context(), started.Run, api.SendRequest{Name: "approved"}); err != nil {
 			t.Fatal(err)
 		}
 		from := time.Now()
@@ -172,7 +172,7 @@ func TestShutdown(t *testing.T) {
 		if api.CodeOf(err) != api.CodeClosed || !strings.Contains(err.Error(), "the server cannot be reached") {
 			t.Errorf("%v", err)
 		}
-		err = b.client.Operate(t.Context(), started.Run, api.Operation{Operation: api.OpCancel})
+		err = b.client.Operate(t.Context(), started.Run, api.Operation{Operation: api.OpCancelGracefully})
 		if api.CodeOf(err) != api.CodeClosed {
 			t.Errorf("an operation that was not sent: %v", err)
 		}
@@ -211,7 +211,7 @@ func (f *failing) Stats(context.Context) (api.Stats, error) {
 	return api.Stats{Stalled: "the disk is full"}, nil
 }
 
-func (f *failing) Send(context.Context, string, api.Signal) error { return f.err }
+func (f *failing) Send(context.Context, string, api.SendRequest) error { return f.err }
 
 // A panic of one request is answered and logged, and the server goes on. What an error says arrives whole.
 func TestFailures(t *testing.T) {
@@ -240,13 +240,13 @@ func TestFailures(t *testing.T) {
 		}
 		for _, code := range api.Codes() {
 			f.err = &api.Error{Code: code, Op: "signal", ID: "w 7", Message: "it <failed>", Hint: "do that"}
-			err := b.client.Send(t.Context(), "x", api.Signal{Name: "n"})
+			err := b.client.Send(t.Context(), "x", api.SendRequest{Name: "n"})
 			if err == nil || err.Error() != f.err.Error() || !errors.Is(err, api.Sentinel(code)) {
 				t.Errorf("%s: %v became %v", code, f.err, err)
 			}
 		}
 		f.err = errors.New("anything")
-		if err := b.client.Send(t.Context(), "x", api.Signal{Name: "n"}); api.CodeOf(err) != api.CodeInternal ||
+		if err := b.client.Send(t.Context(), "x", api.SendRequest{Name: "n"}); api.CodeOf(err) != api.CodeInternal ||
 			err.Error() != "anything" {
 			t.Errorf("%v", err)
 		}

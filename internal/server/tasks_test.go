@@ -205,7 +205,7 @@ func TestTaskIsCancelled(t *testing.T) {
 				b := newBed(t)
 				run := b.mail("{startToClose: 1h}")
 				task := b.poll(1, 0)[0]
-				if err := b.embedded.Operate(t.Context(), run, api.Operation{Operation: api.OpInterrupt}); err != nil {
+				if err := b.embedded.Operate(t.Context(), run, api.Operation{Operation: api.OpCancel}); err != nil {
 					t.Fatal(err)
 				}
 				pass(time.Second)
@@ -376,7 +376,7 @@ func TestTasksOutliveTheEngine(t *testing.T) {
 		task := b.poll(1, 0)[0]
 		stopped := b.mail("{startToClose: 1h}")
 		told := b.poll(1, 0)[0]
-		if err := b.embedded.Operate(t.Context(), stopped, api.Operation{Operation: api.OpInterrupt}); err != nil {
+		if err := b.embedded.Operate(t.Context(), stopped, api.Operation{Operation: api.OpCancel}); err != nil {
 			t.Fatal(err)
 		}
 		b.close()
@@ -446,7 +446,7 @@ func TestWorker(t *testing.T) {
 
 		cancelled := b.mail("{startToClose: 20s}")
 		pass(time.Second)
-		if err := b.embedded.Operate(t.Context(), cancelled, api.Operation{Operation: api.OpInterrupt}); err != nil {
+		if err := b.embedded.Operate(t.Context(), cancelled, api.Operation{Operation: api.OpCancel}); err != nil {
 			t.Fatal(err)
 		}
 		if out := b.outcome(cancelled); out.Phase != api.RunCancelled || b.step(cancelled).Attempts[0].Abandoned {

@@ -73,7 +73,7 @@ func outcomeOf(out engine.Outcome, err error) (api.Outcome, error) {
 }
 
 // Send implements api.Service.
-func (s *Embedded) Send(ctx context.Context, name string, signal api.Signal) error {
+func (s *Embedded) Send(ctx context.Context, name string, signal api.SendRequest) error {
 	id, err := s.find(ctx, name)
 	if err != nil {
 		return err
@@ -142,10 +142,7 @@ func refused(err error) error {
 	}
 }
 
-// operationName is what people call an operation. A cancel that stops running attempts is an operation of its own.
+// operationName returns what people call an operation.
 func operationName(op string) string {
-	if op == api.OpInterrupt {
-		return "cancel"
-	}
 	return strings.ReplaceAll(op, "_", " ")
 }

@@ -52,7 +52,7 @@ func (f *File) Start(context.Context, api.StartRequest) (api.Started, error) {
 }
 
 // Send implements api.Service. It always returns an error.
-func (f *File) Send(context.Context, string, api.Signal) error { return readOnly("event send") }
+func (f *File) Send(context.Context, string, api.SendRequest) error { return readOnly("event send") }
 
 // Operate implements api.Service. It always returns an error.
 func (f *File) Operate(_ context.Context, _ string, op api.Operation) error {

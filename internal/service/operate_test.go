@@ -26,7 +26,7 @@ func TestOperations(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		api.OpCancel, api.OpInterrupt, api.OpTerminate, api.OpPause, api.OpResume, api.OpRetryRun,
+		api.OpCancelGracefully, api.OpCancel, api.OpTerminate, api.OpPause, api.OpResume, api.OpRetryRun,
 		api.OpRetryStep, api.OpSkip,
 		api.OpComplete, api.OpFail, api.OpNow, api.OpSetPolicy, api.OpExtend,
 	} {

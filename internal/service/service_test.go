@@ -418,16 +418,16 @@ func TestChanges(t *testing.T) {
 		}
 		b.code("an operation that does not fit", b.run.Operate(ctx, id, api.Operation{Operation: api.OpResume}),
 			api.CodeConflict)
-		b.code("a signal without a name", b.run.Send(ctx, id, api.Signal{}), api.CodeInvalid)
+		b.code("a signal without a name", b.run.Send(ctx, id, api.SendRequest{}), api.CodeInvalid)
 		if err := b.run.Send(ctx, "order-42",
-			api.Signal{Name: "approved", Payload: json.RawMessage(`{"by":"ada"}`)}); err != nil {
+			api.SendRequest{Name: "approved", Payload: json.RawMessage(`{"by":"ada"}`)}); err != nil {
 			t.Fatal(err)
 		}
 		out, err := b.run.Wait(ctx, "order-42")
 		if err != nil || out.Phase != api.RunSucceeded || string(out.Output) != `{"n":8}` {
 			t.Fatalf("%+v %v", out, err)
 		}
-		b.code("a signal to an ended run", b.run.Send(ctx, id, api.Signal{Name: "approved"}), api.CodeRunClosed)
+		b.code("a signal to an ended run", b.run.Send(ctx, id, api.SendRequest{Name: "approved"}), api.CodeRunClosed)
 
 		again, err := b.run.Restart(ctx, id, api.RestartRequest{From: "approval", Actor: "bob"})
 		if err != nil {
@@ -460,7 +460,7 @@ func TestChanges(t *testing.T) {
 		b.code("restart", err, api.CodeReadOnly)
 		_, err = b.beside.Stats(ctx)
 		b.code("stats", err, api.CodeReadOnly)
-		b.code("operate", b.beside.Operate(ctx, id, api.Operation{Operation: api.OpCancel}), api.CodeReadOnly)
-		b.code("send", b.beside.Send(ctx, id, api.Signal{Name: "x"}), api.CodeReadOnly)
+		b.code("operate", b.beside.Operate(ctx, id, api.Operation{Operation: api.OpCancelGracefully}), api.CodeReadOnly)
+		b.code("send", b.beside.Send(ctx, id, api.SendRequest{Name: "x"}), api.CodeReadOnly)
 	})
 }

@@ -270,7 +270,7 @@ func (s *Spread) while(ctx context.Context, holds func() bool, f func(ctx contex
 }
 
 // Send implements api.Service.
-func (s *Spread) Send(ctx context.Context, name string, signal api.Signal) error {
+func (s *Spread) Send(ctx context.Context, name string, signal api.SendRequest) error {
 	return s.onRun(ctx, name, false,
 		func(ctx context.Context, name string) error { return s.Embedded.Send(ctx, name, signal) },
 		func(ctx context.Context, owner api.Node, name string) error { return owner.Send(ctx, name, signal) })

@@ -39,7 +39,7 @@ func (f *failing) answer() error {
 	return f.errs[f.asked-1]
 }
 
-func (f *failing) Send(context.Context, string, api.Signal) error { return f.answer() }
+func (f *failing) Send(context.Context, string, api.SendRequest) error { return f.answer() }
 
 func (f *failing) Run(context.Context, string) (*api.Run, error) {
 	return nil, f.answer()
@@ -60,7 +60,7 @@ func TestPartitionWithoutOwner(t *testing.T) {
 		n := &absentNode{}
 		s := NewSpread(&Embedded{reads: &reads{}}, n, n, movePatience)
 		began := time.Now()
-		err := s.Send(t.Context(), "order-1", api.Signal{Name: "paid"})
+		err := s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"})
 		if api.CodeOf(err) != api.CodeHeld || api.CodeOf(err).HTTPStatus() != http.StatusServiceUnavailable ||
 			time.Since(began) != movePatience {
 			t.Errorf("%v after %s", err, time.Since(began))
@@ -73,7 +73,7 @@ func TestAskedAgain(t *testing.T) {
 	moved := []error{api.Sentinel(api.CodeHeld), api.Sentinel(api.CodeClosed)}
 	unknown := []error{api.Sentinel(api.CodeUncertain)}
 	synctest.Test(t, func(t *testing.T) {
-		send := func(s *Spread) error { return s.Send(t.Context(), "order-1", api.Signal{Name: "paid"}) }
+		send := func(s *Spread) error { return s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"}) }
 		read := func(s *Spread) error { _, err := s.Run(t.Context(), "order-1"); return err }
 		for _, c := range []struct {
 			name  string
@@ -128,7 +128,7 @@ func (silent) Run(ctx context.Context, _ string) (*api.Run, error) {
 	return nil, ctx.Err()
 }
 
-func (silent) Send(ctx context.Context, _ string, _ api.Signal) error {
+func (silent) Send(ctx context.Context, _ string, _ api.SendRequest) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -144,7 +144,7 @@ func (answering) Run(_ context.Context, name string) (*api.Run, error) {
 	return &api.Run{RunSummary: api.RunSummary{WorkflowID: name}}, nil
 }
 
-func (answering) Send(context.Context, string, api.Signal) error { return nil }
+func (answering) Send(context.Context, string, api.SendRequest) error { return nil }
 
 // movingNode knows another owner after a while.
 type movingNode struct {
@@ -194,7 +194,7 @@ func TestReadMoves(t *testing.T) {
 		n.until = time.Now().Add(3 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := s.Send(ctx, "order-1", api.Signal{Name: "paid"}); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.Send(ctx, "order-1", api.SendRequest{Name: "paid"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("an event: %v", err)
 		}
 	})

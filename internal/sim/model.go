@@ -161,7 +161,7 @@ func (m *runModel) apply(rec core.Record) {
 	case core.PauseEnded:
 		m.unpause(rec)
 	case core.CancelAsked:
-		m.checkOperation(core.OpCancel, "a cancel", core.OpInterrupt)
+		m.checkOperation(core.OpCancelGracefully, "a cancel", core.OpCancel)
 		m.cancelled = true
 	case core.SignalKept:
 		m.keepEvent(rec)

@@ -27,9 +27,9 @@ func (c *clients) actOnSomeRun() {
 	}
 	switch x := u.IntN(100); {
 	case x < 10:
-		c.operate(a.id, core.Operation{Op: core.OpCancel, Step: core.NoStep})
+		c.operate(a.id, core.Operation{Op: core.OpCancelGracefully, Step: core.NoStep})
 	case x < 16:
-		c.operate(a.id, core.Operation{Op: core.OpInterrupt, Step: core.NoStep})
+		c.operate(a.id, core.Operation{Op: core.OpCancel, Step: core.NoStep})
 	case x < 20:
 		c.operate(a.id, core.Operation{Op: core.OpTerminate, Step: core.NoStep})
 	case x < 32:

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Invariant is something that must always hold. The numbered ones are those of ARCHITECTURE.md.
+// Invariant is something that must always hold. The comment of the package has the numbered ones in full.
 type Invariant string
 
 // The invariants.

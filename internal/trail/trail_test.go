@@ -136,7 +136,7 @@ func TestSnapshotsAreUpToDate(t *testing.T) {
 	}
 	p.operate(core.OpRetryRun, "", nil)
 	p.pass(time.Second)
-	p.operate(core.OpInterrupt, "", nil)
+	p.operate(core.OpCancel, "", nil)
 	if n := p.trail.Snapshot(p.now); n.Events != p.trail.Events() || n.Events < 30 {
 		t.Errorf("%d events", n.Events)
 	}

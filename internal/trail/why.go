@@ -145,7 +145,7 @@ func (t *Trail) causes() []*core.Step {
 
 // ends reports whether an operation ends a run.
 func ends(operation string) bool {
-	return operation == core.OpCancel.String() || operation == core.OpInterrupt.String() ||
+	return operation == core.OpCancelGracefully.String() || operation == core.OpCancel.String() ||
 		operation == core.OpTerminate.String()
 }
 

@@ -43,6 +43,6 @@ func unfinished() *policy.Failure {
 func lostByClosing(cause *policy.Failure) *policy.Failure {
 	return &policy.Failure{
 		Kind: policy.KindLost, Type: core.TypeWorkerClosed, Cause: cause,
-		Message: "the worker was closed while the attempt ran",
+		Message: "the worker was stopped while the attempt ran",
 	}
 }

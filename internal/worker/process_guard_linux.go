@@ -10,7 +10,9 @@ import (
 )
 
 // guardTable is the guard's file, which is only in memory. This process writes to that memory, without a system call.
-// What it wrote stays when it dies, since the guard has the file open.
+// What it wrote stays when it dies, since the guard has the file open. A line is one word, stored at once: the guard
+// never reads a part of a number, which would be another group. Outside Linux this is not so everywhere: OpenBSD shows
+// what is written to memory in the file only after a call.
 type guardTable struct {
 	file   *os.File
 	memory []byte // room for the file

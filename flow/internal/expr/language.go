@@ -261,7 +261,7 @@ func problemOf(text string, err error) *Problem {
 	switch m := typeNames.FindStringSubmatch(bad.Msg); {
 	case m != nil:
 		known := fieldsOf(m[1])
-		bad.Msg = fmt.Sprintf("there is no %s in it", m[2])
+		bad.Msg = fmt.Sprintf("it has no %q", m[2])
 		if bad.Hint = nearest.Hint(m[2], known); bad.Hint == "" {
 			bad.Hint = "known are " + strings.Join(known, ", ")
 		}

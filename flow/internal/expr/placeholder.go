@@ -62,6 +62,6 @@ func (n *names) checkPlaceholder(at *ast.IdentifierNode) {
 			"%s are put in when the step is executed, so an expression cannot work with them", at.Value)
 		return
 	}
-	n.fail(at.Location().From, "a process can get it by env: and use \"$NAME\"",
-		"%s are known in what exec and http do only, and not in the text of a shell", at.Value)
+	n.fail(at.Location().From, "pass it with env: and use \"$NAME\"",
+		"%s.NAME works in exec, http and mail only, and not in the text of a shell", at.Value)
 }

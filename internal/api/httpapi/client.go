@@ -289,7 +289,7 @@ func (c *Client) Wait(ctx context.Context, name string) (api.Outcome, error) {
 }
 
 // Send implements api.Service.
-func (c *Client) Send(ctx context.Context, name string, s api.Signal) error {
+func (c *Client) Send(ctx context.Context, name string, s api.SendRequest) error {
 	path, err := runPath(name, "events")
 	if err == nil {
 		_, err = c.do(ctx, http.MethodPost, path, s, nil)

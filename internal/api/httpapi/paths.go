@@ -13,7 +13,7 @@ const Base = "/api/v1"
 // Action is an operation that has a path: POST /runs/{run}/pause, POST /runs/{run}/steps/{step}/skip.
 type Action struct {
 	Path      string // the last part of its path
-	Operation string // api.OpCancel, …
+	Operation string // api.OpCancelGracefully, …
 	Step      bool   // it is about a step
 	Summary   string
 }
@@ -21,8 +21,8 @@ type Action struct {
 // Actions returns all operations.
 func Actions() []Action {
 	return []Action{
-		{"cancel", api.OpCancel, false, "Cancel a run: attempts that run finish, nothing new starts"},
-		{"interrupt", api.OpInterrupt, false, "Cancel a run and tell its attempts to stop"},
+		{"cancel", api.OpCancel, false, "Cancel a run: its attempts are told to stop, nothing new starts"},
+		{"cancel-gracefully", api.OpCancelGracefully, false, "Cancel a run and let its attempts finish"},
 		{"terminate", api.OpTerminate, false, "Close a run at once"},
 		{"pause", api.OpPause, false, "Pause a run: nothing new starts"},
 		{"resume", api.OpResume, false, "Resume a paused run"},

@@ -79,7 +79,7 @@ func TestSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.Send(t.Context(), "a-run", api.Signal{Name: "n"})
+	err = c.Send(t.Context(), "a-run", api.SendRequest{Name: "n"})
 	if api.CodeOf(err) != api.CodeClosed || !strings.Contains(err.Error(), "has another cluster secret") {
 		t.Errorf("a node with another secret: %v", err)
 	}

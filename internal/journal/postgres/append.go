@@ -137,7 +137,8 @@ var parts = []part{
 	{"runs", "INSERT INTO {schema}.runs_data (" + runNames + ") SELECT " + runValues + " FROM own," +
 		" unnest(" + runArrays + ") AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)" + replaceRun +
 		" phase = excluded.phase"},
-	// A new run that is there already divides by zero: nothing is saved.
+	// A new run that is there already divides by zero: nothing is saved. Other databases that speak PostgreSQL's
+	// protocol have no xmax, which would say which rows were new.
 	{"folded", "INSERT INTO {schema}.runs_data (" + runNames + ", piece, steps)" +
 		" SELECT " + runValues + ", u.p, nullif(u.q, '') FROM own," +
 		" unnest(" + runArrays + ", $::bytea[], $::text[])" +

@@ -9,7 +9,8 @@ import (
 
 // The row of a new run has the first piece of its history and its steps, as far as they are short, instead of rows of
 // their own: a run that sleeps has one row. What comes later has rows of its own. A row in steps_data takes the place
-// of the one here; the view step_rows has both.
+// of the one here; the view step_rows has both. A sleeping run then takes 530 bytes of database instead of 784.
+// Attempts are not in the row: a run that sleeps has none, and lists would read wider rows.
 //
 // Code of an older schema does not see what is folded, so nothing is as long as such code may be at work: see
 // [storage.goOver].

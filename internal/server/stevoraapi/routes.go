@@ -235,7 +235,7 @@ func (h *handlers) cancel(r *http.Request) (reply, error) {
 	if err := read(r, &in); err != nil {
 		return reply{}, err
 	}
-	op := api.Operation{Operation: api.OpInterrupt, Actor: actor, Reason: in.Reason}
+	op := api.Operation{Operation: api.OpCancel, Actor: actor, Reason: in.Reason}
 	if err := h.service.Operate(r.Context(), r.PathValue("id"), op); err != nil {
 		return reply{}, err
 	}
@@ -253,7 +253,7 @@ func (h *handlers) signal(r *http.Request) (reply, error) {
 	if in.Signal == "" {
 		return reply{}, invalid("signalType is missing: it is what an external_event waits for")
 	}
-	err := h.service.Send(r.Context(), r.PathValue("id"), api.Signal{
+	err := h.service.Send(r.Context(), r.PathValue("id"), api.SendRequest{
 		Name: in.Signal, Payload: in.Payload, Actor: actor,
 	})
 	if err != nil {

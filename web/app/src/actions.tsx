@@ -29,7 +29,7 @@ function ofRun(r: Run): Action[] {
       { path: "pause", label: "Pause and stop the clock", ask: "reason", body: { stopClock: true }, says: "Nothing new begins, and the run's own deadlines stand still." },
     ];
   if ((r.deadlines ?? []).length > 0) all.push({ path: "extend", label: "Extend", ask: "extend" });
-  all.push({ path: "interrupt", label: "Cancel", danger: true, ask: "reason", says: "Running attempts are asked to stop, and killed after their grace. Hooks still run." });
+  all.push({ path: "cancel", label: "Cancel", danger: true, ask: "reason", says: "Running attempts are asked to stop, and killed after their grace. Hooks still run." });
   all.push({ path: "terminate", label: "Terminate", danger: true, ask: "reason", says: "The run is closed at once: no hook runs, nothing is waited for." });
   return all;
 }

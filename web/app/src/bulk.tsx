@@ -7,7 +7,7 @@ import { Dialog, Phase, Problem } from "./parts.tsx";
 
 const operations: [string, string][] = [
   ["pause", "Pause"], ["resume", "Resume"], ["retry", "Retry failed steps"], ["cancel", "Cancel, let attempts finish"],
-  ["interrupt", "Cancel"], ["terminate", "Terminate"],
+  ["cancel", "Cancel"], ["terminate", "Terminate"],
 ];
 
 const most = 1000; // runs of one operation

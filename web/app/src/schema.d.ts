@@ -509,8 +509,25 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Cancel a run: attempts that run finish, nothing new starts */
+        /** Cancel a run: its attempts are told to stop, nothing new starts */
         post: operations["cancelRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/cancel-gracefully": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel a run and let its attempts finish */
+        post: operations["cancel-gracefullyRun"];
         delete?: never;
         options?: never;
         head?: never;
@@ -609,23 +626,6 @@ export interface paths {
         get: operations["getHistory"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/runs/{run}/interrupt": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Cancel a run and tell its attempts to stop */
-        post: operations["interruptRun"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1189,7 +1189,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Make a token worthless */
+        /** Revoke a token */
         delete: operations["revokeToken"];
         options?: never;
         head?: never;
@@ -2196,16 +2196,16 @@ export interface components {
         ScheduleList: {
             schedules: components["schemas"]["Schedule"][] | null;
         };
-        SignBody: {
-            /** @description Where the work is; the next attempt gets it. */
-            details?: unknown;
-        };
-        Signal: {
+        SendRequest: {
             actor?: string;
             id?: string;
             name: string;
             payload?: unknown;
             reason?: string;
+        };
+        SignBody: {
+            /** @description Where the work is; the next attempt gets it. */
+            details?: unknown;
         };
         Simulated: {
             assumes?: string;
@@ -3618,6 +3618,40 @@ export interface operations {
             };
         };
     };
+    "cancel-gracefullyRun": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run: its id, a workflow id, the beginning of an id, or @last. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["OperateBody"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     carryRun: {
         parameters: {
             query?: never;
@@ -3698,7 +3732,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Signal"];
+                "application/json": components["schemas"]["SendRequest"];
             };
         };
         responses: {
@@ -3811,40 +3845,6 @@ export interface operations {
                 content: {
                     "application/json": Record<string, never>;
                 };
-            };
-            /** @description Error */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    interruptRun: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The run: its id, a workflow id, the beginning of an id, or @last. */
-                run: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["OperateBody"];
-            };
-        };
-        responses: {
-            /** @description No Content */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             /** @description Error */
             default: {

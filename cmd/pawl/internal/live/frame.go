@@ -47,8 +47,8 @@ type row struct {
 
 // Resting says that so many other runs of the database are not carried on.
 func Resting(others int) string {
-	return fmt.Sprintf("%s in this database %s (pawl run list --open)",
-		plural(others, "other open run"), verb(others, "rests", "rest"))
+	return fmt.Sprintf("%s in this database %s not being executed (pawl resume)",
+		plural(others, "other open run"), verb(others, "is", "are"))
 }
 
 // Frame draws the view, at most width cells wide and height lines high; height 0 is unbounded.

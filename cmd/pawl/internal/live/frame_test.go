@@ -179,7 +179,7 @@ func TestFrame(t *testing.T) {
 		}},
 		{"cancelled", 80, 0, func(t *testing.T) (*player, View) {
 			p := middle(t)
-			p.do(core.Operation{Op: core.OpInterrupt, Step: core.NoStep, Actor: "ada", Reason: "enough"})
+			p.do(core.Operation{Op: core.OpCancel, Step: core.NoStep, Actor: "ada", Reason: "enough"})
 			return p, View{}
 		}},
 	} {
@@ -197,7 +197,7 @@ func TestFrame(t *testing.T) {
 
 func TestShow(t *testing.T) {
 	p := middle(t)
-	p.do(core.Operation{Op: core.OpInterrupt, Step: core.NoStep, Actor: "ada", Reason: "enough"})
+	p.do(core.Operation{Op: core.OpCancel, Step: core.NoStep, Actor: "ada", Reason: "enough"})
 	local := time.Local
 	time.Local = time.UTC
 	defer func() { time.Local = local }()
