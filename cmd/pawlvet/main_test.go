@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pawlbin"
 )
 
@@ -44,6 +45,7 @@ func output(t *testing.T, dir, name string, args ...string) (string, bool) {
 // TestOwnWorkflows: nothing is reported about the examples and the tests of this module, whose bodies are right, or say
 // why they are not.
 func TestOwnWorkflows(t *testing.T) {
+	nightly.Only(t, "it vets the examples, as make vet does")
 	out, ok := output(t, top(t), "go", "vet", "-vettool="+build(t),
 		".", "./examples/...", "./pawltest")
 	if !ok {

@@ -30,7 +30,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestResults: failed tests are shown with what they printed, others are only counted.
+// TestResults: tests that failed or did not end are shown with what they printed, others are only counted.
 func TestResults(t *testing.T) {
 	const told = `{"Action":"output","Package":"github.com/pawl-dev/pawl/flow","Test":"TestA","Output":"A prints\n"}
 {"Action":"pass","Package":"github.com/pawl-dev/pawl/flow","Test":"TestA","Elapsed":2}
@@ -38,6 +38,7 @@ func TestResults(t *testing.T) {
 {"Action":"fail","Package":"github.com/pawl-dev/pawl/flow","Test":"TestB/x","Elapsed":3}
 {"Action":"fail","Package":"github.com/pawl-dev/pawl/flow","Test":"TestB","Elapsed":3}
 {"Action":"skip","Package":"github.com/pawl-dev/pawl/flow","Test":"TestC","Elapsed":0}
+{"Action":"output","Package":"github.com/pawl-dev/pawl/flow","Test":"TestD","Output":"panic: D\n"}
 {"Action":"fail","Package":"github.com/pawl-dev/pawl/flow","Elapsed":5}
 {"ImportPath":"github.com/pawl-dev/pawl","Action":"build-output","Output":"x.go:1: wrong\n"}
 {"Action":"pass","Package":"github.com/pawl-dev/pawl","Elapsed":1}
@@ -47,6 +48,7 @@ no event
 	p := &part{name: "tests", tests: results{}}
 	p.tests.read(strings.NewReader(told), &out)
 	const want = `x prints
+panic: D
 FAIL    5.0s  flow
 x.go:1: wrong
 ok      1.0s  .

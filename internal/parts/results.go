@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -76,12 +77,22 @@ func (r *results) take(e event, out io.Writer) {
 		delete(r.printed, key)
 	case "fail":
 		r.failed = append(r.failed, key)
-		for _, line := range r.printed[key] {
-			fmt.Fprint(out, line)
+		r.show(key, out)
+		for _, other := range slices.Sorted(maps.Keys(r.printed)) {
+			if e.Test == "" && strings.HasPrefix(other, key+" ") {
+				r.show(other, out) // the package has ended before its test: by a panic, or because its time was over
+			}
 		}
 		r.ended(e, out)
-		delete(r.printed, key)
 	}
+}
+
+// show shows what a test or a package has printed.
+func (r *results) show(key string, out io.Writer) {
+	for _, line := range r.printed[key] {
+		fmt.Fprint(out, line)
+	}
+	delete(r.printed, key)
 }
 
 // ended notes the end of a test or a package.

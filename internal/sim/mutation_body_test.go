@@ -11,11 +11,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestChecksFindMistakesOfBodies plants one mistake at a time between the engine and the bodies. The checks must notice
 // it.
 func TestChecksFindMistakesOfBodies(t *testing.T) {
+	nightly.Only(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name string
 		opt  Options

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestChecksFindMistakesInMessages plants one mistake at a time in the messages between partitions. The checks must
 // notice it.
 func TestChecksFindMistakesInMessages(t *testing.T) {
+	nightly.Only(t, "it searches universes for a planted mistake")
 	many := func(wrap func(journal.Journal) journal.Journal) Options {
 		return Options{Partitions: 3, WrapJournal: wrap}
 	}
@@ -95,6 +97,7 @@ func changeInbox(change func([]journal.Message) []journal.Message) func(journal.
 
 // TestRunsSendMessagesBetweenPartitions checks that universes of several partitions do send messages.
 func TestRunsSendMessagesBetweenPartitions(t *testing.T) {
+	nightly.Only(t, "it searches universes for a planted mistake")
 	messages := 0
 	for seed := uint64(1); seed <= 60; seed++ {
 		r, err := Run(seed, Options{Partitions: 4})

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestChecksFindMistakesOfRetries does the same to what a retry makes of labels and events.
 func TestChecksFindMistakesOfRetries(t *testing.T) {
+	nightly.Only(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name string
 		opt  Options

@@ -4,12 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // TestChecksFindMistakesOfRunQueues gives the engine other limits than the checks know, one at a time, and expects that
 // they see it.
 func TestChecksFindMistakesOfRunQueues(t *testing.T) {
+	nightly.Only(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name, queue string
 		change      func(l *policy.QueueLimits)

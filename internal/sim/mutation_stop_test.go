@@ -7,10 +7,12 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestChecksFindMistakesOfStops does the same to bodies that cancel parts of themselves or are asked to stop.
 func TestChecksFindMistakesOfStops(t *testing.T) {
+	nightly.Only(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name string
 		opt  Options

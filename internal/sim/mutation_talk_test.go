@@ -7,10 +7,12 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestChecksFindMistakesOfTalk does the same to bodies that publish their state and answer updates.
 func TestChecksFindMistakesOfTalk(t *testing.T) {
+	nightly.Only(t, "it searches universes for a planted mistake")
 	forgetAnswers := changeEntries(func(e *core.Entry) {
 		e.Records = slices.DeleteFunc(e.Records, func(rec core.Record) bool {
 			answered, ok := rec.(core.UpdateAnswered)

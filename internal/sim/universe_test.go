@@ -3,11 +3,13 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestSameSeedGivesSameUniverse checks what makes failures repeatable: a seed always gives the same universe.
 func TestSameSeedGivesSameUniverse(t *testing.T) {
-	for seed := uint64(1); seed <= 25; seed++ {
+	for seed := uint64(1); seed <= uint64(nightly.Few(5, 25)); seed++ {
 		first, err := Run(seed, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +35,7 @@ func TestWorkflowsCompile(t *testing.T) {
 // TestUniversesWithoutFaults runs universes in which only the work itself fails. So no fault can be the cause of a
 // failure here.
 func TestUniversesWithoutFaults(t *testing.T) {
-	for seed := uint64(1); seed <= 50; seed++ {
+	for seed := uint64(1); seed <= uint64(nightly.Few(10, 50)); seed++ {
 		r, err := Run(seed, Options{NoFaults: true, Partitions: 1 + int(seed%4)})
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +49,7 @@ func TestUniversesWithoutFaults(t *testing.T) {
 // TestCrashEverywhere kills the process at each boundary of every commit of a few small universes: before an append,
 // between the append and its acknowledgement, and after the acknowledgement.
 func TestCrashEverywhere(t *testing.T) {
-	for seed := uint64(1); seed <= 4; seed++ {
+	for seed := uint64(1); seed <= uint64(nightly.Few(1, 4)); seed++ {
 		opt := Options{Runs: 3, Span: 10 * time.Second, CrashAt: -1}
 		whole, err := Run(seed, opt)
 		if err != nil {
