@@ -71,8 +71,8 @@ type RunSettings struct {
 // missed are left out. The chain ends with a cancel, or before a run that would begin at or after its execution
 // deadline; a step that starts such a flow waits for that.
 //
-// With CatchUp, a missed firing is made up for if it is at most so old when the previous run ends: runs begin at once, one
-// after the other.
+// With CatchUp, a missed firing is made up for if it is at most so old when the previous run ends: runs begin at once,
+// one after the other.
 type Cron struct {
 	Schedule string // minute hour day month weekday, @daily, "@every 90m"
 	Zone     string // IANA name; "": UTC

@@ -189,8 +189,8 @@ const (
 )
 
 var opNames = [...]string{
-	"cancel_gracefully", "cancel", "terminate", "pause", "resume", "retry_run", "retry_step", "skip", "complete", "fail",
-	"now", "set_policy", "extend",
+	"cancel_gracefully", "cancel", "terminate", "pause", "resume", "retry_run", "retry_step", "skip", "complete",
+	"fail", "now", "set_policy", "extend",
 }
 
 func (o Op) String() string { return name(opNames[:], o) }

@@ -184,7 +184,8 @@ func (m *machine) extended(in Operation, limit policy.LimitKind, at Time) (Time,
 		}
 		return in.To, nil
 	case at == 0:
-		return 0, m.refuse(CodeConflict, "extend", "there is no %s deadline to extend here; steps have their own", limit)
+		return 0, m.refuse(CodeConflict, "extend", "there is no %s deadline to extend here; steps have their own",
+			limit)
 	case in.By == 0:
 		return 0, m.refuse(CodeInvalid, "extend", "say by how much or until when")
 	default:

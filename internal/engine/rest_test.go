@@ -101,12 +101,13 @@ func (w *remoteFake) Revoke(tok core.Token, why policy.Kind) {
 	w.fakeWorkers.Revoke(tok, why)
 }
 
-// open opens the partition again, with these workers.
-func (r *rig) open(workers Workers, carried *Carried) {
+// open opens the partition again, with these workers of other processes.
+func (r *rig) open(workers RemoteWorkers, carried *Carried) {
 	r.t.Helper()
 	r.journal, r.inbox = r.journal.Reopen(), nil
 	cfg := r.config()
-	cfg.Workers, cfg.Carried, cfg.Matcher = workers, carried, nil
+	cfg.Workers, cfg.Carried, cfg.Matcher = nil, carried, NewMatcher()
+	cfg.Matcher.AddRemote("", workers)
 	r.p = NewPartition(cfg)
 	if err := r.p.Open(r.t.Context(), r.now); err != nil {
 		r.t.Fatal(err)

@@ -8,7 +8,8 @@ import (
 
 // The translated SQLite that this package was tested with. The package knows how that one keeps functions in tables of
 // C, which no interface promises. With any other, SQLite's own virtual file system is used, which is right but takes a
-// tenth more processor time a run, and 0.07 ms more a commit. Another version is written here once the tests of this package and those of the failing disk pass with it.
+// tenth more processor time a run, and 0.07 ms more a commit. Another version is written here once the tests of this
+// package and those of the failing disk pass with it.
 const (
 	testedModule  = "modernc.org/sqlite"
 	testedRelease = "v1.61.1"
