@@ -35,7 +35,7 @@ import (
 type Codec interface {
 	// Encode encodes v. It may set p.Meta.
 	Encode(ctx context.Context, p *Payload, v any) ([]byte, error)
-	// Decode decodes what Encode returned. p.Meta is what Encode has set; nil also where an older version wrote it.
+	// Decode decodes what Encode returned. p.Meta is what Encode has set.
 	Decode(ctx context.Context, p Payload, data []byte, v any) error
 }
 

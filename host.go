@@ -261,7 +261,7 @@ func (h *host) knows(queue string) bool {
 // pawlflow adds them.
 func (h *host) kinds() map[string]engine.Kind {
 	return map[string]engine.Kind{
-		journal.KindFlow: {Refuse: notLinked}, journal.KindBundle: {Refuse: notLinked},
+		journal.KindFlow: {Refuse: notLinked},
 		journal.KindGo: {
 			Compile: h.compile, Bodies: h.bodies,
 			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return h.stored(name) },

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"strconv"
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
@@ -45,20 +44,8 @@ func scheduleWorkflow(runs starter) *Workflow[schedule.State, struct{}] {
 		if s.Due.IsZero() {
 			s.Due = Now(ctx)
 		}
-		sleeps := true // the run is of a time when schedules could not be changed: it sleeps until each firing
-		for i := range historyLength {
-			if sleeps {
-				v, err := Version(ctx, "changes "+strconv.Itoa(i), 1, 2)
-				if err != nil {
-					return struct{}{}, err
-				}
-				sleeps = v == 1
-			}
-			round := s.round
-			if sleeps {
-				round = s.sleepAndFire
-			}
-			if over, err := round(ctx); over || err != nil {
+		for range historyLength {
+			if over, err := s.round(ctx); over || err != nil {
 				return struct{}{}, err
 			}
 		}
@@ -137,26 +124,6 @@ func (s *scheduler) due(ctx Context, table *schedule.Timetable, at time.Time) er
 	return err
 }
 
-// sleepAndFire is what a round was before schedules could be changed.
-func (s *scheduler) sleepAndFire(ctx Context) (over bool, err error) {
-	table, err := s.Parse()
-	if err != nil {
-		return true, err
-	}
-	s.Notified = s.waits()
-	if s.Due = table.After(s.Due, Now(ctx)); s.Due.IsZero() {
-		return true, nil
-	}
-	if err := SleepUntil(ctx, "until", s.Due); err != nil {
-		return true, err
-	}
-	if Now(ctx).Sub(s.Due) > table.CatchUp {
-		return false, nil
-	}
-	_, err = s.fire(ctx, s.Due)
-	return false, err
-}
-
 // apply carries out a change.
 func (s *scheduler) apply(ctx Context, c *schedule.Change, table *schedule.Timetable) error {
 	actor := c.Actor
@@ -221,16 +188,10 @@ func (s *scheduler) fire(ctx Context, at time.Time) (bool, error) {
 // begin starts the run of a firing, which is the previous one from then on. The run with the workflow id notify is told
 // of its end, if that is not empty.
 func (s *scheduler) begin(ctx Context, at time.Time, notify string) error {
-	s.Notified = notify != ""
 	existing, err := s.start(ctx, "start", s.firing(at), notify)
 	s.Previous = schedule.RunID(s.Name, at)
-	if err == nil && existing && s.Notified {
-		// Somebody else has started it, such as a backfill: the end may be told to others only. Schedules of a time
-		// when nobody thought of that may be beyond this point.
-		var v int
-		v, err = Version(ctx, "found "+s.Previous, 1, 2)
-		s.Notified = v == 1
-	}
+	// Somebody else may have started it, such as a backfill: then its end may be told to others only.
+	s.Notified = notify != "" && !existing
 	return err
 }
 

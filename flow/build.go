@@ -58,10 +58,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 		whens:    map[string]*expr.Program{},
 		language: expr.New(own),
 	}
-	b.def.language.Older = doc.older
-	if !doc.older {
-		b.def.language.Input = expr.ShapeOf("input", tree.NodeOf(doc.Input))
-	}
+	b.def.language.Input = expr.ShapeOf("input", tree.NodeOf(doc.Input))
 	b.compiler = &expr.Compiler{
 		Language: b.def.language, Source: b.Source, Report: b.stepFail,
 		Refers: b.refers,

@@ -46,7 +46,6 @@ type Document struct {
 	// it of a step.
 	Place string
 
-	older bool // it was stored with a run by a version to which less was an error
 	pos   tree.Pos
 	src   *tree.Source
 	whens map[*policy.Retry]*tree.Node // where the conditions of retry policies stand

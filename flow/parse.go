@@ -18,16 +18,9 @@ func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 	return parse(name, src, reading{}, forms)
 }
 
-// ParseOlder reads a flow that an earlier version of Pawl has stored with its runs, as that version did: what was
-// allowed then and is an error in [Parse] today stays allowed and means the same.
-func ParseOlder(name string, src []byte, forms ...Form) (*Document, error) {
-	return parse(name, src, reading{older: true}, forms)
-}
-
 // reading is how a document is read.
 type reading struct {
-	older bool                              // see ParseOlder
-	read  func(path string) ([]byte, error) // see ParseFiles; nil: there are no other files
+	read func(path string) ([]byte, error) // see ParseFiles; nil: there are no other files
 }
 
 func parse(name string, src []byte, how reading, forms []Form) (*Document, error) {
@@ -195,7 +188,7 @@ func (p *parsing) document(n *tree.Node) *Document {
 		return nil
 	}
 	p.object(n, "a flow", p.withForms(documentKeys))
-	doc := &Document{File: p.Source.Name, older: p.older, pos: n.Pos, src: p.Source}
+	doc := &Document{File: p.Source.Name, pos: n.Pos, src: p.Source}
 	p.doc = doc
 	doc.Name = p.text(n.Get("name"), "name")
 	if name := n.Get("name"); name == nil || name.Kind == tree.Null || name.Kind == tree.Text && name.Text == "" {

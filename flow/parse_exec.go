@@ -71,7 +71,7 @@ var attemptVariables = []string{
 // env reads the variables of a process.
 func (p *parsing) env(n *tree.Node) tree.Value {
 	v := p.mapping(n, "env")
-	if n == nil || n.Kind != tree.Mapping || p.older {
+	if n == nil || n.Kind != tree.Mapping {
 		return v
 	}
 	for _, f := range n.Fields {

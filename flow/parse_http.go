@@ -74,7 +74,7 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 
 // method checks a method that is no expression.
 func (p *parsing) method(n *tree.Node) {
-	if p.older || n == nil || n.Kind == tree.Null || n.Kind == tree.List || n.Kind == tree.Mapping {
+	if n == nil || n.Kind == tree.Null || n.Kind == tree.List || n.Kind == tree.Mapping {
 		return
 	}
 	text, err := tree.TextOf(n.Any())
@@ -107,7 +107,7 @@ func isToken(text string) bool {
 
 // url checks what is certain of a URL: all of one without expressions, else the scheme before the first of them.
 func (p *parsing) url(n *tree.Node) {
-	if p.older || n == nil || n.Kind != tree.Text {
+	if n == nil || n.Kind != tree.Text {
 		return
 	}
 	const write = "write https://host/path"
@@ -148,7 +148,7 @@ var ownHeaders = []string{"Content-Length", "Transfer-Encoding", "Trailer"}
 // headers reads the headers of a request.
 func (p *parsing) headers(n *tree.Node) tree.Value {
 	v := p.mapping(n, "headers")
-	if n == nil || n.Kind != tree.Mapping || p.older {
+	if n == nil || n.Kind != tree.Mapping {
 		return v
 	}
 	seen := map[string]string{}

@@ -110,9 +110,6 @@ func (p *parsing) step(n *tree.Node) *Step {
 
 // withoutEffect refuses what only tasks have, on a step that is none.
 func (p *parsing) withoutEffect(n *tree.Node, s *Step) {
-	if p.older {
-		return
-	}
 	what := "a loop"
 	switch s.Action.(type) {
 	case nil:

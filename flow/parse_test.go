@@ -43,30 +43,6 @@ func TestErrors(t *testing.T) {
 // lintedAt is when the documents of the tests are looked at.
 var lintedAt = policy.At(time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC))
 
-// TestOlder: what a version to which less was an error has stored with its runs still means what it meant then.
-func TestOlder(t *testing.T) {
-	src := []byte(`pawl: 1
-name: x
-input: {type: object, properties: {x: {type: string}}}
-steps:
-  - name: a
-    exec: {shell: "echo ${{ input.typo }}", env: {PAWL_STEP: x}}
-  - {name: b, needs: [a], noop: {output: "[${{ steps.a.output.typo }}]"}}
-  - {name: c, http: {method: PSOT, url: "nowhere", headers: {Trailer: x}}}
-  - {name: d, sleep: 1s, queue: x}
-`)
-	if _, err := Parse("x.yaml", src); err == nil {
-		t.Error("nothing is wrong today")
-	}
-	doc, err := ParseOlder("x.yaml", src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := string(task(t, doc, []byte("{}"))); got != `{"shell":"echo ","env":{"PAWL_STEP":"x"}}` {
-		t.Errorf("got %s", got)
-	}
-}
-
 func TestErrorsAreCapped(t *testing.T) {
 	src := "pawl: 1\nname: x\nsteps:\n" + strings.Repeat("  - nam: x\n    noop:\n", 50)
 	_, err := Parse("order.yaml", []byte(src))

@@ -120,7 +120,8 @@ func TestOtherDriversPoll(t *testing.T) {
 		stop := relaying(t, box, client)
 		synctest.Wait()
 		begin := time.Now()
-		s.insert(t, "a", newStart)
+		start, _, _ := written(t)
+		s.insert(t, "a", start)
 		<-client.started
 		if took := time.Since(begin); took != time.Minute {
 			t.Errorf("the run began %s after the commit, want a minute", took)

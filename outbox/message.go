@@ -7,11 +7,7 @@ import (
 	"time"
 )
 
-// format is the version of the messages that this package writes. It reads all versions up to this one.
-//
-// Version 0 is what was written before messages had a version: the fields of the start request under their Go names,
-// such as "Workflow" and "ID". The names below differ from those in upper and lower case only, which encoding/json
-// ignores, so one struct reads both versions, and a program from before versions reads version 1.
+// format is the version of the messages that this package writes. It reads all versions from 1 to this one.
 //
 // Every later version has to name the recipient as version 1 does: in run, or in start.id. A program that cannot read
 // such a message then knows which messages have to wait for it.
@@ -75,6 +71,10 @@ func decode(text string) (message, error) {
 	}
 	if err != nil {
 		return message{}, fmt.Errorf("the message cannot be read: %w", err)
+	}
+	if m.Format < 1 {
+		return message{}, fmt.Errorf("the message has format %d, and the first one is 1: write it with outbox.StartIn"+
+			" or outbox.SendIn", m.Format)
 	}
 	if m.Start == nil && m.Event == "" {
 		return message{}, errEmpty

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/golden"
 	"github.com/pawl-dev/pawl/outbox"
 )
 
@@ -37,21 +38,16 @@ func (r *recorder) SendEvent(_ context.Context, run string, e client.SendRequest
 	return nil
 }
 
-// Messages as they are in people's databases. The old ones were written before messages had a format.
-const (
-	oldStart = `{"start":{"Workflow":"order","ID":"order-1","Key":"key-1","Input":"NDI=","UseExisting":true,` +
-		`"At":"2026-01-02T03:04:05.000006Z","Deadline":"2100-01-02T03:04:05+01:00","Actor":"ann",` +
-		`"Reason":"\u003cbecause\u003e","Steps":null,"From":""}}`
-	oldPlainStart = `{"start":{"Workflow":"order","ID":"","Key":"","Input":"NDI=","UseExisting":false,` +
-		`"At":"0001-01-01T00:00:00Z","Deadline":"0001-01-01T00:00:00Z","Actor":"","Reason":"","Steps":null,"From":""}}`
-	oldEvent = `{"run":"order-1","event":"paid","body":"Nw=="}`
-
-	newStart = `{"format":1,"start":{"workflow":"order","id":"order-1","key":"key-1","input":"NDI=",` +
-		`"useExisting":true,"at":"2026-01-02T03:04:05.000006Z","deadline":"2100-01-02T03:04:05+01:00","actor":"ann",` +
-		`"reason":"\u003cbecause\u003e"}}`
-	newPlainStart = `{"format":1,"start":{"workflow":"order","input":"NDI="}}`
-	newEvent      = `{"format":1,"run":"order-1","event":"paid","body":"Nw=="}`
-)
+// written returns the messages as version 0.1.0 wrote them, and as they are in people's databases: a start with all
+// options, one without any, and an event.
+func written(t *testing.T) (full, plain, event string) {
+	t.Helper()
+	lines := strings.Split(string(golden.Read(t, "messages.txt")), "\n")
+	if len(lines) != 4 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	return lines[0], lines[1], lines[2]
+}
 
 var (
 	startAt  = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
@@ -83,76 +79,51 @@ func TestWrittenMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := []string{newStart, newPlainStart, newEvent}; !slices.Equal(got, want) {
-		t.Errorf("written:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	golden.Same(t, "messages.txt", []byte(strings.Join(got, "\n")+"\n"))
 }
 
-// TestReadsAllFormats delivers literal messages of each format: they ask for the same.
-func TestReadsAllFormats(t *testing.T) {
-	for format, messages := range map[string][3]string{
-		"0": {oldStart, oldPlainStart, oldEvent},
-		"1": {newStart, newPlainStart, newEvent},
-	} {
-		t.Run(format, func(t *testing.T) {
-			s := openShop(t, outbox.Config{})
-			s.insert(t, "a", messages[0])
-			s.insert(t, "b", messages[1])
-			s.insert(t, "c", messages[2])
-			var got recorder
-			if err := s.box.RelayOnce(t.Context(), &got); err != nil {
-				t.Fatal(err)
-			}
-			if len(got.starts) != 2 || len(got.events) != 1 {
-				t.Fatalf("%d starts and %d events, failures %q", len(got.starts), len(got.events), s.failures(t))
-			}
-			slices.SortFunc(got.starts, func(a, b client.StartRequest) int { return strings.Compare(b.ID, a.ID) })
-			full := client.StartRequest{
-				Workflow: "order", ID: "order-1", Key: "key-1", Input: []byte("42"), UseExisting: true, At: startAt,
-				Deadline: deadline, Actor: "ann", Reason: "<because>",
-			}
-			if r := &got.starts[0]; r.Deadline.Equal(deadline) {
-				r.Deadline = deadline // whatever the machine calls the time zone
-			}
-			plain := client.StartRequest{Workflow: "order", Key: "outbox:b", Input: []byte("42")}
-			if !reflect.DeepEqual(got.starts, []client.StartRequest{full, plain}) {
-				t.Errorf("starts:\n%+v\nwant:\n%+v", got.starts, []client.StartRequest{full, plain})
-			}
-			event := client.SendRequest{Name: "paid", ID: "outbox:c", Payload: []byte("7")}
-			if got.runs[0] != "order-1" || !reflect.DeepEqual(got.events[0], event) {
-				t.Errorf("event for %s: %+v, want %+v", got.runs[0], got.events[0], event)
-			}
-		})
-	}
-}
-
-// TestOldRowsReachTheEngine relays rows of the time before formats into a real engine.
-func TestOldRowsReachTheEngine(t *testing.T) {
-	w := pawl.Define("order", func(ctx pawl.Context, n int) (int, error) {
-		paid, err := pawl.Event[int]("paid").Wait(ctx)
-		return n + paid, err
-	})
-	e := openEngine(t, pawl.Config{}, w)
+// TestReadsMessages delivers literal messages.
+func TestReadsMessages(t *testing.T) {
 	s := openShop(t, outbox.Config{})
-	s.insert(t, "1f0c", oldStart)
-	s.insert(t, "2e1d", oldEvent)
-	if err := s.box.RelayOnce(t.Context(), e); err != nil || s.waiting(t) != 0 || len(s.failures(t)) != 0 {
-		t.Fatalf("%d messages wait, failures %q, %v", s.waiting(t), s.failures(t), err)
+	start, plain, event := written(t)
+	s.insert(t, "a", start)
+	s.insert(t, "b", plain)
+	s.insert(t, "c", event)
+	var got recorder
+	if err := s.box.RelayOnce(t.Context(), &got); err != nil {
+		t.Fatal(err)
 	}
-	if got, err := pawl.RunOf[int](e, "order-1").Result(t.Context()); err != nil || got != 49 {
-		t.Errorf("%d, %v", got, err)
+	if len(got.starts) != 2 || len(got.events) != 1 {
+		t.Fatalf("%d starts and %d events, failures %q", len(got.starts), len(got.events), s.failures(t))
+	}
+	slices.SortFunc(got.starts, func(a, b client.StartRequest) int { return strings.Compare(b.ID, a.ID) })
+	full := client.StartRequest{
+		Workflow: "order", ID: "order-1", Key: "key-1", Input: []byte("42"), UseExisting: true, At: startAt,
+		Deadline: deadline, Actor: "ann", Reason: "<because>",
+	}
+	if r := &got.starts[0]; r.Deadline.Equal(deadline) {
+		r.Deadline = deadline // whatever the machine calls the time zone
+	}
+	without := client.StartRequest{Workflow: "order", Key: "outbox:b", Input: []byte("42")}
+	if !reflect.DeepEqual(got.starts, []client.StartRequest{full, without}) {
+		t.Errorf("starts:\n%+v\nwant:\n%+v", got.starts, []client.StartRequest{full, without})
+	}
+	sent := client.SendRequest{Name: "paid", ID: "outbox:c", Payload: []byte("7")}
+	if got.runs[0] != "order-1" || !reflect.DeepEqual(got.events[0], sent) {
+		t.Errorf("event for %s: %+v, want %+v", got.runs[0], got.events[0], sent)
 	}
 }
 
 // TestUnreadableMessages: what no version of Pawl can read is marked. What a newer one has written stays as it is. It
 // holds back the messages for the same run, and no others: every format names the recipient in the same place.
 func TestUnreadableMessages(t *testing.T) {
+	_, plain, event := written(t)
 	s := openShop(t, outbox.Config{})
 	s.insert(t, "a", "{")
 	s.insert(t, "b", `{"format":1}`)
-	s.insert(t, "c", newPlainStart)
+	s.insert(t, "c", plain)
 	s.insert(t, "d", `{"format":2,"event":["of a shape that is not known yet"],"run":"order-1"}`)
-	s.insert(t, "e", newEvent)
+	s.insert(t, "e", event)
 	s.insert(t, "f", `{"format":2,"start":{"workflow":7,"id":"order-2"}}`)
 	s.insert(t, "g", `{"format":1,"run":"order-2","event":"paid","body":"Nw=="}`)
 	s.insert(t, "h", `{"format":2,"start":["not even a recipient"]}`)

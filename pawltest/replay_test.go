@@ -211,9 +211,7 @@ func TestHistoryFile(t *testing.T) {
 			t.Errorf("%v\n%s", err, text)
 		}
 		var types []string
-		var old []byte // as earlier versions wrote it
 		for _, entry := range doc.Entries {
-			old = append(old, entry.Entry...)
 			for _, ev := range entry.Events {
 				types = append(types, ev.Type)
 			}
@@ -223,13 +221,12 @@ func TestHistoryFile(t *testing.T) {
 		}
 		sealed := pawl.Config{Codec: sealing{}}
 		pawltest.ReplayWith(t, sealed, w, text)
-		pawltest.ReplayWith(t, sealed, w, old)
 		newer := strings.Replace(string(text), `"pawlHistory": 1`, `"pawlHistory": 2`, 1)
 		half := strings.Replace(string(text), base64.StdEncoding.EncodeToString(doc.Entries[1].Entry),
 			base64.StdEncoding.EncodeToString(doc.Entries[1].Entry[1:]), 1)
 		for history, want := range map[string]string{
 			newer: "newer version of Pawl", `{"a": 1}`: "is no history", "": "is empty", string(text[:99]): "no JSON",
-			half: "entry 2 of the history", string(old[1:]): "broken entry", `{"pawlHistory": 1}`: "is empty",
+			half: "entry 2 of the history", "no JSON": "no JSON", `{"pawlHistory": 1}`: "is empty",
 		} {
 			said := record(t, func(t testing.TB) { pawltest.ReplayWith(t, sealed, w, []byte(history)) })
 			if !strings.Contains(said, want) {

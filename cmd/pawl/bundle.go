@@ -48,7 +48,7 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 // bundleOf makes a bundle of the text of a flow file, and of the flows its steps start from beside it. read returns the
 // files that its templates come from.
 func (s streams) bundleOf(name string, src []byte, read reader) (b bundle, doc *flow.Document, err error) {
-	b = bundle{Flow: source{File: name, Text: string(src)}, Edition: flowkind.Edition}
+	b = bundle{Flow: source{File: name, Text: string(src)}}
 	if b.Dir, err = os.Getwd(); err != nil {
 		return b, nil, err
 	}

@@ -27,7 +27,6 @@ import (
 type nodesBed struct {
 	*testing.T
 	dir, database, token string
-	binary               string   // empty: the one of this code
 	more                 []string // flags of the nodes
 	env                  []string // of every command, beside what the tests have themselves
 }
@@ -62,13 +61,7 @@ func newNodesBed(t *testing.T) (*nodesBed, *pgtest.Server) {
 
 func nodesBedOn(t *testing.T, dsn string) *nodesBed {
 	t.Helper()
-	return nodesBedOf(t, dsn, "")
-}
-
-// nodesBedOf is nodesBedOn with a binary of another version.
-func nodesBedOf(t *testing.T, dsn, binary string) *nodesBed {
-	t.Helper()
-	b := &nodesBed{T: t, dir: t.TempDir(), database: dsn + "&lease=1s&partitions=6", binary: binary}
+	b := &nodesBed{T: t, dir: t.TempDir(), database: dsn + "&lease=1s&partitions=6"}
 	write(t, b.dir, "secret", strings.Repeat("ab", 32))
 	write(t, b.dir, "other", strings.Repeat("cd", 32))
 	if err := os.Mkdir(filepath.Join(b.dir, "flows"), 0o755); err != nil {
@@ -96,9 +89,6 @@ func (b *nodesBed) pawl(args ...string) string {
 func (b *nodesBed) command(args ...string) *exec.Cmd {
 	b.Helper()
 	cmd := command(b.T, b.dir, args...)
-	if b.binary != "" {
-		cmd = commandOf(b.binary, b.dir, args...)
-	}
 	cmd.Env = append(cmd.Env, b.env...)
 	return cmd
 }

@@ -11,12 +11,12 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// oldDatabase is the database that TestFormat1 opens, in a directory of the test's own: one open run, of-old.
+// oldDatabase is the database that TestFlowFile opens, in a directory of the test's own: one open run, of-old.
 func oldDatabase(t *testing.T) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
 	path = filepath.Join(dir, "old.db")
-	unzip(t, filepath.Join("testdata", "format1.db.gz"), path)
+	unzip(t, filepath.Join("testdata", "0.1.0", "flow.db.gz"), path)
 	return dir, path
 }
 

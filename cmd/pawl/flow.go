@@ -118,7 +118,7 @@ func (a *app) validate(file string, s *sources, lint linting) (checked, error) {
 			Code: "no-counterpart", Message: n.Msg,
 		})
 	}
-	b := bundle{Flow: source{File: name, Text: string(src), Files: doc.Files()}, Edition: flowkind.Edition}
+	b := bundle{Flow: source{File: name, Text: string(src), Files: doc.Files()}}
 	if _, err := a.withChildren(b, doc); err != nil {
 		if circle, ok := errors.AsType[*flowkind.CircleError](err); ok {
 			return a.invalid(checked{File: file, Findings: []warning{}}, circle)

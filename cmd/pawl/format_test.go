@@ -31,13 +31,12 @@ func unzip(t *testing.T, from, to string) {
 	}
 }
 
-// TestFormat1 opens a database that was written when format 1 was new, by a process that was killed with -9: one step
-// had succeeded, a forEach too, one step backed off, one slept and one waited for an event. Whatever the format is
-// today, the file is sound, and its run goes on from there.
-func TestFormat1(t *testing.T) {
+// TestFlowFile opens a database that pawl 0.1.0 wrote before it was killed with -9: one step had succeeded, a forEach
+// too, one step backed off, one slept and one waited for an event. The file is sound, and its run goes on from there.
+func TestFlowFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	unzip(t, filepath.Join("testdata", "format1.db.gz"), filepath.Join(dir, "old.db"))
+	unzip(t, filepath.Join("testdata", "0.1.0", "flow.db.gz"), filepath.Join(dir, "old.db"))
 	pawl := func(args ...string) []byte {
 		t.Helper()
 		cmd := command(t, dir, append(args, "--database", "sqlite:old.db")...)

@@ -237,13 +237,13 @@ func TestProgramCarriesOn(t *testing.T) {
 	}
 }
 
-// TestLibraryFormat1 opens a database that a Go program of an earlier version wrote, before it was killed with -9: it
-// stored of a flow its file's name and its text alone. The command carries one of its runs on, and a program of today
-// the other one, which starts a workflow that is registered there.
-func TestLibraryFormat1(t *testing.T) {
+// TestProgramFile opens a database that a Go program with 0.1.0 wrote before it was killed with -9. The command carries
+// one of its flows on, and a program of today the other one, which starts a workflow that is registered there, a
+// function and a schedule.
+func TestProgramFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	unzip(t, filepath.Join("testdata", "library1.db.gz"), filepath.Join(dir, "old.db"))
+	unzip(t, filepath.Join("testdata", "0.1.0", "program.db.gz"), filepath.Join(dir, "old.db"))
 	shell := func(args ...string) string {
 		t.Helper()
 		cmd := command(t, dir, append(args, "--database", "sqlite:old.db")...)
@@ -261,7 +261,24 @@ func TestLibraryFormat1(t *testing.T) {
 	}
 	shell("doctor")
 
-	e := library(t, filepath.Join(dir, "old.db"))
+	book := pawl.Define("book", func(ctx pawl.Context, title string) (string, error) {
+		page, err := pawl.Step(ctx, "write", func(context.Context) (string, error) { return title + ", page 2", nil })
+		if err != nil {
+			return "", err
+		}
+		by, err := pawl.Event[map[string]string]("go").Wait(ctx)
+		return page + ", by " + by["by"], err
+	})
+	e := library(t, filepath.Join(dir, "old.db"), book)
+	if s, err := pawl.ScheduleOf(e, "yearly").Describe(t.Context()); err != nil || s.Cron != "0 0 1 1 *" {
+		t.Errorf("the schedule: %+v, %v", s, err)
+	}
+	if err := pawl.Event[any]("go").Send(t.Context(), e, "old-book", map[string]string{"by": "eve"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pawl.RunOf[string](e, "old-book").Result(t.Context()); got != "Time, page 1, by eve" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
 	runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "greet", Phases: []client.Phase{"waiting"}})
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%+v, %v", runs, err)

@@ -123,7 +123,7 @@ func (a *app) load(file string, s *sources) (*compiled, error) {
 		return nil, err
 	}
 	a.tellNotes(c.Notes, false)
-	b := bundle{Dialect: system, Edition: flowkind.Edition}
+	b := bundle{Dialect: system}
 	if b.Dir, err = os.Getwd(); err != nil {
 		return nil, err
 	}

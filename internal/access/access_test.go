@@ -134,21 +134,6 @@ func TestRevokedElsewhereAndClockSetBack(t *testing.T) {
 	}
 }
 
-// A token of a version that knew no namespaces is for the default one.
-func TestOlderTokens(t *testing.T) {
-	k, documents := newKeeper(t)
-	old := fmt.Sprintf(`{"id":"0123456789ab","name":"ada","role":"read","createdAt":"2026-01-02T03:04:05Z","hash":%q}`,
-		hashOf("secret"))
-	d := journal.Document{Key: tokenPrefix + "0123456789ab", Value: []byte(old)}
-	if err := documents.PutDocuments(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	token, err := k.Authenticate(t.Context(), mark+"0123456789ab_secret")
-	if err != nil || token.Namespace != api.DefaultNamespace {
-		t.Errorf("%+v, %v", token, err)
-	}
-}
-
 // What is seen of one namespace has no token and no entry of another, and changes none.
 func TestWithin(t *testing.T) {
 	k, _ := newKeeper(t)

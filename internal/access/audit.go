@@ -1,12 +1,10 @@
 package access
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,7 +126,7 @@ func document(e api.Audited) journal.Document {
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // it never fails
 	e.ID = fmt.Sprintf("%020d-%s", int64(e.At), hex.EncodeToString(random))
-	text, _ := json.Marshal(e) // it has texts and numbers only
+	text, _ := journal.EncodeDocument(documentVersion, e) // it has texts and numbers only
 	return journal.Document{Key: auditPrefix + e.ID, Value: text}
 }
 
@@ -183,10 +181,9 @@ func (k *Keeper) audit(ctx context.Context, q api.AuditQuery, concerns func(api.
 		}
 		for _, d := range found {
 			var e api.Audited
-			if err := json.Unmarshal(d.Value, &e); err != nil {
+			if err := journal.DecodeDocument(d.Value, documentVersion, &e); err != nil {
 				return api.AuditPage{}, failed(fmt.Errorf("%s: %w", d.Key, err))
 			}
-			e.Namespace = cmp.Or(e.Namespace, api.DefaultNamespace)
 			mine := concerns(e)
 			if mine && (q.Actor == "" || q.Actor == e.Actor) {
 				page.Entries = append(page.Entries, e)

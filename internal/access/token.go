@@ -8,7 +8,6 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +19,8 @@ import (
 )
 
 const (
+	documentVersion = 1 // of the form of what is stored
+
 	tokenPrefix = "tokens/" // + the id of a token
 	// mark is what each token begins with, so that programs that look for leaked secrets know it.
 	mark        = "pawl_"
@@ -90,7 +91,7 @@ func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token
 	if r.ExpiresIn > 0 {
 		t.ExpiresAt = api.At(t.CreatedAt.Std().Add(r.ExpiresIn.Std()))
 	}
-	text, err := json.Marshal(t)
+	text, err := journal.EncodeDocument(documentVersion, t)
 	if err != nil {
 		return api.Token{}, err
 	}
@@ -215,10 +216,9 @@ func (k *Keeper) load(ctx context.Context) error {
 	tokens := make(map[string]stored, len(found))
 	for _, d := range found {
 		var t stored
-		if err := json.Unmarshal(d.Value, &t); err != nil {
+		if err := journal.DecodeDocument(d.Value, documentVersion, &t); err != nil {
 			return failed(fmt.Errorf("%s: %w", d.Key, err))
 		}
-		t.Namespace = cmp.Or(t.Namespace, api.DefaultNamespace) // older versions knew no other
 		tokens[t.ID] = t
 	}
 	k.tokens, k.read = tokens, k.now()

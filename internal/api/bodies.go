@@ -3,8 +3,8 @@ package api
 import "context"
 
 // Bodies lets processes make the decisions of runs whose workflows are functions of theirs. The process that has the
-// engine implements it, and so does a client of a server. What goes to and fro is in the form of package lease, which
-// Go programs speak. All methods are safe for concurrent use.
+// engine implements it, and so does a client of a server. What goes to and fro is JSON within
+// the fields of bytes: [BodyWorkflows], [BodyNewsList] and [BodyDecisionList]. All methods are safe for concurrent use.
 type Bodies interface {
 	// JoinBodies makes a process known with its workflows. Once more with the same holder it changes nothing. Errors:
 	// CodeInvalid, CodeReadOnly, CodeClosed (the server stops: ask again later).
@@ -38,7 +38,7 @@ type BodiesJoin struct {
 	Name      string   `json:"name,omitempty" maxLength:"200" doc:"Your name, for people."`
 	Slots     int      `json:"slots" minimum:"1" doc:"How many attempts of local steps you run at once."`
 	Workflows []string `json:"workflows" doc:"The names of your workflows."`
-	Options   []byte   `json:"options" doc:"What the engine has to know of them, in the form of Pawl's Go programs."`
+	Options   []byte   `json:"options" doc:"What the engine has to know of them: JSON, a BodyWorkflows of package api."`
 }
 
 // NewsRequest asks for news.
@@ -52,7 +52,7 @@ type NewsRequest struct {
 // News is what has happened.
 type News struct {
 	Number uint64 `json:"number" doc:"Say it as seen in your next request."`
-	News   []byte `json:"news,omitempty" doc:"In the form of Pawl's Go programs. Absent: nothing has happened."`
+	News   []byte `json:"news,omitempty" doc:"JSON, a BodyNewsList of package api. Absent: nothing has happened."`
 }
 
 // Decisions are what a process has decided, and what became of attempts.
@@ -60,7 +60,7 @@ type Decisions struct {
 	Node      string `json:"node,omitempty" doc:"The node that you joined."`
 	Holder    string `json:"holder" doc:"The name of your join."`
 	Number    uint64 `json:"number" minimum:"1" doc:"One more than that of your last decisions."`
-	Decisions []byte `json:"decisions" doc:"In the form of Pawl's Go programs."`
+	Decisions []byte `json:"decisions" doc:"JSON, a BodyDecisionList of package api."`
 }
 
 // DecisionAnswers has an answer for each decision.

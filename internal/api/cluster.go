@@ -39,7 +39,7 @@ type ClusterStore struct {
 	Address    string `json:"address,omitempty" doc:"Without a password. The first one has none here."`
 	Partitions []int  `json:"partitions" doc:"Those that it keeps. Who owns those of a silent one is not known."`
 	Coming     []int  `json:"coming" doc:"Those that are being moved to it."`
-	// Unreached are nodes that are alive and have not reached it; they may be of an older version.
+	// Unreached are nodes that are alive and have not reached it.
 	Unreached []string `json:"unreached" doc:"The nodes that are alive and have not reached it."`
 }
 

@@ -71,7 +71,7 @@ type Stats struct {
 // Definition is a stored workflow definition.
 type Definition struct {
 	ID     string `json:"id"`     // the hash of its contents, hexadecimal
-	Kind   string `json:"kind"`   // who can run it: flow, go; bundle is an older name of flow
+	Kind   string `json:"kind"`   // who can run it: flow, go
 	Name   string `json:"name"`   // the workflow's
 	Source string `json:"source"` // in the form of its kind
 }

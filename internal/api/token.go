@@ -47,7 +47,7 @@ type Audited struct {
 	At    Time   `json:"at"`
 	Actor string `json:"actor"`           // the name of the token; local: a command on the server's machine
 	Token string `json:"token,omitempty"` // its id
-	// Namespace is the one that the request was for; empty in entries of older versions: the default one.
+	// Namespace is the one that the request was for.
 	Namespace string `json:"namespace,omitempty"`
 	Method    string `json:"method"`
 	Path      string `json:"path"`

@@ -4,7 +4,6 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"sync"
@@ -15,6 +14,8 @@ import (
 )
 
 const (
+	documentVersion = 1 // of the form of what is stored
+
 	newestPrefix  = "flows/"        // + a name: its newest version, without the source
 	versionPrefix = "flowversions/" // + a name, "/" and a number: that version
 	atOnce        = 500             // documents are read
@@ -65,12 +66,12 @@ func (c *Catalog) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, erro
 		Name: d.Name, Version: before.Version + 1, Definition: d.ID, AppliedAt: c.now(), Actor: r.Actor,
 		Reason: r.Reason, Kind: d.Kind,
 	}
-	head, err := json.Marshal(f)
+	head, err := journal.EncodeDocument(documentVersion, f)
 	if err != nil {
 		return api.Flow{}, err
 	}
 	f.Source = d.Source
-	whole, err := json.Marshal(f)
+	whole, err := journal.EncodeDocument(documentVersion, f)
 	if err != nil {
 		return api.Flow{}, err
 	}
@@ -191,7 +192,7 @@ func versionKey(name string, version int) string {
 func after(prefix string) string { return prefix[:len(prefix)-1] + "0" }
 
 func read(d journal.Document) (f api.Flow, err error) {
-	if err = json.Unmarshal(d.Value, &f); err != nil {
+	if err = journal.DecodeDocument(d.Value, documentVersion, &f); err != nil {
 		err = &api.Error{
 			Code: api.CodeStorage, Message: fmt.Sprintf("the document %s cannot be read: %v", d.Key, err), Err: err,
 		}

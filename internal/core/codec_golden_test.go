@@ -15,7 +15,7 @@ import (
 // goldenFile holds entries as version 1 of the encoding wrote them, each with what it says. Journals on people's
 // disks hold such bytes, so a line is never changed; a new field or record gets a line of its own, which the test
 // prints.
-const goldenFile = "testdata/entries/v1"
+const goldenFile = "testdata/0.1.0/entries"
 
 // TestGoldenEntries reads bytes of the past. A codec that reads and writes alike passes every round trip, also one
 // whose fields or numbers have changed places since a journal was written.

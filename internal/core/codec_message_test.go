@@ -21,7 +21,7 @@ var contents = []Content{
 
 // goldenMessages holds messages as version 1 of their encoding wrote them. A line is never changed; a new field or
 // content gets a line of its own, which the test prints.
-const goldenMessages = "testdata/messages/v1"
+const goldenMessages = "testdata/0.1.0/messages"
 
 func (f filler) message(i int) Message {
 	run, at := born()

@@ -111,12 +111,12 @@ type Parent struct {
 	Step    StepID
 	Attempt int
 	Close   CloseChild
-	Top     RunID // the run that Run.Top returns of each run of the family; zero: an older version recorded it
-	Depth   int   // how many runs are above this one; 0: an older version recorded it
+	Top     RunID // the run that Run.Top returns of each run of the family
+	Depth   int   // how many runs are above this one
 }
 
 // Top returns the run that stands for the whole family, which is a run with its chain and all their children: the
-// first run of the chain at the top. It is zero for a child run that an older version started.
+// first run of the chain at the top.
 func (r *Run) Top() RunID {
 	switch {
 	case r.Parent.Run != (RunID{}):

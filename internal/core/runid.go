@@ -17,8 +17,7 @@ import (
 //	               14 bits  partition key
 //	0a0b0c0d0e0f   48 bits  random, or a hash
 //
-// Ids that older versions made have random bits in the place of the key. In a journal of one partition, which is all
-// that these versions knew, every key belongs to partition 0.
+// In a journal of one partition every key belongs to partition 0.
 type RunID [16]byte
 
 // keyBits is the length of a partition key: there may be up to 16,384 partitions.

@@ -152,8 +152,7 @@ func (p *Partition) setAsideAfterPanic(r *run, err error) error {
 }
 
 // resumeSetAside continues a run that an earlier owner had set aside. It writes the run's rows again. It also asks the
-// last child of each open step whether it has ended: an owner of an earlier version did not keep the message that said
-// so.
+// last child of each open step whether it has ended, and loses those that never began.
 func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
 	p.pipeline.rewriteRows(r, p.now)
 	if r.rests {

@@ -2,13 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // Carried are the families of runs that an engine carries on, each named by its top run (see core.Run.Top). Runs that
@@ -63,43 +61,9 @@ func (c *Carried) count() int {
 	return len(c.tops)
 }
 
-// rests reports whether a run rests. tail is what the journal's tail has of each run while it is replayed, else nil.
-func (p *Partition) rests(s *core.Run, tail map[core.RunID]*tailRun) bool {
-	if s.Elsewhere() {
-		return true
-	}
-	if p.cfg.Carried == nil {
-		return false
-	}
-	top := s.Top()
-	for parent := s.Parent.Run; top == (core.RunID{}); {
-		created := p.createdRecord(parent, tail)
-		if created == nil {
-			return true // nobody can say to which family it belongs
-		}
-		above := core.Run{ID: parent, Parent: created.Parent, Chain: created.Chain}
-		top, parent = above.Top(), above.Parent.Run
-	}
-	return !p.cfg.Carried.Has(top)
-}
-
-// createdRecord returns the record that created a run; nil: it cannot be read.
-func (p *Partition) createdRecord(id core.RunID, tail map[core.RunID]*tailRun) *core.RunCreated {
-	if t := tail[id]; t != nil && t.created != nil {
-		return t.created
-	}
-	if r := p.residents.runs[id]; r != nil {
-		return &core.RunCreated{Parent: r.state.Parent, Chain: r.state.Chain}
-	}
-	h, err := p.cfg.Journal.History(p.ctx, id)
-	if err != nil {
-		if !errors.Is(err, journal.ErrNotFound) {
-			p.cfg.Log.Error("the parent of a run cannot be read, so its children rest",
-				"run", id.String(), "error", err)
-		}
-		return nil
-	}
-	return createdBy(h.Entries)
+// rests reports whether a run rests.
+func (p *Partition) rests(s *core.Run) bool {
+	return s.Elsewhere() || p.cfg.Carried != nil && !p.cfg.Carried.Has(s.Top())
 }
 
 // takeOver recovers a run that was read, unless it rests. The place that a resting run has in its queue is counted, and
@@ -126,7 +90,7 @@ func (p *Partition) carryAdded() {
 	})
 	for _, id := range ids {
 		r := p.residents.runs[id]
-		if r == nil || !r.rests || r.aside != nil || p.rests(r.state, nil) {
+		if r == nil || !r.rests || r.aside != nil || p.rests(r.state) {
 			continue
 		}
 		r.rests = false

@@ -200,7 +200,7 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 		return permanentFailure("child", fmt.Sprintf("%d child runs of one family are open, and no more may be", n))
 	}
 	child := p.residents.create(id, w.kind)
-	child.rests = w.def.Elsewhere || p.rests(&core.Run{ID: id, Parent: start.Parent}, nil)
+	child.rests = w.def.Elsewhere || p.rests(&core.Run{ID: id, Parent: start.Parent})
 	err = p.advance(child, w.def, core.Start{
 		Definition: start.Definition, Workflow: start.Workflow, Input: start.Input, ExecutionAt: start.Execution,
 		Parent: start.Parent, Actor: "parent", Queue: start.Queue, Within: start.Within, Headers: start.Headers,

@@ -223,7 +223,7 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.R
 			return nil, err
 		}
 	}
-	r.rests = p.rests(r.state, tail)
+	r.rests = p.rests(r.state)
 	return r, nil
 }
 

@@ -58,13 +58,10 @@ func Write(def *core.Definition, entries []core.Entry) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Read returns the entries of a file, which are those of one run. It also reads what earlier versions of Pawl wrote:
-// encoded entries, one after the other.
+// Read returns the entries of a file, which are those of one run.
 func Read(data []byte) ([]core.Entry, error) {
-	if text := bytes.TrimSpace(data); len(text) == 0 {
+	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("the history is empty")
-	} else if text[0] != '{' {
-		return same(core.ReadEntries(data))
 	}
 	var head struct {
 		Version int `json:"pawlHistory"`
@@ -98,15 +95,12 @@ func Read(data []byte) ([]core.Entry, error) {
 		}
 		entries = append(entries, e)
 	}
-	return same(entries, nil)
+	return same(entries)
 }
 
 // same refuses a history that is empty or has entries of several runs.
-func same(entries []core.Entry, err error) ([]core.Entry, error) {
-	switch {
-	case err != nil:
-		return nil, err
-	case len(entries) == 0:
+func same(entries []core.Entry) ([]core.Entry, error) {
+	if len(entries) == 0 {
 		return nil, errors.New("the history is empty")
 	}
 	for i := range entries {

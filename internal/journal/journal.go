@@ -297,9 +297,8 @@ type Lookup struct {
 
 // The kinds of definitions.
 const (
-	KindGo     = "go"     // a Go function; the source has its name
-	KindFlow   = "flow"   // a flow document; package internal/kind/flow encodes and decodes the source
-	KindBundle = "bundle" // flow documents as older versions stored them; decoded like KindFlow
+	KindGo   = "go"   // a Go function; the source has its name
+	KindFlow = "flow" // a flow document; package internal/kind/flow encodes and decodes the source
 )
 
 // Definition is the source of a workflow definition.

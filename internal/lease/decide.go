@@ -27,8 +27,8 @@ func (a *answers) came() {
 
 // GiveDecisions implements api.Bodies.
 func (k *Keeper) GiveDecisions(ctx context.Context, r api.Decisions) (api.DecisionAnswers, error) {
-	var ups []up
-	if err := decode(r.Decisions, &ups); err != nil {
+	ups, err := decodeUps(r.Decisions)
+	if err != nil {
 		return api.DecisionAnswers{}, err
 	}
 	k.mu.Lock()

@@ -152,7 +152,7 @@ func (h *Holder) nodes(ctx context.Context) ([]string, error) {
 			return err
 		})
 		switch {
-		case api.CodeOf(err) == api.CodeNotFound, err == nil && len(out.Nodes) == 0: // the first: an older server
+		case err == nil && len(out.Nodes) == 0:
 			return []string{""}, nil
 		case err == nil:
 			return out.Nodes, nil

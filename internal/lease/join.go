@@ -1,10 +1,10 @@
 package lease
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"time"
 
@@ -103,8 +103,8 @@ func (k *Keeper) read(r *api.BodiesJoin) ([]*known, error) {
 	wrong := func(format string, args ...any) error {
 		return &api.Error{Code: api.CodeInvalid, Op: "serve", Message: fmt.Sprintf(format, args...)}
 	}
-	var all []Workflow
-	if err := decode(r.Options, &all); err != nil {
+	all, err := decodeWorkflows(r.Options)
+	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 || len(all) != len(r.Workflows) {
@@ -134,7 +134,7 @@ func (k *Keeper) store(ctx context.Context, all []*known) error {
 	}
 	var changed []journal.Document
 	for _, w := range all {
-		value, err := encode(w.Workflow)
+		value, err := encodeStored(&w.Workflow)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (k *Keeper) store(ctx context.Context, all []*known) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(before, func(b journal.Document) bool { return bytes.Equal(b.Value, d.Value) }) {
+		if !slices.ContainsFunc(before, func(b journal.Document) bool { return says(b.Value, &w.Workflow) }) {
 			changed = append(changed, d)
 		}
 	}
@@ -151,6 +151,12 @@ func (k *Keeper) store(ctx context.Context, all []*known) error {
 		return nil
 	}
 	return k.cfg.Documents.PutDocuments(ctx, changed...)
+}
+
+// says reports whether a document says of a workflow what is known of it.
+func says(document []byte, w *Workflow) bool {
+	before, err := decodeStored(document)
+	return err == nil && reflect.DeepEqual(workflowOf(&before), workflowOf(w))
 }
 
 // find returns a holder.
@@ -214,7 +220,7 @@ func (k *Keeper) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, err
 	if err != nil || len(unseen) == 0 {
 		return api.News{Number: r.Seen}, err
 	}
-	b, n, err := encodeSome(unseen)
+	b, n, err := encodeDowns(unseen)
 	return api.News{Number: r.Seen + uint64(n), News: b}, err
 }
 

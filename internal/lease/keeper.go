@@ -416,8 +416,8 @@ func (k *Keeper) Load(ctx context.Context) error {
 			return err
 		}
 		for _, d := range found {
-			var w Workflow
-			if err := decode(d.Value, &w); err != nil {
+			w, err := decodeStored(d.Value)
+			if err != nil {
 				return fmt.Errorf("the document %s: %w", d.Key, err)
 			}
 			b, err := w.body()

@@ -49,7 +49,7 @@ func joinOf(t *testing.T, holder string, names ...string) api.BodiesJoin {
 	for _, name := range names {
 		all = append(all, Workflow{Definition: journal.Definition{Kind: journal.KindGo, Name: name}})
 	}
-	options, err := encode(all)
+	options, err := encodeWorkflows(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func news(t *testing.T, k *Keeper, holder string, seen uint64) (all []down, numb
 	t.Helper()
 	n, err := k.TakeNews(t.Context(), api.NewsRequest{Holder: holder, Seen: seen, Wait: api.Duration(time.Second)})
 	if err == nil && len(n.News) > 0 {
-		err = decode(n.News, &all)
+		all, err = decodeDowns(n.News)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func news(t *testing.T, k *Keeper, holder string, seen uint64) (all []down, numb
 // give gives decisions.
 func give(t *testing.T, k *Keeper, holder string, number uint64, ups ...up) ([]api.DecisionAnswer, error) {
 	t.Helper()
-	b, err := encode(ups)
+	b, _, err := encodeUps(ups)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // join makes the workflows known to the server. It tries again until the server answers.
 func (t *term) join(ctx context.Context) error {
 	cfg := &t.holder.cfg
-	options, err := encode(cfg.Workflows)
+	options, err := encodeWorkflows(cfg.Workflows)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (t *term) take() error {
 		})
 		var all []down
 		if err == nil && len(news.News) > 0 {
-			err = decode(news.News, &all)
+			all, err = decodeDowns(news.News)
 		}
 		switch {
 		case err == nil:
@@ -199,7 +199,7 @@ func (t *term) give() error {
 		for i := range batch {
 			ups[i] = batch[i].up
 		}
-		b, n, err := encodeSome(ups)
+		b, n, err := encodeUps(ups)
 		t.putBack(batch[n:])
 		var answers []api.DecisionAnswer
 		if err == nil {

@@ -1,10 +1,10 @@
 package lease
 
 import (
-	"bytes"
-	"encoding/gob"
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
@@ -44,6 +44,9 @@ func (w *Workflow) body() (*body.Workflow, error) {
 	}
 	return out, nil
 }
+
+// version is the version of all that is told and stored.
+const version = api.BodiesVersion
 
 // downKind says what a holder is told.
 type downKind uint8
@@ -100,53 +103,103 @@ type up struct {
 	Failure *policy.Failure // of refuse
 }
 
-func init() {
-	for _, in := range []any{core.Commands{}, core.TaskEnded{}, core.TaskStopped{}, core.Beat{}} {
-		gob.Register(in)
-	}
-	for _, cmd := range []any{
-		core.Schedule{},
-		core.Mark{},
-		core.CancelStep{},
-		core.Publish{},
-		core.AcceptUpdate{},
-		core.AnswerUpdate{},
-		core.Close{},
-	} {
-		gob.Register(cmd)
-	}
-}
-
-// encode writes what goes to another process. Fields that one of the two does not know are left out, so programs of
-// different versions understand each other.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(v); err != nil {
-		return nil, fmt.Errorf("lease: encode %T: %w", v, err)
-	}
-	return b.Bytes(), nil
-}
-
 // encodedMost is how many bytes are sent at once, if that is not one thing alone.
 const encodedMost = 2 << 20
 
-// encodeSome writes as many of all as one request or answer can have, and returns how many these are.
-func encodeSome[T any](all []T) ([]byte, int, error) {
+// encodeSome writes as many of all as one request or answer can have, in a list, and returns how many these are.
+func encodeSome[A, B any](all []A, one func(*A) B, list func([]B) any) ([]byte, int, error) {
+	forms := each(all, one)
 	for n := len(all); ; n = (n + 1) / 2 {
-		b, err := encode(all[:n])
-		if err != nil || n == 1 || len(b) <= encodedMost {
-			return b, n, err
+		b, err := json.Marshal(list(forms[:n]), json.Deterministic(true))
+		if err != nil {
+			return nil, n, fmt.Errorf("lease: encode %T: %w", all, err)
+		}
+		if n == 1 || len(b) <= encodedMost {
+			return b, n, nil
 		}
 	}
 }
 
-// decode reads what another process wrote.
-func decode(b []byte, v any) error {
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(v); err != nil {
-		return &api.Error{
-			Code: api.CodeInvalid, Message: fmt.Sprintf("what the other program says is not understood: %v", err),
-			Hint: "use the same version of Pawl in the server and in the program that serves workflows", Err: err,
-		}
+func encodeDowns(all []down) ([]byte, int, error) {
+	return encodeSome(all, downOf, func(l []api.BodyNews) any { return api.BodyNewsList{Version: version, News: l} })
+}
+
+func decodeDowns(text []byte) ([]down, error) {
+	var l api.BodyNewsList
+	err := decode(text, &l, &l.Version)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	all, err := read(l.News, (*reading).down)
+	return all, notUnderstood(err)
+}
+
+func encodeUps(all []up) ([]byte, int, error) {
+	return encodeSome(all, upOf, func(l []api.BodyDecision) any {
+		return api.BodyDecisionList{Version: version, Decisions: l}
+	})
+}
+
+func decodeUps(text []byte) ([]up, error) {
+	var l api.BodyDecisionList
+	if err := decode(text, &l, &l.Version); err != nil {
+		return nil, err
+	}
+	all, err := read(l.Decisions, (*reading).up)
+	return all, notUnderstood(err)
+}
+
+func encodeWorkflows(all []Workflow) ([]byte, error) {
+	return json.Marshal(api.BodyWorkflows{Version: version, Workflows: each(all, workflowOf)}, json.Deterministic(true))
+}
+
+func decodeWorkflows(text []byte) ([]Workflow, error) {
+	var l api.BodyWorkflows
+	if err := decode(text, &l, &l.Version); err != nil {
+		return nil, err
+	}
+	all, err := read(l.Workflows, (*reading).workflow)
+	return all, notUnderstood(err)
+}
+
+// encodeStored writes a workflow as it is stored.
+func encodeStored(w *Workflow) ([]byte, error) {
+	return json.Marshal(api.StoredBodyWorkflow{Version: version, Workflow: workflowOf(w)}, json.Deterministic(true))
+}
+
+func decodeStored(text []byte) (Workflow, error) {
+	var s api.StoredBodyWorkflow
+	err := decode(text, &s, &s.Version)
+	if err != nil {
+		return Workflow{}, err
+	}
+	var r reading
+	w := r.workflow(&s.Workflow)
+	return w, notUnderstood(r.err)
+}
+
+// decode reads what another process wrote. version is where v has the version. A version that this code does not know
+// is refused, and so are fields that the version does not have.
+func decode(text []byte, v any, known *int) error {
+	err := json.Unmarshal(text, v, json.RejectUnknownMembers(true))
+	if err == nil && *known == version {
+		return nil
+	}
+	var head struct {
+		Version int `json:"version"`
+	}
+	if json.Unmarshal(text, &head) == nil && head.Version != version {
+		err = fmt.Errorf("it is of version %d, this program knows version %d", head.Version, version)
+	}
+	return notUnderstood(err)
+}
+
+func notUnderstood(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &api.Error{
+		Code: api.CodeInvalid, Message: fmt.Sprintf("what the other program says is not understood: %v", err),
+		Hint: "use the same version of Pawl in the server and in the program that serves workflows", Err: err,
+	}
 }

@@ -13,8 +13,8 @@ import (
 const bodiesText = `Bodies of workflows in Go run in processes of their own. A process joins with its workflows, and
 from then on it is told in news what happens to their runs, and says in decisions what they do next. A process that is
 silent for 10s loses its runs to others and has to join again (409). In a cluster it joins each node, through any of
-them. News and decisions are in a form of Pawl's Go
-programs; pawlhttp.Serve speaks it.`
+them. News and decisions are JSON in base64, in the form of the
+structs Body… of package internal/api; pawlhttp.Serve speaks it.`
 
 // bodiesRoutes adds what processes do that serve workflows.
 func (s *Server) bodiesRoutes(a huma.API) {

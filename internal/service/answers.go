@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	documentVersion = 1 // of the form of what is stored
+
 	answersPrefix = "answers/"  // + the hash of a key: what was answered
 	agesPrefix    = "answered/" // + an instant, "/" and the hash of a key: which answers are old
 	sweepEvery    = time.Minute
@@ -48,7 +50,7 @@ func (a *Answers) Recall(ctx context.Context, hash string) ([]byte, error) {
 		return nil, wrap(err)
 	}
 	var stored storedAnswer
-	if err := json.Unmarshal(found[0].Value, &stored); err != nil {
+	if err := journal.DecodeDocument(found[0].Value, documentVersion, &stored); err != nil {
 		return nil, fmt.Errorf("answer %s: %w", hash, err)
 	}
 	if stored.At.Add(a.keep) <= a.now() {
@@ -60,7 +62,7 @@ func (a *Answers) Recall(ctx context.Context, hash string) ([]byte, error) {
 // Remember stores an answer under the hash of a key. It returns when that is durable. Answers that are too old go.
 func (a *Answers) Remember(ctx context.Context, hash string, value []byte) error {
 	now := a.now()
-	text, err := json.Marshal(storedAnswer{At: now, Value: value})
+	text, err := journal.EncodeDocument(documentVersion, storedAnswer{At: now, Value: value})
 	if err != nil {
 		return err
 	}

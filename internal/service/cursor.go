@@ -19,7 +19,7 @@ import (
 // misses a run, even if runs begin or end between the two pages; one whose deadline is moved meanwhile may come twice
 // or not at all. The sum refuses a cursor that was changed, or that belongs to another query.
 const (
-	cursorVersion = 2
+	cursorVersion = 1
 	cursorSum     = 8
 )
 

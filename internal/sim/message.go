@@ -230,7 +230,7 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 	case core.ChildBound:
 		if a := ch.openEnd(l.To); a != nil {
 			// The limits of a run that closes or stops do not count any more. So a run that stops because the old
-			// deadline has come keeps it (seed 50066 of an earlier version).
+			// deadline has come keeps it (seed 50066).
 			ends := a.model.closing || a.model.cancelled || a.model.stopping
 			if _, moves := a.state.Inherits(c.Was, c.Is); moves && !ends {
 				ch.u.violate(Delivered, a.id, "a new deadline from the parent was taken, and the run keeps the old one")

@@ -4,7 +4,6 @@ package virtual
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,8 @@ import (
 )
 
 const (
+	documentVersion = 1 // of the form of what is stored
+
 	markKey = "clock/virtual"
 	// patience is how long, by the clock on the wall, attempts that execute may take before the clock is moved on. One
 	// that hangs has to meet its limit.
@@ -95,11 +96,11 @@ func read(ctx context.Context, documents journal.Documents) (*mark, error) {
 		return nil, err
 	}
 	var m mark
-	return &m, json.Unmarshal(found[0].Value, &m)
+	return &m, journal.DecodeDocument(found[0].Value, documentVersion, &m)
 }
 
 func (c *Clock) save(ctx context.Context) error {
-	text, err := json.Marshal(mark{api.Time(c.now.Load())})
+	text, err := journal.EncodeDocument(documentVersion, mark{api.Time(c.now.Load())})
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,9 @@ package webhook
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -75,9 +73,17 @@ func (h *hook) public(now core.Time) api.Webhook {
 	return out
 }
 
+// documentVersion is the version of the form of what is stored.
+const documentVersion = 1
+
+// due tells when the next attempt of a delivery is due.
+type due struct {
+	At core.Time `json:"at"`
+}
+
 // document returns the document of a value that can always be encoded.
 func document(key string, v any) journal.Document {
-	value, err := json.Marshal(v)
+	value, err := journal.EncodeDocument(documentVersion, v)
 	if err != nil {
 		panic(fmt.Sprintf("webhook: %s cannot be encoded: %v", key, err))
 	}
@@ -88,7 +94,7 @@ func document(key string, v any) journal.Document {
 func stored(d *api.Delivery) []journal.Document {
 	pending := journal.Document{Key: pendingKey(d.Webhook, d.ID)}
 	if d.State == api.DeliveryPending {
-		pending.Value = []byte(strconv.FormatInt(int64(d.NextAt), 10))
+		pending = document(pending.Key, due{core.Time(d.NextAt)})
 	}
 	return []journal.Document{document(deliveryKey(d.Webhook, d.ID), d), pending}
 }
@@ -159,7 +165,7 @@ func (d *Dispatcher) unknown(ctx context.Context, all []*api.Delivery) (out []*a
 
 func decodeHook(doc journal.Document) (*hook, error) {
 	out := &hook{}
-	if err := json.Unmarshal(doc.Value, out); err != nil {
+	if err := journal.DecodeDocument(doc.Value, documentVersion, out); err != nil {
 		return nil, broken(doc.Key, err)
 	}
 	return out, nil
@@ -167,7 +173,7 @@ func decodeHook(doc journal.Document) (*hook, error) {
 
 func decodeDelivery(doc journal.Document) (*api.Delivery, error) {
 	out := &api.Delivery{}
-	if err := json.Unmarshal(doc.Value, out); err != nil {
+	if err := journal.DecodeDocument(doc.Value, documentVersion, out); err != nil {
 		return nil, broken(doc.Key, err)
 	}
 	return out, nil

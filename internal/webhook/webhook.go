@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -173,14 +172,14 @@ func (d *Dispatcher) loadPending(ctx context.Context) error {
 	defer d.stir()
 	return d.each(ctx, pendingKeys, "", func(doc journal.Document) (bool, error) {
 		name, id, _ := strings.Cut(strings.TrimPrefix(doc.Key, pendingKeys), "/")
-		var due core.Time
-		if err := json.Unmarshal(doc.Value, &due); err != nil {
+		var next due
+		if err := journal.DecodeDocument(doc.Value, documentVersion, &next); err != nil {
 			return false, broken(doc.Key, err)
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if t := d.targets[name]; t != nil && d.owns(id) { // else it was left when its webhook was removed
-			t.add(id, due)
+			t.add(id, next.At)
 		}
 		return true, nil
 	})

@@ -44,8 +44,6 @@ type Language struct {
 
 	// Input is what is known of the input, to find misspelt keys; nil: nothing.
 	Input *Shape
-	// Older is set for a flow that was stored when less was an error: a key that an output does not have is nil there.
-	Older bool
 }
 
 type key struct {
@@ -154,11 +152,7 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 	if bad := n.finish(); bad != nil {
 		return nil, bad
 	}
-	options := []expr.Option{withConfig(n.environment())}
-	if !l.Older {
-		options = append(options, expr.Patch(&outputs{}))
-	}
-	p.code, err = expr.Compile(text, options...)
+	p.code, err = expr.Compile(text, withConfig(n.environment()), expr.Patch(&outputs{}))
 	if err != nil {
 		bad := problemOf(text, err)
 		if bad.Hint == "" && strings.HasPrefix(bad.Msg, "unknown name ") {

@@ -54,7 +54,7 @@ const useQuote = `write ${{ q(…) }}, which quotes it, or give it by env: and u
 // quoted word means itself. Literal text is not looked at further.
 func (c *Compiler) Shell(n *tree.Node, vars Vars) *Template {
 	t := c.Template(n, vars, true)
-	if n == nil || n.Kind != tree.Text || !HasExpression(n.Text) || c.Language.Older {
+	if n == nil || n.Kind != tree.Text || !HasExpression(n.Text) {
 		return t
 	}
 	parts, open := segments(n.Text)

@@ -198,7 +198,7 @@ func (s *storage) appending(b *journal.Batch, mark int64) *statement {
 		through = int64(b.View.Through)
 	}
 	st.add(b.Partition, int64(b.Epoch), int64(b.Seq), through, mark, sum(entries), entries)
-	v, fresh := s.fold(b.View)
+	v, fresh := fold(b.View)
 	if v == nil {
 		v = new(journal.View)
 	}

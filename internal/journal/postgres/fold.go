@@ -11,12 +11,7 @@ import (
 // their own: a run that sleeps has one row. What comes later has rows of its own. A row in steps_data takes the place
 // of the one here; the view step_rows has both. A sleeping run then takes 530 bytes of database instead of 784.
 // Attempts are not in the row: a run that sleeps has none, and lists would read wider rows.
-//
-// Code of an older schema does not see what is folded, so nothing is as long as such code may be at work: see
-// [storage.goOver].
 const (
-	foldedSince = 11 // the version of the schema
-
 	mostPiece = 512 // bytes; longer ones would make the rows that lists read too wide
 	mostSteps = 256
 )
@@ -29,8 +24,8 @@ type folded struct {
 }
 
 // fold takes the rows of new runs out of a view.
-func (s *storage) fold(v *journal.View) (rest *journal.View, fresh []folded) {
-	if v == nil || len(v.New) == 0 || !s.folds.Load() {
+func fold(v *journal.View) (rest *journal.View, fresh []folded) {
+	if v == nil || len(v.New) == 0 {
 		return v, nil
 	}
 	left := *v
@@ -130,7 +125,7 @@ func foldedSteps(at core.Time, steps []journal.StepRow) string {
 	return string(t.Text)
 }
 
-// addFolded adds the rows of all runs: new ones, and those of older runs, which have nothing folded.
+// addFolded adds the rows of all runs: new ones, and those of runs that have rows already, whose rows fold nothing.
 func addFolded(v *journal.View, fresh []folded, st *statement) bool {
 	n := len(fresh) + len(v.Runs)
 	rows := make([]*journal.RunRow, n)

@@ -89,20 +89,7 @@ func (s *stores) route(ctx context.Context, p int) (from, to *storage, err error
 	if from == to {
 		return nil, nil, fmt.Errorf("journal: partition %d does not move: it is where it should be", p)
 	}
-	err = errors.Join(from.begin(ctx), to.begin(ctx))
-	for _, at := range []*storage{s.storage, from, to} { // another process may have gone over meanwhile
-		if err == nil && !at.folds.Load() {
-			_, err = at.look(ctx)
-		}
-		if err == nil {
-			err = at.follow(ctx)
-		}
-	}
-	if err == nil && from.folds.Load() && !to.folds.Load() {
-		err = fmt.Errorf("journal: %s lets processes of an older Pawl work with it, which do not understand the rows"+
-			" of %s: stop all processes once and start them again", to.name, from.name)
-	}
-	return from, to, err
+	return from, to, errors.Join(from.begin(ctx), to.begin(ctx))
 }
 
 // Copy implements cluster.Stores.

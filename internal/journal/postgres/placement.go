@@ -19,7 +19,7 @@ import (
 var storeName = regexp.MustCompile("^[a-z][a-z0-9_]{0,30}$")
 
 // A store that does not keep a partition has leased it away, for a hundred years, to the one that keeps it. So nobody
-// can acquire it there by an old map, also no older code that does not know of stores.
+// can acquire it there by an old map.
 const (
 	awayPrefix = "moved to store "
 	awayTerm   = 100 * 365 * 24 * time.Hour
@@ -40,9 +40,7 @@ const (
 		" INSERT INTO {schema}.partitions (partition, epoch, owner, until, term, last, through, mark)" +
 		" SELECT n, 0, $2, clock_timestamp() + $3 * interval '1 microsecond', $3, 0, 0, 0" +
 		" FROM own, generate_series(0, $4::int - 1) AS n"
-	// oldestText refuses code that does not know of stores.
-	oldestText = "UPDATE {schema}.meta SET value = '9' WHERE key = 'oldest' AND value::int < 9"
-	storeText  = "INSERT INTO {schema}.stores (name, address, since) VALUES ($1, $2, clock_timestamp())" +
+	storeText = "INSERT INTO {schema}.stores (name, address, since) VALUES ($1, $2, clock_timestamp())" +
 		" ON CONFLICT (name) DO UPDATE SET address = excluded.address"
 	// placeText also makes sure that the store is not removed meanwhile.
 	placeText = "INSERT INTO {schema}.placements AS p (partition, store, target)" +
@@ -71,13 +69,8 @@ func (s *stores) AddStore(ctx context.Context, name, address string) error {
 	if err := shareDefinitions(ctx, s.storage, o); err != nil {
 		return err
 	}
-	for _, text := range []struct {
-		text string
-		args []any
-	}{{oldestText, nil}, {storeText, []any{name, address}}} {
-		if err := s.change(ctx, "add a store", text.text, nil, text.args...); err != nil {
-			return err
-		}
+	if err := s.change(ctx, "add a store", storeText, nil, name, address); err != nil {
+		return err
 	}
 	return s.readMap(ctx)
 }

@@ -30,7 +30,6 @@ type storage struct {
 
 	mark       atomic.Uint64 // of the next statement that writes, see [storage.nextMark]
 	statements atomic.Int64
-	folds      atomic.Bool // new runs have folded rows, see [folded]
 	unprepared atomic.Bool // the connections are a pooler's that does not know prepared statements
 
 	texts sync.Map // of appends, by their parts
@@ -63,9 +62,6 @@ func Open(caller context.Context, dsn string) (journal.Journal, error) {
 	var all *stores
 	if err == nil {
 		all, err = s.withStores(ctx)
-	}
-	if err == nil {
-		err = all.goOver(ctx)
 	}
 	if err == nil {
 		err = s.openOutbox(ctx)

@@ -31,7 +31,7 @@ var migrations embed.FS
 const versions = "schema_version"
 
 // newest is the version of the schema that this code makes.
-const newest = 11
+const newest = 1
 
 // state is what a schema says of itself.
 type state struct {
@@ -97,11 +97,9 @@ func (s *storage) lookOnce(ctx context.Context) (state, error) {
 	if isMissing(err) {
 		err = fmt.Errorf("%w: %s has a table meta that is not Pawl's", journal.ErrNoJournal, s.name)
 	}
-	s.folds.Store(err == nil && st.oldest >= foldedSince)
 	if err == nil && st.oldest > newest {
 		err = fmt.Errorf("%w: %s has version %d of the schema, which needs code that knows version %d; this one"+
-			" knows %d",
-			journal.ErrNewer, s.name, st.version, st.oldest, newest)
+			" knows %d: use the newer Pawl", journal.ErrNewer, s.name, st.version, st.oldest, newest)
 	}
 	return st, err
 }
@@ -110,7 +108,7 @@ func (s *storage) lookOnce(ctx context.Context) (state, error) {
 // the others fail with it and look again.
 func (s *storage) prepare(ctx context.Context, partitions int) error {
 	var failed error
-	for range 4 * newest { // for each migration that another process makes, this one fails once or more
+	for range 4 + 4*newest { // for each migration that another process makes, this one fails once or more
 		st, err := s.look(ctx)
 		if err != nil {
 			return err
@@ -129,68 +127,6 @@ func (s *storage) prepare(ctx context.Context, partitions int) error {
 		}
 	}
 	return fmt.Errorf("the tables cannot be created or migrated: %w", failed)
-}
-
-const (
-	// restText reports whether nobody works with a schema. A lease that has expired still is somebody's: its owner
-	// writes again when the database is back after an outage. Who stops gives it back. A node that stops removes its
-	// sign of life; the one of a node that was killed stays, and counts for an hour.
-	restText = "SELECT NOT EXISTS (SELECT 1 FROM {schema}.partitions WHERE owner <> ''" +
-		" AND owner NOT LIKE '" + awayPrefix + "%')" +
-		" AND NOT EXISTS (SELECT 1 FROM {schema}.nodes WHERE beat > clock_timestamp() - interval '1 hour')"
-	goOverText = "UPDATE {schema}.meta SET value = $1 WHERE key = 'oldest' AND value::int < $1::int" +
-		" AND ($2 OR (" + restText + ")) RETURNING 1"
-)
-
-// goOver refuses older code from now on if nobody works with the cluster's databases, and writes what such code does
-// not see. So it is with a new schema, and with an older one when all its processes were stopped. The stores follow the
-// first database: older code comes to them through it alone. If one does not answer, somebody may work with it.
-func (s *stores) goOver(ctx context.Context) error {
-	if s.folds.Load() {
-		return nil
-	}
-	l := s.layout.Load()
-	within, cancel := context.WithTimeout(ctx, s.short())
-	defer cancel()
-	err := l.each(within, func(i int, at *storage) (err error) {
-		rest := i == 0 // it is asked below
-		if !rest {
-			err = at.query(within, at.in(restText), nil, func(r pgx.Rows) error { return r.Scan(&rest) })
-		}
-		if err == nil && !rest {
-			err = errAtWork
-		}
-		return err
-	})
-	if err != nil {
-		return nil // it may be so when the next process opens the database
-	}
-	if err = s.storage.goOver(ctx, false); err == nil {
-		_ = l.each(ctx, func(_ int, at *storage) error { return at.follow(ctx) }) // else it follows later
-	}
-	return err
-}
-
-var errAtWork = errors.New("somebody may work with it")
-
-// goOver refuses older code, if nobody works with the schema or if that is known already.
-func (s *storage) goOver(ctx context.Context, known bool) error {
-	err := s.again(ctx, func(ctx context.Context) error {
-		return s.query(ctx, s.in(goOverText), []any{strconv.Itoa(foldedSince), known},
-			func(pgx.Rows) error { s.folds.Store(true); return nil })
-	})
-	if err == nil && !s.folds.Load() {
-		_, err = s.look(ctx) // another process may have done it at the same moment
-	}
-	return err
-}
-
-// follow refuses older code in a store if the first database does.
-func (s *storage) follow(ctx context.Context) error {
-	if s.first == nil || s.readOnly || s.folds.Load() || !s.first.folds.Load() {
-		return nil
-	}
-	return s.goOver(ctx, true)
 }
 
 // migrate makes the missing migrations.

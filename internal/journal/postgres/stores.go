@@ -215,7 +215,7 @@ func (s *storage) belongs(ctx context.Context) (of, database string, err error) 
 	return of, database, err
 }
 
-// begin looks at a store before its first use, makes missing migrations, and goes over if the first database has.
+// begin looks at a store before its first use, and makes missing migrations.
 func (s *storage) begin(ctx context.Context) error {
 	if s.id == "" || s.begun.Load() {
 		return nil
@@ -239,9 +239,6 @@ func (s *storage) begin(ctx context.Context) error {
 			return fmt.Errorf("the tables of %s are of an older version: start a server, which migrates them", s.name)
 		}
 		err = s.prepare(ctx, s.count)
-	}
-	if err == nil {
-		err = s.follow(ctx)
 	}
 	if err != nil {
 		return s.wrap("open", err)

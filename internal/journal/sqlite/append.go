@@ -28,17 +28,9 @@ const trimAt = 32
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seedOf returns the start value of the checksums in a format. In format 1 it is zero, and so is the checksum of an
-// empty blob: a damaged row whose two columns read as nothing looked intact. In format 2 it does not.
-func seedOf(version int64) uint32 {
-	if version == 1 {
-		return 0
-	}
-	return applicationID
-}
-
-// sum is the checksum of a blob, as SQLite stores it in the fewest bytes.
-func (c *conn) sum(b []byte) int64 { return int64(int32(crc32.Update(c.seed, castagnoli, b))) }
+// sum is the checksum of a blob, as SQLite stores it in the fewest bytes. It begins with the application's id, so that
+// the one of an empty blob is not zero: a row that has lost its contents would look intact.
+func sum(b []byte) int64 { return int64(int32(crc32.Update(applicationID, castagnoli, b))) }
 
 // Acquire implements journal.Journal.
 func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lease, error) {
@@ -378,7 +370,7 @@ func (w *writer) entries(b *journal.Batch, next *partition) (size int, err error
 	next.feeds = marked(next.feeds, b.Feeds)
 	w.insert.BindInt64(1, rowID(b.Partition, b.Seq))
 	w.insert.BindInt64(2, int64(next.through))
-	w.insert.BindInt64(3, w.conn.sum(entries))
+	w.insert.BindInt64(3, sum(entries))
 	w.insert.BindBytes(4, entries)
 	return len(whole) + 2*pageSize, do(w.insert)
 }

@@ -222,18 +222,14 @@ func checkHistories(c *conn, r *Report) error {
 }
 
 func checkRows(c *conn, r *Report) (err error) {
-	steps, attempts, err := rowsOf(c)
-	if err != nil {
-		return err
-	}
 	for _, count := range []struct {
 		n     *int64
 		query string
 	}{
 		{&r.Runs, "SELECT count(*) FROM runs_data"},
 		{&r.Open, fmt.Sprintf("SELECT count(*) FROM runs_data WHERE phase < %d", core.RunSucceeded)},
-		{&r.Steps, "SELECT count(*) FROM " + steps},
-		{&r.Attempts, "SELECT count(*) FROM " + attempts},
+		{&r.Steps, "SELECT count(*) FROM " + allSteps},
+		{&r.Attempts, "SELECT count(*) FROM " + allAttempts},
 		{&r.Definitions, "SELECT count(*) FROM definitions WHERE kind IS NOT NULL"},
 	} {
 		if *count.n, err = queryInt(c, count.query); err != nil {
@@ -246,11 +242,12 @@ func checkRows(c *conn, r *Report) (err error) {
 			"runs without history",
 		},
 		{
-			"SELECT count(*) FROM " + steps + " s WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = s.run)",
+			"SELECT count(*) FROM " + allSteps + " s WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = s.run)",
 			"steps of no run",
 		},
 		{
-			"SELECT count(*) FROM " + attempts + " a WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = a.run)",
+			"SELECT count(*) FROM " + allAttempts +
+				" a WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = a.run)",
 			"attempts of no run",
 		},
 		{
@@ -281,12 +278,8 @@ func checkRows(c *conn, r *Report) (err error) {
 }
 
 // checkMessages decodes every message. It must be between partitions of the file, or of one to itself, and must not
-// have been taken. Files of older versions have no messages.
+// have been taken.
 func checkMessages(c *conn, r *Report) error {
-	tables, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name IN ('inbox', 'taken')")
-	if err != nil || tables < 2 {
-		return err
-	}
 	count, err := queryInt(c, "SELECT value FROM meta WHERE key = 'partitions'")
 	if err != nil {
 		return err
@@ -327,11 +320,7 @@ func (j *Journal) EachRun(ctx context.Context, fn func(journal.Stored) error) er
 			if first {
 				at = " WHERE r.id >= ?"
 			}
-			columns, err := j.columns(c)
-			if err != nil {
-				return err
-			}
-			err = query(c, "SELECT "+columns+" FROM "+"runs_data r"+runNames+at+" ORDER BY r.id LIMIT ?",
+			err = query(c, "SELECT "+runColumns+" FROM "+"runs_data r"+runNames+at+" ORDER BY r.id LIMIT ?",
 				func(s *sqlite.Stmt) { s.BindBytes(1, after[:]); s.BindInt64(2, eachRun) },
 				func(s *sqlite.Stmt) (bool, error) {
 					runs = append(runs, journal.Stored{Row: scanRun(s)})

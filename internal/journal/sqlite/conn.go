@@ -25,7 +25,6 @@ var oldestSQLite = [3]int{3, 51, 3}
 type conn struct {
 	*sqlite.Conn
 	stmts map[string]*sqlite.Stmt
-	seed  uint32 // of checksums, see seedOf
 }
 
 // stmt returns a statement that was reset. It still has the parameters of the last caller; bind all of them.
@@ -160,8 +159,6 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 		return false, err
 	}
 	if id == 0 && tables == 0 {
-		j.seed = seedOf(format)
-		c.seed = j.seed
 		return true, nil
 	}
 	if id != applicationID {
@@ -172,67 +169,43 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if version > format {
-		return false, fmt.Errorf("%w: %s has format %d, this version reads up to %d: use the newer Pawl",
-			journal.ErrNewer,
-			j.path, version, format)
+	switch {
+	case version > format:
+		return false, fmt.Errorf("%w: %s has format %d, this version reads format %d: use the newer Pawl",
+			journal.ErrNewer, j.path, version, format)
+	case version < format:
+		return false, fmt.Errorf("%w: %s has format %d, which no release of Pawl has written; this one reads"+
+			" format %d: restore a backup", journal.ErrCorrupt, j.path, version, format)
 	}
-	if version < 1 {
-		return false, fmt.Errorf("%w: %s has no format version: restore a backup", journal.ErrCorrupt, j.path)
-	}
-	j.seed = seedOf(version)
-	c.seed = j.seed
 	count, err := queryInt(c, "SELECT value FROM meta WHERE key = 'partitions'")
 	if err != nil {
 		return false, err
 	}
-	if count < 0 || count > journal.MostPartitions {
+	if count < 1 || count > journal.MostPartitions {
 		return false, fmt.Errorf("%w: %s says that it has %d partitions: restore a backup",
 			journal.ErrCorrupt, j.path, count)
 	}
-	j.count = max(int(count), 1) // a file with one partition does not store the number
+	j.count = int(count)
 	return false, nil
 }
 
-// laterTables were added to the format later.
-var laterTables = messageTables + feedTable + ";" + labelTable + documentTable + ";" + largeTable + endedTable +
-	listIndexes
-
-// create makes an empty file a journal, in one transaction. A file with one partition gets the format that older
-// versions can read.
+// create makes an empty file a journal, in one transaction.
 func create(c *conn, partitions int) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
-	if err := sqlitex.ExecuteScript(c.Conn, schema+laterTables, nil); err != nil {
-		return err
-	}
-	version := oneFormat
-	if partitions > 1 {
-		version = severalFormat
-		if err := execute(c, fmt.Sprintf("INSERT INTO meta VALUES ('partitions', %d)", partitions)); err != nil {
+	tables := schema + messageTables + feedTable + labelTable + documentTable + largeTable + endedTable + listIndexes
+	for _, script := range []string{
+		tables,
+		fmt.Sprintf("INSERT INTO meta VALUES ('partitions', %d), ('format', %d);", partitions, format),
+		fmt.Sprintf("PRAGMA application_id = %d;", applicationID),
+	} {
+		if err := sqlitex.ExecuteScript(c.Conn, script, nil); err != nil {
 			return err
 		}
-	}
-	if err := execute(c, fmt.Sprintf("INSERT INTO meta VALUES ('format', %d)", version)); err != nil {
-		return err
-	}
-	if err := execute(c, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
-		return err
 	}
 	return refreshViews(c)
 }
 
-// refresh adds to an older file what came later and what older versions ignore.
-func refresh(c *conn) error {
-	if err := refreshViews(c); err != nil {
-		return err
-	}
-	if err := refreshKeyIndex(c); err != nil {
-		return err
-	}
-	return sqlitex.ExecuteScript(c.Conn, laterTables, nil)
-}
-
-// refreshViews replaces the views for people if an older version made them differently.
+// refreshViews replaces the views for people that differ from those of this code.
 func refreshViews(c *conn) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
 	for name, query := range readable() {
@@ -255,20 +228,6 @@ func refreshViews(c *conn) (err error) {
 		}
 	}
 	return nil
-}
-
-// refreshKeyIndex replaces the index of idempotency keys if an older version made it differently. Older versions work
-// with both.
-func refreshKeyIndex(c *conn) (err error) {
-	defer sqlitex.Save(c.Conn)(&err)
-	have, err := queryText(c, "SELECT sql FROM sqlite_schema WHERE name = 'runs_key'")
-	if err != nil || have == keyIndex {
-		return err
-	}
-	if err := execute(c, "DROP INDEX IF EXISTS runs_key"); err != nil {
-		return err
-	}
-	return execute(c, keyIndex)
 }
 
 func execute(c *conn, query string) error {

@@ -6,7 +6,7 @@
 //
 // # The file
 //
-//	meta         the format's version, and how many partitions there are where there are several
+//	meta         the format's version, and how many partitions there are
 //	partitions   who owns a partition, and the epoch that fences older owners
 //	journal      one row a batch: id = partition << 40 | sequence number; append-only, trimmed from the front
 //	feeds        positions of named consumers of all entries
@@ -27,6 +27,6 @@
 //
 //	sqlite3 pawl.db "SELECT id, workflow, phase, wake FROM runs ORDER BY id DESC LIMIT 20"
 //
-// The format has a version number. A change that an older Pawl cannot read gets the next number, and a migration in
-// schema.go. A migration library is not worth the dependency for so few steps.
+// The format has a version number. A change that the release before cannot read gets the next number, and a
+// migration in schema.go.
 package sqlite

@@ -9,12 +9,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// documentTable was added to the format later, like feedTable. A Pawl that does not know it leaves it as it is.
+// documentTable stores values beside the runs.
 const documentTable = `
-CREATE TABLE IF NOT EXISTS documents (
+CREATE TABLE documents (
 	key   TEXT PRIMARY KEY,
 	value BLOB NOT NULL
-) WITHOUT ROWID`
+) WITHOUT ROWID;
+`
 
 // PutDocuments implements journal.Documents.
 func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Document) error {
@@ -53,7 +54,7 @@ func (j *Journal) FindDocuments(
 	if last {
 		order = " DESC"
 	}
-	err = j.readDocuments(ctx, func(c *conn) error {
+	err = j.read(ctx, func(c *conn) error {
 		return documents(c, &out, "key >= ?1 AND key < ?2 ORDER BY key"+order+" LIMIT ?3", func(s *sqlite.Stmt) {
 			s.BindText(1, from)
 			s.BindText(2, before)
@@ -68,7 +69,7 @@ func (j *Journal) FindDocuments(
 
 // ReadDocuments implements journal.Documents.
 func (j *Journal) ReadDocuments(ctx context.Context, keys ...string) (out []journal.Document, err error) {
-	err = j.readDocuments(ctx, func(c *conn) error {
+	err = j.read(ctx, func(c *conn) error {
 		for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
 			if err := documents(c, &out, "key = ?1", func(s *sqlite.Stmt) { s.BindText(1, key) }); err != nil {
 				return err
@@ -80,18 +81,6 @@ func (j *Journal) ReadDocuments(ctx context.Context, keys ...string) (out []jour
 		return nil, j.wrap("read documents", err)
 	}
 	return out, nil
-}
-
-// readDocuments calls fn to read documents, unless there can be none: a file that an older version wrote last has no
-// such table until somebody opens it for writing.
-func (j *Journal) readDocuments(ctx context.Context, fn func(c *conn) error) error {
-	return j.read(ctx, func(c *conn) error {
-		n, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'documents'")
-		if err != nil || n == 0 {
-			return err
-		}
-		return fn(c)
-	})
 }
 
 // documents adds the documents for which a condition holds.

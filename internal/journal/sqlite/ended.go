@@ -23,7 +23,7 @@ import (
 // are computed from the history when somebody asks would be out of SQL's sight, and a column of the run's row would
 // make every list read past it.
 const endedTable = `
-CREATE TABLE IF NOT EXISTS ended_data (
+CREATE TABLE ended_data (
 	run  BLOB PRIMARY KEY,
 	rows TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -31,22 +31,6 @@ CREATE TABLE IF NOT EXISTS ended_data (
 
 // mostEnded is how many rows are stored together at most.
 const mostEnded = 128
-
-// hasEnded reports whether the file has the table. One that an older version wrote last has none until somebody opens
-// it for writing.
-func hasEnded(c *conn) (bool, error) {
-	n, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'ended_data'")
-	return n > 0, err
-}
-
-// rowsOf returns where the rows of steps and of attempts are in a file, as expressions for FROM.
-func rowsOf(c *conn) (steps, attempts string, err error) {
-	found, err := hasEnded(c)
-	if found {
-		return allSteps, allAttempts, err
-	}
-	return "(" + ownSteps + ")", "(" + ownAttempts + ")", err
-}
 
 // endedRows are the rows of one run for ended_data.
 type endedRows struct {

@@ -187,11 +187,11 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestOldViewsAreReplaced opens a file with the views of an older version.
-func TestOldViewsAreReplaced(t *testing.T) {
+// TestOtherViewsAreReplaced opens a file whose views are not those of this code.
+func TestOtherViewsAreReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	j := opened(t, path)
-	for _, q := range []string{"DROP VIEW runs", "CREATE VIEW runs AS SELECT 1 AS old"} {
+	for _, q := range []string{"DROP VIEW runs", "CREATE VIEW runs AS SELECT 1 AS other"} {
 		if err := exec0(j, q); err != nil {
 			t.Fatal(err)
 		}
@@ -202,49 +202,5 @@ func TestOldViewsAreReplaced(t *testing.T) {
 	j = opened(t, path)
 	if rows := table(t, j, "SELECT count(*) AS n FROM pragma_table_info('runs')"); rows[0] != "n=15" {
 		t.Errorf("columns of runs: %v", rows)
-	}
-}
-
-// TestOldKeyIndex opens a file from the time before keys belonged to workflows. Reading works with the old index;
-// opening the file for writing makes the new one.
-func TestOldKeyIndex(t *testing.T) {
-	a := newAppender(t)
-	v := &journal.View{}
-	viewRun(v, 1, 1, false)
-	viewRun(v, 2, 1, false)
-	v.Runs[0].Key, v.Runs[1].Key, v.Runs[1].Workflow = "k", "k", "restore"
-	a.append(journal.Batch{View: v})
-	for _, q := range []string{
-		"DROP INDEX runs_key",
-		"CREATE INDEX runs_key ON runs_data (key) WHERE key IS NOT NULL",
-	} {
-		if err := exec0(a.j, q); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := a.j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	found := func(j *Journal) {
-		t.Helper()
-		for i, workflow := range []string{v.Runs[0].Workflow, "restore"} {
-			id, err := j.Find(t.Context(), journal.Lookup{Workflow: workflow, Key: "k"})
-			if err != nil || id != v.Runs[i].ID {
-				t.Errorf("%s: %s, %v", workflow, id, err)
-			}
-		}
-	}
-	reader, err := OpenReadOnly(a.j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	found(reader)
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
-	j := opened(t, a.j.Path())
-	found(j)
-	if rows := table(t, j, "SELECT sql FROM sqlite_schema WHERE name = 'runs_key'"); rows[0] != "sql="+keyIndex {
-		t.Errorf("%v", rows)
 	}
 }

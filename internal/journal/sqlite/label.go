@@ -9,27 +9,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// labelTable was added to the format later, like feedTable. A Pawl that does not know it leaves the labels of a run as
-// they were.
+// labelTable stores what runs can be searched by.
 const labelTable = `
-CREATE TABLE IF NOT EXISTS labels (
+CREATE TABLE labels (
 	run   BLOB NOT NULL,
 	key   TEXT NOT NULL,
 	value TEXT NOT NULL,
 	PRIMARY KEY (run, key)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS labels_value ON labels (key, value, run);
+CREATE INDEX labels_value ON labels (key, value, run);
 `
 
 // labelsOf is an expression for the labels of the row r, in the form of core.Labels.
 const labelsOf = "(SELECT group_concat(key || '=' || value, char(10) ORDER BY key) FROM labels WHERE run = r.id)"
-
-// hasLabels reports whether the file has the table of labels. One that an older version wrote last has none until
-// somebody opens it for writing.
-func hasLabels(c *conn) (bool, error) {
-	n, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'labels'")
-	return n > 0, err
-}
 
 // labels writes the labels of runs. Most programs use none, so nothing is looked up before the file has the first.
 func (w *writer) labels(rows []journal.RunRow) error {

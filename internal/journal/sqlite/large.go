@@ -13,13 +13,14 @@ import (
 // largeTable stores large entries, each once. Batches and pieces of history only refer to them. It is a table with a
 // rowid: SQLite reads whole rows to find a place among the large rows of a table without one.
 const largeTable = `
-CREATE TABLE IF NOT EXISTS large_entries (
+CREATE TABLE large_entries (
 	id    INTEGER PRIMARY KEY, -- the batch's id << 9 | number among the batch's large entries
 	run   BLOB NOT NULL,
 	sum   INTEGER NOT NULL, -- CRC-32C of entry
 	entry BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS large_entries_run ON large_entries (run);`
+CREATE INDEX large_entries_run ON large_entries (run);
+`
 
 // manyLarge is how many large entries of a batch are stored apart. The others are stored within the batch.
 const (
@@ -40,7 +41,7 @@ type reference struct {
 
 // large are the writer's statements about large entries.
 type large struct {
-	insert, find, trim, raise *sqlite.Stmt
+	insert, find, trim *sqlite.Stmt
 
 	refs  []reference
 	short []byte // the last result of shorten
@@ -56,7 +57,6 @@ func (l *large) prepare(c *conn) (err error) {
 			" AND run = ? AND sum = ? AND length(entry) = ?"},
 		{&l.trim, "DELETE FROM large_entries WHERE id BETWEEN ? AND ? AND NOT EXISTS" +
 			" (SELECT 1 FROM runs_data r WHERE r.id = large_entries.run)"},
-		{&l.raise, fmt.Sprintf("UPDATE meta SET value = %d WHERE key = 'format' AND value < %[1]d", format)},
 	} {
 		if *s.stmt, err = c.stmt(s.query); err != nil {
 			return err
@@ -92,22 +92,18 @@ func (l *large) shorten(blob []byte) []byte {
 	return l.short
 }
 
-// storeLarge stores the large entries of a batch, and returns the batch's blob without them. A file of format 1 keeps
-// them in the blob: with another format its checksums would not fit any more.
+// storeLarge stores the large entries of a batch, and returns the batch's blob without them.
 func (w *writer) storeLarge(b *journal.Batch, blob []byte, entries []journal.Large) ([]byte, error) {
 	l := &w.large
 	l.refs = l.refs[:0]
-	if w.conn.seed == 0 || len(entries) == 0 {
+	if len(entries) == 0 {
 		return blob, nil
-	}
-	if err := do(l.raise); err != nil {
-		return nil, err
 	}
 	for n, e := range entries[:min(len(entries), manyLarge)] {
 		id, entry := largeID(b.Partition, b.Seq, n), blob[e.From:e.To]
 		l.insert.BindInt64(1, id)
 		l.insert.BindBytes(2, e.Run[:])
-		l.insert.BindInt64(3, w.conn.sum(entry))
+		l.insert.BindInt64(3, sum(entry))
 		l.insert.BindBytes(4, entry)
 		if err := do(l.insert); err != nil {
 			return nil, err
@@ -126,7 +122,7 @@ func (w *writer) referTo(partition int, h *journal.HistoryRow) ([]byte, error) {
 		l.find.BindInt64(1, largeID(partition, e.Seq, 0))
 		l.find.BindInt64(2, largeID(partition, e.Seq, manyLarge-1))
 		l.find.BindBytes(3, e.Run[:])
-		l.find.BindInt64(4, w.conn.sum(entry))
+		l.find.BindInt64(4, sum(entry))
 		l.find.BindInt64(5, int64(len(entry)))
 		id, found, err := one(l.find)
 		if err != nil {
@@ -243,9 +239,6 @@ func (c *conn) appendLarge(dst []byte, id int64) ([]byte, error) {
 // checkLarge reads every large entry. Each must belong to a run, or to a batch that the journal still has. That it is
 // there for all that refers to it is checked with the batches and histories.
 func checkLarge(c *conn, r *Report) error {
-	if has, err := hasLarge(c); err != nil || !has {
-		return err
-	}
 	const each = "SELECT l.id, r.id IS NOT NULL OR EXISTS (SELECT 1 FROM journal j WHERE j.id = l.id >> ?), l.run," +
 		" l.sum, l.entry FROM large_entries l LEFT JOIN runs_data r ON r.id = l.run"
 	return query(c, each, func(s *sqlite.Stmt) { s.BindInt64(1, largeBits) },
@@ -261,11 +254,4 @@ func checkLarge(c *conn, r *Report) error {
 			}
 			return false, nil
 		})
-}
-
-// hasLarge reports whether the file has a table for large entries. One that an older version wrote last has none until
-// it is opened for writing.
-func hasLarge(c *conn) (bool, error) {
-	n, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'large_entries'")
-	return n > 0, err
 }

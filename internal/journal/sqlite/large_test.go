@@ -3,7 +3,6 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -46,11 +45,9 @@ func (a *appender) checked() string {
 func TestLargeEntryIsStoredOnce(t *testing.T) {
 	a := newAppender(t)
 	a.append(journal.Batch{Entries: []core.Entry{created(1, false)}})
-	a.one("SELECT value FROM meta WHERE key = 'format'", oneFormat)
 	for n := 2; n < 5; n++ {
 		a.largeRun(n)
 	}
-	a.one("SELECT value FROM meta WHERE key = 'format'", format)
 	a.one("SELECT count(*) FROM large_entries WHERE length(entry) > 32768", 3)
 	a.one("SELECT (SELECT max(length(entries)) FROM journal) < 1000", 1)
 	a.one("SELECT (SELECT max(length(entries)) FROM history) < 1000", 1)
@@ -123,25 +120,5 @@ func TestBrokenReferences(t *testing.T) {
 		if _, _, err := readReferences(bad); !errors.Is(err, core.ErrBroken) {
 			t.Errorf("%v: %v", bad, err)
 		}
-	}
-}
-
-// TestLargeEntryInFormat1: a file of format 1 keeps its format and its checksums.
-func TestLargeEntryInFormat1(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pawl.db")
-	makeFormat1(t, path)
-	a := &appender{TB: t, j: opened(t, path)}
-	var err error
-	if a.lease, err = a.j.Acquire(t.Context(), 0, "test"); err != nil {
-		t.Fatal(err)
-	}
-	e := a.largeRun(1)
-	a.one("SELECT value FROM meta WHERE key = 'format'", 1)
-	a.one("SELECT count(*) FROM large_entries", 0)
-	if h, err := a.j.History(t.Context(), e.Run); err != nil || len(h.Entries) != 1 {
-		t.Errorf("history: %v", err)
-	}
-	if problems := a.checked(); problems != "" {
-		t.Error(problems)
 	}
 }

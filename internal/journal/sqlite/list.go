@@ -16,30 +16,16 @@ import (
 // retrying is the condition for a step that backs off or is tried again; see journal.StepRow.Retrying.
 var retrying = fmt.Sprintf("s.ended_at = 0 AND (s.attempt > 1 OR s.phase = %d)", core.StepBackingOff)
 
-// listIndexes were added to the format later, like feedTable; a Pawl that does not know them keeps them up to date all
-// the same. Nearly all runs succeed, so those that did are left out where it can be.
+// listIndexes are what lists are read by. Nearly all runs succeed, so those that did are left out where it can be.
 var listIndexes = fmt.Sprintf(`
-CREATE INDEX IF NOT EXISTS runs_workflow ON runs_data (workflow);
-CREATE INDEX IF NOT EXISTS runs_created ON runs_data (created_at);
-CREATE INDEX IF NOT EXISTS runs_phase ON runs_data (phase) WHERE phase <> %[1]d;
-CREATE INDEX IF NOT EXISTS runs_workflow_phase ON runs_data (workflow, phase) WHERE phase <> %[1]d;
-CREATE INDEX IF NOT EXISTS runs_parent ON runs_data (parent) WHERE parent IS NOT NULL;
-CREATE INDEX IF NOT EXISTS runs_deadline ON runs_data (deadline) WHERE ended_at = 0 AND deadline > 0;
-CREATE INDEX IF NOT EXISTS steps_retrying ON steps_data (run) WHERE %[2]s;
+CREATE INDEX runs_workflow ON runs_data (workflow);
+CREATE INDEX runs_created ON runs_data (created_at);
+CREATE INDEX runs_phase ON runs_data (phase) WHERE phase <> %[1]d;
+CREATE INDEX runs_workflow_phase ON runs_data (workflow, phase) WHERE phase <> %[1]d;
+CREATE INDEX runs_parent ON runs_data (parent) WHERE parent IS NOT NULL;
+CREATE INDEX runs_deadline ON runs_data (deadline) WHERE ended_at = 0 AND deadline > 0;
+CREATE INDEX steps_retrying ON steps_data (run) WHERE %[2]s;
 `, core.RunSucceeded, strings.ReplaceAll(retrying, "s.", ""))
-
-// hasListIndexes reports whether the file has listIndexes. One that an older version wrote last has none until somebody
-// opens it for writing.
-func (j *Journal) hasListIndexes(c *conn) (bool, error) {
-	if j.indexed.Load() {
-		return true, nil
-	}
-	n, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'steps_retrying'")
-	if n > 0 {
-		j.indexed.Store(true)
-	}
-	return n > 0, err
-}
 
 const (
 	// firstRows and scanRows bound how many rows List reads in one snapshot: at first few, since most pages are found
@@ -88,11 +74,7 @@ func (j *Journal) listPart(
 	err = j.read(ctx, func(c *conn) error {
 		c.SetInterrupt(ctx.Done())
 		defer c.SetInterrupt(nil)
-		columns, err := j.columns(c)
-		if err != nil || q.Labels != "" && !j.labelled.Load() { // a file without labels
-			return j.wrap("list", err)
-		}
-		ways, err := j.ways(c, &q)
+		ways, err := waysOf(c, &q)
 		if err != nil {
 			return j.wrap("list", err)
 		}
@@ -102,7 +84,7 @@ func (j *Journal) listPart(
 			}
 		}
 		for i := range ways {
-			if err := listRows(c, &q, &ways[i], columns, next, page); err != nil {
+			if err := listRows(c, &q, &ways[i], next, page); err != nil {
 				return j.wrap("list", err)
 			}
 		}
@@ -117,26 +99,20 @@ func (j *Journal) listPart(
 	return next, err
 }
 
-// ways chooses how to find the rows: by the index that leaves out most of those that do not match. Where there are
+// waysOf chooses how to find the rows: by the index that leaves out most of those that do not match. Where there are
 // several ways, each finds other rows.
-func (j *Journal) ways(c *conn, q *journal.Query) ([]way, error) {
+func waysOf(c *conn, q *journal.Query) ([]way, error) {
 	byID := "r.id DESC"
-	indexed, err := j.hasListIndexes(c)
 	switch {
-	case err != nil:
-		return nil, err
 	case q.ByDeadline:
-		from := "runs_data r"
-		if indexed {
-			from += " INDEXED BY runs_deadline"
-		}
-		return []way{{from: from, where: "r.ended_at = 0 AND r.deadline > 0", order: "r.deadline, r.id"}}, nil
+		return []way{{
+			from: "runs_data r INDEXED BY runs_deadline", where: "r.ended_at = 0 AND r.deadline > 0",
+			order: "r.deadline, r.id",
+		}}, nil
 	case q.WorkflowID != "" || q.Stuck: // the planner finds these indexes itself
 		return []way{{from: "runs_data r", order: byID}}, nil
 	case q.Labels != "":
 		return []way{labelWay(q.Labels)}, nil
-	case !indexed:
-		return []way{{from: "runs_data r", order: byID, parts: true}}, nil
 	case q.Retrying:
 		return []way{{
 			from: "steps_data s INDEXED BY steps_retrying CROSS JOIN runs_data r ON r.id = s.run", where: retrying,
@@ -205,9 +181,9 @@ func fewIn(c *conn, from, before core.Time) (few bool, err error) {
 
 // listRows adds the rows that one way finds, up to one more than the page holds. end is the last run to look at; zero:
 // there is no bound.
-func listRows(c *conn, q *journal.Query, w *way, columns string, end core.RunID, page *journal.Page) error {
+func listRows(c *conn, q *journal.Query, w *way, end core.RunID, page *journal.Page) error {
 	var b strings.Builder
-	b.WriteString("SELECT " + columns + " FROM " + w.from + runNames + " WHERE 1")
+	b.WriteString("SELECT " + runColumns + " FROM " + w.from + runNames + " WHERE 1")
 	if w.where != "" {
 		b.WriteString(" AND " + w.where)
 	}

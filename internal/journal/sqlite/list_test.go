@@ -129,7 +129,7 @@ func TestSearchOfMany(t *testing.T) {
 func wantPlan(t *testing.T, j *Journal, q journal.Query) {
 	t.Helper()
 	err := j.read(t.Context(), func(c *conn) error {
-		ways, err := j.ways(c, &q)
+		ways, err := waysOf(c, &q)
 		if err != nil {
 			return err
 		}

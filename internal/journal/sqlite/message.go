@@ -10,10 +10,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// messageTables store what partitions send each other. A file that is older than messages gets them when it is opened
-// for writing. Older versions have one partition, which sends nothing, and ignore the tables.
+// messageTables store what partitions send each other.
 const messageTables = `
-CREATE TABLE IF NOT EXISTS inbox (
+CREATE TABLE inbox (
 	target  INTEGER NOT NULL, -- the partition that the message is for
 	sender  INTEGER NOT NULL, -- the partition that it is from
 	seq     INTEGER NOT NULL, -- the sender's batch << 20 | number within the batch
@@ -21,7 +20,7 @@ CREATE TABLE IF NOT EXISTS inbox (
 	message BLOB NOT NULL,
 	PRIMARY KEY (target, sender, seq)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS taken (
+CREATE TABLE taken (
 	partition INTEGER NOT NULL,
 	sender    INTEGER NOT NULL,
 	through   INTEGER NOT NULL, -- the last of the sender's messages that the partition has taken
@@ -57,7 +56,7 @@ func (w *writer) messages(b *journal.Batch) (size int, err error) {
 		s.BindInt64(1, int64(m.To))
 		s.BindInt64(2, int64(b.Partition))
 		s.BindInt64(3, int64(m.Seq))
-		s.BindInt64(4, w.conn.sum(m.Encoded))
+		s.BindInt64(4, sum(m.Encoded))
 		s.BindBytes(5, m.Encoded)
 		if err := do(s); err != nil {
 			return 0, err
@@ -97,7 +96,7 @@ func (j *Journal) Inbox(
 	ctx context.Context, partition int, after map[int]uint64, limit int,
 ) (out []journal.Message, err error) {
 	if j.readOnly {
-		return nil, ctx.Err() // only an owner takes messages; an older file may have no table of them
+		return nil, ctx.Err() // only an owner takes messages
 	}
 	err = j.read(ctx, func(c *conn) (err error) {
 		defer sqlitex.Transaction(c.Conn)(&err)

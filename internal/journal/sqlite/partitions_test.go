@@ -52,33 +52,6 @@ func TestPartitionsStay(t *testing.T) {
 	}
 }
 
-// TestOlderFileGetsMessages opens a file that is older than messages, for reading and for writing. Older versions can
-// still read it.
-func TestOlderFileGetsMessages(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pawl.db")
-	if err := opened(t, path).Close(); err != nil {
-		t.Fatal(err)
-	}
-	execAll(t, path, "DROP TABLE inbox; DROP TABLE taken")
-	look, err := OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if in, err := look.Inbox(t.Context(), 0, nil, 10); err != nil || in != nil || look.PartitionCount() != 1 {
-		t.Errorf("%v, %v, %d partitions", in, err, look.PartitionCount())
-	}
-	if err := look.Close(); err != nil {
-		t.Error(err)
-	}
-	if r, err := Check(t.Context(), path); err != nil || len(r.Problems) > 0 || r.Format != oneFormat {
-		t.Errorf("%+v, %v", r, err)
-	}
-	j := opened(t, path)
-	if _, err := j.Acquire(t.Context(), 0, "x"); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestCheckMessages checks that Check finds what is wrong with messages.
 func TestCheckMessages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")

@@ -35,32 +35,12 @@ func (j *Journal) Due(
 	return due, err
 }
 
-// runColumns are a run's columns in the order in which scanRun reads them.
-const runColumns = "r.id, r.partition, n.name, r.workflow_id, r.key, d.id, r.phase, r.created_at, r.ended_at, " +
-	"r.deadline," +
-	" r.wake, r.parent, r.message, r.applied, "
-
-// columns are runColumns, whether a step is retried, and a run's labels.
-func (j *Journal) columns(c *conn) (string, error) {
-	indexed, err := j.hasListIndexes(c)
-	if err != nil {
-		return "", err
-	}
-	steps := "steps_data s"
-	if indexed { // else the steps of a run would be read one by one
-		steps += " INDEXED BY steps_retrying"
-	}
-	runColumns := fmt.Sprintf("%s CASE WHEN r.ended_at = 0 AND r.wake <> %d THEN EXISTS (SELECT 1 FROM %s"+
-		" WHERE s.run = r.id AND %s) END, ", runColumns, journal.WakeSetAside, steps, retrying)
-	if !j.labelled.Load() {
-		found, err := hasLabels(c)
-		if err != nil || !found {
-			return runColumns + "NULL", err
-		}
-		j.labelled.Store(true)
-	}
-	return runColumns + labelsOf, nil
-}
+// runColumns are a run's columns in the order in which scanRun reads them. Without the index, the steps of a run would
+// be read one by one.
+var runColumns = "r.id, r.partition, n.name, r.workflow_id, r.key, d.id, r.phase, r.created_at, r.ended_at," +
+	" r.deadline, r.wake, r.parent, r.message, r.applied," +
+	fmt.Sprintf(" CASE WHEN r.ended_at = 0 AND r.wake <> %d THEN EXISTS (SELECT 1 FROM steps_data s"+
+		" INDEXED BY steps_retrying WHERE s.run = r.id AND %s) END, ", journal.WakeSetAside, retrying) + labelsOf
 
 // runNames joins the names that a run's row refers to.
 const runNames = " LEFT JOIN names n ON n.id = r.workflow LEFT JOIN definitions d ON d.num = r.definition"
@@ -104,13 +84,9 @@ func (j *Journal) Attempts(ctx context.Context, run core.RunID) (rows []journal.
 }
 
 func stepsOf(c *conn, run core.RunID) (rows []journal.StepRow, err error) {
-	from, _, err := rowsOf(c)
-	if err != nil {
-		return nil, err
-	}
 	err = query(c,
 		"SELECT step, name, kind, phase, reason, attempt, scheduled_at, ended_at, next_at, deadline, message"+
-			" FROM "+from+" WHERE run = ? ORDER BY step",
+			" FROM "+allSteps+" WHERE run = ? ORDER BY step",
 		func(s *sqlite.Stmt) { s.BindBytes(1, run[:]) },
 		func(s *sqlite.Stmt) (bool, error) {
 			rows = append(rows, journal.StepRow{
@@ -128,13 +104,9 @@ func stepsOf(c *conn, run core.RunID) (rows []journal.StepRow, err error) {
 }
 
 func attemptsOf(c *conn, run core.RunID) (rows []journal.AttemptRow, err error) {
-	_, from, err := rowsOf(c)
-	if err != nil {
-		return nil, err
-	}
 	err = query(c,
 		`SELECT a.step, a.attempt, a.ready_at, a.started_at, a.ended_at, w.name, o.name, a."limit", a.message`+
-			" FROM "+from+" a LEFT JOIN names w ON w.id = a.worker LEFT JOIN names o ON o.id = a.outcome"+
+			" FROM "+allAttempts+" a LEFT JOIN names w ON w.id = a.worker LEFT JOIN names o ON o.id = a.outcome"+
 			" WHERE a.run = ? ORDER BY a.step, a.attempt",
 		func(s *sqlite.Stmt) { s.BindBytes(1, run[:]) },
 		func(s *sqlite.Stmt) (bool, error) {

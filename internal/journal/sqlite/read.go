@@ -35,7 +35,6 @@ func (j *Journal) read(ctx context.Context, fn func(c *conn) error) error {
 			return j.wrap("open", err)
 		}
 	}
-	conn.seed = j.seed
 	err = fn(conn)
 	readers <- conn
 	return err
@@ -176,7 +175,7 @@ func (j *Journal) through(ctx context.Context, partition int) (seq uint64, err e
 func (c *conn) blob(s *sqlite.Stmt, column int) ([]byte, error) {
 	b := make([]byte, s.ColumnLen(column+1))
 	s.ColumnBytes(column+1, b)
-	if c.sum(b) != s.ColumnInt64(column) {
+	if sum(b) != s.ColumnInt64(column) {
 		return nil, fmt.Errorf("%w: the checksum of its %d bytes does not match", core.ErrBroken, len(b))
 	}
 	return b, nil

@@ -8,16 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// format is the newest version of the file format that this code knows. It refuses newer ones.
-//
-// Format 2 differs from format 1 in what checksums begin with, nothing else. A file of format 1 stays one. Format 3 has
-// several partitions, which older versions would take for one; new files with one partition are of format 2. A file of
-// format 2 or 3 becomes one of format 4 with its first large entry: older versions cannot read what refers to it.
-const (
-	format        = 4
-	severalFormat = 3
-	oneFormat     = 2
-)
+// format is the version of the file format. Open refuses files with another one.
+const format = 1
 
 // applicationID marks a file as Pawl's: "Pawl" in ASCII, in the SQLite header.
 const applicationID = 0x5061776c
@@ -27,13 +19,8 @@ const applicationID = 0x5061776c
 // to 15 percent faster.
 const pageSize = 8 << 10
 
-// keyIndex finds the run that was started with an idempotency key of a workflow. In older files, where keys did not
-// belong to workflows, the index has only the key. It finds the same rows, and those of other workflows too. Open
-// replaces it.
-const keyIndex = "CREATE INDEX runs_key ON runs_data (key, workflow) WHERE key IS NOT NULL"
-
-// schema creates format 2. Tables whose key is a run's id have no rowid: ids grow with time, so rows are appended, and
-// the id is stored only once. Indexes are partial: a run is only in those by which it can be found.
+// schema creates a file's tables. Tables whose key is a run's id have no rowid: ids grow with time, so rows are
+// appended, and the id is stored only once. Indexes are partial: a run is only in those by which it can be found.
 const schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE partitions (
@@ -74,7 +61,7 @@ CREATE TABLE runs_data (
 CREATE INDEX runs_wake ON runs_data (partition, wake) WHERE wake > 0;
 CREATE INDEX runs_ended ON runs_data (partition, ended_at) WHERE ended_at > 0;
 CREATE INDEX runs_workflow_id ON runs_data (workflow_id) WHERE workflow_id IS NOT NULL;
-` + keyIndex + `;
+CREATE INDEX runs_key ON runs_data (key, workflow) WHERE key IS NOT NULL;
 CREATE TABLE steps_data (
 	run          BLOB NOT NULL,
 	step         INTEGER NOT NULL,
@@ -112,18 +99,17 @@ CREATE TABLE history (
 ) WITHOUT ROWID;
 `
 
-// feedTable was added to format 1 later. A Pawl that does not know it reads and writes the file as before, and may drop
-// batches that a feed has not seen; the feed notices that.
 const feedTable = `
-CREATE TABLE IF NOT EXISTS feeds (
+CREATE TABLE feeds (
 	partition INTEGER NOT NULL,
 	name      TEXT NOT NULL,
 	seq       INTEGER NOT NULL, -- the consumer has seen every batch up to here
 	lapsed    INTEGER NOT NULL, -- 1: no batches are kept for it
 	PRIMARY KEY (partition, name)
-) WITHOUT ROWID`
+) WITHOUT ROWID;
+`
 
-// readable returns the views for people, by name. They hold no data, so Open replaces those of an older version.
+// readable returns the views for people, by name. They hold no data, so Open replaces those that differ.
 func readable() map[string]string {
 	return map[string]string{
 		"runs": "SELECT " + strings.Join([]string{

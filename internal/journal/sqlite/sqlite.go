@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"zombiezen.com/go/sqlite"
 
@@ -34,7 +33,6 @@ type Journal struct {
 	readOnly bool
 	lock     *lockFile
 	count    int         // of partitions
-	seed     uint32      // of checksums in the file
 	file     os.FileInfo // as it was opened; nil: read-only
 
 	mu         sync.Mutex         // held while writing: SQLite has one writer
@@ -42,9 +40,6 @@ type Journal struct {
 	partitions map[int]*partition // the partitions that have an owner
 	lost       error              // why nothing is written any more
 	group      group
-
-	indexed  atomic.Bool // the file is known to have the indexes of lists
-	labelled atomic.Bool // the file is known to have the table of labels
 
 	// Connections for reads. In the place of nil, whoever takes it opens a connection. Urgent reads have their own, so
 	// that they do not wait while callers list many runs or the storage is slow.
@@ -213,7 +208,7 @@ func (j *Journal) open(partitions int) error {
 	if empty {
 		err = create(conn, j.count)
 	} else {
-		err = refresh(conn)
+		err = refreshViews(conn)
 	}
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func (w *writer) bindAttempt(s *sqlite.Stmt, at int, r *journal.AttemptRow) erro
 func (w *writer) bindPiece(s *sqlite.Stmt, at int, h *journal.HistoryRow, entries []byte) {
 	s.BindBytes(at+1, h.Run[:])
 	s.BindInt64(at+2, int64(h.Seq))
-	s.BindInt64(at+3, w.conn.sum(entries))
+	s.BindInt64(at+3, sum(entries))
 	s.BindBytes(at+4, entries)
 }
 

@@ -13,23 +13,21 @@ import (
 // elsewhere and later. Errors still name the file, commands run in the same directory, child flows are the ones of
 // that day.
 type Bundle struct {
+	Version int `json:"version"` // [Version], which Definition sets
 	// Dir is the directory that relative paths of the flow's steps count from. It is empty for a flow that a program
 	// defined: its paths count from the working directory of the process that carries the run on.
 	Dir      string   `json:"dir,omitempty"`
 	Flow     Source   `json:"flow"`
 	Children []Source `json:"children,omitempty"` // flows that its steps may start
 	Dialect  string   `json:"dialect,omitempty"`  // the system whose document it was made of
-	// Edition is the version of the rules by which the flows are read; see Parse. What was stored under older rules is
-	// read by these as long as it has runs.
-	Edition int `json:"edition,omitempty"`
 	// Once leaves out the flow's own cron: the run begins at once, and none follows. Such a run makes up for a firing
 	// that was missed.
 	Once bool `json:"once,omitempty"`
 }
 
-// Edition is today's version of the rules. With edition 0, less is an error: keys that an input or an output does not
-// have, expressions in the text of a shell that are not quoted, and more.
-const Edition = 1
+// Version is the version of the stored form, and of the rules by which the flows in it are read. A rule that refuses
+// more, or makes a text mean something else, is a new version: what has runs is read as it was.
+const Version = 1
 
 // Source is one flow file.
 type Source struct {
@@ -47,6 +45,7 @@ type Source struct {
 
 // Definition is the bundle as it is stored, under the flow's name.
 func (b Bundle) Definition(name string) (journal.Definition, error) {
+	b.Version = Version
 	src, err := json.Marshal(b)
 	if err != nil {
 		return journal.Definition{}, err
@@ -54,31 +53,31 @@ func (b Bundle) Definition(name string) (journal.Definition, error) {
 	return journal.Definition{ID: flow.ID(src), Kind: journal.KindFlow, Name: name, Source: src}, nil
 }
 
-// Is reports whether a definition of that kind holds a flow, in today's form or in one of the older ones.
-func Is(kind string) bool { return kind == journal.KindFlow || kind == journal.KindBundle }
-
 // decode reads a stored bundle. A definition is named by the hash of its source, so a source that the storage has
 // changed is noticed here and never run.
 func decode(d journal.Definition) (Bundle, error) {
-	if !Is(d.Kind) {
+	if d.Kind != journal.KindFlow {
 		return Bundle{}, fmt.Errorf("workflow %q is of kind %q and not a flow", d.Name, d.Kind)
 	}
 	if flow.ID(d.Source) != d.ID {
 		return Bundle{}, fmt.Errorf("%w: the stored text of flow %q is not the one it was started with; "+
 			"restore a backup of the file", journal.ErrCorrupt, d.Name)
 	}
-	var stored struct {
-		Bundle
-		File string `json:"file"` // of the older form of Go programs
-		Text string `json:"text"`
+	var head struct {
+		Version int `json:"version"`
 	}
-	if err := json.Unmarshal(d.Source, &stored); err != nil {
+	if err := json.Unmarshal(d.Source, &head); err != nil {
 		return Bundle{}, fmt.Errorf("the stored text of flow %q: %w", d.Name, err)
 	}
-	if stored.Flow.Text == "" {
-		stored.Flow.File, stored.Flow.Text = stored.File, stored.Text
+	if head.Version != Version {
+		return Bundle{}, fmt.Errorf("flow %q is stored in form %d; this version of Pawl knows form %d: use the one"+
+			" that has stored it", d.Name, head.Version, Version)
 	}
-	return stored.Bundle, nil
+	var b Bundle
+	if err := json.Unmarshal(d.Source, &b); err != nil {
+		return Bundle{}, fmt.Errorf("the stored text of flow %q: %w", d.Name, err)
+	}
+	return b, nil
 }
 
 // Parse reads a flow file by today's rules. Policies may stand in it in the words of other systems. read returns the
@@ -96,10 +95,5 @@ func (s Source) read(path string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// parse reads one of the bundle's flows by the rules of the bundle's edition.
-func (b Bundle) parse(s Source) (*flow.Document, error) {
-	if b.Edition < Edition {
-		return flow.ParseOlder(s.File, []byte(s.Text), dialect.Forms()...)
-	}
-	return Parse(s.File, s.Text, s.read)
-}
+// parse reads the flow with the files that were stored with it.
+func (s Source) parse() (*flow.Document, error) { return Parse(s.File, s.Text, s.read) }

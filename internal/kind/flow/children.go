@@ -78,7 +78,7 @@ func HasChildren(doc *flow.Document) bool {
 func (b Bundle) members() map[string]*member {
 	all := map[string]*member{}
 	for i, s := range b.sources() {
-		doc, err := b.parse(s)
+		doc, err := s.parse()
 		if err != nil {
 			continue
 		}
@@ -95,7 +95,7 @@ func (b Bundle) members() map[string]*member {
 // workflow.
 func (b Bundle) child(name string, members map[string]*member) Bundle {
 	all, own := b.sources(), members[name]
-	out := Bundle{Dir: b.Dir, Flow: own.Source, Dialect: b.Dialect, Edition: b.Edition}
+	out := Bundle{Dir: b.Dir, Flow: own.Source, Dialect: b.Dialect}
 	reached, any := reachable(name, members)
 	if any {
 		out.Children = slices.Delete(all, own.index, own.index+1)
@@ -135,7 +135,7 @@ func reachable(name string, members map[string]*member) (names map[string]bool, 
 // unreadable returns why the file that seems to hold a flow cannot be read; nil: no file seems to.
 func (b Bundle) unreadable(name string) error {
 	for _, s := range b.Children {
-		if _, err := b.parse(s); err != nil && strings.Contains(s.Text, "name: "+name) {
+		if _, err := s.parse(); err != nil && strings.Contains(s.Text, "name: "+name) {
 			return err
 		}
 	}

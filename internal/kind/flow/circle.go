@@ -18,7 +18,7 @@ func (e *CircleError) Unwrap() error { return e.error }
 func (b Bundle) Circle(doc *flow.Document) error {
 	docs := map[string]*flow.Document{}
 	for _, s := range b.sources() {
-		if d, err := b.parse(s); err == nil && docs[d.Name] == nil {
+		if d, err := s.parse(); err == nil && docs[d.Name] == nil {
 			docs[d.Name] = d
 		}
 	}

@@ -22,7 +22,7 @@ type Flow struct {
 
 // New makes a flow of a bundle.
 func New(b Bundle) (*Flow, error) {
-	doc, err := b.parse(b.Flow)
+	doc, err := b.Flow.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +60,13 @@ func Of(doc *flow.Document) (*Flow, error) {
 		return nil, err
 	}
 	if f, err := New(Bundle{
-		Flow: Source{File: doc.File, Text: string(doc.Source()), Files: doc.Files()}, Edition: Edition,
+		Flow: Source{File: doc.File, Text: string(doc.Source()), Files: doc.Files()},
 	}); err == nil {
 		if same, err := flow.Encode(f.Document); err == nil && bytes.Equal(same, text) {
 			return f, nil
 		}
 	}
-	return New(Bundle{Edition: Edition, Flow: Source{
+	return New(Bundle{Flow: Source{
 		File: doc.Name + ".yaml", Text: string(text), Origins: OriginsOf(doc), Places: PlacesOf(doc),
 	}})
 }

@@ -3,6 +3,7 @@ package flow_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,29 +84,6 @@ func stored(t *testing.T, kind, name string, source any) journal.Definition {
 	return journal.Definition{ID: flow.ID(b), Kind: kind, Name: name, Source: b}
 }
 
-// TestOlderForms: what earlier versions of the command and of Go programs stored is read as if it was stored today.
-func TestOlderForms(t *testing.T) {
-	source := map[string]string{"file": "a.yaml", "text": text("a", "noop: {}")}
-	for what, c := range map[string]struct {
-		d   journal.Definition
-		dir string
-	}{
-		"the command's":    {stored(t, "bundle", "a", map[string]any{"dir": "/work", "flow": source}), "/work"},
-		"a Go program's":   {stored(t, "flow", "a", source), ""},
-		"what is in today": {stored(t, "flow", "a", map[string]any{"dir": "/work", "flow": source}), "/work"},
-	} {
-		f, err := flowkind.Read(c.d)
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			continue
-		}
-		if f.Document.Name != "a" || f.Bundle.Flow.File != "a.yaml" || f.Bundle.Dir != c.dir ||
-			f.NeedsProgram() != nil {
-			t.Errorf("%s is read as %+v", what, f.Bundle)
-		}
-	}
-}
-
 func TestReadRefuses(t *testing.T) {
 	changed := stored(t, "flow", "a", map[string]string{"file": "a.yaml", "text": text("a", "noop: {}")})
 	changed.Source = []byte(strings.Replace(string(changed.Source), "noop", "exec", 1))
@@ -115,6 +93,15 @@ func TestReadRefuses(t *testing.T) {
 	}
 	if _, err := flowkind.Read(stored(t, "go", "a", 1)); err == nil || !strings.Contains(err.Error(), `of kind "go"`) {
 		t.Errorf("a function: %v", err)
+	}
+	for _, version := range []int{0, 2} {
+		_, err = flowkind.Read(stored(t, "flow", "a", map[string]any{
+			"version": version, "flow": map[string]string{"file": "a.yaml", "text": text("a", "noop: {}")},
+		}))
+		want := fmt.Sprintf(`flow "a" is stored in form %d; this version of Pawl knows form 1: use`, version)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("form %d: %v", version, err)
+		}
 	}
 	_, err = flowkind.Read(stored(t, "flow", "a", 1))
 	if err == nil || !strings.Contains(err.Error(), `the stored text of flow "a"`) {

@@ -59,6 +59,5 @@ func (s *Flows) kinds(
 	j journal.Journal, registered func(name string) (journal.Definition, error),
 ) map[string]engine.Kind {
 	k := &carrier{journal: j, registered: registered, flows: s}
-	both := engine.Kind{Compile: k.compile, Resolve: k.resolve}
-	return map[string]engine.Kind{journal.KindFlow: both, journal.KindBundle: both}
+	return map[string]engine.Kind{journal.KindFlow: {Compile: k.compile, Resolve: k.resolve}}
 }

@@ -52,8 +52,8 @@ export interface paths {
          * @description Bodies of workflows in Go run in processes of their own. A process joins with its workflows, and
          *     from then on it is told in news what happens to their runs, and says in decisions what they do next. A process that is
          *     silent for 10s loses its runs to others and has to join again (409). In a cluster it joins each node, through any of
-         *     them. News and decisions are in a form of Pawl's Go
-         *     programs; pawlhttp.Serve speaks it.
+         *     them. News and decisions are JSON in base64, in the form of the
+         *     structs Body… of package internal/api; pawlhttp.Serve speaks it.
          */
         post: operations["joinBodies"];
         delete?: never;
@@ -1459,7 +1459,7 @@ export interface components {
             name?: string;
             /** @description The node of the cluster to join. Default: the one that is asked. */
             node?: string;
-            /** @description What the engine has to know of them, in the form of Pawl's Go programs. */
+            /** @description What the engine has to know of them: JSON, a BodyWorkflows of package api. */
             options: string;
             /**
              * Format: int64
@@ -1665,7 +1665,7 @@ export interface components {
             answers: components["schemas"]["DecisionAnswer"][] | null;
         };
         Decisions: {
-            /** @description In the form of Pawl's Go programs. */
+            /** @description JSON, a BodyDecisionList of package api. */
             decisions: string;
             /** @description The name of your join. */
             holder: string;
@@ -1903,7 +1903,7 @@ export interface components {
             limit: string;
         };
         News: {
-            /** @description In the form of Pawl's Go programs. Absent: nothing has happened. */
+            /** @description JSON, a BodyNewsList of package api. Absent: nothing has happened. */
             news?: string;
             /**
              * Format: int64

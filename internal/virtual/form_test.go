@@ -1,0 +1,17 @@
+package virtual
+
+import (
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/golden"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// TestForms: what is stored is as version 0.1.0 had it.
+func TestForms(t *testing.T) {
+	golden.Form(t, "mark.json", golden.Full[mark](),
+		func(v mark) ([]byte, error) { return journal.EncodeDocument(documentVersion, v) },
+		func(text []byte) (out mark, err error) {
+			return out, journal.DecodeDocument(text, documentVersion, &out)
+		})
+}
