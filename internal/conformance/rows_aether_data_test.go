@@ -185,7 +185,11 @@ func TestAetherPhaseConditions(t *testing.T) {
 		{`"succeeded": "outputs.parameters.o == outputs.parameters.p"`, `"limit": 0`, []try{broken}, 1, "Error"},
 		{`"failed": "outputs.parameters.o != 'x'"`, `"limit": 0`, []try{{output: `{"p": 1}`}}, 1, "Succeeded"},
 		{`"failed": "!(outputs.parameters.o == 'x')"`, `"limit": 0`, []try{{output: `{"p": 1}`}}, 1, "Succeeded"},
-		{`"failed": "code == 75 || outputs.parameters.o == 1"`, `"limit": 0`, []try{{kind: broken.kind, code: 75}}, 1, "Failed"},
+		{
+			`"failed": "code == 75 || outputs.parameters.o == 1"`, `"limit": 0`,
+			[]try{{kind: broken.kind, code: 75}},
+			1, "Failed",
+		},
 		{`"failed": "(outputs.parameters.o ?? 1) == 1"`, `"limit": 0`, []try{{output: `{"p": 1}`}}, 1, "Failed"},
 		{`"error": "phase == 'Failed' && msg != 'phase'"`, `"limit": 1`, []try{failed, ok}, 2, "Succeeded"},
 		{`"succeeded": "true", "failed": "true", "error": "true"`, `"limit": 1`, []try{failed}, 1, "Succeeded"},

@@ -27,8 +27,8 @@ type Clock struct {
 // engine gets one at least a quarter of the limit before its deadline. There are at most two reports in three quarters
 // of the limit. Details that differ from the reported ones do not wait so long: they are reported after detailsEvery.
 //
-// A clock that stands is moved over any length of time at once, so nothing is held back there: the first sign at each of
-// its instants is reported when it comes, and so are new details.
+// A clock that stands is moved over any length of time at once, so nothing is held back there: the first sign at each
+// of its instants is reported when it comes, and so are new details.
 type Pulse struct {
 	clock                 Clock // the engine's
 	reporter              Reporter
