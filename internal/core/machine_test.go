@@ -92,7 +92,7 @@ func (tr *transcript) parse(t *testing.T, d *datadriven.TestData) Input {
 	case "started":
 		return TaskStarted{Step: id, Attempt: n, Worker: "w"}
 	case "ok":
-		return TaskEnded{Step: id, Attempt: n, Output: []byte(`"out"`)}
+		return TaskEnded{Step: id, Attempt: n, Output: []byte(`"out"`), Details: []byte(text(t, d, "details"))}
 	case "fail":
 		return TaskEnded{Step: id, Attempt: n, Failure: parseFailure(t, d)}
 	case "leave":

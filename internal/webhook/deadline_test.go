@@ -76,3 +76,21 @@ func TestReplayBeginsAnew(t *testing.T) {
 		}
 	})
 }
+
+// TestAttemptsThatAreKept: of a delivery that is tried very often the last hundred attempts are kept.
+func TestAttemptsThatAreKept(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		defer b.close()
+		b.add("ops", tried(120, 365*24*time.Hour))
+		b.answers(always(500))
+		b.start(failing)
+		pass(130 * time.Hour)
+		failed := b.deliveries("ops", api.DeliveryFailed)
+		if len(failed) != 1 || len(b.all()) != 120 {
+			t.Fatalf("%d deliveries have failed", len(failed))
+		}
+		if d := b.delivery("ops", failed[0].ID); len(d.Attempts) != 100 || d.Tried != 120 {
+			t.Errorf("%d attempts are kept of %d", len(d.Attempts), d.Tried)
+		}
+	})
+}
