@@ -295,7 +295,7 @@ func TestRecoveredWaitsForChildren(t *testing.T) {
 func TestNothingToUndo(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	kept := Kept{Def: -1, Spec: &StepSpec{Name: "a", Def: -1}, Item: -1, Phase: StepSucceeded}
-	stop(t, r, Start{Keep: []Kept{kept}}, Operation{Op: OpCancel, Step: NoStep})
+	stop(t, r, Start{Keep: []Kept{kept}}, Operation{Op: OpCancelGracefully, Step: NoStep})
 	if r.Phase != RunCancelled {
 		t.Errorf("it is %s", r.Phase)
 	}
@@ -304,7 +304,7 @@ func TestNothingToUndo(t *testing.T) {
 // TestCompensationDoesNotContinue: a body that continues as a new run while it undoes what it did has no output.
 func TestCompensationDoesNotContinue(t *testing.T) {
 	r := stopping(t, false)
-	stop(t, r, Operation{Op: OpInterrupt, Step: NoStep}, TaskStopped{Step: 0, Attempt: 1})
+	stop(t, r, Operation{Op: OpCancel, Step: NoStep}, TaskStopped{Step: 0, Attempt: 1})
 	if !r.Compensating() {
 		t.Fatal("its body is not asked")
 	}
