@@ -40,6 +40,9 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 		if a.Type == "" && b.Source == nil {
 			b.stepFail(s.pos, "", "the task has no type")
 		}
+		if contains(ownTypes, a.Type) && b.Source == nil {
+			b.stepFail(s.pos, "", ownType, a.Type)
+		}
 	case *Sleep:
 		p.sleep = b.sleep(a, vars&^(expr.VarAttempt|expr.VarCode|expr.VarFailure))
 	case *Wait:

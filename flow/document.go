@@ -42,6 +42,9 @@ type Document struct {
 	// Form is the key of the form in whose words the flow is written: the one at its top, or else the only one that
 	// Parse found. It is "" if there is none, or several in its steps.
 	Form string
+	// Words is the system in whose words runs are told too, beside Pawl's: that of a document which the flow was made
+	// of. "": there is none.
+	Words string
 	// Place is where the flow itself stands in the document of another system that it was made of, as Step.Place has
 	// it of a step.
 	Place string
@@ -275,7 +278,7 @@ func (*Noop) kind() string  { return "noop" }
 // The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
-		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "queue", "secrets", "env",
+		"pawl", "name", "description", "words", "input", "timeout", "retry", "cron", "startDelay", "queue", "secrets", "env",
 		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "notify",
 		"output",
 	}

@@ -21,6 +21,7 @@ func Encode(doc *Document) ([]byte, error) {
 	out.put("pawl", V(formatVersion))
 	out.text("name", doc.Name)
 	out.text("description", doc.Description)
+	out.text("words", doc.Words)
 	out.put("input", doc.Input)
 	out.put("timeout", encodeRunLimits(doc.Limits))
 	out.put("retry", encodeRetry(doc.Retry))

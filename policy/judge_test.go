@@ -328,3 +328,47 @@ func drawMatch(t *rapid.T) policy.Match {
 		Error:   rapid.SampledFrom([]string{"", "", "unknown name"}).Draw(t, "broken"),
 	}
 }
+
+// TestJudgeAtTheEdges: the order of the rules, and lists that hold nothing.
+func TestJudgeAtTheEdges(t *testing.T) {
+	retry := func(change func(r *policy.Retry)) *policy.Policy {
+		r := &policy.Retry{MaxAttempts: 3, BackoffCoefficient: 1}
+		change(r)
+		return &policy.Policy{Retry: r}
+	}
+	for name, c := range map[string]struct {
+		policy  *policy.Policy
+		failure policy.Failure
+		want    policy.Reason
+	}{
+		"a limit that allows no retry comes before a failure that allows none": {
+			retry(func(*policy.Retry) {}),
+			policy.Failure{Kind: policy.KindTimeout, Limit: policy.LimitScheduleToClose, NonRetryable: true},
+			policy.ReasonTimeoutNotRetryable,
+		},
+		"a failure without a type is none of those that are listed": {
+			retry(func(r *policy.Retry) { r.NonRetryable = []string{""} }),
+			policy.Failure{Kind: policy.KindError}, policy.ReasonNone,
+		},
+		"an empty list of kinds retries nothing": {
+			retry(func(r *policy.Retry) { r.On = []policy.Kind{} }),
+			policy.Failure{Kind: policy.KindError}, policy.ReasonNotMatched,
+		},
+	} {
+		v := policy.Judge(c.policy, policy.History{Counted: 1}, &c.failure, policy.Match{}, 1, 0)
+		if v.Reason != c.want || v.Retry != (c.want == policy.ReasonNone) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	for lost, want := range map[int]int{0: 0, 1: 0, 2: 16, 3: 4, 4: 1, 5: 1, 100: 1} {
+		if got := policy.SuspectGroup(lost); got != want {
+			t.Errorf("after %d losses %d suspects run at once, not %d", lost, got, want)
+		}
+	}
+	late := policy.History{Counted: 1, Lost: 9, Apart: 40}
+	unlimited := retry(func(r *policy.Retry) { r.MaxLost = policy.Unlimited })
+	v := policy.Judge(unlimited, late, &policy.Failure{Kind: policy.KindLost}, policy.Match{}, 1, 0)
+	if v.Delay != 5*time.Minute {
+		t.Errorf("a suspect waits %s at most", v.Delay)
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/timeline"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/cases"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
@@ -21,25 +23,10 @@ type subject struct {
 	RunLimit time.Duration // 0: none
 }
 
-// explained is what programs get.
+// explained is what programs get: what the server's API tells of a policy, with the step that has it.
 type explained struct {
-	Step     string             `json:"step,omitempty"`
-	Policy   policy.Policy      `json:"policy"`
-	Assumes  string             `json:"assumes"` // what the attempts do
-	Attempts []explainedAttempt `json:"attempts"`
-	Phase    string             `json:"phase"`
-	Reason   string             `json:"reason,omitempty"`
-	AtMs     int64              `json:"atMs"`
-	Findings []policy.Finding   `json:"findings"`
-}
-
-type explainedAttempt struct {
-	Attempt int    `json:"attempt"`
-	AtMs    int64  `json:"atMs"`
-	EndedMs *int64 `json:"endedMs,omitempty"`
-	End     string `json:"end,omitempty"`
-	Limit   string `json:"limit,omitempty"`
-	Never   bool   `json:"never,omitempty"`
+	Step string `json:"step,omitempty"`
+	api.Explained
 }
 
 // scene is how the attempts of an explanation behave.
@@ -112,7 +99,7 @@ at its longest; --random chooses.`,
 			}
 			var all []explained
 			for i, s := range subjects {
-				e, plot, err := sc.explain(s, cmd.Flags().Changed("hang"))
+				e, err := sc.explain(s, cmd.Flags().Changed("hang"))
 				if err != nil {
 					return err
 				}
@@ -121,7 +108,7 @@ at its longest; --random chooses.`,
 					if i > 0 {
 						a.say("")
 					}
-					a.explain(s, e, plot)
+					a.explain(s, e)
 				}
 			}
 			if a.structured() {
@@ -169,49 +156,25 @@ func (a *app) subjects(given *policyFlags, args []string) ([]subject, error) {
 	return out, nil
 }
 
-// explain simulates the policy, and then without the deadlines that span attempts, to see what can never start.
-func (sc scene) explain(s subject, hangGiven bool) (explained, timeline.Plot, error) {
+// explain tells what the policy does with attempts that behave so.
+func (sc scene) explain(s subject, hangGiven bool) (explained, error) {
 	p := s.Policy
 	attemptLimit := p.StartToClose != nil || p.Heartbeat != nil || p.Inactivity != nil
 	act := core.Act{End: "error"}
 	if sc.runs != "" {
 		d, err := decode.Duration(sc.runs)
 		if err != nil {
-			return explained{}, timeline.Plot{}, usage("--fails-after: %w", err)
+			return explained{}, usage("--fails-after: %w", err)
 		}
 		act.Run = d
 	} else if (hangGiven && sc.hang) || (!hangGiven && attemptLimit) {
 		act.End = "hang"
 	}
-	base := core.Scenario{
+	out, err := cases.Explain(core.Scenario{
 		Policy: p, Script: []core.Act{act}, Random: &sc.random, RunDeadline: s.RunLimit, MaxAttempts: sc.shown,
 		Match: func(string, *policy.Failure, int) policy.Match { return policy.Match{Matched: true} },
-	}
-	real, err := core.Simulate(base)
-	if err != nil {
-		return explained{}, timeline.Plot{}, err
-	}
-	e := explained{
-		Assumes: assumption(act), Step: s.Name, Policy: p, Phase: real.Phase.String(), Reason: real.Reason.String(),
-		AtMs:     real.At.Milliseconds(),
-		Findings: append([]policy.Finding{}, policy.Lint(&p, s.RunLimit)...), Attempts: []explainedAttempt{},
-	}
-	plot := timeline.Plot{Until: real.At}
-	for _, at := range real.Attempts {
-		e.add(&plot, at, false)
-	}
-	if n := len(real.Attempts); real.Reason == policy.ReasonNoTimeLeft ||
-		real.Reason == policy.ReasonTimeoutNotRetryable {
-		free := base
-		free.Policy.ScheduleToClose, free.Policy.Deadline, free.RunDeadline = nil, nil, 0
-		if ideal, err := core.Simulate(free); err == nil && !(act.End == "hang" && !attemptLimit) {
-			for _, at := range ideal.Attempts[min(n, len(ideal.Attempts)):] {
-				e.add(&plot, at, true)
-			}
-		}
-	}
-	plot.Marks = spanningMarks(p, s.RunLimit)
-	return e, plot, nil
+	}, assumption(act))
+	return explained{s.Name, out}, err
 }
 
 // assumption says what the attempts are assumed to do.
@@ -226,40 +189,32 @@ func assumption(act core.Act) string {
 	}
 }
 
-func (e *explained) add(plot *timeline.Plot, at core.SimulatedAttempt, never bool) {
-	n := len(e.Attempts) + 1
-	end := at.End
-	if at.Limit != policy.LimitNone {
-		end += ": " + at.Limit.String()
-	}
-	out := explainedAttempt{Attempt: n, AtMs: at.At.Milliseconds(), End: at.End, Limit: at.Limit.String(), Never: never}
-	row := timeline.Row{Number: n, At: at.At, Started: at.Started, Ended: at.Ended, End: end, Never: never}
-	if never {
-		out.End, out.Limit, row.Ended = "", "", nil
-	} else if at.Ended != nil {
-		ms := at.Ended.Milliseconds()
-		out.EndedMs = &ms
-	}
-	e.Attempts = append(e.Attempts, out)
-	plot.Rows = append(plot.Rows, row)
-}
-
-// spanningMarks are the deadlines that span attempts. A deadline counts from the first attempt's start, which is at
-// once here.
-func spanningMarks(p policy.Policy, run time.Duration) []timeline.Mark {
-	var marks []timeline.Mark
-	if run > 0 {
-		marks = append(marks, timeline.Mark{Name: "run", At: run})
-	}
-	for _, kind := range []policy.LimitKind{policy.LimitScheduleToClose, policy.LimitDeadline} {
-		if l := p.Get(kind); l != nil && l.At == 0 {
-			marks = append(marks, timeline.Mark{Name: kind.String(), At: l.After})
+// plot draws the attempts and the deadlines that span them.
+func (e *explained) plot() timeline.Plot {
+	p := timeline.Plot{Until: e.At.Std()}
+	offset := func(d *api.Duration) *time.Duration {
+		if d == nil {
+			return nil
 		}
+		return new(d.Std())
 	}
-	return marks
+	for _, at := range e.Attempts {
+		end := at.End
+		if at.Limit != "" {
+			end += ": " + at.Limit
+		}
+		p.Rows = append(p.Rows, timeline.Row{
+			Number: at.Attempt, At: at.At.Std(), Started: offset(at.Started), Ended: offset(at.Ended), End: end,
+			Never: at.Never,
+		})
+	}
+	for _, m := range e.Marks {
+		p.Marks = append(p.Marks, timeline.Mark{Name: m.Limit, At: m.At.Std()})
+	}
+	return p
 }
 
-func (a *app) explain(s subject, e explained, plot timeline.Plot) {
+func (a *app) explain(s subject, e explained) {
 	title := "retry " + s.Policy.Retry.String()
 	if s.Name != "" {
 		title = s.Name + ": " + title
@@ -275,7 +230,7 @@ func (a *app) explain(s subject, e explained, plot timeline.Plot) {
 		return
 	}
 	a.say("%s:", e.Assumes)
-	a.lines(plot.Draw(a.width()))
+	a.lines(e.plot().Draw(a.width()))
 	a.say("→ %s", conclusion(e))
 	for _, f := range e.Findings {
 		a.say("! %s: %s", strings.Join(f.Path, "."), f.Message)
@@ -291,7 +246,7 @@ func limitText(l *policy.Limit) string {
 
 // conclusion says in a sentence how it ends.
 func conclusion(e explained) string {
-	at := milliseconds(e.AtMs)
+	at := exact(e.At.Std())
 	switch e.Phase {
 	case "backing_off":
 		return fmt.Sprintf("goes on like this; --attempts draws more than %d", len(e.Attempts))

@@ -198,11 +198,11 @@ func (a *app) open(ctx context.Context, m *machine, work bool) error {
 		executors := m.node.Executors()
 		pool := worker.PoolConfig{Executors: executors, Slots: slots}
 		if m.clock != nil {
-			pool.Now = m.clock.Now
+			pool.Now, pool.Stands = m.clock.Now, true
 		}
 		err = m.node.Serve(pool)
 		queues := remote.Config{
-			Engine: m.Engine, Run: m.svc.Run, Now: m.now,
+			Engine: m.Engine, Run: m.svc.Run, Now: m.now, Stands: m.clock != nil,
 			Own: slices.AppendSeq(body.OwnTypes(), maps.Keys(executors)),
 		}
 		if a.tracer != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/aether"
@@ -14,18 +15,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// wordsOf are the words of the system whose document a flow was made of, or in whose words it is written; nil where
-// there is none.
+// wordsOf are the words of the system whose document a flow was made of, as the flow itself may say too, or in whose
+// words it is written; nil where there is none.
 func wordsOf(c *compiled) service.Words {
-	switch c.bundle.Dialect {
+	switch cmp.Or(c.bundle.Dialect, c.doc.Words, c.doc.Form) {
 	case "aether":
 		return aetherWords{}
 	case "steep":
 		return steepWords{c.bundle.Flow.Chains}
 	case "stevora":
 		return stevoraWords{}
-	}
-	switch c.doc.Form {
 	case "temporal":
 		return temporalWords{}
 	case "zart":

@@ -197,7 +197,7 @@ func (s *scope) dag() {
 	all := func(name string) bool { return byName[name] != nil }
 	outputs := map[string]any{}
 	for _, p := range (&reader{s.file}).params(s.t.in.Get("outputs"), inOutputs) {
-		if p.given() || !p.value.IsZero() {
+		if p.given() {
 			outputs[p.name] = "${{ " + s.param(p, tree.Value{}, all) + " }}"
 		}
 	}

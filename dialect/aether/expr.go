@@ -20,12 +20,40 @@ const (
 	codeOfError   = "3"
 )
 
+// Pieces of the patterns that find names in an expression: a quoted text, in which nothing is a name, and what follows
+// a name. `.phase`, `?.phase` and `["phase"]` are the same. A name with a dash must have a letter after it, as total-1
+// is a subtraction; in brackets it may be any text.
+const (
+	quotedText = `'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"`
+	inBrackets = `(?:\?\.)?\[\s*(?:"[^"\\]*"|'[^'\\]*')\s*\]`
+	anyName    = `(?:\??\.\w+(?:-[A-Za-z_]\w*)*|` + inBrackets + `)`
+	parameters = `(?:\??\.parameters\b|(?:\?\.)?\[\s*["']parameters["']\s*\])`
+)
+
 // referred finds a name that an expression or a {{ }} may hold, or a quoted text, in which nothing but {{ }} is a name.
-var referred = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\{\{[^{}]*\}\}` +
-	`|\btasks\.[A-Za-z0-9_-]+\.(?:phase|code|msg)\b` +
-	`|\b(?:tasks\.[A-Za-z0-9_-]+\.outputs|inputs|workflow\.arguments|workflow\.parameters)` +
-	`(?:\.parameters)?\.\w+(?:-[A-Za-z_]\w*)*` +
-	`|\b(?:iterator|loop_iter)\.\w+\b`)
+var referred = regexp.MustCompile(quotedText + `|\{\{[^{}]*\}\}` +
+	`|\btasks(?:\??\.[A-Za-z0-9_-]+|` + inBrackets + `)` +
+	`(?:\??\.(?:phase|code|msg)\b|(?:\?\.)?\[\s*["'](?:phase|code|msg)["']\s*\]` +
+	`|(?:\??\.outputs\b|(?:\?\.)?\[\s*["']outputs["']\s*\])` + parameters + `?` + anyName + `)` +
+	`|\b(?:inputs|workflow\??\.(?:arguments|parameters))` + parameters + `?` + anyName +
+	`|\b(?:iterator|loop_iter)(?:\??\.\w+\b|` + inBrackets + `)`)
+
+// part finds the first part of a name: what is before the next dot, or in brackets.
+var part = regexp.MustCompile(`^(?:(?:\??\.)?\[\s*(?:"([^"\\]*)"|'([^'\\]*)')\s*\]|(?:\??\.)?([^.\[]*))`)
+
+// partsOf splits a name such as tasks.check.outputs["parameters"].status at its dots and brackets.
+func partsOf(name string) []string {
+	var parts []string
+	for rest := strings.TrimSpace(name); rest != ""; {
+		found := part.FindStringSubmatch(rest)
+		if found[0] == "" { // brackets without a quoted text
+			return append(parts, rest)
+		}
+		parts = append(parts, found[1]+found[2]+strings.TrimSuffix(found[3], "?"))
+		rest = rest[len(found[0]):]
+	}
+	return append(parts, make([]string, max(0, 1-len(parts)))...)
+}
 
 // ended reports whether a task has ended, so that an expression may name it. If the function is nil, no task has.
 type ended func(task string) bool
@@ -74,9 +102,9 @@ func (s *scope) expression(text, self string, may ended, at tree.Pos) string {
 // leads into its value.
 func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 	name = strings.TrimSpace(name)
-	parts := strings.Split(name, ".")
+	parts := partsOf(name)
 	after := func(n int) []string { // the names after the first n, and after "parameters"
-		if len(parts) > n+1 && parts[n] == "parameters" {
+		if len(parts) > n && parts[n] == "parameters" {
 			n++
 		}
 		return parts[min(n, len(parts)):]
@@ -89,16 +117,16 @@ func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 			}
 		}
 		return path(s.inputs, rest)
-	case parts[0] == "workflow" && len(parts) > 2 && (parts[1] == "arguments" || parts[1] == "parameters"):
+	case parts[0] == "workflow" && len(after(2)) > 0 && (parts[1] == "arguments" || parts[1] == "parameters"):
 		return path(s.args, after(2))
 	case (parts[0] == "iterator" || parts[0] == "loop_iter") && len(parts) > 1:
 		return s.iteration(name, parts[1:], at)
 	case parts[0] == "tasks" && len(parts) == 3 && parts[1] == self && slices.Contains(asked, parts[2]):
 		return own(parts[2])
-	case parts[0] == "tasks" && parts[1] == self && len(parts) > 3 && parts[2] == "outputs":
+	case parts[0] == "tasks" && parts[1] == self && len(after(3)) > 0 && parts[2] == "outputs":
 		return s.ownOutput(after(3), at)
 	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(asked, parts[2]) ||
-		len(parts) > 3 && parts[2] == "outputs"):
+		len(after(3)) > 0 && parts[2] == "outputs"):
 		return s.ofTask(name, parts[1], parts[2], after(3), may, at)
 	}
 	s.file.Fail(at,
@@ -231,19 +259,13 @@ func (s *scope) value(v any, may ended, at tree.Pos) string {
 	}
 }
 
-// output finds the names of what a task that was skipped or failed would have made, status those of what every task
-// has.
-var (
-	output = regexp.MustCompile(`^\s*tasks\.[^.]*\.outputs\.`)
-	status = regexp.MustCompile(`^\s*tasks\.[^.]*\.(phase|code|msg)\s*$`)
-)
-
 // text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an
 // output that is not there stays as it is written, and so does any name of nothing within a text.
 func (s *scope) text(text string, may ended, at tree.Pos) string {
 	return form.Fill(text, func(name string, alone bool) string {
-		value := s.reference(name, "", may, at)
-		if output.MatchString(name) || !alone && !status.MatchString(name) {
+		value, parts := s.reference(name, "", may, at), partsOf(name)
+		ofTask := parts[0] == "tasks" && len(parts) > 2
+		if ofTask && parts[2] == "outputs" || !alone && !(ofTask && slices.Contains(asked, parts[2])) {
 			value = "(" + value + " ?? " + form.Expr("{{"+name+"}}") + ")"
 		}
 		if alone {

@@ -158,6 +158,7 @@ func TestNothingIsDropped(t *testing.T) {
 			"name": refused("u"), "executor": object{"type": "other"},
 			"inputs": params(object{"name": "n", "value": 1}), "outputs": refused(params(object{"name": "n"})),
 			"timeout": "5s", "resources": noted(object{"cpu": 1}), "phaseConditions": object{"failed": "true"},
+			"retry": noted(object{"limit": 1}),
 		}},
 		{File: "workflow", Path: at(templates, 3, "loop"), Fields: object{
 			"name": refused("u"), "items": list{3}, "itemsFrom": refused("inputs.x"),

@@ -94,11 +94,8 @@ func (r *reader) source(p *param, item tree.Value, where string) {
 	}
 }
 
-// given tells whether a parameter has a value: an empty argument leaves the input to its own.
-func (p *param) given() bool {
-	text, isText := p.value.Text()
-	return p.from != "" || p.expr != "" || !p.value.IsZero() && (!isText || text != "")
-}
+// given reports whether a parameter has a value, such as an empty text, or says where one is.
+func (p *param) given() bool { return p.from != "" || p.expr != "" || !p.value.IsZero() }
 
 // given are expressions for the parameters that a template is called with.
 type given struct {
@@ -117,7 +114,7 @@ func (s *scope) parameters(inputs, arguments []*param, may ended, at tree.Pos, w
 	fallback := map[string]tree.Value{}
 	for _, p := range inputs {
 		fallback[p.name] = p.fallback
-		if p.given() || !p.value.IsZero() {
+		if p.given() {
 			g.own[p.name] = s.param(p, p.fallback, may)
 		} else if !p.fallback.IsZero() {
 			g.own[p.name] = s.value(p.fallback.Any(), may, p.pos)

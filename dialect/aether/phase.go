@@ -2,6 +2,7 @@ package aether
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
@@ -10,10 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// result finds what a phase condition may name of the task that it judges, or a quoted text, in which nothing is a
-// name.
-var result = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` +
-	`\boutputs\.parameters\.\w+(?:-[A-Za-z_]\w*)*|\b[A-Za-z_][\w.]*`)
+// result finds what a phase condition may name of the task that it judges, with ?? where that follows an output, or a
+// quoted text, in which nothing is a name.
+var result = regexp.MustCompile(quotedText + `|\boutputs` + parameters + anyName + `(?:\s*\?\?)?|\b[A-Za-z_][\w.]*`)
 
 // judged makes the flow of a task whose phaseConditions say how it has ended, and the action that runs it: what the
 // task does, and a step that fails where they say so. A retry of the task is another run of the flow.
@@ -32,16 +32,7 @@ func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Valu
 			return "false"
 		}
 		s.places[[2]string{inner.doc.Name, "phase"}] = v.Get(key).Pos()
-		return "(" + result.ReplaceAllStringFunc(text, func(found string) string {
-			switch parameter, isOutput := strings.CutPrefix(found, "outputs.parameters."); {
-			case isOutput:
-				return path(h.Output(name), []string{parameter})
-			case found == "phase" || found == "code" || found == "msg":
-				return inner.task(name, found)
-			default:
-				return found
-			}
-		}) + ")"
+		return "(" + clauses(text, func(clause string) string { return inner.clause(h, name, clause) }) + ")"
 	}
 	succeeded, failed, broken := condition("succeeded"), condition("failed"), condition("error")
 	inner.doc.Steps = []*flow.Step{run, {
@@ -58,6 +49,34 @@ func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Valu
 	inner.doc.Output = flow.V("${{ " + h.Output(name) + " }}")
 	s.children = append(s.children, inner.doc)
 	return &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V("${{ " + payload + " }}")}
+}
+
+// clause rewrites a clause of a phase condition, which judges what a step returned. One that names an output which is
+// not there does not hold, unless ?? says what counts instead.
+func (s *scope) clause(h *handlers.Handler, step, clause string) string {
+	var there []string
+	text := result.ReplaceAllStringFunc(clause, func(found string) string {
+		name, otherwise := strings.CutSuffix(found, "??")
+		switch parts := partsOf(name); {
+		case found[0] == '"' || found[0] == '\'':
+			return found
+		case parts[0] == "outputs" && len(parts) == 3:
+			output := path(h.Output(step), parts[2:])
+			if otherwise {
+				return output + " ??"
+			}
+			there = append(there, output+" != nil && ")
+			return output
+		case len(parts) == 1 && slices.Contains(asked, found):
+			return s.task(step, found)
+		default:
+			return found
+		}
+	})
+	if there == nil {
+		return text
+	}
+	return "(" + strings.Join(there, "") + "(" + text + "))"
 }
 
 // kindOf gives the expression of the kind with which a step fails as another one did, of that one's failure. A step can

@@ -53,7 +53,7 @@ func readRetry(v any) (*policy.Retry, error) {
 // nothing is a name. What follows a task's name is one of four words, so it cannot be mistaken for a subtraction. In a
 // parameter's name, which may end the expression, a dash must stand between letters: total-1 is a subtraction.
 var taskName = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" +
-	`|\btasks\.[A-Za-z0-9_-]+(?:\.(?:phase|code|msg)\b|\.outputs\.parameters\.\w+(?:-[A-Za-z_]\w*)*)`)
+	`|\btasks\.[A-Za-z0-9_-]+(?:\.(?:phase|code|msg)\b|\.outputs\b(?:\.parameters\.\w+(?:-[A-Za-z_]\w*)*)?)`)
 
 // quoteNames rewrites tasks.<name>.phase, .code, .msg and .outputs.parameters.<p> where a name is not an identifier,
 // as in tasks.wait-external.phase, which an evaluator would read as a subtraction: it becomes

@@ -16,14 +16,15 @@ func TestQuoteNames(t *testing.T) {
 		"":                                       "",
 		"tasks.doomed.phase != 'Succeeded'":      "tasks.doomed.phase != 'Succeeded'",
 		"tasks.wait-external.phase == 'Timeout'": `tasks["wait-external"].phase == 'Timeout'`,
-		"tasks.a-b.code > 3 && tasks.c.msg == 'x'":      `tasks["a-b"].code > 3 && tasks.c.msg == 'x'`,
-		"tasks.3d.code == 1":                            `tasks["3d"].code == 1`,
-		"tasks.a.outputs.parameters.try-again":          `tasks.a.outputs.parameters["try-again"]`,
-		"tasks.a-b.outputs.parameters.try-again == 'y'": `tasks["a-b"].outputs.parameters["try-again"] == 'y'`,
-		"tasks.a.outputs.parameters.total-1 > 0":        "tasks.a.outputs.parameters.total-1 > 0",
-		"tasks.a.msg == 'tasks.a-b.msg'":                "tasks.a.msg == 'tasks.a-b.msg'",
-		`tasks.a.msg == "it's \"tasks.a-b.msg\""`:       `tasks.a.msg == "it's \"tasks.a-b.msg\""`,
-		"tasks.a.code - tasks.b.code":                   "tasks.a.code - tasks.b.code",
+		"tasks.a-b.code > 3 && tasks.c.msg == 'x'":       `tasks["a-b"].code > 3 && tasks.c.msg == 'x'`,
+		"tasks.3d.code == 1":                             `tasks["3d"].code == 1`,
+		"tasks.a.outputs.parameters.try-again":           `tasks.a.outputs.parameters["try-again"]`,
+		"tasks.a-b.outputs.parameters.try-again == 'y'":  `tasks["a-b"].outputs.parameters["try-again"] == 'y'`,
+		`tasks.a-b.outputs.parameters["try-again"] == 1`: `tasks["a-b"].outputs.parameters["try-again"] == 1`,
+		"tasks.a.outputs.parameters.total-1 > 0":         "tasks.a.outputs.parameters.total-1 > 0",
+		"tasks.a.msg == 'tasks.a-b.msg'":                 "tasks.a.msg == 'tasks.a-b.msg'",
+		`tasks.a.msg == "it's \"tasks.a-b.msg\""`:        `tasks.a.msg == "it's \"tasks.a-b.msg\""`,
+		"tasks.a.code - tasks.b.code":                    "tasks.a.code - tasks.b.code",
 	} {
 		if got := quoteNames(expression); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", expression, got, want)

@@ -141,7 +141,8 @@ func (r *reader) template(w *workflow, v tree.Value) {
 		r.dag(t)
 	case "task":
 		r.Object(t.in, "a task template", "name", "executor", "inputs", "outputs", "timeout", "resources",
-			"phaseConditions")
+			"phaseConditions", "retry")
+		r.Ignored(t.in, "a retry belongs to the task of a dag that calls the template", "retry")
 		r.executor(t.in)
 		r.Object(t.in.Get("phaseConditions"), "phaseConditions", "succeeded", "failed", "error")
 	case "loop":

@@ -49,6 +49,9 @@ func TaskPhase(s *core.Step) string {
 	case core.StepSucceeded:
 		return "Succeeded"
 	case core.StepTimedOut:
+		if s.Failure != nil && s.Failure.Limit.OfRun() { // the workflow's timeout cancels its tasks
+			return "Cancelled"
+		}
 		return "Timeout"
 	case core.StepSkipped:
 		return "Skipped"

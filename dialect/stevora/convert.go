@@ -43,7 +43,9 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	}
 	c := &converter{
 		reader: r, steps: steps, handlers: known,
-		doc: &flow.Document{File: src.Name, Description: description, Place: r.Place(r.Root().Pos())},
+		doc: &flow.Document{
+			File: src.Name, Description: description, Words: "stevora", Place: r.Place(r.Root().Pos()),
+		},
 	}
 	c.doc.Name = (&form.Namer{}).Name(name)
 	r.Renamed(r.Root().At("name").Pos(), name, c.doc.Name)

@@ -146,13 +146,19 @@ func (Lab) SimulatePolicy(_ context.Context, r api.PolicyRequest) (api.Simulated
 	return out, err
 }
 
-// ExplainPolicy implements api.Policies. It simulates the policy, and then without the deadlines that span attempts, to
-// see what can never start.
+// ExplainPolicy implements api.Policies.
 func (Lab) ExplainPolicy(_ context.Context, r api.PolicyRequest) (out api.Explained, err error) {
 	s, err := subjectOf(r)
 	if err != nil {
 		return out, err
 	}
+	return Explain(s.Scenario, s.assumes)
+}
+
+// Explain tells which attempts a policy makes; assumes says what they are assumed to do. It simulates the policy, and
+// then without the deadlines that span attempts, to see what can never start.
+func Explain(sc core.Scenario, assumes string) (out api.Explained, err error) {
+	s := subject{sc, assumes}
 	var reason policy.Reason
 	if out.Simulated, reason, err = s.simulate(); err != nil {
 		return out, err

@@ -66,6 +66,36 @@ func TestAetherData(t *testing.T) {
 b {"k":42,"x":"its own"}`,
 		},
 		{
+			// A name in brackets is the same as the dotted one, wherever it stands.
+			name: "brackets",
+			tasks: `{"name": "a", "template": "few", "retry": {"limit": 2,
+    "expression": "tasks.a.outputs.parameters[\"success-count\"] == 0"}},
+{"name": "b-1", "template": "one", "dependencies": ["a"], "arguments": {"parameters": [
+    {"name": "k", "valueFrom": {"parameter": "tasks[\"a\"].outputs[\"parameters\"]['success-count']"}},
+    {"name": "x", "value": "of {{tasks.a.outputs.parameters[\"success-count\"]}}"}]},
+    "when": "tasks?.a?.outputs?.parameters?.[\"success-count\"] == 1 && tasks['a']['phase'] == 'Succeeded'"},
+{"name": "c", "template": "one", "dependencies": ["b-1"], "when": "tasks[\"b-1\"].code == 0",
+    "arguments": {"parameters": [{"name": "k", "valueFrom": {"expression":
+    "tasks[\"b-1\"].outputs.parameters[\"r-1\"] - 1"}}]}}`,
+			templates: `, ` + list + `, {"task": {"name": "few", "executor": {"type": "echo"}}}`,
+			script: map[string][]try{
+				"a":   {{kind: failed.kind, output: `{"success-count": 0}`}, {output: `{"success-count": 1}`}},
+				"b-1": {{output: `{"r-1": 7}`}},
+			},
+			phase: "Succeeded",
+			want: `a {}
+a {}
+b-1 {"k":1,"x":"of 1"}
+c {"k":6}`,
+		},
+		{
+			// An argument that is an empty text is a value.
+			name: "empty",
+			tasks: `{"name": "a", "template": "one", "arguments": {"parameters": [{"name": "k", "value": ""},
+    {"name": "l", "value": null}, {"name": "m", "value": ""}]}}`,
+			templates: `, ` + list, phase: "Succeeded", want: `a {"k":"","l":null,"m":""}`,
+		},
+		{
 			// A mapping's fields are the iteration's inputs, and a list may be a text.
 			name: "items",
 			tasks: `{"name": "a", "template": "list"}, {"name": "b", "template": "each", "dependencies": ["a"]},
@@ -146,6 +176,21 @@ func TestAetherPhaseConditions(t *testing.T) {
 			[]try{{output: `{"o": 2}`}, {output: `{"o": 1}`}},
 			2, "Succeeded",
 		},
+		{
+			`"failed": "outputs.parameters[\"o-p\"] > 1 && outputs['parameters'].q == 3"`, `"limit": 2`,
+			[]try{{output: `{"o-p": 2, "q": 3}`}, ok},
+			1, "Failed",
+		},
+		// A comparison with an output that is not there does not hold.
+		{`"succeeded": "outputs.parameters.o == outputs.parameters.p"`, `"limit": 0`, []try{broken}, 1, "Error"},
+		{`"failed": "outputs.parameters.o != 'x'"`, `"limit": 0`, []try{{output: `{"p": 1}`}}, 1, "Succeeded"},
+		{`"failed": "!(outputs.parameters.o == 'x')"`, `"limit": 0`, []try{{output: `{"p": 1}`}}, 1, "Succeeded"},
+		{
+			`"failed": "code == 75 || outputs.parameters.o == 1"`, `"limit": 0`,
+			[]try{{kind: broken.kind, code: 75}},
+			1, "Failed",
+		},
+		{`"failed": "(outputs.parameters.o ?? 1) == 1"`, `"limit": 0`, []try{{output: `{"p": 1}`}}, 1, "Failed"},
 		{`"error": "phase == 'Failed' && msg != 'phase'"`, `"limit": 1`, []try{failed, ok}, 2, "Succeeded"},
 		{`"succeeded": "true", "failed": "true", "error": "true"`, `"limit": 1`, []try{failed}, 1, "Succeeded"},
 		{`"failed": "true", "error": "true"`, `"limit": 1`, []try{ok}, 1, "Failed"},

@@ -220,7 +220,7 @@ func TestAetherReferences(t *testing.T) {
 			}
 		}
 		if got := strings.Join(given["final"],
-			" "); got != `{"codes":"0 4 2 3 75","deep":"ada","dir":"/data","empty":"its own"}` ||
+			" "); got != `{"codes":"0 4 2 3 75","deep":"ada","dir":"/data","empty":""}` ||
 			!strings.Contains(config, `/data/x`) {
 			t.Errorf("final was given %s; %s", got, config)
 		}

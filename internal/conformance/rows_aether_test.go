@@ -361,8 +361,10 @@ func aetherWorkflowTimeout(t *testing.T) {
 			t.Errorf("onTimeout ran %d times, %d attempts were stopped", hooks, s.stops)
 		}
 		for i := range r.Steps {
-			if !r.Steps[i].Phase.Closed() {
-				t.Errorf("%s is left open", r.Steps[i].Key())
+			step := &r.Steps[i]
+			if want := map[string]string{"a": "Cancelled", "b": "Cancelled"}[step.Key()]; !step.Phase.Closed() ||
+				want != "" && aether.TaskPhase(step) != want {
+				t.Errorf("%s is %s, not %s", step.Key(), aether.TaskPhase(step), want)
 			}
 		}
 	})

@@ -82,6 +82,8 @@ func (f *fixture) parseStep(words []string) error {
 			spec.Kind = KindChild
 		case "hook":
 			spec.Hook = true
+		case "detached":
+			spec.Detached = true
 		case "tolerated":
 			f.tolerate[spec.Name] = true
 		case "needs":

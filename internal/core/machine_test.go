@@ -92,7 +92,7 @@ func (tr *transcript) parse(t *testing.T, d *datadriven.TestData) Input {
 	case "started":
 		return TaskStarted{Step: id, Attempt: n, Worker: "w"}
 	case "ok":
-		return TaskEnded{Step: id, Attempt: n, Output: []byte(`"out"`)}
+		return TaskEnded{Step: id, Attempt: n, Output: []byte(`"out"`), Details: []byte(text(t, d, "details"))}
 	case "fail":
 		return TaskEnded{Step: id, Attempt: n, Failure: parseFailure(t, d)}
 	case "leave":
@@ -100,7 +100,11 @@ func (tr *transcript) parse(t *testing.T, d *datadriven.TestData) Input {
 	case "stopped":
 		return TaskStopped{Step: id, Attempt: n, Abandoned: d.HasArg("abandoned")}
 	case "beat":
-		return Beat{Step: id, Attempt: n, Output: d.HasArg("output"), Details: []byte(text(t, d, "details"))}
+		in := Beat{Step: id, Attempt: n, Output: d.HasArg("output"), Details: []byte(text(t, d, "details"))}
+		if v := text(t, d, "at"); v != "" {
+			in.At = epoch.Add(mustDuration(v))
+		}
+		return in
 	case "signal":
 		return SignalReceived{Name: text(t, d, "name"), ID: text(t, d, "id"), Payload: []byte(text(t, d, "data"))}
 	case "child":

@@ -110,7 +110,6 @@ func (m *machine) expire(s *Step, kind policy.LimitKind) {
 		m.attemptEnded(s, f, nil, true)
 	default:
 		// Between attempts, or in a sleep, a wait or a group: there is no attempt to judge.
-		f.Cause = s.Failure
 		if kind == policy.LimitWait {
 			f.Type = "deadline_exceeded"
 		}

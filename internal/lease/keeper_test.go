@@ -20,6 +20,7 @@ type noted struct {
 	done      []*engine.Body
 	consulted []core.RunID
 	reports   []core.Input
+	ended     bool // the attempt that is to be confirmed has ended
 }
 
 func (n *noted) Do(_ core.RunID, b *engine.Body, _ []core.Input, done func(error)) {
@@ -27,11 +28,15 @@ func (n *noted) Do(_ core.RunID, b *engine.Body, _ []core.Input, done func(error
 	go done(nil)
 }
 
-func (n *noted) Consult(run core.RunID)                     { n.consulted = append(n.consulted, run) }
-func (n *noted) Begin(core.RunID, core.StepID)              {}
-func (n *noted) Rematch()                                   {}
-func (n *noted) Report(_ core.RunID, in core.Input)         { n.reports = append(n.reports, in) }
-func (n *noted) Confirm(core.RunID, core.Input, func(bool)) {}
+func (n *noted) Consult(run core.RunID)             { n.consulted = append(n.consulted, run) }
+func (n *noted) Begin(core.RunID, core.StepID)      {}
+func (n *noted) Rematch()                           {}
+func (n *noted) Report(_ core.RunID, in core.Input) { n.reports = append(n.reports, in) }
+
+func (n *noted) Confirm(_ core.RunID, in core.Input, done func(bool)) {
+	n.reports = append(n.reports, in)
+	done(n.ended)
+}
 
 // keep returns a keeper with a holder.
 func keep(t *testing.T) (*Keeper, *noted) {

@@ -256,7 +256,7 @@ func (q *Queues) Dispatch(t core.Task) {
 	p := q.seatFor(q.unseat(t.Secret), &t)
 	a := &attempt{task: t}
 	q.attempts[t.Token] = a
-	a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
+	a.pulse.Begin(t, worker.Clock{Now: q.cfg.Now, Stands: q.cfg.Stands}, q.cfg.Engine)
 	switch {
 	case p == nil:
 		q.give(a, notBegun(roomGone))

@@ -32,6 +32,8 @@ type Config struct {
 	Run func(ctx context.Context, name string) (*api.Run, error)
 	// Now is the engine's clock. Required.
 	Now func() core.Time
+	// Stands says that Now shows the same instant until somebody moves it.
+	Stands bool
 	// Grace is how long an attempt that has ended waits for its worker to hear of that. After it has heard, it has
 	// twice as long to stop the work. Then the work is abandoned, and the next attempt may begin. Default 5s.
 	Grace time.Duration
@@ -70,6 +72,7 @@ type attempt struct {
 	unconfirmed *time.Timer // gives the task to another worker; nil: its worker need not report that it has it
 	confirmed   bool        // its worker has reported something, so it has the task
 	over        bool        // it was forgotten: it is not among the attempts any more
+	details     []byte      // of its last heartbeat, where they had yet to be reported when it ended
 	ending      bool        // its worker has reported its end, which is not durable yet
 	revoked     bool        // it has ended, and its worker is to stop the work
 	why         policy.Kind
@@ -115,7 +118,7 @@ func (q *Queues) Keep(t core.Task) {
 		return
 	}
 	a := &attempt{task: t}
-	a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
+	a.pulse.Begin(t, worker.Clock{Now: q.cfg.Now, Stands: q.cfg.Stands}, q.cfg.Engine)
 	q.attempts[t.Token] = a
 	if t.Confirms {
 		a.unconfirmed = time.AfterFunc(hearWithin, func() {

@@ -17,6 +17,7 @@ import (
 type fakeEngine struct {
 	mu      sync.Mutex
 	reports []core.Input
+	ends    []core.TaskEnded            // that were delivered
 	refuses error                       // what it answers to what is delivered
 	saved   func()                      // answers what was delivered last
 	states  []error                     // what it answers to questions about an attempt, one after the other
@@ -31,7 +32,10 @@ func (f *fakeEngine) Report(_ core.RunID, in core.Input) {
 	f.reports = append(f.reports, in)
 }
 
-func (f *fakeEngine) Deliver(_ core.RunID, _ core.Input, done func(error)) {
+func (f *fakeEngine) Deliver(_ core.RunID, in core.Input, done func(error)) {
+	if end, ok := in.(core.TaskEnded); ok {
+		f.ends = append(f.ends, end)
+	}
 	f.saved = func() { done(f.refuses) }
 }
 

@@ -193,7 +193,7 @@ func (q *Queues) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *
 		in.Failure.Kind = policy.KindError
 	}
 	q.mu.Lock()
-	revoked, before := a.revoked, a.ending
+	revoked := a.revoked
 	if revoked {
 		q.end(a)
 		q.stopped(tok, false, false)
@@ -207,8 +207,8 @@ func (q *Queues) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *
 		out.Error = asError(q.late(ctx, tok, nil))
 		return nil
 	}
-	if last := a.pulse.End(); !before && in.Details == nil {
-		in.Details = last
+	if in.Details == nil {
+		in.Details = q.lastDetails(a)
 	}
 	answered := make(chan error, 1)
 	q.cfg.Engine.Deliver(tok.Run, in, func(err error) {
@@ -229,6 +229,18 @@ func (q *Queues) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *
 			out.Error = asError(&api.Error{Code: api.CodeCancelled, Op: "report", ID: tok.Run.String(), Err: ctx.Err()})
 		}
 	}
+}
+
+// lastDetails returns the details that had yet to be reported when an attempt ended. An end that cannot be saved is
+// reported again, and has them again.
+func (q *Queues) lastDetails(a *attempt) []byte {
+	last := a.pulse.End()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if last != nil {
+		a.details = last
+	}
+	return a.details
 }
 
 // workStopped takes the report that the work of an attempt is gone, which had ended before.

@@ -24,19 +24,20 @@ steps:
 
 const begin core.Time = 1_780_000_000_000_000
 
+func compile(d journal.Definition) (*core.Definition, error) {
+	doc, err := flow.Parse("nap.yaml", d.Source)
+	if err != nil {
+		return nil, err
+	}
+	return flow.Compile(doc)
+}
+
 // open opens an engine with a clock that stands.
 func open(t *testing.T, j journal.Journal) (*engine.Engine, *Mover, func()) {
 	t.Helper()
 	clock, err := Of(t.Context(), j, begin)
 	if err != nil {
 		t.Fatal(err)
-	}
-	compile := func(d journal.Definition) (*core.Definition, error) {
-		doc, err := flow.Parse("nap.yaml", d.Source)
-		if err != nil {
-			return nil, err
-		}
-		return flow.Compile(doc)
 	}
 	e, err := engine.New(engine.Config{
 		Journal: j, Now: clock.Now, Kinds: map[string]engine.Kind{journal.KindFlow: {Compile: compile}},

@@ -36,6 +36,8 @@ type PoolConfig struct {
 	// far away a task's deadline is when the task comes. Elapsed time is measured on the monotonic clock. Now is called
 	// concurrently. Defaults to the wall clock at NewPool plus the monotonic time since.
 	Now func() core.Time
+	// Stands says that Now shows the same instant until somebody moves it.
+	Stands bool
 	// Log receives messages about the worker itself. Defaults to discarding them.
 	Log *slog.Logger
 }
@@ -169,7 +171,7 @@ func (p *Pool) Dispatch(t core.Task) {
 	}
 	a := &attempt{pool: p, executor: executor, task: t}
 	a.Context, a.cancel = context.WithCancelCause(context.Background())
-	a.pulse.Begin(t, p.cfg.Now, p.cfg.Reporter)
+	a.pulse.Begin(t, Clock{p.cfg.Now, p.cfg.Stands}, p.cfg.Reporter)
 	if t.Deadline != 0 {
 		a.Context = WithEnd(a.Context, time.Now().Add(t.Deadline.Sub(p.cfg.Now())))
 	}

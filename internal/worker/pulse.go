@@ -13,6 +13,12 @@ import (
 // if the process is killed, whatever the limits are. It is also the least time between two reports of details.
 const detailsEvery = time.Second
 
+// Clock is an engine's clock.
+type Clock struct {
+	Now    func() core.Time
+	Stands bool // it shows the same instant until somebody moves it
+}
+
 // Pulse receives an attempt's signs of life and reports as few of them as the limits need.
 //
 // The engine's deadline is the last reported sign plus the limit. Pulse holds signs back until three quarters of the
@@ -20,8 +26,11 @@ const detailsEvery = time.Second
 // heartbeat every second, the engine gets a report every 45s. As long as the work gives signs within its limit, the
 // engine gets one at least a quarter of the limit before its deadline. There are at most two reports in three quarters
 // of the limit. Details that differ from the reported ones do not wait so long: they are reported after detailsEvery.
+//
+// A clock that stands is moved over any length of time at once, so nothing is held back there: the first sign at each
+// of its instants is reported when it comes, and so are new details.
 type Pulse struct {
-	now                   func() core.Time // the engine's clock
+	clock                 Clock // the engine's
 	reporter              Reporter
 	token                 core.Token
 	heartbeat, inactivity time.Duration // limits; zero: none
@@ -29,21 +38,22 @@ type Pulse struct {
 	over atomic.Bool // nothing more is reported
 
 	mu             sync.Mutex
-	timer          *time.Timer // nil until a sign has to wait
-	armed          time.Time   // when the timer fires; zero: it is not set
-	beat, output   time.Time   // the last signs
-	reportedBeat   time.Time   // the last heartbeat that the engine knows
-	reportedSign   time.Time   // the last sign of either kind that the engine knows
-	details        []byte      // the last ones
-	reported       []byte      // the last details that the engine knows
-	detailsPending bool        // details differ from reported
-	detailsAt      time.Time   // when details were last reported, or the attempt's start
+	timer          *time.Timer  // nil until a sign has to wait
+	armed          time.Time    // when the timer fires; zero: it is not set
+	beat, output   time.Time    // the last signs
+	reportedBeat   time.Time    // the last heartbeat that the engine knows
+	reportedSign   time.Time    // the last sign of either kind that the engine knows
+	details        []byte       // the last ones
+	reported       []byte       // the last details that the engine knows
+	detailsPending bool         // details differ from reported
+	detailsAt      time.Time    // when details were last reported, or the attempt's start
+	told           [2]core.Time // of a clock that stands: the last reported heartbeat and output
 }
 
 // Begin makes the pulse ready for the signs of an attempt that begins. The clock is the engine's.
-func (p *Pulse) Begin(t core.Task, clock func() core.Time, r Reporter) {
+func (p *Pulse) Begin(t core.Task, clock Clock, r Reporter) {
 	now := time.Now()
-	p.now, p.reporter, p.token = clock, r, t.Token
+	p.clock, p.reporter, p.token = clock, r, t.Token
 	p.heartbeat = time.Duration(t.Heartbeat) * time.Microsecond
 	p.inactivity = time.Duration(t.Inactivity) * time.Microsecond
 	p.beat, p.output, p.reportedBeat, p.reportedSign, p.detailsAt = now, now, now, now, now
@@ -109,13 +119,21 @@ func (p *Pulse) due() time.Time {
 		}
 	}
 	if p.heartbeat > 0 && p.beat.After(p.reportedBeat) {
-		earlier(p.reportedBeat.Add(p.heartbeat / 4 * 3))
+		earlier(p.reportedBeat.Add(p.hold(p.heartbeat / 4 * 3)))
 	}
 	if p.inactivity > 0 && p.lastSign().After(p.reportedSign) {
-		earlier(p.reportedSign.Add(p.inactivity / 4 * 3))
+		earlier(p.reportedSign.Add(p.hold(p.inactivity / 4 * 3)))
 	}
 	if p.detailsPending {
-		earlier(p.detailsAt.Add(detailsEvery))
+		earlier(p.detailsAt.Add(p.hold(detailsEvery)))
+	}
+	return d
+}
+
+// hold returns how long a sign is held back.
+func (p *Pulse) hold(d time.Duration) time.Duration {
+	if p.clock.Stands {
+		return 0
 	}
 	return d
 }
@@ -130,9 +148,9 @@ func (p *Pulse) lastSign() time.Time {
 // report sends the latest signs that are due. A heartbeat counts for both limits, an output only for inactivity.
 func (p *Pulse) report(now time.Time) {
 	beatDue := p.heartbeat > 0 && p.beat.After(p.reportedBeat) &&
-		!now.Before(p.reportedBeat.Add(p.heartbeat/4*3))
+		!now.Before(p.reportedBeat.Add(p.hold(p.heartbeat/4*3)))
 	signDue := p.inactivity > 0 && p.lastSign().After(p.reportedSign) &&
-		!now.Before(p.reportedSign.Add(p.inactivity/4*3))
+		!now.Before(p.reportedSign.Add(p.hold(p.inactivity/4*3)))
 	if beatDue || p.detailsPending || signDue && !p.output.After(p.beat) {
 		p.send(now, p.beat, false)
 		p.reportedBeat = p.beat
@@ -147,7 +165,10 @@ func (p *Pulse) report(now time.Time) {
 func (p *Pulse) send(now, sign time.Time, output bool) {
 	in := core.Beat{
 		Step: p.token.Step, Attempt: p.token.Attempt, Output: output,
-		At: p.now().Add(-now.Sub(sign)),
+		At: p.clock.Now().Add(-now.Sub(sign)),
+	}
+	if p.clock.Stands && !p.tells(in) {
+		return
 	}
 	if !output && p.detailsPending {
 		in.Details, p.reported = p.details, p.details
@@ -158,6 +179,17 @@ func (p *Pulse) send(now, sign time.Time, output bool) {
 		p.reportedSign = sign
 	}
 	p.reporter.Report(p.token.Run, in)
+}
+
+// tells reports whether a sign is new to the engine: the first one at an instant at which the clock stands, or details.
+func (p *Pulse) tells(in core.Beat) bool {
+	kind := 0
+	if in.Output {
+		kind = 1
+	}
+	first := p.told[kind] != in.At
+	p.told[kind] = in.At
+	return first || !in.Output && p.detailsPending
 }
 
 // Mute stops the reports of an attempt that has ended for the engine. It takes no lock, because the engine calls it: a

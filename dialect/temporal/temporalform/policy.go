@@ -156,8 +156,36 @@ func numbers(v any, keys ...string) any {
 // jsonNumber matches a number as JSON writes it, and nothing else that Go would read as one, such as 1_000 and Inf.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)
 
-// readDuration reads Pawl's grammar, Go's ("1.5s", as the JSON of its protocol has it), and a number of
-// milliseconds; absent is zero.
+// typescript matches a duration as the options of its TypeScript SDK have it, such as "1 week" and "1.5 hours".
+var typescript = regexp.MustCompile(`^(\d+(?:\.\d+)?|\.\d+) *([A-Za-z]+)$`)
+
+// parseTypescript reads such a duration. Its units are Pawl's, in letters of any case, and weeks and years.
+func parseTypescript(text string) (time.Duration, bool) {
+	found := typescript.FindStringSubmatch(text)
+	if found == nil {
+		return 0, false
+	}
+	var unit time.Duration
+	switch name := strings.ToLower(found[2]); name {
+	case "w", "week", "weeks":
+		unit = 7 * 24 * time.Hour
+	case "y", "yr", "yrs", "year", "years":
+		unit = 8766 * time.Hour // 365.25 days
+	case "msec", "msecs":
+		unit = time.Millisecond
+	default:
+		var err error
+		if unit, err = duration.Parse("1" + name); err != nil {
+			return 0, false
+		}
+	}
+	number, err := strconv.ParseFloat(found[1], 64)
+	amount := number * float64(unit)
+	return time.Duration(math.Round(amount)), err == nil && amount < math.MaxInt64
+}
+
+// readDuration reads Pawl's grammar, Go's ("1.5s", as the JSON of its protocol has it), that of its TypeScript SDK, and
+// a number of milliseconds; absent is zero.
 func readDuration(f *decode.Fields, key string) time.Duration {
 	text, ok := f.Value(key).(string)
 	if !ok {
@@ -167,9 +195,14 @@ func readDuration(f *decode.Fields, key string) time.Duration {
 	if err == nil {
 		return d
 	}
-	d, goErr := time.ParseDuration(text)
+	d, ok = parseTypescript(text)
+	if !ok {
+		var goErr error
+		d, goErr = time.ParseDuration(text)
+		ok = goErr == nil
+	}
 	switch {
-	case goErr != nil:
+	case !ok:
 		f.Keep(key, err)
 	case d < 0:
 		f.Fail(key, "%s is negative", text)

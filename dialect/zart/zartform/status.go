@@ -23,8 +23,8 @@ func Status(r *core.Run) string {
 }
 
 // StepStatus is Zart's word for a step: Scheduled, Running, Completed or Cancelled, or what its body resumes with:
-// TimedOut, DeadlineExceeded of an event wait, RetryExhausted, or Failed with an error that no retry is for. It is ""
-// for a step that was skipped, since Zart would never have scheduled it.
+// TimedOut, DeadlineExceeded of an event wait whose own timeout has passed, RetryExhausted, or Failed with an error
+// that no retry is for. It is "" for a step that was skipped, since Zart would never have scheduled it.
 func StepStatus(s *core.Step) string {
 	switch s.Phase {
 	case core.StepRunning:
@@ -32,12 +32,12 @@ func StepStatus(s *core.Step) string {
 	case core.StepSucceeded:
 		return "Completed"
 	case core.StepTimedOut:
-		if s.Spec.Kind == core.KindWait {
+		if s.Failure != nil && s.Failure.Limit == policy.LimitWait {
 			return "DeadlineExceeded"
 		}
 		return "TimedOut"
 	case core.StepFailed:
-		if s.Reason == policy.ReasonAttemptsExhausted || s.Reason == policy.ReasonRetriesOff {
+		if s.Reason == policy.ReasonAttemptsExhausted {
 			return "RetryExhausted"
 		}
 		return "Failed"

@@ -31,9 +31,14 @@ func TestStepStatus(t *testing.T) {
 		{core.Step{Spec: task, Phase: core.StepRunning}, "Running"},
 		{core.Step{Spec: task, Phase: core.StepSucceeded}, "Completed"},
 		{core.Step{Spec: task, Phase: core.StepTimedOut}, "TimedOut"},
-		{core.Step{Spec: wait, Phase: core.StepTimedOut}, "DeadlineExceeded"},
+		{core.Step{
+			Spec: wait, Phase: core.StepTimedOut, Failure: &policy.Failure{Limit: policy.LimitWait},
+		}, "DeadlineExceeded"},
+		{core.Step{
+			Spec: wait, Phase: core.StepTimedOut, Failure: &policy.Failure{Limit: policy.LimitExecution},
+		}, "TimedOut"},
 		{core.Step{Spec: task, Phase: core.StepFailed, Reason: policy.ReasonAttemptsExhausted}, "RetryExhausted"},
-		{core.Step{Spec: task, Phase: core.StepFailed, Reason: policy.ReasonRetriesOff}, "RetryExhausted"},
+		{core.Step{Spec: task, Phase: core.StepFailed, Reason: policy.ReasonRetriesOff}, "Failed"},
 		{core.Step{Spec: task, Phase: core.StepFailed, Reason: policy.ReasonNonRetryable}, "Failed"},
 		{core.Step{Spec: task, Phase: core.StepCancelled}, "Cancelled"},
 		{core.Step{Spec: task, Phase: core.StepSkipped}, ""},
