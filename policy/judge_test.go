@@ -348,11 +348,13 @@ func TestJudgeAtTheEdges(t *testing.T) {
 		},
 		"a failure without a type is none of those that are listed": {
 			retry(func(r *policy.Retry) { r.NonRetryable = []string{""} }),
-			policy.Failure{Kind: policy.KindError}, policy.ReasonNone,
+			policy.Failure{Kind: policy.KindError},
+			policy.ReasonNone,
 		},
 		"an empty list of kinds retries nothing": {
 			retry(func(r *policy.Retry) { r.On = []policy.Kind{} }),
-			policy.Failure{Kind: policy.KindError}, policy.ReasonNotMatched,
+			policy.Failure{Kind: policy.KindError},
+			policy.ReasonNotMatched,
 		},
 	} {
 		v := policy.Judge(c.policy, policy.History{Counted: 1}, &c.failure, policy.Match{}, 1, 0)

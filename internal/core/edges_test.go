@@ -131,7 +131,8 @@ func TestWhatFollowsInAChain(t *testing.T) {
 		r := NewRun(RunID{6: 0x70, 15: byte(n + 1)})
 		var next *Start
 		for _, in := range []Input{
-			start, TaskStarted{Attempt: 1},
+			start,
+			TaskStarted{Attempt: 1},
 			TaskEnded{Attempt: 1, Failure: &policy.Failure{Kind: policy.KindError}},
 		} {
 			out, err := Advance(r, f.definition(), in, epoch.Add(time.Duration(n+1)*time.Hour))
@@ -200,9 +201,11 @@ func TestFailureOfASuccess(t *testing.T) {
 	fatal(t, err)
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	for _, in := range []Input{
-		Start{}, TaskStarted{Attempt: 1},
+		Start{},
+		TaskStarted{Attempt: 1},
 		TaskEnded{Attempt: 1, Failure: &policy.Failure{Kind: policy.KindError}},
-		TaskStarted{Attempt: 2}, TaskEnded{Attempt: 2},
+		TaskStarted{Attempt: 2},
+		TaskEnded{Attempt: 2},
 	} {
 		_, err := Advance(r, f.definition(), in, epoch)
 		fatal(t, err)
@@ -218,9 +221,12 @@ func TestStartedOnce(t *testing.T) {
 	fatal(t, err)
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	for i, in := range []Input{
-		Start{Queue: RunQueue{Name: "q"}}, Admitted{}, TaskStarted{Attempt: 1},
+		Start{Queue: RunQueue{Name: "q"}},
+		Admitted{},
+		TaskStarted{Attempt: 1},
 		TaskEnded{Attempt: 1, Failure: &policy.Failure{Kind: policy.KindError}},
-		Operation{Op: OpRetryRun, Step: NoStep}, Admitted{},
+		Operation{Op: OpRetryRun, Step: NoStep},
+		Admitted{},
 	} {
 		_, err := Advance(r, f.definition(), in, epoch.Add(time.Duration(i)*time.Minute))
 		fatal(t, err)

@@ -29,22 +29,28 @@ var forms = []form{
 		"internal/core/testdata/0.1.0/entries",
 	}},
 	{"messages between partitions", "internal/core.messageVersion", []string{"internal/core/testdata/0.1.0/messages"}},
-	{"SQLite files, with batches, rows of the view, definitions, runs of flows, functions and schedules",
-		"internal/journal/sqlite.format", []string{
+	{
+		"SQLite files, with batches, rows of the view, definitions, runs of flows, functions and schedules",
+		"internal/journal/sqlite.format",
+		[]string{
 			"internal/journal/sqlite/testdata/0.1.0/schema.sql", "cmd/pawl/testdata/0.1.0/flow.db.gz",
 			"cmd/pawl/testdata/0.1.0/program.db.gz",
-		}},
+		},
+	},
 	{"tables in PostgreSQL, with those of nodes and stores", "internal/journal/postgres.newest", []string{
 		"internal/journal/postgres/testdata/0.1.0/schema.sql", "internal/journal/postgres/testdata/0.1.0/rows.sql",
 	}},
 	{"messages of callers' transactions", "outbox.format", []string{"outbox/testdata/0.1.0/messages.txt"}},
 	{"flows with their runs", "internal/kind/flow.Version", []string{"internal/kind/flow/testdata/0.1.0/bundle.json"}},
 	{"flow files", "flow.formatVersion", []string{"internal/kind/flow/testdata/0.1.0/bundle.json"}},
-	{"what servers and processes with bodies tell each other, and what a server stores of workflows",
-		"internal/api.BodiesVersion", []string{
+	{
+		"what servers and processes with bodies tell each other, and what a server stores of workflows",
+		"internal/api.BodiesVersion",
+		[]string{
 			"internal/lease/testdata/0.1.0/news.json", "internal/lease/testdata/0.1.0/decisions.json",
 			"internal/lease/testdata/0.1.0/workflows.json", "internal/lease/testdata/0.1.0/stored.json",
-		}},
+		},
+	},
 	{"webhooks, deliveries, and how messages are signed", "internal/webhook.documentVersion", []string{
 		"internal/webhook/testdata/0.1.0/hook.json", "internal/webhook/testdata/0.1.0/delivery.json",
 		"internal/webhook/testdata/0.1.0/due.json", "internal/webhook/testdata/0.1.0/signature.txt",
