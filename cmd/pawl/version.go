@@ -31,21 +31,23 @@ func versionLine() string {
 	return fmt.Sprintf("pawl %s (%s, %s/%s)\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// release is the version that this code is, or becomes.
+const release = "0.1.0"
+
+// buildVersion returns the version of the binary: that of the release build, or the release with the commit that was
+// built.
 func buildVersion() string {
 	if version != "" {
 		return version
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return release
 	}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "devel " + s.Value[:12]
+			return release + "+" + s.Value[:12]
 		}
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	return "devel"
+	return release
 }

@@ -101,7 +101,7 @@ func writeRows(t *testing.T, dsn string) {
 			t.Fatal(err)
 		}
 		for _, line := range lines {
-			out.WriteString(strings.ReplaceAll(line, j.schema+".", "{schema}.") + "\n")
+			out.WriteString(strings.ReplaceAll(line, j.in("{schema}"), "{schema}") + "\n")
 		}
 	}
 	if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
