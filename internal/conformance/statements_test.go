@@ -19,7 +19,9 @@ const (
 )
 
 // statement matches a line of the statements: what shows it, and the statement.
-var statement = regexp.MustCompile(`^((?:[SVZAT]\d+|Test\w+ of [\w/]+)(?:, (?:[SVZAT]\d+|Test\w+ of [\w/]+))*): (\S.*\.)$`)
+var statement = regexp.MustCompile(`^(` + shows + `(?:, ` + shows + `)*): (\S.*\.)$`)
+
+const shows = `(?:[SVZAT]\d+|Test\w+ of [\w/]+)`
 
 // statementsOf is how many statements the document of each system makes.
 var statementsOf = map[string]int{"Steep": 36, "Stevora": 38, "Zart": 44, "Aether": 48, "Temporal": 47}
@@ -35,9 +37,10 @@ func TestStatements(t *testing.T) {
 	var page bytes.Buffer
 	page.WriteString(`# What the five documents say
 
-Each statement of the documents that describe the timeouts and retries of the five systems, in short, and what shows that Pawl does
-it: a row of the contract, which is a test ` + "`TestConformance/<row>` of `internal/conformance`" + `, or another test. The page is
-generated from ` + "`internal/conformance/testdata/statements.txt`" + `; a test fails when a statement loses what shows it.
+Each statement of the documents that describe the timeouts and retries of the five systems, in short, and what shows
+that Pawl does it: a row of the contract, which is a test ` + "`TestConformance/<row>`" + ` of
+` + "`internal/conformance`" + `, or another test. The page is generated from
+` + "`internal/conformance/testdata/statements.txt`" + `; a test fails when a statement loses what shows it.
 `)
 	system, number := "", 0
 	counted := map[string]int{}

@@ -53,7 +53,8 @@ func TestWhatIsASignOfLife(t *testing.T) {
 	}
 }
 
-// TestReportsThatAreRefused: reports with another secret, an end that is both, and the stop of work that nobody stopped.
+// TestReportsThatAreRefused: a report with another secret, an end that is both, and the stop of work that nobody has
+// stopped.
 func TestReportsThatAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeEngine{}
@@ -100,7 +101,8 @@ func TestFailureWithoutAKind(t *testing.T) {
 	})
 }
 
-// TestStopIsToldOnce: the time after which work is abandoned counts from when its worker first heard that it is to stop.
+// TestStopIsToldOnce: the time after which work is abandoned counts from when its worker first heard that it has to
+// stop.
 func TestStopIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeEngine{}

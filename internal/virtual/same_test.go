@@ -48,6 +48,8 @@ type player struct {
 
 func (*player) Slots(string, string) int { return -1 }
 
+func (*player) Do(core.Task) (core.TaskEnded, bool) { return core.TaskEnded{}, false }
+
 func (p *player) Dispatch(t core.Task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
