@@ -119,7 +119,9 @@ func (s *Server) apply(ctx context.Context, name string, b *httpapi.ApplyBody) (
 	case s.cfg.Flows == nil:
 		return api.Flow{}, &api.Error{Code: api.CodeReadOnly, Message: "this server reads no flows"}
 	default:
-		r.Definition, err = s.cfg.Flows.Read(ctx, b.Text)
+		if err = mayBring(ctx, ""); err == nil {
+			r.Definition, err = s.readFlow(ctx, b.Text)
+		}
 	}
 	if err == nil {
 		err = mayBring(ctx, r.Definition.Kind)
@@ -142,7 +144,12 @@ func (s *Server) validate(ctx context.Context, text string) (api.CheckedFlow, er
 	if err := mayBring(ctx, ""); err != nil {
 		return api.CheckedFlow{}, err
 	}
-	return s.cfg.Flows.Check(ctx, text)
+	return reading(ctx, s, func() (api.CheckedFlow, error) { return s.cfg.Flows.Check(ctx, text) })
+}
+
+// readFlow makes a definition of the text of a flow file.
+func (s *Server) readFlow(ctx context.Context, text string) (api.Definition, error) {
+	return reading(ctx, s, func() (api.Definition, error) { return s.cfg.Flows.Read(ctx, text) })
 }
 
 // flow returns a flow that can be started by name.

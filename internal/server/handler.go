@@ -64,10 +64,12 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		defer end()
-		if p := s.readBody(out, r); p != nil {
+		returned, p := s.takeBody(out, r, pattern)
+		if p != nil {
 			answer(out, p)
 			return
 		}
+		defer returned()
 		defer func() { s.audit(r, pattern, out.status, id) }()
 		in.once(out, r, pattern, in.mux)
 	})
@@ -136,36 +138,57 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 
-// readBody reads the body of a request, so that no handler waits for a slow caller, and none reads too much.
-func (s *Server) readBody(w *patient, r *http.Request) *httpapi.Problem {
+// takeBody reads the body of a request and compares it with what its route takes. returned has to be called when the
+// request has ended.
+func (s *Server) takeBody(w *patient, r *http.Request, pattern string) (returned func(), p *httpapi.Problem) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil
+		return func() {}, nil
 	}
+	most := s.bodyBound(pattern)
+	size := r.ContentLength
+	if size < 0 || size > most {
+		size = most
+	}
+	if returned, p = s.usage.beginBody(callerOf(r.Context()), size); p != nil {
+		return nil, p
+	}
+	body, p := s.readBody(w, r, most)
+	if p == nil {
+		p = s.checkShape(pattern, body)
+	}
+	if p != nil {
+		returned()
+		return nil, p
+	}
+	readAsJSON(r, body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if len(body) == 0 {
+		r.Body = http.NoBody
+	}
+	return returned, nil
+}
+
+// readBody reads the body of a request, so that no handler waits for a slow caller, and none reads too much.
+func (s *Server) readBody(w *patient, r *http.Request, most int64) ([]byte, *httpapi.Problem) {
 	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	var text bytes.Buffer
+	text.Grow(int(min(max(r.ContentLength, 0), most)) + bytes.MinRead)
+	_, err := text.ReadFrom(http.MaxBytesReader(w, r.Body, most))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		// Many clients read the answer only when they have sent everything, and some lose one that comes before.
 		_, _ = io.CopyN(io.Discard, r.Body, thrownAway*s.cfg.MaxBody)
-		p := httpapi.Invalid(http.StatusRequestEntityTooLarge,
-			fmt.Sprintf("the body has more than %d bytes", large.Limit))
-		p.Code = api.CodeTooLarge
-		return p
+		return nil, tooLarge(most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		p := httpapi.Invalid(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", bodyWithin))
 		p.Code = api.CodeClosed // nothing is wrong with the request: the client may send it again
-		return p
+		return nil, p
 	case err != nil:
-		return httpapi.Invalid(http.StatusBadRequest, "the body cannot be read: "+err.Error())
+		return nil, httpapi.Invalid(http.StatusBadRequest, "the body cannot be read: "+err.Error())
 	}
-	readAsJSON(r, body)
 	_ = w.control.SetReadDeadline(time.Time{}) // else it would end the request while it is carried out
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	if len(body) == 0 {
-		r.Body = http.NoBody
-	}
-	return nil
+	return text.Bytes(), nil
 }
 
 // readAsJSON lets a body be read as JSON that looks like it and whose type is not said, or is the one that curl -d

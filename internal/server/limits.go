@@ -26,10 +26,17 @@ type usage struct {
 	free    map[string]time.Time // the instant from which on everything that the rate allows is free again
 	waiting map[string]int
 	swept   time.Time
+
+	mostBytes int64 // of all bodies at once
+	bytes     int64 // of the bodies that are in the server's hands
+	bytesOf   map[string]int64
 }
 
 func newUsage(l Limits) *usage {
-	return &usage{limits: l, free: map[string]time.Time{}, waiting: map[string]int{}}
+	return &usage{
+		limits: l, free: map[string]time.Time{}, waiting: map[string]int{}, mostBytes: mostBytes,
+		bytesOf: map[string]int64{},
+	}
 }
 
 // SetLimits changes the limits for what is asked from now on.
@@ -83,6 +90,38 @@ func (u *usage) begin(r *http.Request, pattern string) (end func(), p *httpapi.P
 		defer u.mu.Unlock()
 		if u.waiting[id]--; u.waiting[id] == 0 {
 			delete(u.waiting, id)
+		}
+	}, nil
+}
+
+// beginBody counts the bytes of a body before it is read, or refuses it. One token has at most half of all, so that
+// others are served beside it. end has to be called when the request has ended.
+func (u *usage) beginBody(c *caller, size int64) (end func(), p *httpapi.Problem) {
+	id := ""
+	if c != nil && !c.local {
+		id = c.token.ID
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.bytes+size > u.mostBytes {
+		return nil, limited("the server has %d bytes of requests to work on at present", u.bytes)
+	}
+	if id != "" && u.bytesOf[id]+size > u.mostBytes/2 {
+		return nil, limited("the token %q has requests of %d bytes open", c.token.Name, u.bytesOf[id])
+	}
+	u.bytes += size
+	if id != "" {
+		u.bytesOf[id] += size
+	}
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.bytes -= size
+		if id == "" {
+			return
+		}
+		if u.bytesOf[id] -= size; u.bytesOf[id] == 0 {
+			delete(u.bytesOf, id)
 		}
 	}, nil
 }

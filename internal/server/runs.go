@@ -262,7 +262,7 @@ func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.De
 		if err := mayBring(ctx, ""); err != nil {
 			return d, err
 		}
-		return s.cfg.Flows.Read(ctx, b.Flow)
+		return s.readFlow(ctx, b.Flow)
 	default:
 		return s.cfg.Flows.Find(ctx, b.Workflow)
 	}

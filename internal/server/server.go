@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
@@ -68,7 +70,8 @@ type Config struct {
 	Routes func(mux *http.ServeMux, service api.Service)
 	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
 	Metrics Metrics
-	// MaxBody bounds the body of a request, in bytes. Default: 8 MiB.
+	// MaxBody bounds the body of a request with many reports or decisions, in bytes. Those of other routes have bounds
+	// of their own, which it lowers at most. Default: 8 MiB.
 	MaxBody int64
 }
 
@@ -98,11 +101,13 @@ type Server struct {
 	cfg     Config
 	http    *http.Server
 	mux     *http.ServeMux
+	api     huma.API
 	others  sync.Map // the servers of other namespaces, by name
 	streams atomic.Int64
 
 	draining atomic.Bool     // it tells that it is not ready
 	usage    *usage          // of tokens
+	texts    chan struct{}   // has one for each text of a flow or a policy that is being read
 	atWork   sync.Map        // the hashes of idempotency keys of requests that are being carried out
 	over     context.Context // ends when the streams have to end
 	end      context.CancelFunc
@@ -118,7 +123,7 @@ func New(cfg Config) *Server {
 	}
 	cfg.Namespace = cmp.Or(cfg.Namespace, api.DefaultNamespace)
 	cfg.Service = signed{cfg.Service}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), usage: newUsage(cfg.Limits)}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), usage: newUsage(cfg.Limits), texts: make(chan struct{}, mostTexts)}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
