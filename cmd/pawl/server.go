@@ -32,6 +32,7 @@ type guarding struct {
 	level        string
 	pprof        string
 	stopWithin   string
+	drainWithin  string
 	webhookAllow []string
 	namespaces   []string
 	sharing      sharing
@@ -85,6 +86,8 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 	flags.StringVar(&g.level, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&g.pprof, "pprof", "", "loopback address and port to serve profiles on, such as 127.0.0.1:6060")
 	flags.StringVar(&g.stopWithin, "stop-within", "10s", "how long requests may take to be answered when it stops")
+	flags.StringVar(&g.drainWithin, "drain-within", "5s",
+		"how long /readyz is 503 and all else is answered, before it stops, so that no more callers are sent to it")
 	flags.StringSliceVar(&g.webhookAllow, "webhook-allow", nil,
 		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
 	flags.StringSliceVar(&g.namespaces, namespacesFlag, nil,
@@ -110,6 +113,10 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	stopWithin, err := duration.Parse(g.stopWithin)
 	if err != nil {
 		return usage("--stop-within: %v", err)
+	}
+	drainWithin, err := duration.Parse(g.drainWithin)
+	if err != nil {
+		return usage("--drain-within: %v", err)
 	}
 	if err := g.logLevel.UnmarshalText([]byte(g.level)); err != nil {
 		return usage("--log-level %q: write debug, info, warn or error", g.level)
@@ -152,7 +159,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	}
 	m.serving.on(listener)
 	a.tellReady(ctx, m, g, listener)
-	err = a.untilStopped(m, stopWithin, func() { a.reload(ctx, m, g) })
+	err = a.untilStopped(m, drainWithin, stopWithin, func() { a.reload(ctx, m, g) })
 	g.log.Info("stopped")
 	return err
 }

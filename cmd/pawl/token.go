@@ -37,7 +37,7 @@ func (a *app) withAccess(ctx context.Context, fn func(keeper api.Access) error) 
 		m.remote.In(namespace)
 		return errors.Join(fn(m.remote), m.close())
 	}
-	keeper := access.NewKeeper(m.journal, apiNow)
+	keeper := access.NewKeeper(m.journal, apiNow, nil)
 	var of api.Access = keeper
 	if namespace != "" {
 		of = keeper.Within(namespace)

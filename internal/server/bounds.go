@@ -80,10 +80,14 @@ func (s *Server) shapeOf(pattern string) *huma.Schema {
 
 // checkShape compares a body with the schema of its route, before anything decodes it as a whole. Text that is not
 // JSON is refused by the route.
-func (s *Server) checkShape(pattern string, body []byte) *httpapi.Problem {
+func (s *Server) checkShape(pattern, said string, body []byte) *httpapi.Problem {
 	shape := s.shapeOf(pattern)
 	if shape == nil || len(body) == 0 {
 		return nil
+	}
+	kind, _, _ := strings.Cut(said, ";")
+	if kind != "" && kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		return httpapi.Invalid(http.StatusUnsupportedMediaType, fmt.Sprintf("the body is said to be %s: send JSON", kind))
 	}
 	schemas := s.api.OpenAPI().Components.Schemas
 	o := &outline{dec: json.NewDecoder(bytes.NewReader(body)), schemas: schemas, left: mostValues}
@@ -201,6 +205,6 @@ func (o *outline) object(s *huma.Schema, depth int) (any, error) {
 // tooLarge returns the problem of a body that is longer than its route takes.
 func tooLarge(most int64) *httpapi.Problem {
 	p := httpapi.Invalid(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", most))
-	p.Code = api.CodeTooLarge
+	p.Code, p.Hint = api.CodeTooLarge, "store what is large elsewhere and pass a reference"
 	return p
 }

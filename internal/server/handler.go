@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (s *Server) handler() http.Handler {
 		defer func(from time.Time) {
 			took := time.Since(from)
 			in.counted(r, pattern, out.status, took)
-			s.logged(r, pattern, out.status, id, took)
+			s.logged(r, pattern, out, id, took)
 		}(time.Now())
 		defer s.recovered(out, r)
 		header := w.Header()
@@ -64,12 +65,19 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		defer end()
+		if p := in.refuseKey(r, pattern); p != nil {
+			answer(out, p)
+			return
+		}
 		returned, p := s.takeBody(out, r, pattern)
 		if p != nil {
 			answer(out, p)
 			return
 		}
 		defer returned()
+		r, finish := s.bounded(in, r, pattern)
+		defer finish()
+		out.ctx = r.Context()
 		defer func() { s.audit(r, pattern, out.status, id) }()
 		in.once(out, r, pattern, in.mux)
 	})
@@ -154,13 +162,13 @@ func (s *Server) takeBody(w *patient, r *http.Request, pattern string) (returned
 	}
 	body, p := s.readBody(w, r, most)
 	if p == nil {
-		p = s.checkShape(pattern, body)
+		readAsJSON(r, body)
+		p = s.checkShape(pattern, r.Header.Get("Content-Type"), body)
 	}
 	if p != nil {
 		returned()
 		return nil, p
 	}
-	readAsJSON(r, body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if len(body) == 0 {
 		r.Body = http.NoBody
@@ -228,18 +236,36 @@ func answer(w http.ResponseWriter, p *httpapi.Problem) {
 // patient is an answer that is given up if its reader takes no part of it for too long.
 type patient struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	status  int
+	control  *http.ResponseController
+	ctx      context.Context // of the request; nil: it was refused before
+	status   int
+	failed   []byte // the beginning of an answer that is an error of the server
+	answered bool   // with the reason for which the server has ended the request
 }
 
-// WriteHeader implements http.ResponseWriter.
+// statusGone is the status of a request whose context has ended. Nobody gets it, unless the server has ended it.
+var statusGone = api.CodeCancelled.HTTPStatus()
+
+// WriteHeader implements http.ResponseWriter. A request that the server has ended is answered with the reason.
 func (p *patient) WriteHeader(status int) {
+	if why := endedFor(p.ctx); why != nil && status == statusGone {
+		p.Header().Del("Content-Length")
+		answer(p, why)
+		p.answered = true
+		return
+	}
 	p.status = status
 	p.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter. Of a large answer the reader gets its time for each part.
 func (p *patient) Write(b []byte) (n int, err error) {
+	if p.answered {
+		return len(b), nil
+	}
+	if p.status >= http.StatusInternalServerError {
+		p.failed = append(p.failed, b[:min(len(b), mostReason-len(p.failed))]...)
+	}
 	for err == nil {
 		part := b[n:min(n+writePart, len(b))]
 		p.begin()

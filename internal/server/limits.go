@@ -48,14 +48,17 @@ func (s *Server) SetLimits(l Limits) {
 
 // waits are the routes whose requests may stay open for long.
 var waits = map[string]bool{
-	"GET /api/v1/runs/{run}/outcome": true, "GET /api/v1/runs/{run}/events": true, "GET /api/v1/events": true,
+	"GET /api/v1/runs/{run}/events": true, "GET /api/v1/events": true,
 	"POST /api/v1/bodies/news": true, "POST /api/v1/bodies/nodes": true,
 	"POST /api/v1/tasks/poll": true, "POST /api/v1/bulk/{operation}": true, "POST /api/v1/runs/{run}/updates": true,
 }
 
+// waitsIfAsked are the routes whose requests say in the query how long they wait.
+var waitsIfAsked = map[string]bool{"GET /api/v1/runs/{run}": true, "GET /api/v1/runs/{run}/outcome": true}
+
 // mayWait reports whether a request may stay open for long.
 func mayWait(r *http.Request, pattern string) bool {
-	return waits[pattern] || pattern == "GET /api/v1/runs/{run}" && r.URL.Query().Has("wait")
+	return waits[pattern] || waitsIfAsked[pattern] && r.URL.Query().Has("wait")
 }
 
 // begin counts a request, or refuses it. end has to be called when the request has ended.

@@ -30,6 +30,13 @@ func reading[T any](ctx context.Context, s *Server, read func() (T, error)) (out
 	}
 }
 
+// told returns what is told about a policy.
+func told[T any](
+	ctx context.Context, s *Server, r api.PolicyRequest, tell func(context.Context, api.PolicyRequest) (T, error),
+) (T, error) {
+	return reading(ctx, s, func() (T, error) { return tell(ctx, r) })
+}
+
 // policyRoutes adds what tells what policies do.
 func (s *Server) policyRoutes(a huma.API) {
 	if s.cfg.Policies == nil {
@@ -39,15 +46,15 @@ func (s *Server) policyRoutes(a huma.API) {
 	op.Description = "Every attempt goes wrong: by itself, or at its limit. What the steps of a run will come to is " +
 		"told by its forecast."
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[api.Explained], error) {
-		return body(reading(ctx, s, func() (api.Explained, error) { return s.cfg.Policies.ExplainPolicy(ctx, in.Body) }))
+		return body(told(ctx, s, in.Body, s.cfg.Policies.ExplainPolicy))
 	})
 	op = under("POST", "/policies/simulate", "simulatePolicy", "policies", "Tell what becomes of a scripted step")
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[api.Simulated], error) {
-		return body(reading(ctx, s, func() (api.Simulated, error) { return s.cfg.Policies.SimulatePolicy(ctx, in.Body) }))
+		return body(told(ctx, s, in.Body, s.cfg.Policies.SimulatePolicy))
 	})
 	op = under("POST", "/policies/lint", "lintPolicy", "policies", "Find what can never have an effect in a policy")
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[findings], error) {
-		found, err := reading(ctx, s, func() ([]policy.Finding, error) { return s.cfg.Policies.LintPolicy(ctx, in.Body) })
+		found, err := told(ctx, s, in.Body, s.cfg.Policies.LintPolicy)
 		return body(findings{found}, err)
 	})
 }

@@ -1,12 +1,16 @@
 package server
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // idHeader carries the id of a request, so that it is found in the logs of all programs that it went through.
@@ -26,7 +30,8 @@ func requestID(r *http.Request) string {
 }
 
 // logged tells of a request that was answered: what changes something, and what went wrong, else only for debugging.
-func (s *Server) logged(r *http.Request, pattern string, status int, id string, took time.Duration) {
+func (s *Server) logged(r *http.Request, pattern string, out *patient, id string, took time.Duration) {
+	status := out.status
 	level := slog.LevelDebug
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -43,6 +48,29 @@ func (s *Server) logged(r *http.Request, pattern string, status int, id string, 
 	if c := callerOf(r.Context()); c != nil {
 		actor, namespace = c.name(), c.namespace
 	}
-	s.cfg.Log.Log(r.Context(), level, "request", "id", id, "method", r.Method, "path", r.URL.Path, "status", status,
-		"took", took.Seconds(), "actor", actor, "namespace", namespace, "from", r.RemoteAddr)
+	fields := []any{
+		"id", id, "method", r.Method, "path", r.URL.Path, "status", status, "took", took.Seconds(), "actor", actor,
+		"namespace", namespace, "from", r.RemoteAddr,
+	}
+	if status >= http.StatusInternalServerError {
+		code, detail := reasonOf(out.failed)
+		fields = append(fields, "code", code, "detail", detail)
+	}
+	s.cfg.Log.Log(r.Context(), level, "request", fields...)
+}
+
+// mostReason bounds how much of an answer is read for its reason, in bytes.
+const mostReason = 4 << 10
+
+// reasonOf returns code and detail of an answer that is an error, in one of the forms that the server answers in. An
+// answer in another form is its own detail.
+func reasonOf(body []byte) (code, detail string) {
+	var said struct {
+		Code, Detail string
+		Error        struct{ Code, Message string }
+	}
+	if json.Unmarshal(body, &said) != nil {
+		return string(api.CodeInternal), string(body)
+	}
+	return strings.ToLower(cmp.Or(said.Code, said.Error.Code)), cmp.Or(said.Detail, said.Error.Message)
 }
