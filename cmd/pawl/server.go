@@ -131,7 +131,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if err := a.prepareSharing(g); err != nil {
 		return err
 	}
-	listener, err := g.open(ctx)
+	listener, err := g.open(ctx, a.processes())
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 }
 
 // open listens, with TLS if there is a certificate.
-func (g *guarding) open(ctx context.Context) (net.Listener, error) {
+func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(g.listen)
 	if err != nil {
 		return nil, usage("--listen %q: write it as %s", g.listen, devAddress)
@@ -188,6 +188,9 @@ func (g *guarding) open(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, inUse("listen", g.listen, err)
 	}
+	if n := descriptors(); n > 0 {
+		l = boundListener(l, connectionLimit(n, processes))
+	}
 	if g.certs == nil {
 		return l, nil
 	}
@@ -207,7 +210,6 @@ func (g *guarding) openProfiles(ctx context.Context) (stop func(), err error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

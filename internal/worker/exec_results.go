@@ -119,7 +119,7 @@ func (r *resultFile) read() (map[string]string, error) {
 	if err == nil && !info.Mode().IsRegular() { // opening a named pipe would wait for somebody who writes to it
 		return nil, errors.New("$PAWL_OUTPUT is no longer a file; write lines to it instead of replacing it")
 	}
-	f, err := os.Open(r.path)
+	f, err := openAgain(r.path)
 	if err != nil {
 		return nil, fmt.Errorf("$PAWL_OUTPUT cannot be read: %w", err)
 	}
