@@ -157,6 +157,9 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if err != nil {
 		return errors.Join(err, listener.Close(), m.leave(ctx), m.close())
 	}
+	if g.certs != nil {
+		m.metrics.ReadCertificate(g.certs.left)
+	}
 	m.serving.on(listener)
 	a.tellReady(ctx, m, g, listener)
 	err = a.untilStopped(m, drainWithin, stopWithin, func() { a.reload(ctx, m, g) })

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -25,6 +26,8 @@ const (
 	mark        = "pawl_"
 	mostTokens  = 10_000
 	longestName = 100
+	// reserved is the actor of what commands on the server's machine do.
+	reserved = "local"
 )
 
 // stored is a token as it is stored.
@@ -108,10 +111,15 @@ func check(r api.TokenRequest) error {
 	invalid := func(format string, args ...any) error {
 		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(format, args...)}
 	}
-	unprintable := func(c rune) bool { return c < ' ' || c == 0x7f }
+	unprintable := func(c rune) bool { return !unicode.IsPrint(c) } // marks of direction among them
 	switch {
-	case r.Name == "" || len(r.Name) > longestName || strings.ContainsFunc(r.Name, unprintable):
-		return invalid("the name of a token has 1 to %d characters that can be printed", longestName)
+	case r.Name == "" || len(r.Name) > longestName || strings.ContainsFunc(r.Name, unprintable) ||
+		strings.TrimSpace(r.Name) != r.Name:
+		return invalid("the name of a token has 1 to %d characters that can be printed, and no space at its ends",
+			longestName)
+	case strings.EqualFold(r.Name, reserved) || strings.ContainsAny(r.Name, "()"):
+		return invalid("the name of a token is not %q and has no parentheses: in the histories of runs it would be "+
+			"taken for somebody else", reserved)
 	case r.Namespace != api.AllNamespaces && !IsNamespace(r.Namespace):
 		return invalid("the namespace of a token is %s, or * for all", namespaceForm)
 	case !slices.Contains(api.Roles(), r.Role):

@@ -37,6 +37,12 @@ func (s *Server) handler() http.Handler {
 		header.Set(idHeader, id)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+			// A proxy before the server that takes the length from another header than the server would take the rest
+			// of the body for the next request, or the other way round. So there is none on this connection.
+			header.Set("Connection", "close")
+		}
 		if s.cfg.Clock != nil {
 			header.Set(httpapi.ClockHeader, api.At(s.now()).String())
 		}

@@ -271,3 +271,40 @@ func TestDrainAndShutdown(t *testing.T) {
 		}
 	})
 }
+
+// Requests without a token that counts are told of every few seconds only, with how many there were.
+func TestUnknownCallersInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		g := newGuarded(t, func(c *Config) { c.Log = slog.New(slog.NewJSONHandler(&said, nil)) })
+		for range 100 {
+			g.plain("GET", httpapi.Base+"/runs", "", "Authorization", "Bearer nobody")
+		}
+		<-time.After(unknownEvery)
+		g.plain("GET", httpapi.Base+"/runs", "", "Authorization", "Bearer nobody")
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[1], `"alike":99`) {
+			t.Errorf("%d lines: %s", len(lines), lines)
+		}
+	})
+}
+
+// A body whose length is not said ends its connection: what a proxy may take for another request is none.
+func TestChunkedBodyEndsTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		conn, err := b.dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() {
+			_, _ = io.WriteString(conn, "POST /api/v1/policies/lint HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"+
+				"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		}()
+		text, _ := io.ReadAll(conn)
+		if n := strings.Count(string(text), "HTTP/1.1 "); n != 1 || !strings.Contains(string(text), "Connection: close") {
+			t.Errorf("%d answers: %s", n, text)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -44,6 +45,13 @@ func (s *Server) logged(r *http.Request, pattern string, out *patient, id string
 	if !s.cfg.Log.Enabled(r.Context(), level) {
 		return
 	}
+	var more int
+	if status == http.StatusUnauthorized {
+		var now bool
+		if more, now = s.unknown.note(time.Now()); !now {
+			return
+		}
+	}
 	actor, namespace := "", ""
 	if c := callerOf(r.Context()); c != nil {
 		actor, namespace = c.name(), c.namespace
@@ -56,7 +64,32 @@ func (s *Server) logged(r *http.Request, pattern string, out *patient, id string
 		code, detail := reasonOf(out.failed)
 		fields = append(fields, "code", code, "detail", detail)
 	}
+	if more > 0 {
+		fields = append(fields, "alike", more)
+	}
 	s.cfg.Log.Log(r.Context(), level, "request", fields...)
+}
+
+// unknownEvery is how often the log tells at most of requests without a token that counts. Anybody can make many.
+const unknownEvery = 10 * time.Second
+
+// unknown counts requests without a token that counts.
+type unknown struct {
+	mu   sync.Mutex
+	told time.Time
+	more int // that were not told of since
+}
+
+// note counts a request. now is set if it is to be told of, with those that were not since the last one.
+func (u *unknown) note(at time.Time) (more int, now bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.told.IsZero() && at.Sub(u.told) < unknownEvery {
+		u.more++
+		return 0, false
+	}
+	more, u.told, u.more = u.more, at, 0
+	return more, true
 }
 
 // mostReason bounds how much of an answer is read for its reason, in bytes.

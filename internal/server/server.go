@@ -110,6 +110,7 @@ type Server struct {
 
 	draining atomic.Bool // it tells that it is not ready
 	usage    *usage      // of tokens
+	unknown  unknown
 	looks    singleflight.Group
 	damage   atomic.Pointer[error] // of the storage, until the server is started again
 	texts    chan struct{}         // has one for each text of a flow or a policy that is being read

@@ -212,7 +212,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 		results.remove()
 		return Result{Failure: Stopped(ctx), Abandoned: !gone, Killed: proc.killed}
 	}
-	res := conclude(proc, out, results)
+	res := conclude(proc, out, results, redactor)
 	res.Abandoned = !gone
 	return res
 }
