@@ -142,8 +142,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringArrayVar(&a.secrets, "secret", nil,
 		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
 	flags.StringSliceVar(&a.envAllow, "env-allow", nil,
-		"variables of the environment that steps may have beside PATH, HOME and the like: NAME or PREFIX_*; repeatable "+
-			"(default: all but those of Pawl itself)")
+		"variables of the environment that steps may have beside PATH, HOME and the like: NAME or PREFIX_*; "+
+			"repeatable (default: all but those of Pawl itself)")
 	flags.IntVar(&a.slots, "processes", 0,
 		fmt.Sprintf("how many step processes may run at the same time (default %d)", worker.DefaultProcesses()))
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+

@@ -74,7 +74,8 @@ func TestAuthenticate(t *testing.T) {
 	k, documents := newKeeper(t)
 	token := create(t, k, api.TokenRequest{Name: "ada", Role: api.RoleOperate})
 	other := create(t, k, api.TokenRequest{Name: "bob", Role: api.RoleAdmin})
-	if got, err := k.Authenticate(t.Context(), token.Token); err != nil || got.Token.Name != "ada" || got.Token.Token != "" {
+	got, err := k.Authenticate(t.Context(), token.Token)
+	if err != nil || got.Token.Name != "ada" || got.Token.Token != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	_, secret, _ := strings.Cut(strings.TrimPrefix(token.Token, mark), "_")

@@ -54,8 +54,8 @@ type queues struct {
 	namespace string
 }
 
-// readTime is how long the metrics wait for the engine's answer. Without one the numbers of queues are missing: those who
-// read the metrics want the others all the more then.
+// readTime is how long the metrics wait for the engine's answer. Without one the numbers of queues are missing: whoever
+// reads the metrics wants the others all the more then.
 const readTime = 500 * time.Millisecond
 
 // ReadQueues lets the metrics ask an engine for its task queues each time they are read.

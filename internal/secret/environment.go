@@ -23,8 +23,8 @@ func IsOwn(name string) bool {
 	}
 }
 
-// OwnValues returns what is secret in the variables of an environment that are Pawl's own: passwords, tokens, the values
-// of headers, and the passwords in addresses.
+// OwnValues returns what is secret in the variables of an environment that are Pawl's own: passwords, tokens, the
+// values of headers, and the passwords in addresses.
 func OwnValues(environment []string) []string {
 	var out []string
 	for _, entry := range environment {

@@ -19,6 +19,10 @@ const (
 	shortBody = 64 << 10
 	// payloadBody bounds a body with one payload, which has 2 MiB at most, and with what says what it is for.
 	payloadBody = 2<<20 + shortBody
+	// flowBody bounds a body with the text of a flow, and flowText that text where it is one of several fields. The
+	// reader of YAML takes some 750 bytes for each byte.
+	flowBody = flowText + shortBody
+	flowText = 512 << 10
 	// mostBytes bounds all bodies that are in the server's hands at once. Decoded, a body is some 40 times as large.
 	mostBytes = 32 << 20
 	// mostValues bounds the values of a body, those in free-form JSON apart.
@@ -29,13 +33,14 @@ const (
 	mostFaults = 20
 )
 
-// payloads are the routes whose bodies have a payload, or the text of a flow. batches have as many as fit.
+// payloads are the routes whose bodies have a payload, texts those with the text of a flow. batches have as many items
+// as fit.
 var (
 	payloads = []string{
 		"POST /api/v1/runs", "POST /api/v1/runs/", "POST /api/v1/workflow-runs", "POST /api/v1/workflow-runs/",
-		"POST /api/v1/tasks/{task}/", "POST /api/v1/flows/validate", "PUT /api/v1/flows/{flow}", "POST /api/v1/bulk/",
-		"POST /api/v1/bodies/join",
+		"POST /api/v1/tasks/{task}/", "POST /api/v1/bulk/", "POST /api/v1/bodies/join",
 	}
+	texts   = []string{"POST /api/v1/flows/validate", "PUT /api/v1/flows/{flow}"}
 	batches = []string{"POST /api/v1/tasks/report", "POST /api/v1/bodies/decisions"}
 )
 
@@ -54,6 +59,8 @@ func (s *Server) bodyBound(pattern string) int64 {
 		return s.cfg.MaxBody
 	case has(payloads):
 		return min(payloadBody, s.cfg.MaxBody)
+	case has(texts):
+		return min(flowBody, s.cfg.MaxBody)
 	default:
 		return min(shortBody, s.cfg.MaxBody)
 	}
@@ -87,7 +94,8 @@ func (s *Server) checkShape(pattern, said string, body []byte) *httpapi.Problem 
 	}
 	kind, _, _ := strings.Cut(said, ";")
 	if kind != "" && kind != "application/json" && !strings.HasSuffix(kind, "+json") {
-		return httpapi.Invalid(http.StatusUnsupportedMediaType, fmt.Sprintf("the body is said to be %s: send JSON", kind))
+		return httpapi.Invalid(http.StatusUnsupportedMediaType,
+			fmt.Sprintf("the body is said to be %s: send JSON", kind))
 	}
 	schemas := s.api.OpenAPI().Components.Schemas
 	o := &outline{dec: json.NewDecoder(bytes.NewReader(body)), schemas: schemas, left: mostValues}

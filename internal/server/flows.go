@@ -147,8 +147,22 @@ func (s *Server) validate(ctx context.Context, text string) (api.CheckedFlow, er
 	return reading(ctx, s, func() (api.CheckedFlow, error) { return s.cfg.Flows.Check(ctx, text) })
 }
 
+// checkText refuses the text of a flow that is too long to be read here.
+func checkText(text string) error {
+	if len(text) <= flowText {
+		return nil
+	}
+	return &api.Error{
+		Code: api.CodeTooLarge, Message: fmt.Sprintf("the flow has %d bytes, more than %d", len(text), flowText),
+		Hint: "split it into flows that start one another, or put it into the server's folder and start it by its name",
+	}
+}
+
 // readFlow makes a definition of the text of a flow file.
 func (s *Server) readFlow(ctx context.Context, text string) (api.Definition, error) {
+	if err := checkText(text); err != nil {
+		return api.Definition{}, err
+	}
 	return reading(ctx, s, func() (api.Definition, error) { return s.cfg.Flows.Read(ctx, text) })
 }
 

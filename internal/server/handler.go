@@ -164,6 +164,7 @@ func (s *Server) takeBody(w *patient, r *http.Request, pattern string) (returned
 		size = most
 	}
 	if returned, p = s.usage.beginBody(callerOf(r.Context()), size); p != nil {
+		s.throwAway(w, r)
 		return nil, p
 	}
 	body, p := s.readBody(w, r, most)
@@ -182,6 +183,13 @@ func (s *Server) takeBody(w *patient, r *http.Request, pattern string) (returned
 	return returned, nil
 }
 
+// throwAway reads a body that is refused and keeps nothing of it. Many clients read the answer only when they have sent
+// everything, and some lose one that comes before.
+func (s *Server) throwAway(w *patient, r *http.Request) {
+	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
+	_, _ = io.CopyN(io.Discard, r.Body, thrownAway*s.cfg.MaxBody)
+}
+
 // readBody reads the body of a request, so that no handler waits for a slow caller, and none reads too much.
 func (s *Server) readBody(w *patient, r *http.Request, most int64) ([]byte, *httpapi.Problem) {
 	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
@@ -191,8 +199,7 @@ func (s *Server) readBody(w *patient, r *http.Request, most int64) ([]byte, *htt
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		// Many clients read the answer only when they have sent everything, and some lose one that comes before.
-		_, _ = io.CopyN(io.Discard, r.Body, thrownAway*s.cfg.MaxBody)
+		s.throwAway(w, r)
 		return nil, tooLarge(most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		p := httpapi.Invalid(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", bodyWithin))

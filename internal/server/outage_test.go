@@ -173,7 +173,8 @@ func TestRevokedWorkerGetsNoTask(t *testing.T) {
 		if took > time.Second || strings.Contains(text, `"task"`) || !strings.HasPrefix(text, "401") {
 			t.Errorf("the revoked one, after %s: %s", took, text)
 		}
-		if _, _, body := g.as(api.RoleAdmin, "POST", httpapi.Base+"/tasks/poll", polling); !strings.Contains(body, `"task"`) {
+		_, _, body := g.as(api.RoleAdmin, "POST", httpapi.Base+"/tasks/poll", polling)
+		if !strings.Contains(body, `"task"`) {
 			t.Errorf("another one: %s", body)
 		}
 	})
@@ -299,11 +300,13 @@ func TestChunkedBodyEndsTheConnection(t *testing.T) {
 		}
 		defer conn.Close()
 		go func() {
-			_, _ = io.WriteString(conn, "POST /api/v1/policies/lint HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"+
-				"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			_, _ = io.WriteString(conn, "POST /api/v1/policies/lint HTTP/1.1\r\nHost: localhost\r\n"+
+				"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+
+				"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		}()
 		text, _ := io.ReadAll(conn)
-		if n := strings.Count(string(text), "HTTP/1.1 "); n != 1 || !strings.Contains(string(text), "Connection: close") {
+		n := strings.Count(string(text), "HTTP/1.1 ")
+		if n != 1 || !strings.Contains(string(text), "Connection: close") {
 			t.Errorf("%d answers: %s", n, text)
 		}
 	})

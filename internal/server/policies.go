@@ -15,9 +15,8 @@ type findings struct {
 
 type policyInput struct{ Body api.PolicyRequest }
 
-// mostTexts is how many texts are read at once, of flows and policies: a reader of YAML takes some hundred bytes for
-// each byte.
-const mostTexts = 2
+// mostTexts is how many texts are read at once, of flows and policies, because each takes much memory.
+const mostTexts = 1
 
 // reading calls read when it is its turn.
 func reading[T any](ctx context.Context, s *Server, read func() (T, error)) (out T, err error) {

@@ -38,7 +38,7 @@ func IdempotencyKey(tok core.Token) string {
 	return tok.Run.String() + "-" + strconv.FormatUint(uint64(tok.Step), 10)
 }
 
-// environment returns the environment of the process: that of the worker without the variables that steps do not get, then
+// environment returns the environment of the process: that of the worker as far as steps get it, then
 // the step's, then the attempt's. Of two entries with one name the later one counts; the other is left out.
 func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results *resultFile) []string {
 	headers := t.Headers.Map()
