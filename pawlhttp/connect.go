@@ -56,5 +56,6 @@ func (a Access) client(server string) (*httpapi.Client, error) {
 	if a.Transport != nil {
 		c.Through(a.Transport)
 	}
+	c.KeyStarts()
 	return c, c.Show(a.Token, nil)
 }

@@ -60,6 +60,7 @@ func (c *certificate) read() (*tls.Certificate, error) {
 		return nil, fmt.Errorf("the certificate %s counts from %s on; is the clock of this machine right?", c.cert,
 			leaf.NotBefore.UTC().Format(time.RFC3339))
 	}
+	pair.Leaf = leaf
 	return &pair, nil
 }
 
@@ -83,6 +84,13 @@ func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.loaded, nil
+}
+
+// left returns for how long the certificate counts.
+func (c *certificate) left() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.loaded.Leaf.NotAfter.Sub(c.now())
 }
 
 // look reads the files again if they have changed. While they do not fit each other, as in the middle of a renewal, the

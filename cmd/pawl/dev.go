@@ -83,7 +83,7 @@ func (a *app) dev(ctx context.Context, address string) error {
 	}
 	m.serving.on(l)
 	a.tellServing(ctx, m, "http://"+l.Addr().String())
-	return a.untilStopped(m, stopWithin, nil)
+	return a.untilStopped(m, 0, stopWithin, nil)
 }
 
 // listenLoopback listens on an address that only this machine reaches. flag is the one that gives the address.
@@ -153,9 +153,10 @@ func (a *app) warnOfFlow(ctx context.Context, f api.Flow) {
 // stopWithin is how long requests may take to be answered when the server stops. Streams are cut then.
 const stopWithin = time.Second
 
-// untilStopped serves until a signal comes or the engine ends. Requests have within to be answered then. hangup is
-// called for each SIGHUP; nil: that signal stops it too.
-func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) error {
+// untilStopped serves until a signal comes or the engine ends. Then it says for drain that it is not ready and answers
+// all else, and after that, requests have within to be answered. hangup is called for each SIGHUP; nil: that signal
+// stops it too.
+func (a *app) untilStopped(m *machine, drain, within time.Duration, hangup func()) error {
 	var ended error
 	for waiting := true; waiting; {
 		waiting, ended = a.untilSignal(m, hangup)
@@ -164,9 +165,12 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 	if a.guard != nil {
 		_ = tellSystemd("STOPPING=1") // if that fails, it notices the end of the process
 	}
+	m.serving.Drain()
+	if ended == nil {
+		m.waitDrained(drain)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	m.serving.Drain()
 	m.drainBodies()
 	m.queues.Drain(ctx) // workers that wait for tasks are answered, so that their requests do not hold up the end
 	for _, other := range m.namespaces {
@@ -178,6 +182,14 @@ func (a *app) untilStopped(m *machine, within time.Duration, hangup func()) erro
 	}
 	defer a.closeTracer() // the end of the engine makes spans, too
 	return errors.Join(ended, m.close())
+}
+
+// waitDrained waits until whoever sends callers to this process has seen that it is not ready.
+func (m *machine) waitDrained(drain time.Duration) {
+	select {
+	case <-time.After(drain):
+	case <-m.Done():
+	}
 }
 
 // leave gives what this process has to the other nodes of its cluster, if it is in one.

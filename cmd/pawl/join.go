@@ -74,6 +74,7 @@ func (a *app) connect() (*httpapi.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.KeyStarts()
 	c.In(a.namespace)
 	if err := c.Show(token, roots); err != nil {
 		return nil, asUsage(err)

@@ -44,6 +44,7 @@ type app struct {
 	tokenFile string   // the file with the token that is shown to that server
 	ca        string   // the file with the certificates that are trusted for it
 	secrets   []string // where secrets come from: NAME=env:VARIABLE
+	envAllow  []string // variables that steps may have; empty: all but Pawl's own
 	slots     int      // how many processes of steps run at once; 0: worker.DefaultProcesses
 	output    string
 	noColor   bool
@@ -140,6 +141,9 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.ca, "ca", "", "PEM file with the CA certificates for --server (default: the system's)")
 	flags.StringArrayVar(&a.secrets, "secret", nil,
 		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
+	flags.StringSliceVar(&a.envAllow, "env-allow", nil,
+		"variables of the environment that steps may have beside PATH, HOME and the like: NAME or PREFIX_*; "+
+			"repeatable (default: all but those of Pawl itself)")
 	flags.IntVar(&a.slots, "processes", 0,
 		fmt.Sprintf("how many step processes may run at the same time (default %d)", worker.DefaultProcesses()))
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+

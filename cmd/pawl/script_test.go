@@ -26,6 +26,9 @@ import (
 // TestMain lets the test binary be the pawl command, so that scripts and the crash test run the real thing. Under the
 // race detector each of these processes would sleep for a second before it leaves.
 func TestMain(m *testing.M) {
+	if err := os.Setenv("PAWL_DRAIN_WITHIN", "0s"); err != nil {
+		panic(err)
+	}
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
 		panic(err)
 	}
@@ -82,6 +85,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("USER", "tester")
+			env.Setenv("PAWL_DRAIN_WITHIN", "0s") // nobody sends callers to these servers
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("NO_COLOR", "")

@@ -18,7 +18,14 @@ func (a *app) secretStore() (*secret.Store, error) {
 		}
 		sources[name] = source
 	}
-	return secret.NewStore(sources), nil
+	store := secret.NewStore(sources)
+	store.Hide(secret.OwnValues(os.Environ())...)
+	if len(a.envAllow) > 0 {
+		if err := store.AllowEnv(a.envAllow...); err != nil {
+			return nil, usage("--env-allow: %w", err)
+		}
+	}
+	return store, nil
 }
 
 // warnOfPlaceholders prints which secrets and variables of a flow this process does not know: steps that refer to them

@@ -47,13 +47,14 @@ func (a *app) serve(m *machine) {
 	}
 	cfg.Answers = service.NewAnswers(m.journal, answersKept, now)
 	if m.place.namespace == "" {
-		m.access = access.NewKeeper(m.journal, apiNow)
+		m.access = access.NewKeeper(m.journal, apiNow, a.serverLog())
 		a.keeper = m.access
 	}
 	cfg.Access = a.keeper // of the server's own database, for all namespaces
 	if m.Engine != nil {
 		cfg.Engine = m.failing
 	}
+	cfg.Damaged = func(err error) bool { return errors.Is(err, journal.ErrCorrupt) }
 	cfg.Namespace = m.place.namespace
 	cfg.Now = func() time.Time { return m.now().Std() }
 	if m.clock != nil {

@@ -32,6 +32,7 @@ type guarding struct {
 	level        string
 	pprof        string
 	stopWithin   string
+	drainWithin  string
 	webhookAllow []string
 	namespaces   []string
 	sharing      sharing
@@ -85,6 +86,8 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 	flags.StringVar(&g.level, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&g.pprof, "pprof", "", "loopback address and port to serve profiles on, such as 127.0.0.1:6060")
 	flags.StringVar(&g.stopWithin, "stop-within", "10s", "how long requests may take to be answered when it stops")
+	flags.StringVar(&g.drainWithin, "drain-within", "5s",
+		"how long /readyz is 503 and all else is answered, before it stops, so that no more callers are sent to it")
 	flags.StringSliceVar(&g.webhookAllow, "webhook-allow", nil,
 		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
 	flags.StringSliceVar(&g.namespaces, namespacesFlag, nil,
@@ -111,6 +114,10 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if err != nil {
 		return usage("--stop-within: %v", err)
 	}
+	drainWithin, err := duration.Parse(g.drainWithin)
+	if err != nil {
+		return usage("--drain-within: %v", err)
+	}
 	if err := g.logLevel.UnmarshalText([]byte(g.level)); err != nil {
 		return usage("--log-level %q: write debug, info, warn or error", g.level)
 	}
@@ -124,7 +131,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if err := a.prepareSharing(g); err != nil {
 		return err
 	}
-	listener, err := g.open(ctx)
+	listener, err := g.open(ctx, a.processes())
 	if err != nil {
 		return err
 	}
@@ -150,15 +157,18 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if err != nil {
 		return errors.Join(err, listener.Close(), m.leave(ctx), m.close())
 	}
+	if g.certs != nil {
+		m.metrics.ReadCertificate(g.certs.left)
+	}
 	m.serving.on(listener)
 	a.tellReady(ctx, m, g, listener)
-	err = a.untilStopped(m, stopWithin, func() { a.reload(ctx, m, g) })
+	err = a.untilStopped(m, drainWithin, stopWithin, func() { a.reload(ctx, m, g) })
 	g.log.Info("stopped")
 	return err
 }
 
 // open listens, with TLS if there is a certificate.
-func (g *guarding) open(ctx context.Context) (net.Listener, error) {
+func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(g.listen)
 	if err != nil {
 		return nil, usage("--listen %q: write it as %s", g.listen, devAddress)
@@ -181,6 +191,9 @@ func (g *guarding) open(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, inUse("listen", g.listen, err)
 	}
+	if n := descriptors(); n > 0 {
+		l = boundListener(l, connectionLimit(n, processes))
+	}
 	if g.certs == nil {
 		return l, nil
 	}
@@ -200,7 +213,6 @@ func (g *guarding) openProfiles(ctx context.Context) (stop func(), err error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

@@ -76,7 +76,7 @@ func (s *sharing) join(ctx context.Context, m *machine) error {
 	if err := s.Join(ctx, l, m.Engine, m.serving.ForNodes()); err != nil {
 		return err
 	}
-	m.metrics.ReadCluster(func() int { return len(m.Owned()) }, s.Member().Moves)
+	m.metrics.ReadCluster(m.PartitionCount(), func() int { return len(m.Owned()) }, s.Member().Moves)
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (s *sharing) enter(ctx context.Context, m *machine) error {
 	if err := s.Enter(ctx, m.Engine); err != nil {
 		return err
 	}
-	m.metrics.ReadCluster(func() int { return len(m.Owned()) }, s.Member().Moves)
+	m.metrics.ReadCluster(m.PartitionCount(), func() int { return len(m.Owned()) }, s.Member().Moves)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -37,7 +38,7 @@ func (a *app) withAccess(ctx context.Context, fn func(keeper api.Access) error) 
 		m.remote.In(namespace)
 		return errors.Join(fn(m.remote), m.close())
 	}
-	keeper := access.NewKeeper(m.journal, apiNow)
+	keeper := access.NewKeeper(m.journal, apiNow, nil)
 	var of api.Access = keeper
 	if namespace != "" {
 		of = keeper.Within(namespace)
@@ -47,7 +48,7 @@ func (a *app) withAccess(ctx context.Context, fn func(keeper api.Access) error) 
 
 func (a *app) tokenCreateCommand() *cobra.Command {
 	var r api.TokenRequest
-	var expires string
+	var expires, out string
 	cmd := &cobra.Command{
 		Use: "create NAME --role ROLE", Short: "Make a token", Args: cobra.ExactArgs(1),
 		Long: `Makes a token and prints it, once: only a hash of it is stored. NAME is who has it: histories of runs
@@ -60,7 +61,7 @@ and the audit log name it as the actor of what the token is used for. Roles:
 
 The bearer works in one namespace of the server, default unless --namespace says another one, and sees nothing of the
 others. --namespace '*' is for all of them: then each request says which.`,
-		Example: "  pawl token create ci --role operate --expires-in 90d > ci.token\n" +
+		Example: "  pawl token create ci --role operate --expires-in 90d --out ci.token\n" +
 			"  pawl token create mailer --role worker --queue mail",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Name = args[0]
@@ -82,6 +83,9 @@ others. --namespace '*' is for all of them: then each request says which.`,
 				if a.structured() {
 					return a.print(t)
 				}
+				if out != "" {
+					return writeToken(out, t.Token)
+				}
 				fmt.Fprintf(a.Err, "pawl: keep this, it is not shown again; callers send Authorization: Bearer TOKEN\n")
 				_, err = fmt.Fprintln(a.Out, t.Token)
 				return err
@@ -91,8 +95,19 @@ others. --namespace '*' is for all of them: then each request says which.`,
 	cmd.Flags().StringVar(&r.Role, "role", "", "read, operate, admin or worker")
 	cmd.Flags().StringArrayVar(&r.Queues, "queue", nil, "of a worker: a queue whose tasks it may take; repeatable "+
 		"(default: all)")
+	cmd.Flags().StringVar(&out, "out", "", "file for the token that only you can read (default: print it)")
 	cmd.Flags().StringVar(&expires, "expires-in", "", "for how long it counts, such as 90d (default: until revoked)")
 	return cmd
+}
+
+// writeToken writes a token into a new file that only its owner can read.
+func writeToken(path, token string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("--out: %w; the token was made and is lost: revoke it, and make another one", err)
+	}
+	_, err = fmt.Fprintln(f, token)
+	return errors.Join(err, f.Close())
 }
 
 func (a *app) tokenListCommand() *cobra.Command {

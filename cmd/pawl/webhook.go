@@ -127,7 +127,7 @@ func (a *app) webhookAddCommand() *cobra.Command {
 		Long: `From now on the events that it asks for are sent to the URL. The secret with which receivers check the
 signature is printed once, and never shown again.
 
-Addresses that are private, loopback or link-local are refused, unless pawl dev allows them with --webhook-allow.`,
+Addresses that are private, loopback or link-local are refused, unless --webhook-allow of the server allows them.`,
 		Example: "  pawl webhook add ops https://ops.example/hook --event run.failed --label team=shop",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := api.WebhookRequest{Name: args[0], URL: args[1], Events: f.events, Workflows: f.workflows}

@@ -141,7 +141,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 		observer = a.tracer.Observer(observer)
 	}
 	cfg := engine.Config{
-		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
+		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: a.serverLog(),
 		Now: source, Carried: families, Observer: observer, Retention: retention,
 		Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 	}
@@ -188,6 +188,14 @@ func (a *app) executing(p place, secrets *secret.Store) worker.ExecConfig {
 		c.Trace = a.tracer.Parent
 	}
 	return c
+}
+
+// serverLog is the log of a server. Other commands tell people by themselves what they have to know.
+func (a *app) serverLog() *slog.Logger {
+	if a.guard == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return a.guard.log
 }
 
 // open starts what a machine does. If it fails, the machine has to be closed.

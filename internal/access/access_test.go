@@ -23,7 +23,7 @@ func wallClock() api.Time { return api.At(time.Now()) }
 func newKeeper(t *testing.T) (*Keeper, journal.Documents) {
 	t.Helper()
 	documents := journal.Journal(memory.New()).(journal.Documents)
-	k := NewKeeper(documents, wallClock)
+	k := NewKeeper(documents, wallClock, nil)
 	t.Cleanup(func() { _ = k.Close() })
 	return k, documents
 }
@@ -47,6 +47,10 @@ func TestRefusedTokens(t *testing.T) {
 		{api.TokenRequest{Name: strings.Repeat("x", 101), Role: api.RoleRead}, "1 to 100 characters"},
 		{api.TokenRequest{Name: "a\r\nSet-Cookie: b", Role: api.RoleRead}, "can be printed"},
 		{api.TokenRequest{Name: "a\x7f", Role: api.RoleRead}, "can be printed"},
+		{api.TokenRequest{Name: "a\u202eb", Role: api.RoleRead}, "can be printed"},
+		{api.TokenRequest{Name: " a", Role: api.RoleRead}, "no space at its ends"},
+		{api.TokenRequest{Name: "Local", Role: api.RoleRead}, "taken for somebody else"},
+		{api.TokenRequest{Name: "ada (root)", Role: api.RoleRead}, "taken for somebody else"},
 		{api.TokenRequest{Name: "a"}, `no role ""`},
 		{api.TokenRequest{Name: "a", Role: "Admin"}, `no role "Admin"`},
 		{api.TokenRequest{Name: "a", Role: api.RoleRead, Queues: []string{"mail"}}, "role worker"},
@@ -70,7 +74,8 @@ func TestAuthenticate(t *testing.T) {
 	k, documents := newKeeper(t)
 	token := create(t, k, api.TokenRequest{Name: "ada", Role: api.RoleOperate})
 	other := create(t, k, api.TokenRequest{Name: "bob", Role: api.RoleAdmin})
-	if got, err := k.Authenticate(t.Context(), token.Token); err != nil || got.Name != "ada" || got.Token != "" {
+	got, err := k.Authenticate(t.Context(), token.Token)
+	if err != nil || got.Token.Name != "ada" || got.Token.Token != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	_, secret, _ := strings.Cut(strings.TrimPrefix(token.Token, mark), "_")
@@ -104,7 +109,7 @@ func TestRevokedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, documents := newKeeper(t)
 		token := create(t, k, api.TokenRequest{Name: "ada", Role: api.RoleRead})
-		elsewhere := NewKeeper(documents, wallClock)
+		elsewhere := NewKeeper(documents, wallClock, nil)
 		defer func() { _ = elsewhere.Close() }()
 		if err := elsewhere.RevokeToken(t.Context(), "ada"); err != nil {
 			t.Fatal(err)
@@ -120,10 +125,10 @@ func TestRevokedElsewhere(t *testing.T) {
 func TestRevokedElsewhereAndClockSetBack(t *testing.T) {
 	_, documents := newKeeper(t)
 	now := wallClock()
-	k := NewKeeper(documents, func() api.Time { return now })
+	k := NewKeeper(documents, func() api.Time { return now }, nil)
 	defer func() { _ = k.Close() }()
 	token := create(t, k, api.TokenRequest{Name: "ada", Role: api.RoleRead})
-	elsewhere := NewKeeper(documents, wallClock)
+	elsewhere := NewKeeper(documents, wallClock, nil)
 	defer func() { _ = elsewhere.Close() }()
 	if err := elsewhere.RevokeToken(t.Context(), "ada"); err != nil {
 		t.Fatal(err)
@@ -302,7 +307,7 @@ func TestAuditIsClosed(t *testing.T) {
 			t.Errorf("%d entries, %v", len(found), err)
 		}
 		k.Record(api.Audited{}) // after the end it is dropped
-		full := NewKeeper(broken{documents}, wallClock)
+		full := NewKeeper(broken{documents}, wallClock, nil)
 		full.Record(api.Audited{})
 		if err := full.Close(); !errors.Is(err, api.Sentinel(api.CodeStalled)) {
 			t.Errorf("a full disk: %v", err)
@@ -328,7 +333,7 @@ func TestAuditOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, documents := newKeeper(t)
 		a := &away{Documents: documents}
-		k := NewKeeper(a, wallClock)
+		k := NewKeeper(a, wallClock, nil)
 		defer func() { _ = k.Close() }()
 		a.now.Store(true)
 		for i := range 3 * mostAtOnce {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +23,9 @@ const (
 	auditSweep   = time.Minute
 	mostAtOnce   = 256 // entries that one commit writes, or removes
 	mostWaiting  = 4096
-	writeAgain   = time.Second // after a failure
+	writeAgain   = time.Second      // after a failure
+	writeWithin  = 30 * time.Second // a group is written, or the storage does not answer
+	recordWithin = time.Second      // there is room for an entry
 	defaultLimit = 100
 	mostLimit    = 1000
 	// scanAtMost bounds how many entries one page looks at to find those of an actor.
@@ -46,12 +49,21 @@ func (l *log) begin(k *Keeper) {
 }
 
 // Record adds an entry to the audit log. It is durable a moment later, and Close waits for that. While the storage is
-// slow, Record waits.
+// slow, Record waits, but not for long: an entry for which there is no room goes to the log of the process.
 func (k *Keeper) Record(e api.Audited) {
 	e.At = k.now()
 	select {
 	case k.log.entries <- &e:
+		return
+	default:
+	}
+	late := time.NewTimer(recordWithin)
+	defer late.Stop()
+	select {
+	case k.log.entries <- &e:
 	case <-k.log.over:
+	case <-late.C:
+		k.logger.Error("an entry of the audit log cannot be stored", "entry", e)
 	}
 }
 
@@ -113,12 +125,23 @@ func (k *Keeper) writeGroup(group []journal.Document) {
 	l.waiting = l.waiting[max(0, len(l.waiting)-mostWaiting):]
 	for len(l.waiting) > 0 {
 		next := l.waiting[:min(len(l.waiting), mostAtOnce)]
-		err := k.documents.PutDocuments(ctx, append(slices.Clone(next), k.old(ctx)...)...)
+		err := k.put(append(slices.Clone(next), k.old(ctx)...))
 		if l.lost = failed(err); journal.Stalls(err) {
 			return
 		}
 		l.waiting = l.waiting[len(next):] // another failure would come again
 	}
+}
+
+// put writes documents. A storage that takes too long does not answer.
+func (k *Keeper) put(documents []journal.Document) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), writeWithin, journal.ErrNoAnswer)
+	defer cancel()
+	err := k.documents.PutDocuments(ctx, documents...)
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return err
 }
 
 // document is an entry as it is stored. Its key sorts by instant.

@@ -5,14 +5,14 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
-	"time"
+	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -26,9 +26,8 @@ const (
 	mark        = "pawl_"
 	mostTokens  = 10_000
 	longestName = 100
-	// freshFor is how long tokens are believed that were read before. With several servers on one database, one learns
-	// within this time what another one has revoked.
-	freshFor = 2 * time.Second
+	// reserved is the actor of what commands on the server's machine do.
+	reserved = "local"
 )
 
 // stored is a token as it is stored.
@@ -41,18 +40,20 @@ type stored struct {
 type Keeper struct {
 	documents journal.Documents
 	now       func() api.Time
+	logger    *slog.Logger
 	log       log
-
-	mu     sync.Mutex
-	tokens map[string]stored // by id
-	read   api.Time          // when tokens were read
+	read      reader
+	changing  sync.Mutex // held by whoever makes a token or revokes one
 }
 
 var _ api.Access = (*Keeper)(nil)
 
-// NewKeeper returns the keeper of a database.
-func NewKeeper(documents journal.Documents, now func() api.Time) *Keeper {
-	k := &Keeper{documents: documents, now: now}
+// NewKeeper returns the keeper of a database. The logger is told when tokens cannot be read; nil: nobody is.
+func NewKeeper(documents journal.Documents, now func() api.Time, logger *slog.Logger) *Keeper {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	k := &Keeper{documents: documents, now: now, logger: logger}
 	k.log.begin(k)
 	return k
 }
@@ -63,12 +64,13 @@ func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token
 	if err := check(r); err != nil {
 		return api.Token{}, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err := k.load(ctx); err != nil {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	tokens, err := k.load(ctx)
+	if err != nil {
 		return api.Token{}, err
 	}
-	for _, t := range k.tokens {
+	for _, t := range tokens {
 		if t.Name == r.Name && t.Namespace == r.Namespace {
 			return api.Token{}, &api.Error{
 				Code: api.CodeConflict, ID: r.Name, Message: "there is a token with this name",
@@ -76,7 +78,7 @@ func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token
 			}
 		}
 	}
-	if len(k.tokens) >= mostTokens {
+	if len(tokens) >= mostTokens {
 		return api.Token{}, &api.Error{Code: api.CodeFull, Message: fmt.Sprintf("there are %d tokens", mostTokens)}
 	}
 	random := make([]byte, 6+32)
@@ -98,7 +100,8 @@ func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token
 	if err := k.documents.PutDocuments(ctx, journal.Document{Key: tokenPrefix + id, Value: text}); err != nil {
 		return api.Token{}, failed(err)
 	}
-	k.tokens[id] = t
+	tokens[id] = t
+	k.changed(tokens)
 	t.Token.Token = mark + id + "_" + secret
 	return t.Token, nil
 }
@@ -108,10 +111,15 @@ func check(r api.TokenRequest) error {
 	invalid := func(format string, args ...any) error {
 		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(format, args...)}
 	}
-	unprintable := func(c rune) bool { return c < ' ' || c == 0x7f }
+	unprintable := func(c rune) bool { return !unicode.IsPrint(c) } // marks of direction among them
 	switch {
-	case r.Name == "" || len(r.Name) > longestName || strings.ContainsFunc(r.Name, unprintable):
-		return invalid("the name of a token has 1 to %d characters that can be printed", longestName)
+	case r.Name == "" || len(r.Name) > longestName || strings.ContainsFunc(r.Name, unprintable) ||
+		strings.TrimSpace(r.Name) != r.Name:
+		return invalid("the name of a token has 1 to %d characters that can be printed, and no space at its ends",
+			longestName)
+	case strings.EqualFold(r.Name, reserved) || strings.ContainsAny(r.Name, "()"):
+		return invalid("the name of a token is not %q and has no parentheses: in the histories of runs it would be "+
+			"taken for somebody else", reserved)
 	case r.Namespace != api.AllNamespaces && !IsNamespace(r.Namespace):
 		return invalid("the namespace of a token is %s, or * for all", namespaceForm)
 	case !slices.Contains(api.Roles(), r.Role):
@@ -126,13 +134,12 @@ func check(r api.TokenRequest) error {
 
 // Tokens implements api.Access.
 func (k *Keeper) Tokens(ctx context.Context) ([]api.Token, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err := k.load(ctx); err != nil {
+	tokens, err := k.load(ctx)
+	if err != nil {
 		return nil, err
 	}
-	out := make([]api.Token, 0, len(k.tokens))
-	for _, t := range k.tokens {
+	out := make([]api.Token, 0, len(tokens))
+	for _, t := range tokens {
 		out = append(out, t.Token)
 	}
 	slices.SortFunc(out, func(a, b api.Token) int {
@@ -143,18 +150,19 @@ func (k *Keeper) Tokens(ctx context.Context) ([]api.Token, error) {
 
 // RevokeToken implements api.Access.
 func (k *Keeper) RevokeToken(ctx context.Context, name string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	return k.revoke(ctx, name, func(api.Token) bool { return true })
 }
 
-// revoke makes a token of those that concern the caller worthless. Whoever calls it holds mu.
+// revoke makes a token of those that concern the caller worthless.
 func (k *Keeper) revoke(ctx context.Context, name string, concerns func(api.Token) bool) error {
-	if err := k.load(ctx); err != nil {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	tokens, err := k.load(ctx)
+	if err != nil {
 		return err
 	}
 	found := ""
-	for id, t := range k.tokens {
+	for id, t := range tokens {
 		if id != name && t.Name != name || !concerns(t.Token) {
 			continue
 		}
@@ -172,56 +180,8 @@ func (k *Keeper) revoke(ctx context.Context, name string, concerns func(api.Toke
 	if err := k.documents.PutDocuments(ctx, journal.Document{Key: tokenPrefix + found}); err != nil {
 		return failed(err)
 	}
-	delete(k.tokens, found)
-	return nil
-}
-
-// Authenticate returns the token whose text a caller shows. Errors: CodeNoToken.
-func (k *Keeper) Authenticate(ctx context.Context, text string) (api.Token, error) {
-	rest, ok := strings.CutPrefix(text, mark)
-	id, secret, both := strings.Cut(rest, "_")
-	unknown := &api.Error{
-		Code: api.CodeNoToken, Message: "this token is not known to the server",
-		Hint: "it may have been revoked; pawl token create makes one",
-	}
-	if !ok || !both {
-		return api.Token{}, unknown
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if age := k.now().Sub(k.read); k.tokens == nil || age > freshFor || age < 0 { // the clock may have been set back
-		if err := k.load(ctx); err != nil {
-			return api.Token{}, err
-		}
-	}
-	t, known := k.tokens[id]
-	if same := subtle.ConstantTimeCompare([]byte(hashOf(secret)), []byte(t.Hash)); !known || same != 1 {
-		return api.Token{}, unknown
-	}
-	if t.ExpiresAt > 0 && k.now() >= t.ExpiresAt {
-		return api.Token{}, &api.Error{
-			Code: api.CodeNoToken, Message: fmt.Sprintf("the token %q expired at %s", t.Name, t.ExpiresAt),
-			Hint: "pawl token create makes a new one",
-		}
-	}
-	return t.Token, nil
-}
-
-// load reads all tokens. Whoever calls it holds mu.
-func (k *Keeper) load(ctx context.Context) error {
-	found, err := k.documents.FindDocuments(ctx, tokenPrefix, after(tokenPrefix), false, mostTokens)
-	if err != nil {
-		return failed(err)
-	}
-	tokens := make(map[string]stored, len(found))
-	for _, d := range found {
-		var t stored
-		if err := journal.DecodeDocument(d.Value, documentVersion, &t); err != nil {
-			return failed(fmt.Errorf("%s: %w", d.Key, err))
-		}
-		tokens[t.ID] = t
-	}
-	k.tokens, k.read = tokens, k.now()
+	delete(tokens, found)
+	k.changed(tokens)
 	return nil
 }
 

@@ -56,8 +56,6 @@ func (w within) Tokens(ctx context.Context) ([]api.Token, error) {
 
 // RevokeToken implements api.Access.
 func (w within) RevokeToken(ctx context.Context, name string) error {
-	w.keeper.mu.Lock()
-	defer w.keeper.mu.Unlock()
 	return w.keeper.revoke(ctx, name, w.concerns)
 }
 

@@ -64,7 +64,7 @@ var table = []row{
 	{CodeRunClosed, 1, 409, 9, ""},
 	{CodeClosed, 1, 503, 14, ""},
 	{CodeStalled, 1, 503, 14, ""},
-	{CodeUncertain, 1, 500, 2, ""},
+	{CodeUncertain, 1, 503, 2, ""},
 	{CodeHeld, 1, 503, 14, ""},
 	{CodeFenced, 1, 503, 14, ""},
 	{CodeStorage, 1, 500, 15, ""},

@@ -30,6 +30,8 @@ type PollRequest struct {
 	// worker has the task it reports something at least every minute, at least TaskLook: when the server was started
 	// again, a task of which nothing is heard goes to another worker.
 	Confirm bool `json:"confirm,omitempty" doc:"You report start for each task, then something each minute."`
+	// May is asked before tasks are handed out: an error keeps them back. nil: nobody is asked.
+	May func(ctx context.Context) error `json:"-"`
 }
 
 // Task is an attempt in the hands of a worker.

@@ -54,6 +54,15 @@ type Audited struct {
 	Status    int    `json:"status"`            // of the answer
 	Request   string `json:"request,omitempty"` // the request's id, as the log and the answer have it
 	From      string `json:"from,omitempty"`    // the caller's address
+	// Unchecked: the storage could not be asked, and the token counted as it was read some minutes before at most.
+	Unchecked bool `json:"unchecked,omitempty" doc:"The token was known, and could not be looked up at that moment."`
+}
+
+// ShownToken is a token that a caller has shown, and that counts.
+type ShownToken struct {
+	Token Token
+	// Unchecked: as in Audited.
+	Unchecked bool
 }
 
 // AuditQuery selects entries of the audit log.

@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,11 +11,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -105,22 +106,49 @@ func actOf(a api.Act) (core.Act, error) {
 
 // policyOf reads a policy in the form of a system: JSON, or a text with YAML.
 func policyOf(system string, raw json.RawMessage) (policy.Policy, error) {
-	var v any
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		text = string(raw) // JSON is YAML
+	v, err := plainOf(raw)
+	if err != nil {
+		return policy.Policy{}, invalid("the policy cannot be read: %v", err)
 	}
-	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-		return policy.Policy{}, invalid("the policy cannot be read: %s", yaml.FormatError(err, false, true))
-	}
-	if system == "" {
-		system = "native"
-	}
-	p, err := translate(system, v)
+	p, err := translate(cmp.Or(system, "native"), v)
 	if err != nil {
 		return p, invalid("%v", err)
 	}
 	return p, nil
+}
+
+// plainOf decodes JSON, or the YAML of a text in it. The reader of YAML takes much more memory, so JSON does not go
+// through it.
+func plainOf(raw json.RawMessage) (any, error) {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	text, ok := v.(string)
+	if !ok {
+		return numbered(v), nil
+	}
+	read := tree.Read("policy", []byte(text))
+	return read.Root().Any(), read.Err()
+}
+
+// numbered turns the numbers in a decoded value into those that a reader of YAML gives.
+func numbered(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		return tree.ParseNumber(v.String())
+	case []any:
+		for i := range v {
+			v[i] = numbered(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = numbered(v[key])
+		}
+	}
+	return v
 }
 
 func invalid(format string, args ...any) error {

@@ -332,20 +332,21 @@ type loop struct {
 	timerAt core.Time       // the instant that timer and alarm are set to; 0: they are not set
 	stall   stall
 
-	taken    []request // from the queue; those from next on are not handled yet
-	next     int
-	jobs     chan job
-	results  chan result
-	busy     bool // the committer has a job
-	tenure   Tenure
-	retry    core.Time     // when to open the partition again, while the journal takes no writes
-	backoff  time.Duration // the delay before retry
-	patience time.Duration // how long a batch may wait for a decision
-	hasty    int           // how many batches more do not wait for one
-	prune    core.Time     // when to remove old runs; 0: never
-	windows  chan windowPart
-	fetches  chan fetched
-	readers  sync.WaitGroup
+	taken     []request // from the queue; those from next on are not handled yet
+	next      int
+	jobs      chan job
+	results   chan result
+	busy      bool // the committer has a job
+	tenure    Tenure
+	retry     core.Time     // when to open the partition again, while the journal takes no writes
+	backoff   time.Duration // the delay before retry
+	stalledAt time.Time     // when the journal began to take no writes
+	patience  time.Duration // how long a batch may wait for a decision
+	hasty     int           // how many batches more do not wait for one
+	prune     core.Time     // when to remove old runs; 0: never
+	windows   chan windowPart
+	fetches   chan fetched
+	readers   sync.WaitGroup
 }
 
 // job is one thing that the committer does: it appends a batch, or renews the ownership, or removes old runs.

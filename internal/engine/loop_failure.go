@@ -26,8 +26,10 @@ func (l *loop) fail(err error, now core.Time) {
 		l.e.cfg.Log.Error("another engine owns the partition now, this one ends",
 			"partition", l.e.cfg.Partition, "error", err)
 	} else {
-		l.e.cfg.Log.Error("the journal cannot be read or written, new requests are refused until it can", "error", err)
+		l.e.cfg.Log.Error("the journal cannot be read or written, new requests are refused until it can",
+			"partition", l.e.cfg.Partition, "error", err)
 	}
+	l.stalledAt = time.Now()
 	l.p.Failed(err)
 	s := &status{err: failure("engine", "", err), final: final(err)}
 	// If Close was called meanwhile, this replaces its state, so that Close returns the error.
@@ -74,7 +76,8 @@ func (l *loop) reopen(now core.Time) {
 	switch {
 	case err == nil:
 		l.e.state.Store(nil)
-		l.e.cfg.Log.Info("the journal takes writes again")
+		l.e.cfg.Log.Info("the journal takes writes again", "partition", l.e.cfg.Partition,
+			"after", time.Since(l.stalledAt).Seconds())
 	case final(err):
 		l.e.state.Store(&status{err: failure("engine", "", err), final: true})
 		l.end(l.e.Err())

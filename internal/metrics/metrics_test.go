@@ -170,7 +170,8 @@ func TestNamespaces(t *testing.T) {
 func TestDashboardAndAlerts(t *testing.T) {
 	m := counted(t)
 	m.held.WithLabelValues("bank", "concurrency").Inc()
-	m.ReadCluster(func() int { return 3 }, func() int64 { return 4 })
+	m.ReadCluster(6, func() int { return 3 }, func() int64 { return 4 })
+	m.ReadCertificate(func() time.Duration { return time.Hour })
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -224,6 +225,12 @@ func TestDashboardAndAlerts(t *testing.T) {
 	}
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
+			if g.Name == "pawl-machine" {
+				if !regexp.MustCompile(`^up|process_|go_|node_|pawl_backup_`).MatchString(r.Expr) {
+					t.Errorf("%s: %q reads no metric of the machine", r.Alert, r.Expr)
+				}
+				continue
+			}
 			if g.Name == "pawl-postgresql" { // of another program, which has them all
 				if !regexp.MustCompile(`\bpg_stat_\w+`).MatchString(r.Expr) {
 					t.Errorf("%s: %q reads no metric of PostgreSQL", r.Alert, r.Expr)

@@ -26,9 +26,13 @@ func (m *Metrics) Read(stats func() engine.Stats, streams func() int) {
 	}, func() float64 { return float64(streams()) }))
 }
 
-// ReadCluster lets the metrics ask a node how many partitions it has, and how many it has taken or given back.
-func (m *Metrics) ReadCluster(owned func() int, moves func() int64) {
+// ReadCluster lets the metrics ask a node how many partitions it has, and how many it has taken or given back. total is
+// how many there are on all nodes.
+func (m *Metrics) ReadCluster(total int, owned func() int, moves func() int64) {
 	of := prometheus.Labels{namespaceLabel: m.namespace}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pawl_partitions", Help: "Partitions of the database, on all nodes.", ConstLabels: of,
+	}, func() float64 { return float64(total) }))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pawl_partitions_owned", Help: "Partitions that this node has.", ConstLabels: of,
 	}, func() float64 { return float64(owned()) }))
@@ -37,14 +41,22 @@ func (m *Metrics) ReadCluster(owned func() int, moves func() int64) {
 	}, func() float64 { return float64(moves()) }))
 }
 
+// ReadCertificate lets the metrics ask when the certificate of the server expires.
+func (m *Metrics) ReadCertificate(left func() time.Duration) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pawl_tls_certificate_expires_seconds", Help: "Until the certificate of the server expires.",
+	}, func() float64 { return left().Seconds() }))
+}
+
 // queues tell who waits for workers when they are asked.
 type queues struct {
 	read      func(context.Context) ([]engine.QueueStats, error)
 	namespace string
 }
 
-// readTime is how long the metrics wait for the engine's answer. Without one the numbers of queues are missing.
-const readTime = 2 * time.Second
+// readTime is how long the metrics wait for the engine's answer. Without one the numbers of queues are missing: whoever
+// reads the metrics wants the others all the more then.
+const readTime = 500 * time.Millisecond
 
 // ReadQueues lets the metrics ask an engine for its task queues each time they are read.
 func (m *Metrics) ReadQueues(read func(context.Context) ([]engine.QueueStats, error)) {

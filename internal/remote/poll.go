@@ -120,6 +120,17 @@ func (q *Queues) stopSeating(p *poll) {
 	p.settle()
 }
 
+// mayTake returns why a worker gets no tasks any more: it has gone, or may have none.
+func (p *poll) mayTake(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &api.Error{Code: api.CodeCancelled, Op: "poll", Err: err}
+	}
+	if p.May == nil {
+		return nil
+	}
+	return p.May(ctx)
+}
+
 // leave ends a poll and returns its tasks. If the worker has gone, they go to others.
 func (q *Queues) leave(ctx context.Context, p *poll) ([]api.Task, error) {
 	q.mu.Lock()
@@ -133,11 +144,11 @@ func (q *Queues) leave(ctx context.Context, p *poll) ([]api.Task, error) {
 	}
 	tasks := p.tasks
 	q.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := p.mayTake(ctx); err != nil {
 		for _, t := range tasks {
 			q.giveBack(t.Token, notBegun("the worker had gone before it got the task"))
 		}
-		return nil, &api.Error{Code: api.CodeCancelled, Op: "poll", Err: err}
+		return nil, err
 	}
 	out := make([]api.Task, len(tasks))
 	now := q.cfg.Now()

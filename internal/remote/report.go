@@ -1,9 +1,12 @@
 package remote
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
@@ -41,6 +44,9 @@ func (q *Queues) report(ctx context.Context, r *api.TaskReport, out *api.TaskAns
 			Code: api.CodeStale, Op: "report", ID: tok.Run.String(), Message: "the token is not that of the attempt",
 		}
 	} else if err != nil {
+		if r.Kind == api.TaskComplete && q.taken(ctx, tok, r.Output) {
+			return nil // it is the same report: the answer to the first one was lost
+		}
 		err = q.late(ctx, tok, err)
 	}
 	if err != nil {
@@ -284,6 +290,40 @@ func (q *Queues) late(ctx context.Context, tok core.Token, err error) error {
 	}
 	stale.Message = whatHappened(run, tok, q.cfg.Now())
 	return stale
+}
+
+// taken reports whether an attempt has succeeded with an output.
+func (q *Queues) taken(ctx context.Context, tok core.Token, output json.RawMessage) bool {
+	run, err := q.cfg.Run(ctx, tok.Run.String())
+	if err != nil || int(tok.Step) >= len(run.Steps) {
+		return false
+	}
+	s := run.Steps[tok.Step]
+	for _, a := range s.Attempts {
+		if a.Attempt == tok.Attempt && s.Attempt == tok.Attempt && a.Outcome == outcomeSucceeded {
+			return sameJSON(s.Output, output)
+		}
+	}
+	return false
+}
+
+// outcomeSucceeded is the outcome of an attempt whose step has its output.
+const outcomeSucceeded = "succeeded"
+
+// sameJSON reports whether two texts are the same value, where no text is null.
+func sameJSON(a, b json.RawMessage) bool {
+	values := [2]any{}
+	for i, text := range []json.RawMessage{a, b} {
+		if len(text) == 0 {
+			continue
+		}
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.UseNumber()
+		if dec.Decode(&values[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
 }
 
 // whatHappened tells how an attempt has ended, and what has become of its step and its run.

@@ -66,6 +66,10 @@ var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
 // urlForms returns a value as part of a query or a path.
 func urlForms(value string) (forms []string) {
 	query := url.QueryEscape(value)
+	if host, _, cut := strings.Cut(value, "/"); cut && len(host) >= minPart { // in errors about a port
+		forms = append(forms, host)
+	}
+	forms = append(forms, (&url.URL{Path: value}).EscapedPath()) // Go, of a path
 	all := []string{query, url.PathEscape(value), strings.ReplaceAll(query, "+", "%20")}
 	for _, leaves := range []*strings.Replacer{
 		strings.NewReplacer("%2F", "/"), // Python

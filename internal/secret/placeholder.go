@@ -77,6 +77,10 @@ func (r *Placeholders) value(ctx context.Context, store *Store, kind byte, name 
 		if of := store.readFrom(name); of != "" {
 			return store.Value(ctx, of) // so that it is taken out of what comes back
 		}
+		if !store.Passes(name) {
+			return "", fmt.Errorf("the environment variable %s is not passed to steps; --env-allow says which "+
+				"are, and none that configures Pawl itself is", name)
+		}
 		return value, nil
 	}
 	if value, given := r.Defaults[name]; given {

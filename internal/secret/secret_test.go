@@ -37,9 +37,9 @@ func TestValue(t *testing.T) {
 	if err := os.WriteFile(file, []byte("from a file\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PAWL_TEST_SECRET", "from the environment")
+	t.Setenv("SHOP_SECRET", "from the environment")
 	s := NewStore(map[string]Source{
-		"env": {"env", "PAWL_TEST_SECRET"}, "file": {"file", file}, "unset": {"env", "PAWL_TEST_UNSET"},
+		"env": {"env", "SHOP_SECRET"}, "file": {"file", file}, "unset": {"env", "SHOP_UNSET"},
 		"command": {"command", "echo from a command"}, "fails": {"command", "echo hidden; exit 3"},
 		"short": {"command", "echo abc"},
 	})
@@ -51,7 +51,7 @@ func TestValue(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"unset": "the environment variable PAWL_TEST_UNSET is not set", "fails": "its command failed: exit status 3",
+		"unset": "the environment variable SHOP_UNSET is not set", "fails": "its command failed: exit status 3",
 		"short": "is shorter than 4 bytes", "nobody": "it is not known here",
 	} {
 		if _, err := s.Value(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) ||
@@ -71,8 +71,8 @@ func TestValue(t *testing.T) {
 // TestFill: what looks like a placeholder of another task stays as it is.
 func TestFill(t *testing.T) {
 	s := StoreOf(func(_ context.Context, name string) (string, error) { return "value of " + name, nil })
-	r := &Placeholders{Mark: Mark("0011"), Defaults: map[string]string{"PAWL_TEST_UNSET": "default"}}
-	text := "a " + Placeholder(r.Mark, OfSecret, "x") + Placeholder(r.Mark, OfEnv, "PAWL_TEST_UNSET") + " " +
+	r := &Placeholders{Mark: Mark("0011"), Defaults: map[string]string{"SHOP_UNSET": "default"}}
+	text := "a " + Placeholder(r.Mark, OfSecret, "x") + Placeholder(r.Mark, OfEnv, "SHOP_UNSET") + " " +
 		Placeholder(Mark("0012"), OfSecret, "y")
 	want := "a value of xdefault " + Placeholder(Mark("0012"), OfSecret, "y")
 	data, err := json.Marshal(map[string]any{"k": []any{text, 1.50}})
@@ -87,31 +87,31 @@ func TestFill(t *testing.T) {
 	if json.Unmarshal(filled, &got) != nil || err != nil || got["k"][0] != want {
 		t.Errorf("%s, %v", filled, err)
 	}
-	missing := Placeholder(r.Mark, OfEnv, "PAWL_TEST_MISSING")
+	missing := Placeholder(r.Mark, OfEnv, "SHOP_MISSING")
 	err = r.Fill(t.Context(), s, &missing)
-	if err == nil || !strings.Contains(err.Error(), "PAWL_TEST_MISSING is not set") {
+	if err == nil || !strings.Contains(err.Error(), "SHOP_MISSING is not set") {
 		t.Error(err)
 	}
 }
 
 // TestFillFromVariableOfASecret: a variable that a secret is read from is no less secret where a flow names it itself.
 func TestFillFromVariableOfASecret(t *testing.T) {
-	t.Setenv("PAWL_TEST_TOKEN", "hunter2hunter2")
-	t.Setenv("PAWL_TEST_REGION", "north")
+	t.Setenv("SHOP_TOKEN", "hunter2hunter2")
+	t.Setenv("SHOP_REGION", "north")
 	s := NewStore(map[string]Source{
-		"token": {"env", "PAWL_TEST_TOKEN"}, "same": {"env", "PAWL_TEST_TOKEN"}, "path": {"file", "PAWL_TEST_REGION"},
-		"unset": {"env", "PAWL_TEST_UNSET"},
+		"token": {"env", "SHOP_TOKEN"}, "same": {"env", "SHOP_TOKEN"}, "path": {"file", "SHOP_REGION"},
+		"unset": {"env", "SHOP_UNSET"},
 	})
-	r := &Placeholders{Mark: Mark("01"), Defaults: map[string]string{"PAWL_TEST_UNSET": "default"}}
-	text := Placeholder(r.Mark, OfEnv, "PAWL_TEST_TOKEN") + " " + Placeholder(r.Mark, OfEnv, "PAWL_TEST_REGION") + " " +
-		Placeholder(r.Mark, OfEnv, "PAWL_TEST_UNSET")
+	r := &Placeholders{Mark: Mark("01"), Defaults: map[string]string{"SHOP_UNSET": "default"}}
+	text := Placeholder(r.Mark, OfEnv, "SHOP_TOKEN") + " " + Placeholder(r.Mark, OfEnv, "SHOP_REGION") + " " +
+		Placeholder(r.Mark, OfEnv, "SHOP_UNSET")
 	if err := r.Fill(t.Context(), s, &text); err != nil || text != "hunter2hunter2 north default" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if shown := s.Redactor().Text(text); shown != "*** north default" {
 		t.Errorf("shown: %s", shown)
 	}
-	text = Placeholder(r.Mark, OfEnv, "PAWL_TEST_TOKEN")
+	text = Placeholder(r.Mark, OfEnv, "SHOP_TOKEN")
 	if err := r.Fill(t.Context(), nil, &text); err != nil || text != "hunter2hunter2" {
 		t.Errorf("without a store: %q, %v", text, err)
 	}

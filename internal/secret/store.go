@@ -40,9 +40,11 @@ func ParseSource(text string) (name string, s Source, err error) {
 type Store struct {
 	find    Find
 	sources map[string]Source
+	allowed []string // variables that steps may have; nil: all that are not secret
 
 	mu     sync.Mutex
 	values []string // all that were found in this process
+	hidden []string // that no step refers to
 	redact *Redactor
 }
 
@@ -56,17 +58,6 @@ func StoreOf(find Find) *Store { return &Store{find: find} }
 func (s *Store) Has(name string) bool {
 	_, known := s.sources[name]
 	return known || s.find != nil
-}
-
-// Variables are the environment variables that secrets are read from. Processes of steps do not inherit them.
-func (s *Store) Variables() []string {
-	var names []string
-	for _, source := range s.sources {
-		if source.kind == "env" {
-			names = append(names, source.at)
-		}
-	}
-	return names
 }
 
 // readFrom returns the secret that is read from an environment variable; empty: none is.
@@ -110,7 +101,7 @@ func (s *Store) Value(ctx context.Context, name string) (string, error) {
 			s.values = s.values[1:]
 		}
 		s.values = append(slices.Clone(s.values), value)
-		s.redact = NewRedactor(s.values)
+		s.redact = NewRedactor(slices.Concat(s.hidden, s.values))
 	}
 	return value, nil
 }

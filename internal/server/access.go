@@ -17,8 +17,12 @@ import (
 // Access keeps tokens and the audit log.
 type Access interface {
 	api.Access
-	// Authenticate returns the token whose text a caller shows. Errors: CodeNoToken.
-	Authenticate(ctx context.Context, text string) (api.Token, error)
+	// Authenticate returns the token whose text a caller shows. Errors: CodeNoToken, CodeStalled.
+	Authenticate(ctx context.Context, text string) (api.ShownToken, error)
+	// Counts returns an error if a token that was shown before does not count any more. Errors: as Authenticate.
+	Counts(ctx context.Context, token api.Token) error
+	// Check reads the tokens as a request does, and returns why they cannot be read.
+	Check(ctx context.Context) error
 	// Within returns what concerns one namespace.
 	Within(namespace string) api.Access
 	// Record adds an entry to the audit log.
@@ -109,6 +113,9 @@ func includes(role, asked string) bool {
 // caller is who makes a request.
 type caller struct {
 	token api.Token
+	// unchecked: the token is known, and the storage could not be asked whether it still counts.
+	unchecked bool
+
 	local bool // a command on the server's machine, through the socket beside the database
 	node  bool // another node of the cluster, which has asked its own caller for a token
 	from  string
@@ -176,10 +183,12 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 			Hint: "send Authorization: Bearer TOKEN; the command takes --token-file FILE",
 		})
 	}
-	var err error
-	if c.token, err = s.cfg.Access.Authenticate(r.Context(), strings.TrimSpace(text)); err != nil {
+	shown, err := s.cfg.Access.Authenticate(r.Context(), strings.TrimSpace(text))
+	if err != nil {
+		s.noteDamage(err)
 		return r, httpapi.ProblemOf(err)
 	}
+	c.token, c.unchecked = shown.Token, shown.Unchecked
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 	if pattern == "" { // there is no such route
 		return r, nil
@@ -212,7 +221,7 @@ func (s *Server) audit(r *http.Request, pattern string, status int, id string) {
 	}
 	s.cfg.Access.Record(api.Audited{
 		Actor: c.name(), Token: c.token.ID, Namespace: c.namespace, Method: r.Method, Path: r.URL.Path,
-		Status: status, Request: id, From: c.from,
+		Status: status, Request: id, From: c.from, Unchecked: c.unchecked,
 	})
 }
 

@@ -31,7 +31,8 @@ func newGuarded(t *testing.T, with ...func(*Config)) *guarded {
 	t.Helper()
 	j := memory.New()
 	g := &guarded{tokens: map[string]api.Token{}}
-	g.keeper = access.NewKeeper(journal.Journal(j).(journal.Documents), func() api.Time { return api.At(time.Now()) })
+	now := func() api.Time { return api.At(time.Now()) }
+	g.keeper = access.NewKeeper(journal.Journal(j).(journal.Documents), now, nil)
 	t.Cleanup(func() {
 		if err := g.keeper.Close(); err != nil {
 			t.Error(err)

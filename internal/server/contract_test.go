@@ -139,7 +139,7 @@ func TestStartsAreTheSame(t *testing.T) {
 			Definition: definition("pawl: 1\nsteps: 7"),
 		})
 		p.start("a large input", api.CodeTooLarge, api.StartRequest{
-			Input: json.RawMessage(`{"x":"` + strings.Repeat("y", 3<<20) + `"}`),
+			Input: json.RawMessage(`{"x":"` + strings.Repeat("y", 2<<20) + `"}`),
 		})
 		p.start("a label that is refused", api.CodeInvalid, api.StartRequest{Labels: map[string]string{"": "x"}})
 		p.start("later", "", api.StartRequest{StartAt: api.At(time.Now().Add(time.Hour))})
@@ -307,7 +307,7 @@ func TestEventsAreTheSame(t *testing.T) {
 		p.put("send again", "", nil, p.s.Send(ctx, id, api.SendRequest{Name: "approved", ID: "e1"}))
 		p.put("an event without a name", api.CodeInvalid, nil, p.s.Send(ctx, id, api.SendRequest{}))
 		p.put("a large event", api.CodeTooLarge, nil, p.s.Send(ctx, id, api.SendRequest{
-			Name: "x", Payload: json.RawMessage(`"` + strings.Repeat("y", 3<<20) + `"`),
+			Name: "x", Payload: json.RawMessage(`"` + strings.Repeat("y", 2<<20) + `"`),
 		}))
 		out, err := p.s.Wait(ctx, id)
 		p.put("wait", "", out, err)

@@ -65,7 +65,7 @@ func newReach(t *testing.T) *reach {
 	j := memory.New()
 	documents := journal.Journal(j).(journal.Documents)
 	now := func() api.Time { return api.At(time.Now()) }
-	keeper := access.NewKeeper(documents, now)
+	keeper := access.NewKeeper(documents, now, nil)
 	t.Cleanup(func() {
 		if err := keeper.Close(); err != nil {
 			t.Error(err)

@@ -119,7 +119,9 @@ func (s *Server) apply(ctx context.Context, name string, b *httpapi.ApplyBody) (
 	case s.cfg.Flows == nil:
 		return api.Flow{}, &api.Error{Code: api.CodeReadOnly, Message: "this server reads no flows"}
 	default:
-		r.Definition, err = s.cfg.Flows.Read(ctx, b.Text)
+		if err = mayBring(ctx, ""); err == nil {
+			r.Definition, err = s.readFlow(ctx, b.Text)
+		}
 	}
 	if err == nil {
 		err = mayBring(ctx, r.Definition.Kind)
@@ -142,7 +144,26 @@ func (s *Server) validate(ctx context.Context, text string) (api.CheckedFlow, er
 	if err := mayBring(ctx, ""); err != nil {
 		return api.CheckedFlow{}, err
 	}
-	return s.cfg.Flows.Check(ctx, text)
+	return reading(ctx, s, func() (api.CheckedFlow, error) { return s.cfg.Flows.Check(ctx, text) })
+}
+
+// checkText refuses the text of a flow that is too long to be read here.
+func checkText(text string) error {
+	if len(text) <= flowText {
+		return nil
+	}
+	return &api.Error{
+		Code: api.CodeTooLarge, Message: fmt.Sprintf("the flow has %d bytes, more than %d", len(text), flowText),
+		Hint: "split it into flows that start one another, or put it into the server's folder and start it by its name",
+	}
+}
+
+// readFlow makes a definition of the text of a flow file.
+func (s *Server) readFlow(ctx context.Context, text string) (api.Definition, error) {
+	if err := checkText(text); err != nil {
+		return api.Definition{}, err
+	}
+	return reading(ctx, s, func() (api.Definition, error) { return s.cfg.Flows.Read(ctx, text) })
 }
 
 // flow returns a flow that can be started by name.

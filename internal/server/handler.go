@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,13 +30,19 @@ func (s *Server) handler() http.Handler {
 		defer func(from time.Time) {
 			took := time.Since(from)
 			in.counted(r, pattern, out.status, took)
-			s.logged(r, pattern, out.status, id, took)
+			s.logged(r, pattern, out, id, took)
 		}(time.Now())
 		defer s.recovered(out, r)
 		header := w.Header()
 		header.Set(idHeader, id)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+			// A proxy before the server that takes the length from another header than the server would take the rest
+			// of the body for the next request, or the other way round. So there is none on this connection.
+			header.Set("Connection", "close")
+		}
 		if s.cfg.Clock != nil {
 			header.Set(httpapi.ClockHeader, api.At(s.now()).String())
 		}
@@ -64,10 +71,19 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		defer end()
-		if p := s.readBody(out, r); p != nil {
+		if p := in.refuseKey(r, pattern); p != nil {
 			answer(out, p)
 			return
 		}
+		returned, p := s.takeBody(out, r, pattern)
+		if p != nil {
+			answer(out, p)
+			return
+		}
+		defer returned()
+		r, finish := s.bounded(in, r, pattern)
+		defer finish()
+		out.ctx = r.Context()
 		defer func() { s.audit(r, pattern, out.status, id) }()
 		in.once(out, r, pattern, in.mux)
 	})
@@ -136,36 +152,64 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 
-// readBody reads the body of a request, so that no handler waits for a slow caller, and none reads too much.
-func (s *Server) readBody(w *patient, r *http.Request) *httpapi.Problem {
+// takeBody reads the body of a request and compares it with what its route takes. returned has to be called when the
+// request has ended.
+func (s *Server) takeBody(w *patient, r *http.Request, pattern string) (returned func(), p *httpapi.Problem) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil
+		return func() {}, nil
 	}
-	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		// Many clients read the answer only when they have sent everything, and some lose one that comes before.
-		_, _ = io.CopyN(io.Discard, r.Body, thrownAway*s.cfg.MaxBody)
-		p := httpapi.Invalid(http.StatusRequestEntityTooLarge,
-			fmt.Sprintf("the body has more than %d bytes", large.Limit))
-		p.Code = api.CodeTooLarge
-		return p
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		p := httpapi.Invalid(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", bodyWithin))
-		p.Code = api.CodeClosed // nothing is wrong with the request: the client may send it again
-		return p
-	case err != nil:
-		return httpapi.Invalid(http.StatusBadRequest, "the body cannot be read: "+err.Error())
+	most := s.bodyBound(pattern)
+	size := r.ContentLength
+	if size < 0 || size > most {
+		size = most
 	}
-	readAsJSON(r, body)
-	_ = w.control.SetReadDeadline(time.Time{}) // else it would end the request while it is carried out
+	if returned, p = s.usage.beginBody(callerOf(r.Context()), size); p != nil {
+		s.throwAway(w, r)
+		return nil, p
+	}
+	body, p := s.readBody(w, r, most)
+	if p == nil {
+		readAsJSON(r, body)
+		p = s.checkShape(pattern, r.Header.Get("Content-Type"), body)
+	}
+	if p != nil {
+		returned()
+		return nil, p
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if len(body) == 0 {
 		r.Body = http.NoBody
 	}
-	return nil
+	return returned, nil
+}
+
+// throwAway reads a body that is refused and keeps nothing of it. Many clients read the answer only when they have sent
+// everything, and some lose one that comes before.
+func (s *Server) throwAway(w *patient, r *http.Request) {
+	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
+	_, _ = io.CopyN(io.Discard, r.Body, thrownAway*s.cfg.MaxBody)
+}
+
+// readBody reads the body of a request, so that no handler waits for a slow caller, and none reads too much.
+func (s *Server) readBody(w *patient, r *http.Request, most int64) ([]byte, *httpapi.Problem) {
+	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
+	var text bytes.Buffer
+	text.Grow(int(min(max(r.ContentLength, 0), most)) + bytes.MinRead)
+	_, err := text.ReadFrom(http.MaxBytesReader(w, r.Body, most))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		s.throwAway(w, r)
+		return nil, tooLarge(most)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		p := httpapi.Invalid(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", bodyWithin))
+		p.Code = api.CodeClosed // nothing is wrong with the request: the client may send it again
+		return nil, p
+	case err != nil:
+		return nil, httpapi.Invalid(http.StatusBadRequest, "the body cannot be read: "+err.Error())
+	}
+	_ = w.control.SetReadDeadline(time.Time{}) // else it would end the request while it is carried out
+	return text.Bytes(), nil
 }
 
 // readAsJSON lets a body be read as JSON that looks like it and whose type is not said, or is the one that curl -d
@@ -205,18 +249,36 @@ func answer(w http.ResponseWriter, p *httpapi.Problem) {
 // patient is an answer that is given up if its reader takes no part of it for too long.
 type patient struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	status  int
+	control  *http.ResponseController
+	ctx      context.Context // of the request; nil: it was refused before
+	status   int
+	failed   []byte // the beginning of an answer that is an error of the server
+	answered bool   // with the reason for which the server has ended the request
 }
 
-// WriteHeader implements http.ResponseWriter.
+// statusGone is the status of a request whose context has ended. Nobody gets it, unless the server has ended it.
+var statusGone = api.CodeCancelled.HTTPStatus()
+
+// WriteHeader implements http.ResponseWriter. A request that the server has ended is answered with the reason.
 func (p *patient) WriteHeader(status int) {
+	if why := endedFor(p.ctx); why != nil && status == statusGone {
+		p.Header().Del("Content-Length")
+		answer(p, why)
+		p.answered = true
+		return
+	}
 	p.status = status
 	p.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter. Of a large answer the reader gets its time for each part.
 func (p *patient) Write(b []byte) (n int, err error) {
+	if p.answered {
+		return len(b), nil
+	}
+	if p.status >= http.StatusInternalServerError {
+		p.failed = append(p.failed, b[:min(len(b), mostReason-len(p.failed))]...)
+	}
 	for err == nil {
 		part := b[n:min(n+writePart, len(b))]
 		p.begin()

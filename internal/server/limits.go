@@ -26,10 +26,17 @@ type usage struct {
 	free    map[string]time.Time // the instant from which on everything that the rate allows is free again
 	waiting map[string]int
 	swept   time.Time
+
+	mostBytes int64 // of all bodies at once
+	bytes     int64 // of the bodies that are in the server's hands
+	bytesOf   map[string]int64
 }
 
 func newUsage(l Limits) *usage {
-	return &usage{limits: l, free: map[string]time.Time{}, waiting: map[string]int{}}
+	return &usage{
+		limits: l, free: map[string]time.Time{}, waiting: map[string]int{}, mostBytes: mostBytes,
+		bytesOf: map[string]int64{},
+	}
 }
 
 // SetLimits changes the limits for what is asked from now on.
@@ -41,14 +48,17 @@ func (s *Server) SetLimits(l Limits) {
 
 // waits are the routes whose requests may stay open for long.
 var waits = map[string]bool{
-	"GET /api/v1/runs/{run}/outcome": true, "GET /api/v1/runs/{run}/events": true, "GET /api/v1/events": true,
+	"GET /api/v1/runs/{run}/events": true, "GET /api/v1/events": true,
 	"POST /api/v1/bodies/news": true, "POST /api/v1/bodies/nodes": true,
 	"POST /api/v1/tasks/poll": true, "POST /api/v1/bulk/{operation}": true, "POST /api/v1/runs/{run}/updates": true,
 }
 
+// waitsIfAsked are the routes whose requests say in the query how long they wait.
+var waitsIfAsked = map[string]bool{"GET /api/v1/runs/{run}": true, "GET /api/v1/runs/{run}/outcome": true}
+
 // mayWait reports whether a request may stay open for long.
 func mayWait(r *http.Request, pattern string) bool {
-	return waits[pattern] || pattern == "GET /api/v1/runs/{run}" && r.URL.Query().Has("wait")
+	return waits[pattern] || waitsIfAsked[pattern] && r.URL.Query().Has("wait")
 }
 
 // begin counts a request, or refuses it. end has to be called when the request has ended.
@@ -83,6 +93,38 @@ func (u *usage) begin(r *http.Request, pattern string) (end func(), p *httpapi.P
 		defer u.mu.Unlock()
 		if u.waiting[id]--; u.waiting[id] == 0 {
 			delete(u.waiting, id)
+		}
+	}, nil
+}
+
+// beginBody counts the bytes of a body before it is read, or refuses it. One token has at most half of all, so that
+// others are served beside it. end has to be called when the request has ended.
+func (u *usage) beginBody(c *caller, size int64) (end func(), p *httpapi.Problem) {
+	id := ""
+	if c != nil && !c.local {
+		id = c.token.ID
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.bytes+size > u.mostBytes {
+		return nil, limited("the server has %d bytes of requests to work on at present", u.bytes)
+	}
+	if id != "" && u.bytesOf[id]+size > u.mostBytes/2 {
+		return nil, limited("the token %q has requests of %d bytes open", c.token.Name, u.bytesOf[id])
+	}
+	u.bytes += size
+	if id != "" {
+		u.bytesOf[id] += size
+	}
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.bytes -= size
+		if id == "" {
+			return
+		}
+		if u.bytesOf[id] -= size; u.bytesOf[id] == 0 {
+			delete(u.bytesOf, id)
 		}
 	}, nil
 }

@@ -34,6 +34,12 @@ const (
 	mostAnswer = 1 << 20
 )
 
+// secretAnswers are the routes whose answers have a secret. What is kept would be shown again after the secret was
+// revoked, and is in every backup.
+var secretAnswers = map[string]bool{
+	"POST /api/v1/tokens": true, "POST /api/v1/webhooks": true, "POST /api/v1/webhooks/{webhook}/rotate": true,
+}
+
 // kept is an answer as it is stored. Before the request is carried out, there is one without a status: if the server
 // ends meanwhile, nobody knows what became of the request.
 type kept struct {
@@ -45,16 +51,11 @@ type kept struct {
 
 // once carries a request out, or answers one that was carried out before with the same idempotency key.
 func (s *Server) once(w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
-	key := r.Header.Get(keyHeader)
-	_, path, _ := strings.Cut(pattern, " ")
-	if key == "" || r.Method == http.MethodGet || path == httpapi.Base+"/runs" { // a start has its key by itself
+	if !takesKey(r, pattern) {
 		next.ServeHTTP(w, r)
 		return
 	}
-	if p := s.refuseKey(key, path); p != nil {
-		answer(w, p)
-		return
-	}
+	key := r.Header.Get(keyHeader)
 	hash, request, err := hashesOf(r, key)
 	if err != nil {
 		answer(w, httpapi.Invalid(http.StatusBadRequest, "the body cannot be read: "+err.Error()))
@@ -75,16 +76,26 @@ func (s *Server) once(w http.ResponseWriter, r *http.Request, pattern string, ne
 	}
 }
 
-// refuseKey returns why a request takes no idempotency key.
-func (s *Server) refuseKey(key, path string) *httpapi.Problem {
-	detail := ""
+// takesKey reports whether a request has an idempotency key that counts. That of a start is dealt with by its run.
+func takesKey(r *http.Request, pattern string) bool {
+	return r.Header.Get(keyHeader) != "" && r.Method != http.MethodGet && pattern != "POST "+httpapi.Base+"/runs"
+}
+
+// refuseKey returns why a request takes no idempotency key, if it has one.
+func (s *Server) refuseKey(r *http.Request, pattern string) *httpapi.Problem {
+	key, detail := r.Header.Get(keyHeader), ""
+	_, path, _ := strings.Cut(pattern, " ")
 	switch {
+	case !takesKey(r, pattern):
+		return nil
 	case len(key) > longestID || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }):
 		detail = fmt.Sprintf("write it with printable ASCII, at most %d characters", longestID)
 	case s.cfg.Answers == nil:
 		detail = "this server keeps no answers"
 	case strings.HasPrefix(path, httpapi.Base+"/bulk/"):
 		detail = "an operation on many runs is a stream that cannot be answered again: ask for the rest"
+	case secretAnswers[pattern]:
+		detail = "the answer has a secret, and none of these is kept: ask without a key"
 	case strings.HasPrefix(path, httpapi.Base+"/tasks/"):
 		detail = "tasks have tokens, which do the same"
 	default:
@@ -137,10 +148,15 @@ func (s *Server) carryOutOnce(
 	// The caller may go away; what is carried out then is remembered all the same.
 	within, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerWithin)
 	defer cancel()
+	defer context.AfterFunc(r.Context(), func() {
+		if endedFor(r.Context()) != nil {
+			cancel()
+		}
+	})()
 	held := &holding{header: http.Header{}, status: http.StatusOK}
 	next.ServeHTTP(held, r.WithContext(within))
 	switch unknown := bytes.Contains(held.body.Bytes(), []byte(`"code":"`+api.CodeUncertain+`"`)); {
-	case unknown: // as if the server had ended meanwhile
+	case unknown, held.status == statusGone: // as if the server had ended meanwhile
 	case held.status >= 500, held.body.Len() > mostAnswer:
 		err = s.cfg.Answers.Forget(within, hash)
 	default:

@@ -15,39 +15,62 @@ type findings struct {
 
 type policyInput struct{ Body api.PolicyRequest }
 
+// mostTexts is how many texts are read at once, of flows and policies, because each takes much memory.
+const mostTexts = 1
+
+// reading calls read when it is its turn.
+func reading[T any](ctx context.Context, s *Server, read func() (T, error)) (out T, err error) {
+	select {
+	case s.texts <- struct{}{}:
+		defer func() { <-s.texts }()
+		return read()
+	case <-ctx.Done():
+		return out, &api.Error{Code: api.CodeCancelled, Message: "the caller has gone", Err: ctx.Err()}
+	}
+}
+
+// told returns what is told about a policy.
+func told[T any](
+	ctx context.Context, s *Server, r api.PolicyRequest, tell func(context.Context, api.PolicyRequest) (T, error),
+) (T, error) {
+	return reading(ctx, s, func() (T, error) { return tell(ctx, r) })
+}
+
 // policyRoutes adds what tells what policies do.
 func (s *Server) policyRoutes(a huma.API) {
-	lab := func() (api.Policies, error) {
-		if s.cfg.Policies == nil {
-			return nil, &api.Error{Code: api.CodeReadOnly, Message: "this server tells nothing about policies"}
-		}
-		return s.cfg.Policies, nil
+	if s.cfg.Policies == nil {
+		s.cfg.Policies = noPolicies{}
 	}
 	op := under("POST", "/policies/explain", "explainPolicy", "policies", "Tell which attempts a policy makes")
 	op.Description = "Every attempt goes wrong: by itself, or at its limit. What the steps of a run will come to is " +
 		"told by its forecast."
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[api.Explained], error) {
-		l, err := lab()
-		if err != nil {
-			return body(api.Explained{}, err)
-		}
-		return body(l.ExplainPolicy(ctx, in.Body))
+		return body(told(ctx, s, in.Body, s.cfg.Policies.ExplainPolicy))
 	})
 	op = under("POST", "/policies/simulate", "simulatePolicy", "policies", "Tell what becomes of a scripted step")
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[api.Simulated], error) {
-		l, err := lab()
-		if err != nil {
-			return body(api.Simulated{}, err)
-		}
-		return body(l.SimulatePolicy(ctx, in.Body))
+		return body(told(ctx, s, in.Body, s.cfg.Policies.SimulatePolicy))
 	})
 	op = under("POST", "/policies/lint", "lintPolicy", "policies", "Find what can never have an effect in a policy")
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[findings], error) {
-		l, err := lab()
-		if err != nil {
-			return body(findings{}, err)
-		}
-		found, err := l.LintPolicy(ctx, in.Body)
+		found, err := told(ctx, s, in.Body, s.cfg.Policies.LintPolicy)
 		return body(findings{found}, err)
 	})
+}
+
+// noPolicies answers where nothing is told about policies.
+type noPolicies struct{}
+
+var errNoPolicies = &api.Error{Code: api.CodeReadOnly, Message: "this server tells nothing about policies"}
+
+func (noPolicies) ExplainPolicy(context.Context, api.PolicyRequest) (api.Explained, error) {
+	return api.Explained{}, errNoPolicies
+}
+
+func (noPolicies) SimulatePolicy(context.Context, api.PolicyRequest) (api.Simulated, error) {
+	return api.Simulated{}, errNoPolicies
+}
+
+func (noPolicies) LintPolicy(context.Context, api.PolicyRequest) ([]policy.Finding, error) {
+	return nil, errNoPolicies
 }

@@ -40,6 +40,9 @@ func (s *Server) readyItself(ctx context.Context) error {
 			return notReady("the engine does not carry all of its partitions", err)
 		}
 	}
+	if damage := s.damage.Load(); damage != nil {
+		return notReady("the storage is damaged", *damage)
+	}
 	st, err := s.cfg.Service.Stats(ctx)
 	if err == nil && st.Stalled != "" {
 		return &api.Error{
@@ -49,15 +52,39 @@ func (s *Server) readyItself(ctx context.Context) error {
 	within, cancel := context.WithTimeoutCause(ctx, readWithin, errors.New("no answer within "+readWithin.String()))
 	defer cancel()
 	if err == nil {
-		_, err = s.cfg.Service.Runs(within, api.Query{Limit: 1})
+		err = s.readAll(within)
 	}
 	if within.Err() != nil {
 		err = context.Cause(within)
 	}
 	if err != nil {
+		s.noteDamage(err)
 		return notReady("the storage cannot be read", err)
 	}
 	return nil
+}
+
+// readAll reads what requests read: the tokens, a document, and a row of the runs.
+func (s *Server) readAll(ctx context.Context) error {
+	if s.cfg.Access != nil {
+		if err := s.cfg.Access.Check(ctx); err != nil {
+			return err
+		}
+	}
+	if s.cfg.Answers != nil {
+		if _, err := s.cfg.Answers.Recall(ctx, "of nobody"); err != nil {
+			return err
+		}
+	}
+	_, err := s.cfg.Service.Runs(ctx, api.Query{Limit: 1})
+	return err
+}
+
+// noteDamage remembers that the storage is damaged. A later read may succeed, of pages that are in memory.
+func (s *Server) noteDamage(err error) {
+	if s.cfg.Damaged != nil && s.cfg.Damaged(err) && s.damage.CompareAndSwap(nil, &err) {
+		s.cfg.Log.Error("the storage is damaged: the server is not ready until it is started again", "error", err)
+	}
 }
 
 // notReady makes the answer of a server that is not ready, whatever the code of the error is.

@@ -1,12 +1,17 @@
 package server
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // idHeader carries the id of a request, so that it is found in the logs of all programs that it went through.
@@ -26,7 +31,8 @@ func requestID(r *http.Request) string {
 }
 
 // logged tells of a request that was answered: what changes something, and what went wrong, else only for debugging.
-func (s *Server) logged(r *http.Request, pattern string, status int, id string, took time.Duration) {
+func (s *Server) logged(r *http.Request, pattern string, out *patient, id string, took time.Duration) {
+	status := out.status
 	level := slog.LevelDebug
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -39,10 +45,65 @@ func (s *Server) logged(r *http.Request, pattern string, status int, id string, 
 	if !s.cfg.Log.Enabled(r.Context(), level) {
 		return
 	}
+	var more int
+	if status == http.StatusUnauthorized {
+		var now bool
+		if more, now = s.unknown.note(time.Now()); !now {
+			return
+		}
+	}
 	actor, namespace := "", ""
 	if c := callerOf(r.Context()); c != nil {
 		actor, namespace = c.name(), c.namespace
 	}
-	s.cfg.Log.Log(r.Context(), level, "request", "id", id, "method", r.Method, "path", r.URL.Path, "status", status,
-		"took", took.Seconds(), "actor", actor, "namespace", namespace, "from", r.RemoteAddr)
+	fields := []any{
+		"id", id, "method", r.Method, "path", r.URL.Path, "status", status, "took", took.Seconds(), "actor", actor,
+		"namespace", namespace, "from", r.RemoteAddr,
+	}
+	if status >= http.StatusInternalServerError {
+		code, detail := reasonOf(out.failed)
+		fields = append(fields, "code", code, "detail", detail)
+	}
+	if more > 0 {
+		fields = append(fields, "alike", more)
+	}
+	s.cfg.Log.Log(r.Context(), level, "request", fields...)
+}
+
+// unknownEvery is how often the log tells at most of requests without a token that counts. Anybody can make many.
+const unknownEvery = 10 * time.Second
+
+// unknown counts requests without a token that counts.
+type unknown struct {
+	mu   sync.Mutex
+	told time.Time
+	more int // that were not told of since
+}
+
+// note counts a request. now is set if it is to be told of, with those that were not since the last one.
+func (u *unknown) note(at time.Time) (more int, now bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.told.IsZero() && at.Sub(u.told) < unknownEvery {
+		u.more++
+		return 0, false
+	}
+	more, u.told, u.more = u.more, at, 0
+	return more, true
+}
+
+// mostReason bounds how much of an answer is read for its reason, in bytes.
+const mostReason = 4 << 10
+
+// reasonOf returns code and detail of an answer that is an error, in one of the forms that the server answers in. An
+// answer in another form is its own detail.
+func reasonOf(body []byte) (code, detail string) {
+	var said struct {
+		Code, Detail string
+		Error        struct{ Code, Message string }
+	}
+	if json.Unmarshal(body, &said) != nil {
+		return string(api.CodeInternal), string(body)
+	}
+	return strings.ToLower(cmp.Or(said.Code, said.Error.Code)), cmp.Or(said.Detail, said.Error.Message)
 }

@@ -29,6 +29,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	cfg.Info.Description = description
 	forms(cfg.Components.Schemas)
 	a := humago.New(mux, cfg)
+	s.api = a
 	s.runRoutes(a)
 	s.changeRoutes(a)
 	s.bulkRoutes(a)
@@ -54,11 +55,11 @@ func (s *Server) routes(mux *http.ServeMux) {
 	}
 }
 
-// route describes one operation of the API. The body was read already, see readBody.
+// route describes one operation of the API. The body was read and checked already, see readBody and checkShape.
 func route(method, path, id, tag, summary string) huma.Operation {
 	return huma.Operation{
 		Method: method, Path: path, OperationID: id, Summary: summary, Tags: []string{tag}, MaxBodyBytes: -1,
-		BodyReadTimeout: -1,
+		BodyReadTimeout: -1, SkipValidateBody: true,
 	}
 }
 

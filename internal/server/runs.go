@@ -183,6 +183,9 @@ func (s *Server) changeRoutes(a huma.API) {
 		if err != nil {
 			return nil, httpapi.ProblemOf(err)
 		}
+		if len(req.Definition.Source) > shortBody { // it may have to be read
+			return startedAt(reading(ctx, s, func() (api.Started, error) { return s.cfg.Service.Start(ctx, req) }))
+		}
 		return startedAt(s.cfg.Service.Start(ctx, req))
 	})
 	answers := a.OpenAPI().Paths[op.Path].Post.Responses
@@ -252,7 +255,10 @@ func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.De
 			Hint: "workflow is the name of a flow that the server has, flow is the text of a flow file",
 		}
 	case b.Definition != nil:
-		return *b.Definition, mayBring(ctx, b.Definition.Kind)
+		if err := mayBring(ctx, b.Definition.Kind); err != nil {
+			return d, err
+		}
+		return *b.Definition, checkText(b.Definition.Source)
 	case s.cfg.Flows == nil:
 		return d, &api.Error{
 			Code: api.CodeNotFound, Message: "this server has no flows and reads none",
@@ -262,7 +268,7 @@ func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.De
 		if err := mayBring(ctx, ""); err != nil {
 			return d, err
 		}
-		return s.cfg.Flows.Read(ctx, b.Flow)
+		return s.readFlow(ctx, b.Flow)
 	default:
 		return s.cfg.Flows.Find(ctx, b.Workflow)
 	}

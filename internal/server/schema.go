@@ -1,8 +1,10 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -71,13 +73,18 @@ func newProblem(status int, msg string, errs []error) *httpapi.Problem {
 		msg = "the request is not valid"
 	}
 	p := httpapi.Invalid(status, msg)
-	for _, err := range errs {
-		if err != nil {
-			p.Errors = append(p.Errors, faultOf(err))
-		}
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	for _, err := range errs[:min(len(errs), mostFaults)] {
+		p.Errors = append(p.Errors, faultOf(err))
+	}
+	if more := len(errs) - mostFaults; more > 0 {
+		p.Errors = append(p.Errors, httpapi.Fault{Detail: fmt.Sprintf("and %d more", more)})
 	}
 	return p
 }
+
+// longestDetail bounds what is told of one fault, in bytes.
+const longestDetail = 500
 
 // faultOf says where a fault is: in the body by its pointer, elsewhere by the parameter.
 func faultOf(err error) httpapi.Fault {
@@ -86,6 +93,9 @@ func faultOf(err error) httpapi.Fault {
 		return httpapi.Fault{Detail: err.Error()}
 	}
 	detail := d.ErrorDetail()
+	if len(detail.Message) > longestDetail { // a caller's own text may be in it
+		detail.Message = detail.Message[:longestDetail] + "…"
+	}
 	where, name, _ := strings.Cut(detail.Location, ".")
 	f := httpapi.Fault{Detail: detail.Message}
 	switch {

@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/sync/singleflight"
+
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
@@ -22,6 +25,8 @@ type Config struct {
 	Flows Flows
 	// Engine returns why the engine takes no requests, for /readyz; nil: it is not asked.
 	Engine func() error
+	// Damaged reports whether an error says that the storage is damaged, which does not go away. nil: none does.
+	Damaged func(error) bool
 	// Catalog keeps the flows that are applied; it lists those of Flows, too. nil: none are kept.
 	Catalog api.Catalog
 	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
@@ -68,7 +73,8 @@ type Config struct {
 	Routes func(mux *http.ServeMux, service api.Service)
 	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
 	Metrics Metrics
-	// MaxBody bounds the body of a request, in bytes. Default: 8 MiB.
+	// MaxBody bounds the body of a request with many reports or decisions, in bytes. Those of other routes have bounds
+	// of their own, which it lowers at most. Default: 8 MiB.
 	MaxBody int64
 }
 
@@ -98,13 +104,18 @@ type Server struct {
 	cfg     Config
 	http    *http.Server
 	mux     *http.ServeMux
+	api     huma.API
 	others  sync.Map // the servers of other namespaces, by name
 	streams atomic.Int64
 
-	draining atomic.Bool     // it tells that it is not ready
-	usage    *usage          // of tokens
-	atWork   sync.Map        // the hashes of idempotency keys of requests that are being carried out
-	over     context.Context // ends when the streams have to end
+	draining atomic.Bool // it tells that it is not ready
+	usage    *usage      // of tokens
+	unknown  unknown
+	looks    singleflight.Group
+	damage   atomic.Pointer[error] // of the storage, until the server is started again
+	texts    chan struct{}         // has one for each text of a flow or a policy that is being read
+	atWork   sync.Map              // the hashes of idempotency keys of requests that are being carried out
+	over     context.Context       // ends when the streams have to end
 	end      context.CancelFunc
 }
 
@@ -118,7 +129,7 @@ func New(cfg Config) *Server {
 	}
 	cfg.Namespace = cmp.Or(cfg.Namespace, api.DefaultNamespace)
 	cfg.Service = signed{cfg.Service}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), usage: newUsage(cfg.Limits)}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), usage: newUsage(cfg.Limits), texts: make(chan struct{}, mostTexts)}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
@@ -141,9 +152,15 @@ func (s *Server) Serve(l net.Listener) error {
 // Streams returns how many callers follow a run, or wait for its end, at present.
 func (s *Server) Streams() int { return int(s.streams.Load()) }
 
-// Shutdown takes no more requests and waits until those at hand are answered. It does not end the streams of runs that
-// go on; when ctx ends, it cuts them. Then it returns the error of ctx.
+// Shutdown takes no more requests and waits until those at hand are answered. Streams end at once, their callers go on
+// elsewhere with the id of the last message, and so do waits. What is left when ctx ends is cut. Then it returns the
+// error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.end()
+	s.others.Range(func(_, other any) bool {
+		other.(*Server).end()
+		return true
+	})
 	err := s.http.Shutdown(ctx)
 	return errors.Join(err, s.Close())
 }

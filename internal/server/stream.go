@@ -51,6 +51,8 @@ func (s *Server) relay(
 		case produced := <-ended:
 			if produced == nil {
 				_ = out.send("", httpapi.StreamEnd, struct{}{}) // the caller has gone if this fails
+			} else if why := endedFor(ctx); why != nil {
+				_ = out.send("", httpapi.StreamProblem, why) // likewise
 			} else if ctx.Err() == nil {
 				_ = out.send("", httpapi.StreamProblem, httpapi.ProblemOf(produced)) // likewise
 			}

@@ -46,6 +46,7 @@ func (s *Server) taskRoutes(a huma.API) {
 		if err := mayTake(ctx, in.Body.Queue); err != nil {
 			return nil, httpapi.ProblemOf(err)
 		}
+		in.Body.May = s.stillCounts
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.over, cancel)()

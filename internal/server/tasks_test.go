@@ -141,6 +141,10 @@ func TestTask(t *testing.T) {
 		if again.Error == nil || again.Error.Code.HTTPStatus() != 409 {
 			t.Errorf("a second report of the end: %+v", again)
 		}
+		again = b.report(api.TaskReport{Task: token, Kind: api.TaskComplete, Output: json.RawMessage(`{ "id": 7 }`)})
+		if again.Error != nil {
+			t.Errorf("the same report, whose answer was lost: %+v", again.Error)
+		}
 	})
 }
 

@@ -162,6 +162,9 @@ func (d *Dispatcher) request(
 	if f.RetryAfter != nil && *f.RetryAfter <= 0 {
 		f.RetryAfter = nil // it asks for no delay, and the policy's keeps it from being asked without a pause for days
 	}
+	if f.RetryAfter != nil && *f.RetryAfter > longestAsked {
+		f.RetryAfter = nil // else its messages would be given up, because it asks for a week, or for years
+	}
 	switch {
 	case res.StatusCode == http.StatusGone:
 		f.NonRetryable = true
@@ -170,6 +173,9 @@ func (d *Dispatcher) request(
 	}
 	return f
 }
+
+// longestAsked bounds what a receiver may ask for in Retry-After. Beyond it the delay is the policy's.
+const longestAsked = 24 * time.Hour
 
 // connectionFailure explains why there was no answer.
 func connectionFailure(ctx context.Context, limit *policy.Limit, err error) *policy.Failure {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,6 +55,9 @@ func (d *Dispatcher) checkURL(text string) error {
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	addr, err := netip.ParseAddr(host)
+	if err != nil && isNumber(host[strings.LastIndexByte(host, '.')+1:]) {
+		return invalid("url", "%q is no name: write an address with four numbers, such as 192.0.2.1", host)
+	}
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		addr, err = netip.MustParseAddr("127.0.0.1"), nil
 	}
@@ -66,6 +70,13 @@ func (d *Dispatcher) checkURL(text string) error {
 		return invalid("url", "%v", err)
 	}
 	return nil
+}
+
+// isNumber reports whether the last part of a host is a number: then some resolvers take all of it for an address, such
+// as 2130706433, 127.1 and 0x7f.1.
+func isNumber(part string) bool {
+	_, err := strconv.ParseUint(part, 0, 64)
+	return err == nil || part != "" && strings.Trim(part, "0123456789") == ""
 }
 
 // checkEvents refuses names of events that there are not.

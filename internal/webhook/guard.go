@@ -14,7 +14,8 @@ var refusedPrefixes = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"), // shared by the customers of a provider
 	netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), // documentation
+	netip.MustParsePrefix("192.0.2.0/24"),   // documentation
+	netip.MustParsePrefix("192.88.99.0/24"), // relays of an older form of version 6
 	netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"),
@@ -25,6 +26,8 @@ var refusedPrefixes = []netip.Prefix{
 	netip.MustParsePrefix("2002::/16"),
 	netip.MustParsePrefix("2001::/32"),
 	netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("3fff::/20"), // documentation
+	netip.MustParsePrefix("5f00::/16"), // segment routing
 	netip.MustParsePrefix("fec0::/10"),
 	netip.MustParsePrefix("::/96"),
 }
@@ -33,7 +36,7 @@ var refusedPrefixes = []netip.Prefix{
 type addressError struct{ addr netip.Addr }
 
 func (e *addressError) Error() string {
-	return fmt.Sprintf("%s is a private, loopback or link-local address; pawl dev --webhook-allow %s allows it", e.addr,
+	return fmt.Sprintf("%s is a private, loopback or link-local address; --webhook-allow %s allows it", e.addr,
 		netip.PrefixFrom(e.addr, e.addr.BitLen()))
 }
 

@@ -394,6 +394,9 @@ func TestRefused(t *testing.T) {
 			"10.0.0.1 is a private":        func(r *api.WebhookRequest) { r.URL = "http://10.0.0.1/x" },
 			"::1 is a private":             func(r *api.WebhookRequest) { r.URL = "http://[::1]:80/x" },
 			"127.0.0.1 is a private":       func(r *api.WebhookRequest) { r.URL = "http://localhost:80/x" },
+			`"2130706433" is no name`:      func(r *api.WebhookRequest) { r.URL = "http://2130706433/" },
+			`"127.1" is no name`:           func(r *api.WebhookRequest) { r.URL = "http://127.1/" },
+			`"0x7f.0x1" is no name`:        func(r *api.WebhookRequest) { r.URL = "http://0x7f.0x1:22/" },
 			"169.254.169.254 is a private": func(r *api.WebhookRequest) { r.URL = "http://169.254.169.254/latest" },
 			`webhook: events[1]: there is no event "run.faild": did you mean "run.failed"?`: events(
 				"run.*", "run.faild"),
@@ -471,7 +474,8 @@ func TestGuard(t *testing.T) {
 		"10.2.0.1": false, "127.0.0.1": false, "::1": false, "169.254.169.254": false, "192.168.1.1": false,
 		"172.16.0.1": false, "fe80::1%eth0": false, "fd00::1": false, "0.0.0.0": false, "::": false,
 		"::ffff:127.0.0.1": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false, "100.64.0.1": false,
-		"224.0.0.1": false, "255.255.255.255": false, "::127.0.0.1": false,
+		"224.0.0.1": false, "255.255.255.255": false, "::127.0.0.1": false, "192.88.99.1": false, "3fff::1": false,
+		"5f00::1": false,
 	} {
 		if err := g.check(netip.MustParseAddr(text)); (err == nil) != want {
 			t.Errorf("%s: %v", text, err)

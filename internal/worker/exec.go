@@ -103,7 +103,8 @@ type ExecPayload struct {
 // /bin/sh, KillLeftovers ends. That works on Linux only. On Windows there is no guard: processes go on to their end.
 type Exec struct {
 	cfg     ExecConfig
-	results resultFolder // of attempts without logs
+	results resultFolder  // of attempts without logs
+	pause   time.Duration // before an attempt is given back for which something is short
 	guard   *processGuard
 
 	programs  programs
@@ -129,7 +130,7 @@ func NewExec(cfg ExecConfig) *Exec {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Exec{cfg: cfg, guard: newGuard(cfg.Owner, cfg.Log)}
+	return &Exec{cfg: cfg, guard: newGuard(cfg.Owner, cfg.Log), pause: shortagePause}
 }
 
 // Close removes the folder of the files $PAWL_OUTPUT.
@@ -172,14 +173,14 @@ func (p *ExecPayload) fill(ctx context.Context, store *secret.Store) error {
 func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive, redactor *secret.Redactor) Result {
 	results, err := e.resultFile(t.Token, t.StepName)
 	if err != nil {
-		return Result{Failure: &policy.Failure{
+		return e.notStarted(ctx, err, &policy.Failure{
 			Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("no file for $PAWL_OUTPUT: %v", err),
-		}}
+		})
 	}
 	if err := results.keep(t.Details); err != nil {
-		return Result{Failure: &policy.Failure{
+		return e.notStarted(ctx, err, &policy.Failure{
 			Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("no file for the last heartbeat: %v", err),
-		}}
+		})
 	}
 	defer results.drop()
 	cmd, failure := e.command(ctx, t, p, results)
@@ -191,7 +192,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	defer e.closeLog(t, out)
 	streams, err := out.connect(cmd, p.Stdin)
 	if err != nil {
-		return Result{Failure: startFailure(cmd, err)}
+		return e.notStarted(ctx, err, startFailure(cmd, err))
 	}
 	defer streams.close()
 
@@ -200,7 +201,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	streams.started(err == nil)
 	if err != nil {
 		e.guard.end(line)
-		return Result{Failure: startFailure(cmd, err)}
+		return e.notStarted(ctx, err, startFailure(cmd, err))
 	}
 	e.guard.started(line, proc.id)
 
@@ -211,9 +212,18 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 		results.remove()
 		return Result{Failure: Stopped(ctx), Abandoned: !gone, Killed: proc.killed}
 	}
-	res := conclude(proc, out, results)
+	res := conclude(proc, out, results, redactor)
 	res.Abandoned = !gone
 	return res
+}
+
+// notStarted returns the result of an attempt whose process was not started. It fails, unless this machine is short of
+// something.
+func (e *Exec) notStarted(ctx context.Context, err error, failure *policy.Failure) Result {
+	if IsShortage(err) {
+		failure = Short(ctx, e.pause, err)
+	}
+	return Result{Failure: failure}
 }
 
 // await waits until the process and its group are gone. False means that they were killed and are still there.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -29,8 +30,8 @@ type ownFailure struct {
 }
 
 // conclude makes the result of a process that ended by itself.
-func conclude(p *process, out *capture, results *resultFile) Result {
-	values, err := results.read()
+func conclude(p *process, out *capture, results *resultFile, redactor *secret.Redactor) Result {
+	values, err := results.read(redactor)
 	failure := p.failure(out)
 	if own := out.ownFailure(); own != nil {
 		failure = own.apply(failure, p.code())

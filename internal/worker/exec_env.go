@@ -38,7 +38,7 @@ func IdempotencyKey(tok core.Token) string {
 	return tok.Run.String() + "-" + strconv.FormatUint(uint64(tok.Step), 10)
 }
 
-// environment returns the environment of the process: that of the worker without the variables that hold secrets, then
+// environment returns the environment of the process: that of the worker as far as steps get it, then
 // the step's, then the attempt's. Of two entries with one name the later one counts; the other is left out.
 func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results *resultFile) []string {
 	headers := t.Headers.Map()
@@ -113,16 +113,7 @@ func (i *inherited) get(secrets *secret.Store) []string {
 	if last := i.last.Load(); last != nil && slices.Equal(last[0], all) {
 		return last[1]
 	}
-	hidden := AttemptVariables
-	if secrets != nil {
-		hidden = append(secrets.Variables(), AttemptVariables...)
-	}
-	passed := slices.DeleteFunc(slices.Clone(all), func(entry string) bool {
-		name := variable(entry)
-		return slices.ContainsFunc(hidden, func(one string) bool {
-			return one == name || runtime.GOOS == "windows" && strings.EqualFold(one, name) // Path is PATH there
-		})
-	})
+	passed := slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return !secrets.Passes(variable(entry)) })
 	i.last.Store(&[2][]string{all, passed})
 	return passed
 }

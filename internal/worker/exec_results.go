@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/secret"
 )
 
 // resultsSize bounds the file $PAWL_OUTPUT, in bytes.
@@ -110,7 +111,7 @@ func (f *resultFolder) remove() error {
 
 // read returns the results that the process wrote, and removes the file. There are none if the process did not make the
 // file, or removed it.
-func (r *resultFile) read() (map[string]string, error) {
+func (r *resultFile) read(redactor *secret.Redactor) (map[string]string, error) {
 	info, err := os.Stat(r.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -119,7 +120,7 @@ func (r *resultFile) read() (map[string]string, error) {
 	if err == nil && !info.Mode().IsRegular() { // opening a named pipe would wait for somebody who writes to it
 		return nil, errors.New("$PAWL_OUTPUT is no longer a file; write lines to it instead of replacing it")
 	}
-	f, err := os.Open(r.path)
+	f, err := openAgain(r.path)
 	if err != nil {
 		return nil, fmt.Errorf("$PAWL_OUTPUT cannot be read: %w", err)
 	}
@@ -132,7 +133,7 @@ func (r *resultFile) read() (map[string]string, error) {
 		const advice = "write large results to a file of your own and give its path"
 		return nil, fmt.Errorf("$PAWL_OUTPUT is larger than %d bytes; %s", resultsSize, advice)
 	}
-	return parseResults(data)
+	return parseResults(redactor.Bytes(data)) // a value may have = in it, and would be cut in two
 }
 
 // parseResults reads lines name=value, and name<<END … END for a text of several lines. If a name is given twice, the

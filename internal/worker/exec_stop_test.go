@@ -304,21 +304,22 @@ func TestExecPassesHeaders(t *testing.T) {
 
 func TestExecTellsTheProcess(t *testing.T) {
 	t.Setenv("PAWL_LAST_HEARTBEAT", "the outer worker's")
-	t.Setenv("PAWL_DATABASE", "is passed on")
-	task := shellTask(t, `env | grep -E '^(PAWL|MINE|HOME)'`,
+	t.Setenv("PAWL_DATABASE", "postgres://pawl:hunter22@db/pawl")
+	t.Setenv("SHOP_REGION", "is passed on")
+	task := shellTask(t, `env | grep -E '^(PAWL|MINE|HOME|SHOP)'`,
 		map[string]any{"env": map[string]string{"MINE": "1", "HOME": "/h", "PAWL_STEP": "no"}})
 	res := begin(t, ExecConfig{Owner: "me"}, task).wait(t)
 	got := workertest.Field(t, res.Output, "stdout")
 	for _, want := range []string{
 		"PAWL_RUN_ID=" + workertest.Run.String(), "PAWL_STEP=build", "PAWL_ATTEMPT=2", "PAWL_OWNER=me", "MINE=1",
 		"HOME=/h",
-		"PAWL_IDEMPOTENCY_KEY=" + workertest.Run.String() + "-4", "PAWL_OUTPUT=/", "PAWL_DATABASE=is passed on",
+		"PAWL_IDEMPOTENCY_KEY=" + workertest.Run.String() + "-4", "PAWL_OUTPUT=/", "SHOP_REGION=is passed on",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is missing in %s", want, got)
 		}
 	}
-	for _, not := range []string{"PAWL_LAST_HEARTBEAT", "PAWL_DEADLINE_MS"} {
+	for _, not := range []string{"PAWL_LAST_HEARTBEAT", "PAWL_DEADLINE_MS", "PAWL_DATABASE"} {
 		if strings.Contains(got, not) {
 			t.Errorf("%s is in %s", not, got)
 		}

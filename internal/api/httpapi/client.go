@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -26,6 +27,7 @@ type Client struct {
 	name  string // of the server, as errors have it
 	http  *http.Client
 	token string // that it shows; empty: none
+	keys  bool   // starts without a key get one
 	// namespace is the one that it works in; empty: that of its token, or the default one.
 	namespace string
 
@@ -147,16 +149,46 @@ func (c *Client) Carry(ctx context.Context, name string) error {
 
 // Start implements api.Service.
 func (c *Client) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
-	_, err = c.do(ctx, http.MethodPost, join("runs"), bodyOf(r), &out)
-	return out, err
+	return c.start(ctx, bodyOf(r))
+}
+
+// How often a start is sent again of which nobody knows whether it was taken, and after which time.
+const (
+	startTries = 3
+	startPause = 500 * time.Millisecond
+)
+
+// KeyStarts makes the client give a key to starts that have none, and send them again if nobody knows whether they were
+// taken: the workflow id alone would not keep a short run from being started twice. Call it before the first request.
+func (c *Client) KeyStarts() { c.keys = true }
+
+// start sends a start.
+func (c *Client) start(ctx context.Context, body StartBody) (out api.Started, err error) {
+	own := c.keys && body.Key == ""
+	if own {
+		body.Key = rand.Text()
+	}
+	for try := 1; ; try++ {
+		_, err = c.do(ctx, http.MethodPost, join("runs"), body, &out)
+		if out.Existing && own && try > 1 && !body.UseExisting {
+			out.Existing = false // it is the run that this call has started
+		}
+		if !c.keys || api.CodeOf(err) != api.CodeUncertain || try == startTries {
+			return out, err
+		}
+		select {
+		case <-time.After(startPause << (try - 1)):
+		case <-ctx.Done():
+			return out, err
+		}
+	}
 }
 
 // StartNamed starts a workflow that the server knows by its name. Errors: those of Start, CodeNotFound.
 func (c *Client) StartNamed(ctx context.Context, workflow string, r api.StartRequest) (out api.Started, err error) {
 	body := bodyOf(r)
 	body.Workflow, body.Definition = workflow, nil
-	_, err = c.do(ctx, http.MethodPost, join("runs"), body, &out)
-	return out, err
+	return c.start(ctx, body)
 }
 
 // Run implements api.Service.
@@ -437,7 +469,7 @@ func (c *Client) broken(ctx context.Context, method string, sent bool, err error
 	case sent && method != http.MethodGet:
 		return &api.Error{
 			Code: api.CodeUncertain, Message: fmt.Sprintf("%s did not answer: %v", c.name, err), Err: err,
-			Hint: "it is not known whether this was saved; it is safe to repeat it with the same run id or key",
+			Hint: "it is not known whether this was saved; it is safe to repeat it with the same key",
 		}
 	default:
 		return &api.Error{

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -214,7 +215,9 @@ func requestFailure(ctx context.Context, req *http.Request, err error) *policy.F
 	switch {
 	case ctx.Err() != nil:
 		return worker.Stopped(ctx)
-	case errors.Is(err, errRedirects):
+	case notDialled(err) && worker.IsShortage(err):
+		return worker.Short(ctx, shortagePause, err)
+	case errors.Is(err, errRedirects), errors.Is(err, errTakesSecret):
 		f.Kind, f.Type = policy.KindFailed, "redirect"
 	case strings.Contains(cause.Error(), "unsupported protocol scheme"),
 		strings.Contains(cause.Error(), "failed to parse Location"):
@@ -226,6 +229,15 @@ func requestFailure(ctx context.Context, req *http.Request, err error) *policy.F
 	}
 	f.Message = describe(req) + ": " + cause.Error()
 	return f
+}
+
+// shortagePause is how long an attempt waits before it is given back, if this machine is short of something.
+const shortagePause = 2 * time.Second
+
+// notDialled reports whether a request failed because no connection could be made.
+func notDialled(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // underlying removes the *url.Error that net/http wraps around an error: its text repeats the URL with the query, which

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // A redirect to another host takes no secret there, neither in a header nor with the URL; one on the same host takes
@@ -41,6 +43,52 @@ func TestHTTPRedirectKeepsSecrets(t *testing.T) {
 		if res.Failure != nil || (got.Get("X-Api-Key") != "") != kept || got.Get("Referer") != "" ||
 			got.Get("X-Plain") != "1" {
 			t.Errorf("%s: %v, %v", path, got, res.Failure)
+		}
+	}
+}
+
+// A redirect to another host that keeps the method takes no body with a secret there. One on the same host does, and
+// so does one of a body without a secret.
+func TestHTTPRedirectKeepsSecretBodies(t *testing.T) {
+	var got []string
+	note := func(r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		got = append(got, string(text))
+	}
+	other := serve(t, func(_ http.ResponseWriter, r *http.Request) { note(r) })
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/away":
+			http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1), http.StatusTemporaryRedirect)
+		case "/here":
+			http.Redirect(w, r, "/end", http.StatusPermanentRedirect)
+		default:
+			note(r)
+		}
+	})
+	store := secret.StoreOf(func(context.Context, string) (string, error) { return "hunter2hunter2", nil })
+	h := NewHTTP(HTTPConfig{Secrets: store})
+	t.Cleanup(func() { _ = h.Close() })
+	mark := secret.Mark("01")
+	hidden := secret.Placeholder(mark, secret.OfSecret, "token")
+	for _, c := range []struct {
+		path, field, text string
+		arrives           bool
+	}{
+		{"/away", "body", hidden, false},
+		{"/away", "json", hidden, false},
+		{"/here", "json", hidden, true},
+		{"/away", "body", "plain", true},
+	} {
+		got = nil
+		res := h.Execute(t.Context(), httpTask(t, map[string]any{
+			"url": s.URL + c.path, "placeholders": secret.Placeholders{Mark: mark}, c.field: c.text,
+		}), workertest.NewSigns())
+		if (len(got) == 1) != c.arrives || (res.Failure == nil) != c.arrives {
+			t.Errorf("%s with %s: %q, %v", c.path, c.field, got, res.Failure)
+		}
+		if !c.arrives {
+			workertest.WantFailure(t, res.Failure, policy.KindFailed, "redirect")
 		}
 	}
 }

@@ -51,6 +51,8 @@ type HTTPPayload struct {
 
 	redactor *secret.Redactor // of what the placeholders became
 	hidden   []string         // the headers in which there were any
+	// secretBody: there were some in the body.
+	secretBody bool
 }
 
 // HTTP executes requests, one for each attempt.
@@ -84,7 +86,11 @@ const (
 	maxRedirects = 10
 )
 
-var errRedirects = errors.New("more than 10 redirects")
+var (
+	errRedirects   = errors.New("more than 10 redirects")
+	errTakesSecret = errors.New("it redirects to another host, and would take a body with a secret there; " +
+		"call that host by itself if it may have it")
+)
 
 // NewHTTP returns an executor of http tasks.
 func NewHTTP(cfg HTTPConfig) *HTTP {
@@ -134,6 +140,9 @@ func (h *HTTP) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 
 // fill puts values in the place of what the payload refers to.
 func (p *HTTPPayload) fill(ctx context.Context, store *secret.Store) (err error) {
+	if p.Placeholders != nil && p.Placeholders.Mark != "" {
+		p.secretBody = strings.Contains(p.Body+string(p.JSON), p.Placeholders.Mark)
+	}
 	if err = p.Placeholders.Fill(ctx, store, &p.URL, &p.Body, &p.File); err != nil {
 		return err
 	}
@@ -263,6 +272,9 @@ func (p *HTTPPayload) redirected(req *http.Request, via []*http.Request) error {
 	host := strings.ToLower(from.Hostname())
 	same := strings.EqualFold(to.Hostname(), host) || strings.HasSuffix(strings.ToLower(to.Hostname()), "."+host)
 	if !same || from.Scheme == "https" && to.Scheme != "https" {
+		if p.secretBody && req.Body != nil && req.Body != http.NoBody {
+			return errTakesSecret
+		}
 		for _, name := range p.hidden {
 			req.Header.Del(name)
 		}

@@ -1451,6 +1451,8 @@ export interface components {
             /** Format: int64 */
             status: number;
             token?: string;
+            /** @description The token was known, and could not be looked up at that moment. */
+            unchecked?: boolean;
         };
         BodiesJoin: {
             /** @description A secret name for this join, made up by you. */

@@ -1,0 +1,57 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// shortages are the errors of a machine that has none left of what an attempt needs: file descriptors, processes,
+// memory, room on the disk.
+var shortages = []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC}
+
+// IsShortage reports whether an error says that this machine is short of something. The step can do nothing about it.
+func IsShortage(err error) bool {
+	return slices.ContainsFunc(shortages, func(one error) bool { return errors.Is(err, one) })
+}
+
+// shortagePause is how long an attempt waits before it is given back, so that what is short is not asked for at once.
+const shortagePause = 2 * time.Second
+
+// Short returns the failure of an attempt that could not begin because this machine is short of something. It counts
+// for nothing: the attempt is made again, after a pause that Short waits for.
+func Short(ctx context.Context, pause time.Duration, err error) *policy.Failure {
+	select {
+	case <-time.After(pause):
+	case <-ctx.Done():
+		return Stopped(ctx)
+	}
+	return &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun,
+		Message: fmt.Sprintf("the machine of the worker is short of something: %v", err),
+	}
+}
+
+// openAgain opens a file, and tries again for a while if this machine is short of file descriptors.
+func openAgain(path string) (*os.File, error) {
+	for tries := 0; ; tries++ {
+		f, err := os.Open(path)
+		if err == nil || !IsShortage(err) || tries == openTries {
+			return f, err
+		}
+		time.Sleep(openPause)
+	}
+}
+
+// The file of an attempt that has ended is opened again so often, with such a pause.
+const (
+	openTries = 50
+	openPause = 200 * time.Millisecond
+)
