@@ -47,6 +47,7 @@ const (
 	lintNoSignOfLife   = "no-sign-of-life" // what the step does never stops that limit's clock
 	lintShellRuns      = "shell-runs-value"
 	lintTriggerUnused  = "trigger-never-fires"
+	lintInputAbsent    = "input-may-be-missing"
 )
 
 func (f Finding) String() string {
@@ -229,6 +230,7 @@ func (l *linter) step(s *Step, p *plan) {
 	}
 	switch action := s.Action.(type) {
 	case *Exec:
+		l.absent(s, p)
 		if shell := shellOf(action); shell != "" {
 			l.add(Warning, s.pos, lintShellRuns, s.Name,
 				"step %q: %s runs what the expression says; use shell: and ${{ q(…) }}, or give the value by env:",
@@ -245,6 +247,21 @@ func (l *linter) step(s *Step, p *plan) {
 		}
 	default:
 	}
+}
+
+// absent looks for parts of the input in a command that a run need not have. Without them the step fails.
+func (l *linter) absent(s *Step, p *plan) {
+	var told []string
+	p.payload.Programs(func(e *expr.Program) {
+		for _, key := range e.Absent() {
+			if slices.Contains(told, key) || p.when != nil && p.when.Asks(key) {
+				continue
+			}
+			told = append(told, key)
+			l.add(Warning, s.pos, lintInputAbsent, s.Name, "step %q fails in a run without %s: give it a default, "+
+				"list it under required, or write %s ?? 'a default'", s.Name, key, key)
+		}
+	})
 }
 
 // shellOf returns the shell to whose text a command adds the value of an expression; "": there is none. An expression
