@@ -292,14 +292,27 @@ func (l *linter) limits(s *Step) {
 		if limit == nil || limit.At != 0 {
 			continue // an instant limits every kind of step
 		}
-		if severity, code, why := pointless(s.Action, kind); why != "" {
+		if severity, code, why := pointless(s.Action, kind, l.inLines(s)); why != "" {
 			l.once(severity, limit.Origin, s.pos, code, s.Name, "%s", why)
 		}
 	}
 }
 
+// inLines reports whether lines of a process are read for heartbeats and results.
+func (l *linter) inLines(s *Step) bool {
+	if e, ok := s.Action.(*Exec); ok && e.Results != "" {
+		return e.Results == resultsInLines
+	}
+	for _, service := range l.doc.Services {
+		if service.Name == s.Service && service.Exec != nil && service.Exec.Results != "" {
+			return service.Exec.Results == resultsInLines
+		}
+	}
+	return l.doc.Defaults.Exec != nil && l.doc.Defaults.Exec.Results == resultsInLines
+}
+
 // pointless returns why a limit makes no sense for what a step does; "" if it makes sense.
-func pointless(action Action, kind policy.LimitKind) (severity Severity, code, why string) {
+func pointless(action Action, kind policy.LimitKind, inLines bool) (severity Severity, code, why string) {
 	attempts := kind != policy.LimitScheduleToClose && kind != policy.LimitWait
 	switch action := action.(type) {
 	case *Wait:
@@ -328,6 +341,10 @@ func pointless(action Action, kind policy.LimitKind) (severity Severity, code, w
 			return Info, lintNoSignOfLife,
 				`only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; ` +
 					`for the silence of all output use inactivity`
+		}
+		if kind == policy.LimitHeartbeat && !inLines {
+			return Warning, lintNoSignOfLife,
+				"without results: lines no line of stdout is a heartbeat, so heartbeat ends it in any case"
 		}
 	default:
 	}

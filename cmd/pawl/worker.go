@@ -152,6 +152,7 @@ type commandTask struct {
 func (c commandTask) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	payload, err := json.Marshal(worker.ExecPayload{
 		Shell: c.shell, Stdin: string(t.Payload) + "\n", Env: map[string]string{"PAWL_TASK_TYPE": t.Type},
+		Results: "lines", // the command is written for Pawl: what it prints is its answer
 	})
 	if err != nil {
 		return worker.BadPayload(t.Type, err)

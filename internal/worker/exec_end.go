@@ -31,8 +31,12 @@ type ownFailure struct {
 // conclude makes the result of a process that ended by itself.
 func conclude(p *process, out *capture, results *resultFile) Result {
 	values, err := results.read()
-	failure := p.failure(out)
-	if own := out.ownFailure(); own != nil {
+	failure := p.failure(out, results.ownFailure != nil || out.stdout.ownFailure != nil)
+	own := results.ownFailure
+	if own == nil {
+		own = out.stdout.ownFailure
+	}
+	if own != nil {
 		failure = own.apply(failure, p.code())
 	}
 	if err == nil && out.stdout.oversized {
@@ -48,8 +52,9 @@ func conclude(p *process, out *capture, results *resultFile) Result {
 	return Result{Output: out.encode(p.code(), values), Failure: failure}
 }
 
-// failure describes how the process failed. It is nil if the process exited with 0.
-func (p *process) failure(out *capture) *policy.Failure {
+// failure describes how the process failed. It is nil if the process exited with 0. told is set if the process has said
+// what went wrong.
+func (p *process) failure(out *capture, told bool) *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindError, Type: "exit", Code: p.code()}
 	sig, killed := p.signal()
 	switch {
@@ -63,7 +68,7 @@ func (p *process) failure(out *capture) *policy.Failure {
 	default:
 		f.Message = fmt.Sprintf("exit code %d", f.Code)
 	}
-	f.Message += out.lastOutput()
+	f.Message += out.lastOutput(told)
 	if killed && sig == syscall.SIGKILL {
 		f.Message += "; if nobody killed it, the machine may be out of memory"
 	}
