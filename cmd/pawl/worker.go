@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/remote"
@@ -72,7 +71,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	if err != nil {
 		return err
 	}
-	drain, err := duration.Parse(f.drain)
+	drain, err := parseDuration(f.drain)
 	switch {
 	case err != nil:
 		return usage("--drain: %v", err)
