@@ -123,7 +123,7 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.warnOfPlaceholders(c); err != nil {
+	if err := a.checkPlaceholders(cmd.Context(), c.doc, !f.detach); err != nil {
 		return err
 	}
 	if (f.json || f.quiet) && (a.output == outputFollow || a.output == outputFailed) {

@@ -3,10 +3,12 @@
 package worker
 
 import (
+	"context"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -72,5 +74,19 @@ func TestExecPrintsText(t *testing.T) {
 	workertest.WantFailure(t, res.Failure, policy.KindFailed, "invalid_payload")
 	if !strings.Contains(res.Failure.Message, `results is file or lines, not "mail"`) {
 		t.Error(res.Failure)
+	}
+}
+
+// TestExecSecretInFile: a secret with an equals sign that is written without a name would be cut into one.
+func TestExecSecretInFile(t *testing.T) {
+	store := secret.StoreOf(func(context.Context, string) (string, error) { return "hunter2=hunter3", nil })
+	if _, err := store.Value(t.Context(), "token"); err != nil {
+		t.Fatal(err)
+	}
+	task := shellTask(t, `echo hunter2=hunter3 >> "$PAWL_OUTPUT"`, nil)
+	res := begin(t, ExecConfig{Secrets: store}, task).wait(t)
+	workertest.WantFailure(t, res.Failure, policy.KindFailed, "invalid_output")
+	if text := string(res.Output) + res.Failure.Message; strings.Contains(text, "hunter") {
+		t.Error(text)
 	}
 }
