@@ -13,5 +13,5 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// 10h30m <nil>
-	// duration: unknown unit "w" at position 2 in "3w"
+	// duration: unknown unit "w" at position 2 in "3w"; write 21d
 }

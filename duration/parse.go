@@ -26,10 +26,15 @@ type Error struct {
 	Text     string // the whole text
 	Position int    // of the offending part, in characters from 1
 	Problem  string // what is wrong, with the offending part: `unknown unit "w"`
+	Instead  string // the same amount of time in this grammar, where it is clear what is meant: 21d for 3w
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("duration: %s at position %d in %q", e.Problem, e.Position, e.Text)
+	text := fmt.Sprintf("duration: %s at position %d in %q", e.Problem, e.Position, e.Text)
+	if e.Instead != "" {
+		text += "; write " + e.Instead
+	}
+	return text
 }
 
 // Parse reads a duration. Every error is an [*Error].
@@ -138,6 +143,7 @@ func (p *parser) fail(at int, format string, args ...any) error {
 		Text:     p.text,
 		Position: utf8.RuneCountInString(p.text[:at]) + 1,
 		Problem:  fmt.Sprintf(format, args...),
+		Instead:  instead(p.text),
 	}
 }
 

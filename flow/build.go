@@ -364,6 +364,12 @@ func overExec(base, over *Exec) *Exec {
 	if out.Dir.IsZero() {
 		out.Dir = base.Dir
 	}
+	if out.Interpreter.IsZero() {
+		out.Interpreter = base.Interpreter
+	}
+	if out.Results == "" {
+		out.Results = base.Results
+	}
 	if out.Grace == nil {
 		out.Grace = base.Grace
 	}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"path"
 	"slices"
 	"time"
 
@@ -77,6 +78,8 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	o := b.compiler.Object(vars | expr.VarPlaceholders)
 	if a.Command.IsZero() {
 		o.Add("shell", b.compiler.Shell(tree.NodeOf(a.Shell), vars))
+		b.interpreter(a)
+		o.Data("interpreter", a.Interpreter)
 	} else {
 		vars |= expr.VarPlaceholders
 		o.Add("command", b.compiler.TextList(tree.NodeOf(a.Command), vars))
@@ -85,7 +88,35 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	o.Text("dir", a.Dir)
 	o.Text("stdin", a.Stdin)
 	milliseconds(o, "grace", a.Grace)
+	if a.Results == resultsInLines {
+		o.Data("results", V(a.Results))
+	}
 	return o.Done()
+}
+
+// The places where the results of a process are looked for.
+const (
+	resultsInFile  = "file"
+	resultsInLines = "lines"
+)
+
+// posixShells read quoted words as q writes them.
+var posixShells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"}
+
+// interpreter refuses expressions in a script that is for another program than a shell: it reads quotes in another way.
+func (b *builder) interpreter(a *Exec) {
+	n, script := tree.NodeOf(a.Interpreter), tree.NodeOf(a.Shell)
+	if n == nil || n.Kind != tree.List || len(n.Items) == 0 || script == nil || !expr.HasExpression(script.Text) {
+		return
+	}
+	program := path.Base(n.Items[0].Text)
+	if program == "env" && len(n.Items) > 1 {
+		program = path.Base(n.Items[1].Text)
+	}
+	if !slices.Contains(posixShells, program) {
+		b.stepFail(script.Pos, "give values by env: instead of expressions",
+			"%s reads quotes in another way than a shell, so q does not help", program)
+	}
 }
 
 func (b *builder) http(a *HTTP, vars expr.Vars) *expr.Template {

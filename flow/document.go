@@ -215,11 +215,15 @@ type (
 	// Exec runs a command, or a line of shell.
 	Exec struct {
 		Command tree.Value // a list of texts, or an expression that gives one
-		Shell   tree.Value // for /bin/sh -c
-		Env     tree.Value // a mapping of texts
-		Dir     tree.Value
-		Stdin   tree.Value
-		Grace   *time.Duration // between SIGTERM and SIGKILL; nil: 5s
+		Shell   tree.Value // a script
+		// Interpreter is a list of texts: the program that runs the script, and its arguments. Default: /bin/sh, which
+		// ends with the first command that fails.
+		Interpreter tree.Value
+		Results     string     // file or lines: where results are looked for; empty: file
+		Env         tree.Value // a mapping of texts
+		Dir         tree.Value
+		Stdin       tree.Value
+		Grace       *time.Duration // between SIGTERM and SIGKILL; nil: 5s
 	}
 
 	// HTTP makes a request.
@@ -304,8 +308,8 @@ var (
 		"maxAttempts", "initialInterval", "backoffCoefficient", "maxInterval", "jitter", "on", "when", "nonRetryable",
 		"maxLost",
 	}
-	execKeys         = []string{"command", "shell", "env", "dir", "stdin", "grace"}
-	execSettingsKeys = []string{"env", "dir", "grace"}
+	execKeys         = []string{"command", "shell", "interpreter", "results", "env", "dir", "stdin", "grace"}
+	execSettingsKeys = []string{"interpreter", "results", "env", "dir", "grace"}
 	httpKeys         = []string{"method", "url", "headers", "query", "json", "body", "file", "expect"}
 	httpSettingsKeys = []string{"headers", "expect"}
 	taskKeys         = []string{"queue", "type", "input"}

@@ -196,6 +196,8 @@ func encodeAction(a Action) tree.Value {
 	case *Exec:
 		out.put("command", a.Command)
 		out.put("shell", a.Shell)
+		out.put("interpreter", a.Interpreter)
+		out.text("results", a.Results)
 		out.put("env", a.Env)
 		out.put("dir", a.Dir)
 		out.put("stdin", a.Stdin)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -32,6 +33,7 @@ func (b *builder) inputSchema() {
 		b.Fail(n.Pos, "", "input is a JSON Schema, not %s", tree.Describe(n))
 		return
 	}
+	b.keywords(n)
 	data, err := tree.AppendJSON(nil, n.Any(), 0)
 	if err != nil {
 		b.Fail(n.Pos, "", "input: %s", err)
@@ -114,17 +116,20 @@ func (d *Document) CheckInput(input []byte) ([]byte, error) {
 			return nil, fail("input", "%s", err)
 		}
 	}
+	e := &inputError{Workflow: d.Name}
+	def.language.Input.Unknown("input", v, func(path, hint string) {
+		e.Problems = append(e.Problems, inputProblem{path, "not known; " + hint})
+	})
 	err = def.input.Validate(v)
-	var invalid *jsonschema.ValidationError
-	if errors.As(err, &invalid) {
-		e := &inputError{Workflow: d.Name}
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		for _, leaf := range leaves(invalid) {
 			e.add(leaf)
 		}
-		return nil, e
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, fail("input", "%s", err)
+	}
+	if len(e.Problems) > 0 {
+		return nil, e
 	}
 	return input, nil
 }
@@ -139,10 +144,17 @@ func (e *inputError) add(leaf *jsonschema.ValidationError) {
 		}
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			e.Problems = append(e.Problems, inputProblem{at + "." + name, "not known"})
+			e.unknown(at + "." + name)
 		}
 	default:
 		e.Problems = append(e.Problems, inputProblem{at, phrase(leaf)})
+	}
+}
+
+// unknown adds a property that is not known, unless that was said with a hint.
+func (e *inputError) unknown(path string) {
+	if !slices.ContainsFunc(e.Problems, func(p inputProblem) bool { return p.Path == path }) {
+		e.Problems = append(e.Problems, inputProblem{path, "not known"})
 	}
 }
 

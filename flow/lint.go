@@ -47,6 +47,7 @@ const (
 	lintNoSignOfLife   = "no-sign-of-life" // what the step does never stops that limit's clock
 	lintShellRuns      = "shell-runs-value"
 	lintTriggerUnused  = "trigger-never-fires"
+	lintInputAbsent    = "input-may-be-missing"
 )
 
 func (f Finding) String() string {
@@ -229,6 +230,7 @@ func (l *linter) step(s *Step, p *plan) {
 	}
 	switch action := s.Action.(type) {
 	case *Exec:
+		l.absent(s, p)
 		if shell := shellOf(action); shell != "" {
 			l.add(Warning, s.pos, lintShellRuns, s.Name,
 				"step %q: %s runs what the expression says; use shell: and ${{ q(…) }}, or give the value by env:",
@@ -245,6 +247,21 @@ func (l *linter) step(s *Step, p *plan) {
 		}
 	default:
 	}
+}
+
+// absent looks for parts of the input in a command that a run need not have. Without them the step fails.
+func (l *linter) absent(s *Step, p *plan) {
+	var told []string
+	p.payload.Programs(func(e *expr.Program) {
+		for _, key := range e.Absent() {
+			if slices.Contains(told, key) || p.when != nil && p.when.Asks(key) {
+				continue
+			}
+			told = append(told, key)
+			l.add(Warning, s.pos, lintInputAbsent, s.Name, "step %q fails in a run without %s: give it a default, "+
+				"list it under required, or write %s ?? 'a default'", s.Name, key, key)
+		}
+	})
 }
 
 // shellOf returns the shell to whose text a command adds the value of an expression; "": there is none. An expression
@@ -275,14 +292,27 @@ func (l *linter) limits(s *Step) {
 		if limit == nil || limit.At != 0 {
 			continue // an instant limits every kind of step
 		}
-		if severity, code, why := pointless(s.Action, kind); why != "" {
+		if severity, code, why := pointless(s.Action, kind, l.inLines(s)); why != "" {
 			l.once(severity, limit.Origin, s.pos, code, s.Name, "%s", why)
 		}
 	}
 }
 
+// inLines reports whether lines of a process are read for heartbeats and results.
+func (l *linter) inLines(s *Step) bool {
+	if e, ok := s.Action.(*Exec); ok && e.Results != "" {
+		return e.Results == resultsInLines
+	}
+	for _, service := range l.doc.Services {
+		if service.Name == s.Service && service.Exec != nil && service.Exec.Results != "" {
+			return service.Exec.Results == resultsInLines
+		}
+	}
+	return l.doc.Defaults.Exec != nil && l.doc.Defaults.Exec.Results == resultsInLines
+}
+
 // pointless returns why a limit makes no sense for what a step does; "" if it makes sense.
-func pointless(action Action, kind policy.LimitKind) (severity Severity, code, why string) {
+func pointless(action Action, kind policy.LimitKind, inLines bool) (severity Severity, code, why string) {
 	attempts := kind != policy.LimitScheduleToClose && kind != policy.LimitWait
 	switch action := action.(type) {
 	case *Wait:
@@ -311,6 +341,10 @@ func pointless(action Action, kind policy.LimitKind) (severity Severity, code, w
 			return Info, lintNoSignOfLife,
 				`only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; ` +
 					`for the silence of all output use inactivity`
+		}
+		if kind == policy.LimitHeartbeat && !inLines {
+			return Warning, lintNoSignOfLife,
+				"without results: lines no line of stdout is a heartbeat, so heartbeat ends it in any case"
 		}
 	default:
 	}

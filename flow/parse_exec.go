@@ -48,6 +48,9 @@ func (p *parsing) exec(n *tree.Node) Action {
 		}
 		e.Command = p.textsValue(command, "command")
 	}
+	if i := n.Get("interpreter"); i != nil && shell == nil {
+		p.Fail(n.Key("interpreter"), "a command names its program itself", "interpreter is for shell, not for command")
+	}
 	e.Shell = p.textValue(shell, "shell")
 	e.Stdin = p.textValue(n.Get("stdin"), "stdin")
 	return e
@@ -56,10 +59,41 @@ func (p *parsing) exec(n *tree.Node) Action {
 // execFields reads what a step and its settings have in common.
 func (p *parsing) execFields(n *tree.Node) *Exec {
 	return &Exec{
-		Env:   p.env(n.Get("env")),
-		Dir:   p.textValue(n.Get("dir"), "dir"),
-		Grace: p.duration(n.Get("grace"), "grace"),
+		Interpreter: p.interpreter(n.Get("interpreter")),
+		Results:     p.results(n.Get("results")),
+		Env:         p.env(n.Get("env")),
+		Dir:         p.textValue(n.Get("dir"), "dir"),
+		Grace:       p.duration(n.Get("grace"), "grace"),
 	}
+}
+
+// interpreter reads the program that runs scripts, with its arguments.
+func (p *parsing) interpreter(n *tree.Node) tree.Value {
+	switch {
+	case n == nil:
+		return tree.Value{}
+	case n.Kind != tree.List || len(n.Items) == 0:
+		p.Fail(n.Pos, "write [bash, -euo, pipefail, -c]", "interpreter is a list of texts, not %s", tree.Describe(n))
+		return tree.Value{}
+	}
+	for _, item := range n.Items {
+		if item.Kind != tree.Text || expr.HasExpression(item.Text) {
+			p.Fail(item.Pos, "", "an item of interpreter is a text without expressions, not %s", tree.Describe(item))
+		}
+	}
+	return tree.ValueOf(n)
+}
+
+// results reads where results of a process are looked for.
+func (p *parsing) results(n *tree.Node) string {
+	if n == nil {
+		return ""
+	}
+	if n.Kind != tree.Text || n.Text != resultsInFile && n.Text != resultsInLines {
+		p.Fail(n.Pos, "", "results is file or lines, not %s", tree.Describe(n))
+		return ""
+	}
+	return n.Text
 }
 
 // attemptVariables describe an attempt to its process. What a step says of them would have no effect.

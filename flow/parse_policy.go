@@ -54,6 +54,9 @@ func (p *parsing) limit(kind policy.LimitKind, n *tree.Node) *policy.Limit {
 			return nil
 		}
 	}
+	if p.bare(n, kind.String()) || p.bareField(n, "after") {
+		return nil
+	}
 	limit, err := policy.DecodeLimit(kind, n.Any())
 	if err != nil {
 		p.field(n, kind.String(), err)
@@ -97,6 +100,9 @@ func (p *parsing) retry(n *tree.Node) *policy.Retry {
 		if p.object(n, "retry", retryKeys); len(p.Errors) > before {
 			return nil
 		}
+	}
+	if p.barePreset(n) || p.bareField(n, "initialInterval", "maxInterval") {
+		return nil
 	}
 	r, err := policy.DecodeRetry(n.Any())
 	if err != nil {
@@ -146,6 +152,9 @@ func (p *parsing) runLimits(n *tree.Node) RunLimits {
 // duration reads an amount of time that may be zero.
 func (p *parsing) duration(n *tree.Node, what string) *time.Duration {
 	if n == nil || n.Kind == tree.Null {
+		return nil
+	}
+	if p.bare(n, what) {
 		return nil
 	}
 	d, err := decode.Duration(n.Any())

@@ -293,6 +293,9 @@ func (p *parsing) amount(n *tree.Node, what string, check func(any) error) {
 	if n.Kind == tree.Text && expr.HasExpression(n.Text) {
 		return
 	}
+	if p.bare(n, what) {
+		return
+	}
 	if err := check(n.Any()); err != nil {
 		p.Fail(n.Pos, "", "%s: %s", what, err)
 	}

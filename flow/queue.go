@@ -44,6 +44,8 @@ func (p *parsing) queueLimits(n *tree.Node) *policy.QueueLimits {
 	if len(p.Errors) > before {
 		return nil
 	}
+	p.bareField(n.Get("breaker"), "pause", "maxPause")
+	p.bareRate(n, "rate", "keyRate", "retries")
 	limits, err := policy.DecodeQueueLimits(n.Any())
 	if err != nil {
 		p.field(n, "limits", err)

@@ -80,14 +80,20 @@ func payloadOf(t *testing.T, doc *Document, input []byte) string {
 // TestQuote: a shell reads back what was quoted.
 func TestQuote(t *testing.T) {
 	doc := &Document{Name: "x", Steps: []*Step{{
-		Name: "a", Action: &Exec{Shell: V(`printf '[%s]' ${{ q(input.l) }} ${{ q(input.n) }} ${{ q(nil) }}`)},
+		Name: "a", Action: &Exec{Shell: V(`printf '[%s]' ${{ q(input.l) }} ${{ q(input.n) }}`)},
 	}}}
 	input := `{"l": ["a b", "it's", "$x", "", "\\", "ä\n"], "n": 1.5}`
 	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", payloadOf(t, doc, []byte(input))).Output()
-	if err != nil || string(out) != "[a b][it's][$x][][\\][ä\n][1.5][]" {
+	if err != nil || string(out) != "[a b][it's][$x][][\\][ä\n][1.5]" {
 		t.Errorf("%s, %v", out, err)
 	}
 	if _, f := evaluate(t, "${{ q(input.x) }}", `{"x": "a\u0000b"}`); f == nil {
 		t.Error("a zero byte is quoted")
+	}
+	for _, expression := range []string{"q(nil)", "q(input.x)", "q([1, input.x])", "string(nil)", "q(input.x?.y)"} {
+		got, f := evaluate(t, "${{ "+expression+" }}", `{}`)
+		if f == nil || !strings.Contains(f.Message, "it is null") {
+			t.Errorf("%s: got %s %v", expression, got, f)
+		}
 	}
 }

@@ -206,7 +206,7 @@ func pauseOf(h policy.History) time.Duration {
 }
 
 func nextAt(r *policy.Retry, h policy.History, f *policy.Failure, u float64) policy.Time {
-	if f.RetryAfter != nil {
+	if f.RetryAfter != nil && *f.RetryAfter > 0 {
 		return epoch.Add(max(0, *f.RetryAfter).Truncate(time.Millisecond))
 	}
 	return epoch.Add(r.Delay(h.Counted, h.Previous, u))

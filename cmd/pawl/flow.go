@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/tree"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -200,7 +201,13 @@ func lintsOf(cluster bool) linting {
 	return func(doc *flow.Document) []warning { return append(lint(doc), warningsOf(flow.LintNodes(doc))...) }
 }
 
-func lint(doc *flow.Document) []warning { return warningsOf(flow.Lint(doc, now())) }
+func lint(doc *flow.Document) []warning {
+	found := warningsOf(flow.Lint(doc, now()))
+	if worker.HasPipefail() {
+		return found
+	}
+	return append(found, warningsOf(flow.LintPipes(doc))...)
+}
 
 func warningsOf(findings []flow.Finding) []warning {
 	var out []warning

@@ -33,8 +33,9 @@ const mediaFlow = `pawl: 1
 name: media
 steps:
   - name: cut
-    exec: |
-      for i in 1 2 3; do echo '{"pawl": {"heartbeat": '$i'}}'; sleep 1.1; done
+    exec:
+      results: lines
+      shell: for i in 1 2 3; do echo '{"pawl": {"heartbeat": '$i'}}'; sleep 1.1; done
   - {name: render, task: {queue: media, type: Render}}
 `
 

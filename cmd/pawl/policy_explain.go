@@ -50,9 +50,15 @@ func (p *policyFlags) given() bool { return p.retry != "" || p.timeout != "" }
 func (p *policyFlags) policy() (policy.Policy, error) {
 	fields := map[string]any{}
 	if p.retry != "" {
+		if err := decode.BarePreset(p.retry); err != nil {
+			return policy.Policy{}, fmt.Errorf("--retry: %w", err)
+		}
 		fields["retry"] = p.retry
 	}
 	if p.timeout != "" {
+		if err := decode.Bare(p.timeout); err != nil {
+			return policy.Policy{}, fmt.Errorf("--timeout: %w", err)
+		}
 		fields["timeout"] = p.timeout
 		if strings.Contains(p.timeout, "=") {
 			limits := map[string]any{}
@@ -60,6 +66,9 @@ func (p *policyFlags) policy() (policy.Policy, error) {
 				name, amount, ok := strings.Cut(part, "=")
 				if !ok {
 					return policy.Policy{}, fmt.Errorf("--timeout: %q is not written as limit=duration", part)
+				}
+				if err := decode.Bare(amount); err != nil {
+					return policy.Policy{}, fmt.Errorf("--timeout: %w", err)
 				}
 				limits[strings.TrimSpace(name)] = strings.TrimSpace(amount)
 			}
@@ -162,7 +171,7 @@ func (sc scene) explain(s subject, hangGiven bool) (explained, error) {
 	attemptLimit := p.StartToClose != nil || p.Heartbeat != nil || p.Inactivity != nil
 	act := core.Act{End: "error"}
 	if sc.runs != "" {
-		d, err := decode.Duration(sc.runs)
+		d, err := parseDuration(sc.runs)
 		if err != nil {
 			return explained{}, usage("--fails-after: %w", err)
 		}

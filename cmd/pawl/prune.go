@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
@@ -29,7 +28,7 @@ runs on, or pawl dev serves, older runs go by themselves.`,
 			if age == "" {
 				return usage("say which runs: --older-than 30d")
 			}
-			older, err := duration.Parse(age)
+			older, err := parseDuration(age)
 			if err != nil {
 				return usage("--older-than: %w", err)
 			}
@@ -83,7 +82,7 @@ func (a *app) retentionOf(work bool) (time.Duration, error) {
 	if a.retention == "" || !work {
 		return 0, nil
 	}
-	d, err := duration.Parse(a.retention)
+	d, err := parseDuration(a.retention)
 	if err == nil && d <= 0 {
 		err = errors.New("it is longer than nothing")
 	}

@@ -44,6 +44,10 @@ func (a *app) resume(ctx context.Context, names []string, how telling) error {
 	if len(ids) == 0 {
 		return a.tellNothing(ctx, how)
 	}
+	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error { return a.checkResumed(ctx, svc, ids) })
+	if err != nil {
+		return err
+	}
 	if how != tellQuiet && how != tellJSON { // now, while nothing of them happens
 		err := a.reading(ctx, func(ctx context.Context, svc api.Service) error {
 			a.warnOfOpenTasks(ctx, svc, ids)

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -122,7 +123,7 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.warnOfPlaceholders(c); err != nil {
+	if err := a.checkPlaceholders(cmd.Context(), c.doc, !f.detach); err != nil {
 		return err
 	}
 	if (f.json || f.quiet) && (a.output == outputFollow || a.output == outputFailed) {
@@ -250,6 +251,9 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 		req.Queue = &f.queue
 	}
 	if f.timeout != "" {
+		if err := decode.Bare(f.timeout); err != nil {
+			return req, usage("--timeout %w", err)
+		}
 		if req.Timeout, err = policy.DecodeLimit(policy.LimitRun, f.timeout); err != nil {
 			return req, usage("--timeout: %w", err)
 		}

@@ -88,7 +88,7 @@ func (a *app) backfill(ctx context.Context, file string, f *backfillFlags) error
 	if f.dry {
 		return a.tellFirings(firings)
 	}
-	if err := a.warnOfPlaceholders(c); err != nil {
+	if err := a.checkPlaceholders(ctx, c.doc, true); err != nil {
 		return err
 	}
 	started := 0

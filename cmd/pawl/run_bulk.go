@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/bulk"
 )
@@ -94,7 +93,7 @@ func (f *bulkFlags) request(verb string, now func() time.Time) (r bulk.Request, 
 	}
 	r = bulk.Request{Query: q, Operation: op, Limit: q.Limit, DryRun: f.dryRun}
 	if f.over != "" {
-		if r.Over, err = duration.Parse(f.over); err != nil {
+		if r.Over, err = parseDuration(f.over); err != nil {
 			return r, usage("--over: %w", err)
 		}
 	}

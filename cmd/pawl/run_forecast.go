@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/decode"
 )
 
 // forecastFlags are what a forecast assumes.
@@ -21,7 +20,7 @@ type forecastFlags struct {
 func (f *forecastFlags) request() (q api.ForecastRequest, err error) {
 	q.Hang, q.Attempts = f.hang, f.attempts
 	if f.failsAfter != "" {
-		d, err := decode.Duration(f.failsAfter)
+		d, err := parseDuration(f.failsAfter)
 		if err != nil {
 			return q, usage("--fails-after: %w", err)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -164,7 +163,7 @@ func readInstant(now func() time.Time, flag, text string) (api.Time, error) {
 	if text == "" {
 		return 0, nil
 	}
-	if age, err := duration.Parse(text); err == nil {
+	if age, err := parseDuration(text); err == nil {
 		return api.At(now().Add(-age)), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -139,7 +138,7 @@ func extension(op *api.Operation, by, to, limit string) error {
 		op.To = api.At(at)
 	default:
 		text, negative := strings.CutPrefix(by, "-")
-		d, err := duration.Parse(text)
+		d, err := parseDuration(text)
 		if err != nil {
 			return usage("--by: %w", err)
 		}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/secret"
 )
 
@@ -28,22 +31,72 @@ func (a *app) secretStore() (*secret.Store, error) {
 	return store, nil
 }
 
-// warnOfPlaceholders prints which secrets and variables of a flow this process does not know: steps that refer to them
-// fail here.
-func (a *app) warnOfPlaceholders(c *compiled) error {
+// checkPlaceholders refuses to carry on runs of a flow whose secrets cannot be had here: waiting does not cure that, and
+// the attempts would be used up. Where somebody else may execute the steps, it prints what this process does not know.
+func (a *app) checkPlaceholders(ctx context.Context, doc *flow.Document, carry bool) error {
 	store, err := a.secretStore()
-	if err != nil || a.server != "" {
+	if err != nil || a.server != "" || doc == nil {
 		return err
 	}
-	for _, name := range c.doc.Secrets {
-		if !store.Has(name) {
-			fmt.Fprintf(a.Err, "pawl: the secret %q is not known here; say where it comes from: "+
-				"--secret %s=env:VARIABLE, file:PATH or command:LINE\n", screen.Clean(name), screen.Clean(name))
+	must := carry && !a.joined && !hasQueue(doc)
+	for _, name := range doc.Secrets {
+		unknown := fmt.Sprintf("the secret %q is not known here; say where it comes from: "+
+			"--secret %s=env:VARIABLE, file:PATH or command:LINE", screen.Clean(name), screen.Clean(name))
+		switch {
+		case !store.Has(name) && must:
+			return usage("%s", unknown)
+		case !store.Has(name):
+			fmt.Fprintf(a.Err, "pawl: %s\n", unknown)
+		case must:
+			if _, err := store.Value(ctx, name); err != nil {
+				return asUsage(err)
+			}
 		}
 	}
-	for name, value := range c.doc.Env {
+	for name, value := range doc.Env {
 		if _, set := os.LookupEnv(name); !set && value == nil {
 			fmt.Fprintf(a.Err, "pawl: the environment variable %s is not set here\n", screen.Clean(name))
+		}
+	}
+	return nil
+}
+
+// hasQueue reports whether workers elsewhere may execute steps of a flow.
+func hasQueue(doc *flow.Document) bool {
+	if doc.Defaults.Queue != "" {
+		return true
+	}
+	for _, s := range doc.Services {
+		if s.Queue != "" {
+			return true
+		}
+	}
+	for s := range doc.AllSteps() {
+		if s.Queue != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// checkResumed does so for runs that are to be carried on.
+func (a *app) checkResumed(ctx context.Context, svc api.Service, ids []string) error {
+	seen := map[string]bool{}
+	for _, id := range ids {
+		r, err := svc.Run(ctx, id)
+		if err != nil {
+			return err
+		}
+		if seen[r.Definition] {
+			continue
+		}
+		seen[r.Definition] = true
+		c, err := a.definitionOf(ctx, svc, r.Definition)
+		if err != nil {
+			continue // the engine says why it cannot be read
+		}
+		if err := a.checkPlaceholders(ctx, c.doc, true); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/server"
 )
 
@@ -110,7 +109,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 		return usage("--namespace is for those who call a server; which namespaces it has says --" + namespacesFlag)
 	}
 	a.namespace = "" // of the environment
-	stopWithin, err := duration.Parse(g.stopWithin)
+	stopWithin, err := parseDuration(g.stopWithin)
 	if err != nil {
 		return usage("--stop-within: %v", err)
 	}

@@ -66,7 +66,7 @@ func lengthOf(flag, text string) (api.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	d, err := duration.Parse(text)
+	d, err := parseDuration(text)
 	if err != nil || d <= 0 {
 		return 0, usage("%s %q: write a length of time, such as 1h30m", flag, text)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
 )
@@ -66,7 +65,7 @@ others. --namespace '*' is for all of them: then each request says which.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Name = args[0]
 			if expires != "" {
-				d, err := duration.Parse(expires)
+				d, err := parseDuration(expires)
 				if err != nil || d <= 0 {
 					return usage("--expires-in %q: write a time as 90d", expires)
 				}
@@ -170,7 +169,7 @@ The actor of a call through the socket beside the database is local. Entries are
 		Example: "  pawl audit --by ada --since 24h",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if since != "" {
-				d, err := duration.Parse(since)
+				d, err := parseDuration(since)
 				if err != nil {
 					return usage("--since %q: write a time as 24h", since)
 				}

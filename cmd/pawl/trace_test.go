@@ -68,7 +68,7 @@ func TestTraces(t *testing.T) {
 name: order
 steps:
   - name: tell
-    exec: 'echo "{\"parent\":\"$TRACEPARENT\"}"'
+    exec: 'echo "parent=$TRACEPARENT" >> "$PAWL_OUTPUT"'
   - {name: call, needs: tell, http: {url: "`+other.URL+`/called"}}
   - name: again
     needs: call

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -89,6 +90,9 @@ func (f *hookFlags) add(cmd *cobra.Command) {
 func (f *hookFlags) policy() (*policy.Policy, error) {
 	var p policy.Policy
 	if f.retry != "" {
+		if err := decode.BarePreset(f.retry); err != nil {
+			return nil, usage("--retry %v", err)
+		}
 		retry, err := policy.DecodeRetry(f.retry)
 		if err != nil {
 			return nil, usage("--retry %v", err)
@@ -105,6 +109,9 @@ func (f *hookFlags) policy() (*policy.Policy, error) {
 	} {
 		if limit.text == "" {
 			continue
+		}
+		if err := decode.Bare(limit.text); err != nil {
+			return nil, usage("%s %v", limit.flag, err)
 		}
 		l, err := policy.DecodeLimit(limit.kind, limit.text)
 		if err != nil {
@@ -359,7 +366,7 @@ so that receivers can change theirs meanwhile.`,
 				return err
 			}
 			if overlap != "" {
-				d, err := duration.Parse(overlap)
+				d, err := parseDuration(overlap)
 				if err != nil {
 					return usage("--overlap %v", err)
 				}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/remote"
@@ -72,7 +71,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	if err != nil {
 		return err
 	}
-	drain, err := duration.Parse(f.drain)
+	drain, err := parseDuration(f.drain)
 	switch {
 	case err != nil:
 		return usage("--drain: %v", err)
@@ -152,6 +151,7 @@ type commandTask struct {
 func (c commandTask) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	payload, err := json.Marshal(worker.ExecPayload{
 		Shell: c.shell, Stdin: string(t.Payload) + "\n", Env: map[string]string{"PAWL_TASK_TYPE": t.Type},
+		Results: "lines", // the command is written for Pawl: what it prints is its answer
 	})
 	if err != nil {
 		return worker.BadPayload(t.Type, err)

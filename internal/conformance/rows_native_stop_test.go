@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/pawltest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // stoppingIsALadder: work that must stop is asked, killed after its grace, and abandoned after another one. The record
@@ -35,6 +36,46 @@ func stoppingIsALadder(t *testing.T) {
 	}
 	stubborn(t)
 	stubbornProcess(t)
+	hooksWait(t)
+}
+
+// hooksWait: whatever ends a run, its hooks begin when the work that was told to stop is gone, or abandoned after its
+// grace. The run says meanwhile how it will end, and which work stops.
+func hooksWait(t *testing.T) {
+	const steps = "pawl: 1\nname: row\nhooks: {onExit: {exec: x}}\n" +
+		"steps: [{name: work, exec: x}, {name: beside, exec: x}]\n"
+	for _, c := range []struct {
+		how    string
+		text   string
+		cancel bool
+		phase  api.RunPhase
+	}{
+		{"limit", steps + "timeout: 2s\n", false, api.RunTimedOut},
+		{"cancel", steps, true, api.RunCancelled},
+		{"failure", steps + "failFast: true\n", false, api.RunFailed},
+	} {
+		beside := try{hang: true}
+		if c.phase == api.RunFailed {
+			beside = try{run: 2 * time.Second, kind: policy.KindError}
+		}
+		script := map[string][]try{"work": {{hang: true, stops: 4 * time.Second}}, "beside": {beside}, "onExit": {ok}}
+		playNative(t, c.text, script, func(n *native) {
+			n.pass(2 * time.Second)
+			if c.cancel {
+				n.operate(core.Operation{Op: core.OpInterrupt, Step: core.NoStep})
+			}
+			n.pass(time.Second)
+			if r := n.now(); r.Closing != c.phase || len(r.Steps) != 2 || !r.Steps[0].Stopping {
+				t.Errorf("%s: a second after the end was settled the run shows closing %q, %d steps, %+v", c.how,
+					r.Closing, len(r.Steps), r.Steps[0])
+			}
+			r := n.end()
+			if len(r.Steps) != 3 || r.Phase != c.phase || n.since(r.Steps[2].Attempts[0].StartedAt) != 6*time.Second {
+				t.Errorf("%s: the run ended %s, the hook began after %s", c.how, r.Phase,
+					n.since(r.Steps[2].Attempts[0].StartedAt))
+			}
+		})
+	}
 }
 
 // stubborn: a function that does not return when it is told to stop is abandoned after its grace.

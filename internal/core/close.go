@@ -65,16 +65,14 @@ func (m *machine) stopOpen(why string) {
 }
 
 // hooks moves a closing run on: it asks for the next stage of hooks when the last stage's are closed, and ends the
-// run after the last stage, once no attempt runs or is being stopped. It reports whether to go on.
+// run after the last stage. Both wait until no attempt runs or is being stopped: a hook that cleans up must not do so
+// beside the work that it cleans up after. It reports whether to go on.
 func (m *machine) hooks() bool {
-	if m.r.open > 0 {
+	if m.r.open > 0 || m.r.live > 0 {
 		return false
 	}
 	if m.nextHooks() {
 		return true
-	}
-	if m.r.live > 0 {
-		return false
 	}
 	c := m.r.Closing
 	m.end(c.Phase, c.Failure)

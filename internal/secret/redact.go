@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -12,10 +13,11 @@ import (
 // Redacted stands where a secret was.
 const Redacted = "***"
 
-// Redactor takes values out of what comes from outside: as they are, and as they look within JSON, a URL, HTML and
-// Base64. A nil Redactor changes nothing.
+// Redactor takes values out of what comes from outside: as they are, and as they look within JSON, a URL, HTML, Base64
+// and hexadecimal digits. A nil Redactor changes nothing.
 type Redactor struct {
 	patterns [][]byte // the longest first
+	encoded  [][]byte // Base64 and hexadecimal digits, whose encoders break lines anywhere
 }
 
 // minPart is how long a line of a secret, or a part of its Base64, is at least to be recognised by itself.
@@ -24,12 +26,13 @@ const minPart = 8
 // NewRedactor returns a redactor of the values.
 func NewRedactor(values []string) *Redactor {
 	r := &Redactor{}
-	add := func(pattern string, least int) {
-		known := slices.ContainsFunc(r.patterns, func(p []byte) bool { return string(p) == pattern })
+	addTo := func(list *[][]byte, pattern string, least int) {
+		known := slices.ContainsFunc(*list, func(p []byte) bool { return string(p) == pattern })
 		if len(pattern) >= least && !known {
-			r.patterns = append(r.patterns, []byte(pattern))
+			*list = append(*list, []byte(pattern))
 		}
 	}
+	add := func(pattern string, least int) { addTo(&r.patterns, pattern, least) }
 	for _, value := range values {
 		add(value, 1)
 		for _, form := range formsOf(value) {
@@ -40,9 +43,12 @@ func NewRedactor(values []string) *Redactor {
 		}
 		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			for shift := range 3 {
-				add(inBase64(encoding, value, shift), minPart)
+				addTo(&r.encoded, inBase64(encoding, value, shift), minPart)
 			}
 		}
+		digits := hex.EncodeToString([]byte(value))
+		addTo(&r.encoded, digits, minPart)
+		addTo(&r.encoded, strings.ToUpper(digits), minPart)
 	}
 	slices.SortStableFunc(r.patterns, func(a, b []byte) int { return cmp.Compare(len(b), len(a)) })
 	return r
@@ -68,7 +74,7 @@ func (r *Redactor) Bytes(b []byte) []byte {
 			b = bytes.ReplaceAll(b, p, []byte(Redacted))
 		}
 	}
-	return b
+	return r.withoutEncoded(b)
 }
 
 // Cut returns b, whose end was cut off, without the values. What may be the beginning of one at its end is left out.
@@ -85,10 +91,7 @@ func (r *Redactor) Text(text string) string {
 	if r == nil {
 		return text
 	}
-	for _, p := range r.patterns {
-		text = strings.ReplaceAll(text, string(p), Redacted)
-	}
-	return text
+	return string(r.Bytes([]byte(text)))
 }
 
 // JSON returns data without the values. It stays JSON: a number that holds one becomes a text.
@@ -108,13 +111,24 @@ func (r *Redactor) in(data []byte) bool {
 	if bytes.IndexByte(data, '\\') >= 0 {
 		return true
 	}
-	return slices.ContainsFunc(r.patterns, func(p []byte) bool { return bytes.Contains(data, p) })
+	in := func(p []byte) bool { return bytes.Contains(data, p) }
+	return slices.ContainsFunc(r.patterns, in) || slices.ContainsFunc(r.encoded, in)
 }
 
 // pending returns how many bytes at the end of b may be the beginning of a value.
 func (r *Redactor) pending(b []byte) int {
+	joined, breaks := withoutBreaks(b)
+	begun := longestStart(r.encoded, joined)
+	if begun > 0 {
+		begun = len(b) - placeOf(breaks, len(joined)-begun)
+	}
+	return max(longestStart(r.patterns, b), begun)
+}
+
+// longestStart returns how many bytes at the end of b are the beginning of a pattern.
+func longestStart(patterns [][]byte, b []byte) int {
 	longest := 0
-	for _, p := range r.patterns {
+	for _, p := range patterns {
 		for n := min(len(p)-1, len(b)); n > longest; n-- {
 			if bytes.HasPrefix(p, b[len(b)-n:]) {
 				longest = n

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -152,6 +153,44 @@ func TestFormsOfOtherLanguages(t *testing.T) {
 		if got := r.Text("<" + text + ">"); got != "<"+Redacted+">" {
 			t.Errorf("%s: %s", by, got)
 		}
+	}
+}
+
+// TestEncodedInLines: Base64 and hexadecimal digits are found wherever their lines break and wherever in them the value
+// begins, also in a stream.
+func TestEncodedInLines(t *testing.T) {
+	const value = "a token that is long enough for more than a line of seventy-six characters, or of sixty"
+	r := NewRedactor([]string{value})
+	for before := range 40 {
+		data := []byte(strings.Repeat("u", before) + value + "!")
+		for name, text := range map[string]string{
+			"Base64": base64.StdEncoding.EncodeToString(data), "digits": hex.EncodeToString(data),
+		} {
+			for _, width := range []int{60, 64, 76} {
+				for _, end := range []string{"\n", "\r\n"} {
+					var lines strings.Builder
+					for rest := text; rest != ""; {
+						n := min(width, len(rest))
+						lines.WriteString(rest[:n] + end)
+						rest = rest[n:]
+					}
+					shown := r.Text(lines.String())
+					s := r.Stream()
+					var streamed []byte
+					for i := range lines.Len() {
+						streamed = append(streamed, s.Next([]byte(lines.String()[i:i+1]))...)
+					}
+					streamed = append(streamed, s.End()...)
+					if !strings.Contains(shown, Redacted) || len(shown) > 2*before+20 || string(streamed) != shown {
+						t.Fatalf("%s in lines of %d after %d bytes: %q, as a stream %q", name, width, before, shown,
+							streamed)
+					}
+				}
+			}
+		}
+	}
+	if got := r.Text("one\ntwo\r\nthree\n"); got != "one\ntwo\r\nthree\n" {
+		t.Errorf("other lines became %q", got)
 	}
 }
 

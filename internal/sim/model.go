@@ -175,6 +175,7 @@ func (m *runModel) apply(rec core.Record) {
 			m.warn(rec.Limit)
 		}
 	case core.RunHooks:
+		m.checkAlone()
 	default:
 		m.applyStep(rec)
 	}

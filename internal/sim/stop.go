@@ -219,3 +219,12 @@ func (m *runModel) outlives(step core.StepID) bool {
 
 // notAsked reports whether the run is to stop, and its body waits until the work that is to end has gone.
 func (m *runModel) notAsked() bool { return (m.cancelled || m.stopping) && m.until == 0 && !m.closing }
+
+// checkAlone checks that hooks begin when no work of the run is left that they could disturb.
+func (m *runModel) checkAlone() {
+	for i := range m.steps {
+		if s := &m.steps[i]; s.live || s.stopping {
+			m.fail(OneAttempt, "hooks begin while an attempt of step %s runs or stops", m.name(i))
+		}
+	}
+}

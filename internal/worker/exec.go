@@ -45,8 +45,13 @@ type ExecConfig struct {
 type ExecPayload struct {
 	// Command is a program and its arguments. A program name without a slash is looked up in the process's PATH.
 	Command []string `json:"command,omitempty"`
-	// Shell is a text for /bin/sh -c, in place of Command.
+	// Shell is a script, in place of Command.
 	Shell string `json:"shell,omitempty"`
+	// Interpreter is a program with arguments, to which the script is added as the last one. Default: /bin/sh, which
+	// ends with the first command that fails, also within a pipe if it knows pipefail.
+	Interpreter []string `json:"interpreter,omitempty"`
+	// Results is "lines" if lines of stdout may be results, heartbeats and failures. Default: they are not.
+	Results string `json:"results,omitempty"`
 	// Env is added to the environment.
 	Env map[string]string `json:"env,omitempty"`
 	// Dir is the process's working folder. Default: that of the worker.
@@ -70,19 +75,21 @@ type ExecPayload struct {
 //
 // # What a process reports
 //
-// Each complete line on stdout or stderr is a sign of life. The attempt's output has the keys exitCode, stdout and
+// Whatever arrives on stdout or stderr is a sign of life. The attempt's output has the keys exitCode, stdout and
 // stderr (the last 4 KiB of each as text, where U+FFFD replaces everything that is not UTF-8), stdoutBytes,
-// stderrBytes, and log, the path of the whole log. A process can add results, which replace these keys except exitCode:
+// stderrBytes, and log, the path of the whole log. A process can add results, which replace these keys except exitCode,
+// in the file $PAWL_OUTPUT, which it makes: lines name=value, or name<<END, lines, and END for a text of several lines,
+// or a line that is a JSON object, for its keys.
 //
-//   - the last line of stdout that is JSON: an object's keys, or any other value under the key value;
-//   - the file $PAWL_OUTPUT, which it makes: lines name=value, or name<<END, lines, and END for a text of several
-//     lines.
+// A line {"pawl": {"failed": true, "type": "…", "message": "…", "code": 7, "retryAfter": "5s", "nonRetryable": true}}
+// in that file fails the attempt, whatever the exit code. The last such line counts. Every field except failed is
+// optional. The kind of the failure is failed, or error if there is a retryAfter; "kind" (error, failed or timeout)
+// overrides it. Without failed the line only adds to the failure of a process that exits with a code other than 0.
 //
-// A line {"pawl": {"heartbeat": DETAILS}} on stdout is a heartbeat; the next attempt gets its details. A line
-// {"pawl": {"failed": true, "type": "…", "message": "…", "code": 7, "retryAfter": "5s", "nonRetryable": true}} fails
-// the attempt, whatever the exit code. The last such line counts. Every field except failed is optional. The kind of
-// the failure is failed, or error if there is a retryAfter; "kind" (error, failed or timeout) overrides it. Without
-// failed the line only adds to the failure of a process that exits with a code other than 0.
+// What a process prints is nothing but text, since it may print what others wrote. Only where the payload says
+// "results": "lines", lines of stdout count as well: the last one that is JSON is a result (an object's keys, or any
+// other value under the key value), the line above is a failure, and {"pawl": {"heartbeat": DETAILS}} is a heartbeat,
+// whose details the next attempt gets.
 //
 // # How an attempt ends
 //
@@ -110,6 +117,12 @@ type Exec struct {
 	programs  programs
 	inherited inherited
 }
+
+// The places of results.
+const (
+	resultsInFile  = "file"
+	resultsInLines = "lines"
+)
 
 // Bounds that are the same for every step.
 const (
@@ -171,7 +184,7 @@ func (p *ExecPayload) fill(ctx context.Context, store *secret.Store) error {
 
 // run runs the process of a payload that is complete.
 func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive, redactor *secret.Redactor) Result {
-	results, err := e.resultFile(t.Token, t.StepName)
+	results, err := e.resultFile(t.Token, t.StepName, redactor)
 	if err != nil {
 		return e.notStarted(ctx, err, &policy.Failure{
 			Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("no file for $PAWL_OUTPUT: %v", err),
@@ -189,6 +202,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	}
 
 	out := newCapture(e.openLog(t), alive, redactor)
+	out.lines = p.Results == resultsInLines
 	defer e.closeLog(t, out)
 	streams, err := out.connect(cmd, p.Stdin)
 	if err != nil {
@@ -212,7 +226,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 		results.remove()
 		return Result{Failure: Stopped(ctx), Abandoned: !gone, Killed: proc.killed}
 	}
-	res := conclude(proc, out, results, redactor)
+	res := conclude(proc, out, results)
 	res.Abandoned = !gone
 	return res
 }
@@ -271,6 +285,8 @@ func (p *ExecPayload) check() error {
 		return errors.New("command and shell cannot be used together; give one of them")
 	case len(p.Command) > 0 && p.Command[0] == "":
 		return errors.New("the command's program is an empty text")
+	case p.Results != "" && p.Results != resultsInLines && p.Results != resultsInFile:
+		return fmt.Errorf("results is file or lines, not %q", p.Results)
 	case p.Grace != nil && *p.Grace < 0:
 		return fmt.Errorf("grace is %dms; it cannot be negative", *p.Grace)
 	}
@@ -283,7 +299,7 @@ func (e *Exec) command(
 ) (*exec.Cmd, *policy.Failure) {
 	args := p.Command
 	if p.Shell != "" {
-		args = shell(p.Shell)
+		args = shell(p)
 	}
 	env := e.environment(ctx, t, p, results)
 	if p.Dir != "" {
@@ -297,7 +313,7 @@ func (e *Exec) command(
 	}
 	cmd := &exec.Cmd{Path: path, Args: args, Env: env, Dir: p.Dir}
 	prepare(cmd)
-	if p.Shell != "" {
+	if p.Shell != "" && len(p.Interpreter) == 0 {
 		prepareLine(cmd, p.Shell)
 	}
 	return cmd, nil

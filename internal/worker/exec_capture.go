@@ -24,11 +24,12 @@ const (
 	drainWait = 100 * time.Millisecond // for the readers to take what the process wrote before it ended
 )
 
-// capture reads what a process writes. It keeps the last part of each stream, writes the log, reports lines as signs of
-// life and finds the lines that are meant for the engine. Its memory is bounded, however much the process writes.
+// capture reads what a process writes. It keeps the last part of each stream, writes the log, reports what arrives as a
+// sign of life and finds the lines that are meant for the engine. Its memory is bounded, however much the process writes.
 type capture struct {
 	log            *attemptLog // nil: none
 	alive          Alive
+	lines          bool // lines of stdout may be results, heartbeats and failures
 	stdout, stderr stream
 }
 
@@ -62,10 +63,8 @@ func (c *capture) logPath() string {
 	return c.log.path
 }
 
-func (c *capture) ownFailure() *ownFailure { return c.stdout.ownFailure }
-
 // encode returns the attempt's output.
-func (c *capture) encode(code int, values map[string]string) []byte {
+func (c *capture) encode(code int, values map[string]any) []byte {
 	if c.stdout.json == nil && len(values) == 0 { // as of most processes
 		return c.encodeOwn(code)
 	}
@@ -124,9 +123,7 @@ func (c *capture) read(r io.Reader, s *stream, results bool) {
 		n, err := r.Read(chunk)
 		if n > 0 {
 			c.keep(s, s.shown.Next(chunk[:n]))
-			if bytes.IndexByte(chunk[:n], '\n') >= 0 {
-				c.alive.Output()
-			}
+			c.alive.Output() // also without a line break: a progress bar has none
 			if results {
 				s.addChunk(chunk[:n], c.alive)
 			}
@@ -320,13 +317,13 @@ func (t *tail) text() string {
 
 // lastOutput returns the last line of a failed process, for the failure's message. It takes stdout if stderr is empty,
 // because many programs write their errors there.
-func (c *capture) lastOutput() string {
+func (c *capture) lastOutput(told bool) string {
 	if line := c.stderr.lastLine(); line != "" {
 		return ": " + line
 	}
 	line := c.stdout.lastLine()
 	switch {
-	case c.ownFailure() != nil: // it has a message of its own
+	case told: // it has a message of its own
 		return ""
 	case line != "":
 		return "; last line on stdout: " + line
@@ -434,7 +431,7 @@ func (s *streams) started(ok bool) {
 		return
 	}
 	s.reading.Store(2)
-	go s.read(s.stdout, &s.capture.stdout, true)
+	go s.read(s.stdout, &s.capture.stdout, s.capture.lines)
 	go s.read(s.stderr, &s.capture.stderr, false)
 	if s.stdin != nil {
 		s.writing.Go(func() {

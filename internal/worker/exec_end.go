@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/decode"
-	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -30,10 +29,14 @@ type ownFailure struct {
 }
 
 // conclude makes the result of a process that ended by itself.
-func conclude(p *process, out *capture, results *resultFile, redactor *secret.Redactor) Result {
-	values, err := results.read(redactor)
-	failure := p.failure(out)
-	if own := out.ownFailure(); own != nil {
+func conclude(p *process, out *capture, results *resultFile) Result {
+	values, err := results.read()
+	failure := p.failure(out, results.ownFailure != nil || out.stdout.ownFailure != nil)
+	own := results.ownFailure
+	if own == nil {
+		own = out.stdout.ownFailure
+	}
+	if own != nil {
 		failure = own.apply(failure, p.code())
 	}
 	if err == nil && out.stdout.oversized {
@@ -49,8 +52,9 @@ func conclude(p *process, out *capture, results *resultFile, redactor *secret.Re
 	return Result{Output: out.encode(p.code(), values), Failure: failure}
 }
 
-// failure describes how the process failed. It is nil if the process exited with 0.
-func (p *process) failure(out *capture) *policy.Failure {
+// failure describes how the process failed. It is nil if the process exited with 0. told is set if the process has said
+// what went wrong.
+func (p *process) failure(out *capture, told bool) *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindError, Type: "exit", Code: p.code()}
 	sig, killed := p.signal()
 	switch {
@@ -64,7 +68,7 @@ func (p *process) failure(out *capture) *policy.Failure {
 	default:
 		f.Message = fmt.Sprintf("exit code %d", f.Code)
 	}
-	f.Message += out.lastOutput()
+	f.Message += out.lastOutput(told)
 	if killed && sig == syscall.SIGKILL {
 		f.Message += "; if nobody killed it, the machine may be out of memory"
 	}

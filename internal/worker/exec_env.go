@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -138,13 +139,25 @@ func (m marks) append(entries []string) []string {
 	return entries
 }
 
-// shell returns the program and the arguments for a line. See prepareLine for Windows.
-func shell(line string) []string {
-	if runtime.GOOS == "windows" {
-		return []string{"cmd", "/S", "/C", line}
+// shell returns the program and the arguments for a script. See prepareLine for Windows.
+func shell(p *ExecPayload) []string {
+	switch {
+	case len(p.Interpreter) > 0:
+		return append(slices.Clip(p.Interpreter), p.Shell)
+	case runtime.GOOS == "windows":
+		return []string{"cmd", "/S", "/C", p.Shell}
+	case HasPipefail():
+		return []string{"/bin/sh", "-eo", "pipefail", "-c", p.Shell}
+	default:
+		return []string{"/bin/sh", "-e", "-c", p.Shell}
 	}
-	return []string{"/bin/sh", "-c", line}
 }
+
+// HasPipefail reports whether a pipe of /bin/sh on this machine can fail with any of its programs. The first call finds
+// out.
+var HasPipefail = sync.OnceValue(func() bool {
+	return runtime.GOOS != "windows" && exec.Command("/bin/sh", "-c", "set -o pipefail").Run() == nil
+})
 
 // lookUp finds a program by name, as a process with this folder and environment would.
 func (e *Exec) lookUp(name, dir string, env []string) (string, error) {

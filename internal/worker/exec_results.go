@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,9 @@ const resultsSize = 1 << 20
 type resultFile struct {
 	path    string
 	details string // the file with the details of the last heartbeat; empty: there is none
+
+	redactor   *secret.Redactor
+	ownFailure *ownFailure // the last failure that the process reported in the file
 }
 
 // largestVariable bounds the details of a heartbeat that a process gets as a variable. Linux takes 128 KiB.
@@ -45,11 +49,11 @@ func (r *resultFile) drop() {
 }
 
 // resultFile names the file: next to the attempt's log, or in a folder for temporary files if there are no logs.
-func (e *Exec) resultFile(tok core.Token, step string) (*resultFile, error) {
+func (e *Exec) resultFile(tok core.Token, step string, redactor *secret.Redactor) (*resultFile, error) {
 	if e.cfg.LogDir != "" {
 		path, err := filepath.Abs(strings.TrimSuffix(LogPath(e.cfg.LogDir, tok, step), ".log") + ".out")
 		if err == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-			return &resultFile{path: path}, nil
+			return &resultFile{path: path, redactor: redactor}, nil
 		}
 	}
 	dir, err := e.results.open()
@@ -57,7 +61,7 @@ func (e *Exec) resultFile(tok core.Token, step string) (*resultFile, error) {
 		return nil, err
 	}
 	name := tok.Run.String() + "." + filepath.Base(LogPath("", tok, step))
-	return &resultFile{path: filepath.Join(dir, name)}, nil
+	return &resultFile{path: filepath.Join(dir, name), redactor: redactor}, nil
 }
 
 func (r *resultFile) remove() { _ = os.Remove(r.path) }
@@ -111,7 +115,7 @@ func (f *resultFolder) remove() error {
 
 // read returns the results that the process wrote, and removes the file. There are none if the process did not make the
 // file, or removed it.
-func (r *resultFile) read(redactor *secret.Redactor) (map[string]string, error) {
+func (r *resultFile) read() (map[string]any, error) {
 	info, err := os.Stat(r.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -133,17 +137,30 @@ func (r *resultFile) read(redactor *secret.Redactor) (map[string]string, error) 
 		const advice = "write large results to a file of your own and give its path"
 		return nil, fmt.Errorf("$PAWL_OUTPUT is larger than %d bytes; %s", resultsSize, advice)
 	}
-	return parseResults(redactor.Bytes(data)) // a value may have = in it, and would be cut in two
+	// Before it is cut into names and values: a secret may have an equals sign.
+	values, own, err := parseResults(r.redactor.Bytes(data))
+	r.ownFailure = own
+	return values, err
 }
 
-// parseResults reads lines name=value, and name<<END … END for a text of several lines. If a name is given twice, the
-// later value counts.
-func parseResults(data []byte) (map[string]string, error) {
-	values := map[string]string{}
+// parseResults reads lines name=value, name<<END … END for a text of several lines, and JSON objects. If a name is given
+// twice, the later value counts. An object with the key pawl is a failure that the process reports.
+func parseResults(data []byte) (values map[string]any, own *ownFailure, err error) {
+	values = map[string]any{}
 	lines := bytes.Split(data, []byte("\n"))
 	for i := 0; i < len(lines); i++ {
 		line := strings.TrimSuffix(ValidText(lines[i]), "\r")
 		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if strings.HasPrefix(line, "{") {
+			failure, err := addObject(values, []byte(line))
+			if err != nil {
+				return nil, own, fmt.Errorf("$PAWL_OUTPUT, line %d: %w", i+1, err)
+			}
+			if failure != nil {
+				own = failure
+			}
 			continue
 		}
 		equals, here := strings.Index(line, "="), strings.Index(line, "<<")
@@ -156,17 +173,34 @@ func parseResults(data []byte) (map[string]string, error) {
 				body = append(body, ValidText(lines[i]))
 			}
 			if i == len(lines) || end == "" {
-				return nil, fmt.Errorf("$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a line %q",
+				return nil, own, fmt.Errorf("$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a line %q",
 					first, name, end)
 			}
 			values[strings.TrimSpace(name)] = strings.Join(body, "\n")
 		case equals > 0:
 			values[strings.TrimSpace(line[:equals])] = line[equals+1:]
 		default:
-			return nil, fmt.Errorf(
-				"$PAWL_OUTPUT, line %d: %q is not a result; write name=value, or name<<END and lines up to END",
-				i+1, Shorten(line, 60))
+			return nil, own, fmt.Errorf("$PAWL_OUTPUT, line %d: %q is not a result; write name=value, name<<END and "+
+				"lines up to END, or a JSON object", i+1, Shorten(line, 60))
 		}
 	}
-	return values, nil
+	return values, own, nil
+}
+
+// addObject adds the keys of a JSON object to the results, or returns the failure that the object is.
+func addObject(values map[string]any, line []byte) (*ownFailure, error) {
+	switch heartbeat, failure := engineMessage(line); {
+	case heartbeat != nil:
+		return nil, errors.New("a heartbeat is a line of stdout, and needs results: lines")
+	case failure != nil:
+		return failure, nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(line, &object); err != nil {
+		return nil, fmt.Errorf("%q is no JSON object: %w", Shorten(string(line), 60), err)
+	}
+	for name, value := range object {
+		values[name] = value
+	}
+	return nil, nil
 }

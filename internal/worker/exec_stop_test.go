@@ -20,7 +20,7 @@ import (
 
 func shellTask(t *testing.T, line string, more map[string]any) core.Task {
 	t.Helper()
-	payload := map[string]any{"shell": line}
+	payload := map[string]any{"shell": line, "results": "lines"}
 	for name, value := range more {
 		payload[name] = value
 	}
@@ -208,6 +208,7 @@ func TestExecTakesWhatWasWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			behind := stuck{make(chan struct{}, 10), make(chan struct{})}
 			c, cmd := newCapture(nil, behind, nil), &exec.Cmd{}
+			c.lines = true
 			s, err := c.connect(cmd, "")
 			if err != nil {
 				t.Fatal(err)

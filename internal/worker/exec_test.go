@@ -52,7 +52,8 @@ func TestExecOutput(t *testing.T) {
 		"stdin that nobody reads": {`true`, map[string]string{"exitCode": "0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := begin(t, ExecConfig{}, shellTask(t, c.line, map[string]any{"stdin": "given"})).wait(t)
+			given := map[string]any{"stdin": "given", "results": "lines"}
+			res := begin(t, ExecConfig{}, shellTask(t, c.line, given)).wait(t)
 			if res.Failure != nil {
 				t.Fatal(res.Failure)
 			}
@@ -75,7 +76,7 @@ func TestExecFailures(t *testing.T) {
 		return path
 	}
 	script("hello", "#!/bin/sh\necho hello\n", 0o755)
-	shellOf := func(line string) map[string]any { return map[string]any{"shell": line} }
+	shellOf := func(line string) map[string]any { return map[string]any{"shell": line, "results": "lines"} }
 	command := func(args ...string) map[string]any { return map[string]any{"command": args} }
 	for name, c := range map[string]struct {
 		payload  map[string]any
@@ -270,11 +271,9 @@ func TestExecCutLog(t *testing.T) {
 	}
 }
 
-// TestCaptureCountsLines: bytes that do not complete a line are not a sign of life.
-func TestCaptureCountsLines(t *testing.T) {
-	for input, want := range map[string]int{
-		"": 0, "progress 10%": 0, "progress 10%\rprogress 20%": 0, "one\n": 1, "one\ntwo": 1, "one\n\nthree\n": 3,
-	} {
+// TestCaptureCountsBytes: whatever arrives is a sign of life, also if it completes no line, as of a progress bar.
+func TestCaptureCountsBytes(t *testing.T) {
+	for input, want := range map[string]int{"": 0, ".": 1, "9%\r10": 5, "one\n": 4} {
 		s := workertest.NewSigns()
 		c := newCapture(nil, s, nil)
 		c.read(iotest.OneByteReader(strings.NewReader(input)), &c.stdout, true)
@@ -362,12 +361,12 @@ func TestTail(t *testing.T) {
 // does. It is not left out.
 func TestExecLongResult(t *testing.T) {
 	line := `echo '{"a":1}'; printf '{"b":"%01100000d"}\n' 0`
-	res := begin(t, ExecConfig{}, shellTask(t, line, nil)).wait(t)
+	res := begin(t, ExecConfig{}, shellTask(t, line, map[string]any{"results": "lines"})).wait(t)
 	if f := res.Failure; f == nil || f.Type != "invalid_output" ||
 		!strings.Contains(f.Message, "the last JSON line on stdout is longer than 1048576 bytes") {
 		t.Errorf("%+v", f)
 	}
-	res = begin(t, ExecConfig{}, shellTask(t, line+`; echo '{"c":2}'`, nil)).wait(t)
+	res = begin(t, ExecConfig{}, shellTask(t, line+`; echo '{"c":2}'`, map[string]any{"results": "lines"})).wait(t)
 	if res.Failure != nil || !strings.Contains(string(res.Output), `"c":2`) {
 		t.Errorf("%+v, %s", res.Failure, res.Output)
 	}

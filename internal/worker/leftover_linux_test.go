@@ -205,7 +205,7 @@ func TestProcessThatAnotherWaitedFor(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	p.wait(cmd)
-	f := p.failure(newCapture(nil, nil, nil))
+	f := p.failure(newCapture(nil, nil, nil), false)
 	if f == nil || f.Kind != policy.KindError || !strings.Contains(f.Message, "another part of this program") {
 		t.Errorf("the failure is %v", f)
 	}

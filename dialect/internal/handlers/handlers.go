@@ -127,7 +127,7 @@ func (h *Handler) Action(input string) flow.Action {
 		queue, _ := v.Get("queue").Text()
 		return &flow.Task{Type: kind, Queue: queue, Input: data}
 	}
-	a := &flow.Exec{Stdin: data}
+	a := &flow.Exec{Stdin: data, Results: "lines"} // a handler is written for Pawl: what it prints is its answer
 	switch {
 	case v.IsList():
 		a.Command = plain(v)

@@ -37,6 +37,9 @@ func (c *Compiler) Template(n *tree.Node, vars Vars, texts bool) *Template {
 			if HasExpression(f.Name) {
 				c.Report(f.Pos, "", "an expression cannot be a key")
 			}
+			if texts && f.Value.Kind == tree.Null {
+				c.Report(f.Value.Pos, `write "" for an empty text`, "null is no text")
+			}
 			key := append(tree.AppendText(nil, f.Name), ':')
 			t.fields = append(t.fields, namedTemplate{f.Name, key, c.Template(f.Value, vars, texts)})
 		}

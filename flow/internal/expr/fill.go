@@ -226,7 +226,7 @@ func writtenText(n *tree.Node) string {
 // textOf is the function string. Its texts are those of the library, since stored runs go by them. A value that is not
 // data, as a time zone is, has none: what Go would print of it is an address, which differs each time.
 func textOf(args ...any) (any, error) {
-	if _, err := tree.TextOf(args[0]); err != nil {
+	if _, err := writtenAs(args[0]); err != nil {
 		return nil, errors.New("string: " + err.Error())
 	}
 	return fmt.Sprint(args[0]), nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/checker"
 	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
@@ -93,6 +94,9 @@ type Program struct {
 	vars  Vars
 	own   []ownUse  // the document's own variables it names
 	steps []StepUse // the steps it names
+
+	absent []string // keys of the input it names that may not be there: input.dir
+	asked  []string // those it asks for before it uses them
 }
 
 // Text returns the expression.
@@ -152,19 +156,29 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 	if bad := n.finish(); bad != nil {
 		return nil, bad
 	}
-	p.code, err = expr.Compile(text, withConfig(n.environment()), expr.Patch(&outputs{}))
+	env := n.environment()
+	// The library checks an expression once more after each rewriting, and then passes over what stands in a call whose
+	// type it knows. So all of it is checked as it was written.
+	if _, err = checker.Check(tree, newConfig(env)); err != nil {
+		return nil, l.unknownName(problemOf(text, err), allowed)
+	}
+	p.code, err = expr.Compile(text, withConfig(env), expr.Patch(&outputs{}))
 	if err != nil {
-		bad := problemOf(text, err)
-		if bad.Hint == "" && strings.HasPrefix(bad.Msg, "unknown name ") {
-			bad.Hint = nearest.Hint(strings.TrimPrefix(bad.Msg, "unknown name "), l.known(allowed))
-		}
-		return nil, bad
+		return nil, l.unknownName(problemOf(text, err), allowed)
 	}
 	if typ := p.code.Node().Type(); truth && typ != nil && typ.Kind() != reflect.Bool &&
 		typ.Kind() != reflect.Interface {
 		return nil, &Problem{Msg: "a condition is true or false, this is " + nameOfType(typ)}
 	}
 	return p, nil
+}
+
+// unknownName adds to the problem of a name that does not exist which one may be meant.
+func (l *Language) unknownName(bad *Problem, allowed Vars) *Problem {
+	if name, ok := strings.CutPrefix(bad.Msg, "unknown name "); ok && bad.Hint == "" {
+		bad.Hint = nearest.Hint(name, l.known(allowed))
+	}
+	return bad
 }
 
 // known lists the variables that may be named.

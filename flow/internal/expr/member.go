@@ -32,7 +32,11 @@ func (o *outputs) Visit(at *ast.Node) {
 		relax(&n.Node)
 	case *ast.BinaryNode:
 		_, nothing := n.Right.(*ast.NilNode)
-		if n.Operator == "??" || nothing && (n.Operator == "==" || n.Operator == "!=") {
+		switch {
+		case n.Operator == "??":
+			relax(&n.Left)
+			mayBeMissing(&n.Left)
+		case nothing && (n.Operator == "==" || n.Operator == "!="):
 			relax(&n.Left)
 		}
 	}
@@ -82,6 +86,21 @@ func relax(at *ast.Node) {
 	case *ast.ChainNode:
 		relax(&n.Node)
 	}
+}
+
+// mayBeMissing lets each part of a chain of keys be missing, as if it were written with ?. throughout.
+func mayBeMissing(at *ast.Node) {
+	if _, ok := (*at).(*ast.MemberNode); !ok {
+		return
+	}
+	for n := *at; ; {
+		m, ok := n.(*ast.MemberNode)
+		if !ok {
+			break
+		}
+		m.Optional, n = true, m.Node
+	}
+	ast.Patch(at, &ast.ChainNode{Node: *at})
 }
 
 // member takes a key that must be there.

@@ -32,6 +32,8 @@ func (n *names) Visit(at *ast.Node) {
 		n.declared[at.Name] = true
 	case *ast.MemberNode:
 		n.member(at)
+	case *ast.BinaryNode:
+		n.asked(at)
 	}
 }
 

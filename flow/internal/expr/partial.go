@@ -1,10 +1,6 @@
 package expr
 
-import (
-	"strings"
-
-	"github.com/pawl-dev/pawl/internal/tree"
-)
+import "strings"
 
 // Partial evaluates a template as far as only the known variables are needed. Of the rest it leaves the expressions as
 // they are written. The error is the first one of an expression that could be evaluated.
@@ -28,10 +24,14 @@ func (t *Template) Partial(s Scope, known Vars) (any, error) {
 		if err != nil {
 			return nil, t.fail(err)
 		}
-		if t.asText {
-			return tree.TextOf(v)
+		if !t.asText {
+			return v, nil
 		}
-		return v, nil
+		text, err := writtenAs(v)
+		if err != nil {
+			return nil, t.fail(err)
+		}
+		return text, nil
 	default:
 		return t.collect(func(t *Template) (any, error) { return t.Partial(s, known) })
 	}
@@ -44,7 +44,7 @@ func (t *Template) partialText(s Scope, known Vars) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := tree.TextOf(v)
+		text, err := writtenAs(v)
 		if err != nil {
 			return nil, part.fail(err)
 		}

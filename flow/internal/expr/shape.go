@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
@@ -16,6 +17,7 @@ type Shape struct {
 	keys   []string
 	fields map[string]*Shape // nil: any key
 	items  *Shape
+	absent []string // keys that may be missing: neither required, nor with a default
 }
 
 // open are the words of JSON Schema by which a value may have keys that its properties do not list.
@@ -47,8 +49,53 @@ func ShapeOf(path string, schema *tree.Node) *Shape {
 	for _, f := range properties.Fields {
 		s.keys = append(s.keys, f.Name)
 		s.fields[f.Name] = ShapeOf(path+"."+f.Name, f.Value)
+		if f.Value.Get("default") == nil && !requires(schema, f.Name) {
+			s.absent = append(s.absent, f.Name)
+		}
 	}
 	return s
+}
+
+// requires reports whether a schema says that a key must be there.
+func requires(schema *tree.Node, key string) bool {
+	required := schema.Get("required")
+	return required != nil && slices.ContainsFunc(required.Items, func(n *tree.Node) bool { return n.Text == key })
+}
+
+// Unknown calls report for each key that stands in a value and that the value cannot have, in a fixed order.
+func (s *Shape) Unknown(path string, v any, report func(path, hint string)) {
+	if s == nil {
+		return
+	}
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			s.items.Unknown(fmt.Sprintf("%s[%d]", path, i), item, report)
+		}
+	case map[string]any:
+		if s.fields == nil {
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			at := path + "." + key
+			if slices.Contains(s.keys, key) {
+				s.fields[key].Unknown(at, v[key], report)
+				continue
+			}
+			report(at, s.hint(key))
+		}
+	}
+}
+
+// hint returns what may be meant by a key that a value cannot have.
+func (s *Shape) hint(key string) string {
+	if hint := nearest.Hint(key, s.keys); hint != "" {
+		return hint
+	}
+	if len(s.keys) == 0 {
+		return "there are no keys"
+	}
+	return "known are " + listed(s.keys)
 }
 
 // shape returns what is known of the value of an expression.
@@ -77,7 +124,13 @@ func (n *names) shape(at ast.Node) *Shape {
 func (n *names) checkKey(at *ast.MemberNode) {
 	key, ok := at.Property.(*ast.StringNode)
 	s := n.shape(at.Node)
-	if !ok || at.Optional || s == nil || s.fields == nil || slices.Contains(s.keys, key.Value) {
+	if !ok || s == nil || s.fields == nil {
+		return
+	}
+	if slices.Contains(s.absent, key.Value) {
+		n.program.absent = append(n.program.absent, s.path+"."+key.Value)
+	}
+	if at.Optional || slices.Contains(s.keys, key.Value) {
 		return
 	}
 	hint := nearest.Hint(key.Value, s.keys)
@@ -90,3 +143,34 @@ func (n *names) checkKey(at *ast.MemberNode) {
 	}
 	n.fail(key.Location().From, hint, "%s has no key %q", s.path, key.Value)
 }
+
+// asked notes which keys of the input an expression asks for before it uses them: those on the left of ??, compared
+// with nil, or looked for with in.
+func (n *names) asked(at *ast.BinaryNode) {
+	_, nothing := at.Right.(*ast.NilNode)
+	switch key, isKey := at.Left.(*ast.StringNode); {
+	case at.Operator == "in" && isKey:
+		if s := n.shape(at.Right); s != nil {
+			n.program.asked = append(n.program.asked, s.path+"."+key.Value)
+		}
+	case at.Operator == "??" || nothing && (at.Operator == "==" || at.Operator == "!="):
+		left := at.Left
+		if chain, ok := left.(*ast.ChainNode); ok {
+			left = chain.Node
+		}
+		for m, ok := left.(*ast.MemberNode); ok; m, ok = m.Node.(*ast.MemberNode) {
+			key, isKey := m.Property.(*ast.StringNode)
+			if s := n.shape(m.Node); s != nil && isKey {
+				n.program.asked = append(n.program.asked, s.path+"."+key.Value)
+			}
+		}
+	}
+}
+
+// Absent lists the keys of the input that the expression uses although a run may not have them.
+func (p *Program) Absent() []string {
+	return slices.DeleteFunc(slices.Clone(p.absent), p.Asks)
+}
+
+// Asks reports whether the expression asks for a key of the input that may not be there.
+func (p *Program) Asks(key string) bool { return slices.Contains(p.asked, key) }

@@ -24,7 +24,7 @@ func quote(args ...any) (any, error) {
 		for i, item := range list {
 			word, err := quoteText(item)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("item %d: %w", i, err)
 			}
 			words[i] = word
 		}
@@ -34,7 +34,7 @@ func quote(args ...any) (any, error) {
 }
 
 func quoteText(v any) (string, error) {
-	text, err := tree.TextOf(v)
+	text, err := writtenAs(v)
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/tree"
@@ -46,6 +47,24 @@ func (t *Template) Constant() ([]byte, bool) { return t.constant, t.constant != 
 
 // IsConstant reports whether the template holds no expression.
 func (t *Template) IsConstant() bool { return t.constant != nil }
+
+// Programs calls yield for each expression in the template.
+func (t *Template) Programs(yield func(*Program)) {
+	if t == nil {
+		return
+	}
+	if t.expr != nil {
+		yield(t.expr)
+	}
+	for _, parts := range [][]*Template{t.parts, t.items} {
+		for _, part := range parts {
+			part.Programs(yield)
+		}
+	}
+	for _, f := range t.fields {
+		f.t.Programs(yield)
+	}
+}
 
 // Error says why an expression cannot be evaluated, or what is wrong with its value.
 type Error struct {
@@ -117,9 +136,9 @@ func (t *Template) appendTexts(buf []byte, v any) ([]byte, error) {
 	}
 	texts := make([]any, len(list))
 	for i, item := range list {
-		text, err := tree.TextOf(item)
+		text, err := writtenAs(item)
 		if err != nil {
-			return nil, t.fail(err)
+			return nil, t.fail(fmt.Errorf("item %d: %w", i, err))
 		}
 		texts[i] = text
 	}
@@ -199,9 +218,29 @@ func (t *Template) Text(s Scope) (string, error) {
 	if err != nil {
 		return "", t.fail(err)
 	}
-	text, err := tree.TextOf(v)
+	text, err := writtenAs(v)
 	if err != nil {
 		return "", t.fail(err)
 	}
 	return text, nil
+}
+
+// errNull is returned where a text would have a hole: an empty word in a command is another command.
+var errNull = errors.New("it is null, which is no text; where the value may be missing, add ?? and a default")
+
+// writtenAs returns the text of a value. Null has none.
+func writtenAs(v any) (string, error) {
+	if isNull(v) {
+		return "", errNull
+	}
+	return tree.TextOf(v)
+}
+
+// isNull reports whether a value is null, also a step or a failure that is not there.
+func isNull(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
 }

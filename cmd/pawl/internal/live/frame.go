@@ -296,6 +296,8 @@ func runPhase(r *api.Run) string {
 	switch {
 	case r.CompensateUntil != 0:
 		return "undoing what it did"
+	case r.Closing != "" && stops(r):
+		return "stopping"
 	case r.Closing == api.RunCancelled, r.CancelAsked && !r.Phase.Closed():
 		return "stopping"
 	case r.Closing != "":
@@ -303,6 +305,11 @@ func runPhase(r *api.Run) string {
 	default:
 		return words(string(r.Phase))
 	}
+}
+
+// stops reports whether work of the run was told to stop and is not gone yet. Its hooks wait for that.
+func stops(r *api.Run) bool {
+	return slices.ContainsFunc(r.Steps, func(s *api.Step) bool { return s.Stopping && !s.Superseded })
 }
 
 func runStyle(r *api.Run) screen.Style {

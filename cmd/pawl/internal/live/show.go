@@ -195,7 +195,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	if is(s, api.KindGroup) {
 		line = append(line, groupStatus(s, items, d.now)...)
 	} else if s.Phase.Closed() {
-		line = append(line, ended(s)...)
+		line = append(line, d.ended(s)...)
 	} else {
 		line = append(line, d.status(r, s)...)
 	}

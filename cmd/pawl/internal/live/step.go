@@ -112,7 +112,7 @@ func nameStyle(s *api.Step) screen.Style {
 // status is what a step does, or how it ended.
 func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 	if s.Phase.Closed() {
-		return ended(s)
+		return d.ended(s)
 	}
 	count := "attempt " + Count(s, max(s.Attempt, 1))
 	paused := ""
@@ -174,8 +174,9 @@ func lost(s *api.Step) string {
 	return fmt.Sprintf("  %s lost", plural(s.Lost, "attempt"))
 }
 
-// ended is how a closed step ended: the phase where it is not plain success, attempts, duration.
-func ended(s *api.Step) screen.Line {
+// ended is how a closed step ended: the phase where it is not plain success, attempts, duration, and since when its
+// work has been asked to stop, if it is not gone yet.
+func (d *drawing) ended(s *api.Step) screen.Line {
 	var line screen.Line
 	n := len(s.Attempts)
 	took := screen.For(s.EndedAt.Sub(s.ScheduledAt))
@@ -191,6 +192,9 @@ func ended(s *api.Step) screen.Line {
 	line = line.Add(screen.Plain, took)
 	if n > 1 || (n == 1 && s.Phase != api.StepSucceeded) {
 		line = line.Add(screen.Dim, "  "+plural(n, "attempt"))
+	}
+	if s.Stopping && n > 0 {
+		line = line.Add(screen.Warn, "  asked to stop "+screen.For(d.now.Sub(s.Attempts[n-1].EndedAt))+" ago")
 	}
 	return line
 }
