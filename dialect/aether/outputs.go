@@ -50,7 +50,7 @@ func (o *outputs) whole() tree.Value {
 	all := o.all + " ?? []"
 	switch o.strategy {
 	case "list":
-		// for each name that some iteration returned, what all of them did
+		// each name that some iteration returned, with the values of all iterations
 		return flow.V("${{ (let lists = map(" + all + ", # ?? {}); " +
 			"fromPairs(map(uniq(flatten(map(lists, keys(#)))), (let name = #; [name, map(lists, #?.[name])])))) }}")
 	case "first":

@@ -41,11 +41,11 @@ type variable struct {
 type action struct {
 	kind            string
 	id              string
-	label           string // what its step is called like
+	label           string // the name that its step gets
 	service, macro  string
 	inputs, outputs []*param
 	dependsOn       []*variable
-	input, output   *variable // of a for
+	input, output   *variable // only of a for
 	enumerator      *variable
 	yieldToOutput   *variable
 	yieldToInput    *variable

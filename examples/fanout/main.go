@@ -43,7 +43,7 @@ func (s *studio) workflow() *pawl.Workflow[album, []thumbnail] {
 		pawl.Defaults(pawl.Retry("exponential(5, 200ms)"), pawl.AttemptTimeout("1m")))
 }
 
-// all is the workflow.
+// all runs the workflow.
 func (s *studio) all(ctx pawl.Context, a album) ([]thumbnail, error) {
 	photos, err := pawl.Step(ctx, "list", func(context.Context) ([]string, error) { return list(a), nil })
 	if err != nil {

@@ -89,7 +89,7 @@ func decode(t *testing.T, files string) document {
 	return doc
 }
 
-// written is all flows of a conversion as text.
+// written returns all flows of a conversion as text.
 func written(t *testing.T, convert Convert, files map[string][]byte) (string, []dialect.Note, error) {
 	t.Helper()
 	c, err := convert(files)

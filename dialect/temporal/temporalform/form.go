@@ -170,7 +170,7 @@ func unknownChoice(text string, known []string) string {
 	return fmt.Sprintf("%q where one of %s is expected", text, strings.Join(known, ", "))
 }
 
-// without are fields of a system that mean nothing here, and why.
+// The type without lists fields of a system that mean nothing here, and why.
 type without []struct{ key, why string }
 
 func (w without) keys() []string {
