@@ -227,7 +227,7 @@ func TestDatabaseFull(t *testing.T) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m,mode=0777"); err != nil {
 		t.Skipf("only root can make a small disk, so nothing was tested on a full one: %v", err)
 	}
-	t.Cleanup(func() { // after the server has stopped
+	t.Cleanup(func() { // runs after the server has stopped
 		if err := syscall.Unmount(dir, 0); err != nil {
 			t.Error(err)
 		}
@@ -242,7 +242,7 @@ func TestDatabaseFull(t *testing.T) {
 	b.await(6)
 	ids := b.start(c, "full", 6)
 	sql("CREATE TABLE filler (t text) TABLESPACE small", "ALTER TABLE filler ALTER t SET STORAGE EXTERNAL", fill)
-	for i := 0; ; i++ { // until what the tables have is used
+	for i := 0; ; i++ { // ends when the space that the tables have is used up
 		r := api.StartRequest{Key: fmt.Sprint(i), Input: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}
 		if _, err := c.StartNamed(t.Context(), "work", r); err != nil {
 			break

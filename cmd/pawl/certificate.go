@@ -18,7 +18,7 @@ type certificate struct {
 
 	mu     sync.Mutex
 	loaded *tls.Certificate
-	state  [2]fileState // of the files when they were read last
+	state  [2]fileState // the state of the files when they were last read
 	looked time.Time
 }
 

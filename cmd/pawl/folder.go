@@ -72,7 +72,7 @@ func (f *folder) all(ctx context.Context) []readFlow {
 	return all
 }
 
-// inOrder is the order of flows in lists: by name, then by file.
+// inOrder compares flows for lists: by name, then by file.
 func inOrder(a, b api.Flow) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File))
 }

@@ -87,7 +87,7 @@ func TestGoProgramsRuns(t *testing.T) {
 	}
 }
 
-// library is a Go program that knows these workflows.
+// library opens the engine of a Go program with these workflows.
 func library(t *testing.T, path string, workflows ...pawl.Definition) *pawl.Engine {
 	t.Helper()
 	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + path, Workflows: workflows})

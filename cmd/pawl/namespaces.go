@@ -65,7 +65,7 @@ func namespacePlaces(own place, values []string) ([]place, error) {
 	return out, nil
 }
 
-// identity is the same for two places that are one database.
+// identity returns the same text for two places that are one database.
 func (p place) identity() string {
 	if p.server == "" {
 		if whole, err := filepath.Abs(p.path); err == nil {

@@ -44,7 +44,7 @@ func (a *app) resume(ctx context.Context, names []string, how telling) error {
 	if len(ids) == 0 {
 		return a.tellNothing(ctx, how)
 	}
-	if how != tellQuiet && how != tellJSON { // now, while nothing of them happens
+	if how != tellQuiet && how != tellJSON { // before any of these runs makes progress
 		err := a.reading(ctx, func(ctx context.Context, svc api.Service) error {
 			a.warnOfOpenTasks(ctx, svc, ids)
 			return nil
@@ -126,7 +126,7 @@ func (a *app) openRuns(
 	ctx context.Context, svc api.Service, add func(context.Context, api.Service, *api.Run) error,
 ) error {
 	var rows []api.RunSummary
-	known := map[string]carrier{} // by definition
+	known := map[string]carrier{} // the carriers by definition
 	functions := false
 	q := api.Query{Phases: goingOn, Limit: 500}
 	for more := true; more; {

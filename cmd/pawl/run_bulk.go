@@ -134,7 +134,7 @@ func (a *app) bulk(ctx context.Context, verb string, r bulk.Request) error {
 	return err
 }
 
-// told is what became of one run, as a line.
+// told formats the outcome for one run as a line.
 func told(r bulk.Result, verb string, dry bool) string {
 	name := fmt.Sprintf("%s  %s", r.Run, screen.Clean(r.Workflow))
 	if r.WorkflowID != "" {

@@ -36,7 +36,7 @@ type inbox struct {
 	mu     sync.Mutex
 	hook   *standard.Webhook
 	wrong  []string
-	events map[string][]int // by run: the numbers of its events, in the order in which they came first
+	events map[string][]int // numbers of the events of each run, in the order in which they came first
 	ended  int              // runs whose last event has come
 	away   bool             // it takes nothing at present
 	came   chan struct{}    // receives a value when something has come
@@ -199,7 +199,7 @@ func TestWebhooksAreNotLostByKills(t *testing.T) {
 	}
 }
 
-// On PostgreSQL, a server has webhooks and namespaces as on a file.
+// TestServerOnPostgres checks that a server on PostgreSQL has webhooks and namespaces as on a file.
 func TestServerOnPostgres(t *testing.T) {
 	t.Parallel()
 	database := pgtest.StartServer(t).DSN()

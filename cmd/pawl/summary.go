@@ -40,7 +40,7 @@ func (f *follower) conclude() {
 // maxOutputLines is how many lines of a run's output its end shows.
 const maxOutputLines = 40
 
-// ending is the last word about a run; with full, its whole output.
+// ending formats the last lines about a run; with full, its whole output.
 func (a *app) ending(r *api.Run, full bool) []screen.Line {
 	style, glyph := screen.Bad, "✗"
 	switch r.Phase {
@@ -89,7 +89,7 @@ func (a *app) ending(r *api.Run, full bool) []screen.Line {
 	return lines
 }
 
-// textWidth is the room for text; a pipe has no edge.
+// textWidth returns the room for text; a pipe has no edge.
 func (a *app) textWidth() int {
 	if !isTerminal(a.Out) {
 		return 1 << 20

@@ -123,7 +123,7 @@ func (c *terminal) modes() unix.Termios {
 	return *modes
 }
 
-// restored checks, after the command has ended, that the terminal is as it was.
+// restored checks that the terminal is as it was before the command, which has ended.
 func (c *terminal) restored() {
 	c.t.Helper()
 	if is := c.modes(); is != c.was {
@@ -375,7 +375,7 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// TestNoColor: where colours are not wanted, the live view moves the cursor and nothing else.
+// TestNoColor checks that the live view without colours moves the cursor and does nothing else.
 func TestNoColor(t *testing.T) {
 	t.Parallel()
 	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`)

@@ -72,7 +72,7 @@ func (w steepWords) Run(t *trail.Trail, child childReader) api.Words {
 	return api.Words{System: "Steep", Status: status, Message: message}
 }
 
-// told is a run as Steep counts it, with its child runs.
+// told returns a run as Steep counts it, with its child runs.
 func (w steepWords) told(t *trail.Trail, child childReader) steep.Told {
 	return steep.Told{Run: t.Run, Chains: w.chains, Child: func(step core.StepID) (steep.Told, bool) {
 		run, workflow := child(t, step)

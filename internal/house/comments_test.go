@@ -19,7 +19,8 @@ var (
 	openings = []string{
 		"what", "of", "in", "on", "at", "by", "for", "from", "to", "with", "without", "under", "over", "between",
 		"within", "through", "into", "among", "beside", "besides", "beyond", "behind", "below", "above", "during",
-		"against", "across", "along", "around", "despite", "except", "like", "near", "per", "than", "toward", "upon", "via",
+		"against", "across", "along", "around", "despite", "except", "like", "near", "per", "than", "toward", "upon",
+		"via",
 	}
 
 	// conjunctions may open a sentence, and not a fragment beside a field.
@@ -41,8 +42,8 @@ func TestFunctionComments(t *testing.T) {
 				t.Errorf("%s:%d: the comment of %s begins with %q: begin with its name", s.path, s.line(f.Pos()),
 					f.Name.Name, words[0])
 			case len(words) < 2 || !verb.MatchString(words[1]) || slices.Contains(notVerbs, words[1]):
-				t.Errorf("%s:%d: the comment of %s has no verb after the name: say what it does (returns, reports, checks)",
-					s.path, s.line(f.Pos()), f.Name.Name)
+				t.Errorf("%s:%d: the comment of %s has no verb after the name (returns, reports, checks)", s.path,
+					s.line(f.Pos()), f.Name.Name)
 			}
 		}
 	}

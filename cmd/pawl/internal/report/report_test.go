@@ -119,7 +119,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestManySteps: of very many steps those that failed stay.
+// TestManySteps checks that the failed steps of a run with very many steps stay on the page.
 func TestManySteps(t *testing.T) {
 	r := example()
 	for range 1000 {
