@@ -104,7 +104,8 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// What one server has revoked, another server on the same database learns within two seconds.
+// TestRevokedElsewhere checks that a server learns within two seconds which tokens another server on the same
+// database has revoked.
 func TestRevokedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, documents := newKeeper(t)
@@ -292,7 +293,8 @@ type broken struct{ journal.Documents }
 
 func (broken) PutDocuments(context.Context, ...journal.Document) error { return journal.ErrFull }
 
-// What was recorded before Close is stored by then. What cannot be stored is said at the end, and nobody hangs.
+// TestAuditIsClosed checks that everything recorded before Close is stored by its end. Entries that cannot be stored
+// are reported then, and nobody hangs.
 func TestAuditIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, documents := newKeeper(t)
@@ -328,7 +330,8 @@ func (a *away) PutDocuments(ctx context.Context, all ...journal.Document) error 
 	return a.Documents.PutDocuments(ctx, all...)
 }
 
-// What is recorded while the storage is away is written when it is back, and nobody waits for that.
+// TestAuditOfAnOutage checks that entries recorded during an outage of the storage are written when it is back, and
+// that nobody waits for that.
 func TestAuditOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, documents := newKeeper(t)

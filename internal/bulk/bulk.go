@@ -20,7 +20,7 @@ const page = 500
 // Request says which runs an operation is for.
 type Request struct {
 	Query     api.Query     // which runs; its Limit and Cursor mean nothing here
-	Operation api.Operation // what is done to each of them
+	Operation api.Operation // the operation that each of them gets
 	Limit     int           // the newest runs, at most so many; 0: 100
 	Over      time.Duration // the operations are spread evenly over this time; 0: as fast as possible
 	DryRun    bool          // nothing is done; the runs are told

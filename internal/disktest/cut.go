@@ -19,7 +19,7 @@ type file struct {
 	removed  bool    // its name is gone, as far as the system knows
 	syncsDir bool    // its next sync is one of the directory too
 	durable  []byte  // its contents as of the last sync
-	pending  []event // what was written or truncated since, oldest first
+	pending  []event // the writes and truncations since then, oldest first
 }
 
 // CutAnywhere returns a random number of events after which the power may be cut.

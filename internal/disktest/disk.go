@@ -47,8 +47,8 @@ type event struct {
 	kind    kind
 	file    string
 	at      int64  // where it was written; the size it was truncated to
-	data    []byte // what was written
-	durable bool   // of a removal: it survives a power cut
+	data    []byte // the written bytes
+	durable bool   // a removal that survives a power cut
 	mark    any
 }
 

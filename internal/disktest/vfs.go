@@ -20,15 +20,15 @@ var layer struct {
 	realPtr uintptr
 
 	mu      sync.Mutex
-	disks   map[string]*Disk    // by directory
-	files   map[uintptr]*handle // by SQLite's file object
-	methods map[uintptr]uintptr // by the table of the real methods: ours
+	disks   map[string]*Disk    // the disks by directory
+	files   map[uintptr]*handle // the open files by SQLite's file object
+	methods map[uintptr]uintptr // our method tables, by the table of the real methods
 }
 
 // handle is a file that SQLite has open.
 type handle struct {
 	disk *Disk
-	name string // in the disk's directory
+	name string // a name in the disk's directory
 	real *sqlite3.Tsqlite3_io_methods
 }
 

@@ -363,7 +363,8 @@ func TestNothingIsAskedOfARunThatHasDoneNothing(t *testing.T) {
 	}, w)
 }
 
-// TestParentWaitsForItsChildrensCompensation before it undoes what it did itself.
+// TestParentWaitsForItsChildrensCompensation checks that a parent undoes its own work only after its children's
+// compensation.
 func TestParentWaitsForItsChildrensCompensation(t *testing.T) {
 	var d diary
 	child := pawl.Define("child", func(ctx pawl.Context, _ none) (none, error) {

@@ -62,8 +62,8 @@ func init() {
 	pawl.RegisterErrorValue("blocked", errBlocked)
 }
 
-// TestFailuresPassTheCodec: what errors and panics say is in no history in plain text, and the program reads it as it
-// was. Kinds and types stay readable.
+// TestFailuresPassTheCodec checks that no history holds the text of errors and panics in plain, and that the program
+// reads that text unchanged. Kinds and types stay readable.
 func TestFailuresPassTheCodec(t *testing.T) {
 	declined := func(context.Context) (int, error) { return 0, pawl.NonRetryable(&cardError{secret}) }
 	isDeclined := func(err error) bool {
@@ -76,7 +76,7 @@ func TestFailuresPassTheCodec(t *testing.T) {
 	for name, c := range map[string]struct {
 		body    func(ctx pawl.Context) (int, error)
 		is      func(err error) bool
-		visible string // what the history shows
+		visible string // the part that the history shows
 	}{
 		"a step's error": {
 			func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "charge", declined) }, isDeclined, "card",

@@ -230,8 +230,8 @@ func TestStepDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// TestBodyWaitsForItsCodec: what a body encodes or decodes while the codec is away is no error to the body, which would
-// otherwise decide something else than it does the next time.
+// TestBodyWaitsForItsCodec checks that a body gets no error when it encodes or decodes while the codec is away: with
+// an error it would decide otherwise than it does the next time.
 func TestBodyWaitsForItsCodec(t *testing.T) {
 	child := pawl.Define("child", func(_ pawl.Context, in string) (string, error) { return in, nil })
 	paid := pawl.Event[string]("paid")
@@ -357,7 +357,7 @@ func TestCodecThatPanics(t *testing.T) {
 	})
 }
 
-// TestPayloadsOfBefore: what a codec wrote before it kept metadata is read without it.
+// TestPayloadsOfBefore checks that payloads that a codec wrote before it kept metadata are read without it.
 func TestPayloadsOfBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()

@@ -89,7 +89,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// knownPhases are the phases of the machine, each once.
+// knownPhases returns the phases of the machine, each once.
 func knownPhases() []client.Phase {
 	var all []client.Phase
 	add := func(name string) bool {

@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestLateEnds: where the disk is slow, an attempt may succeed after its limit has fired and before its worker is told.
-// The body has gone on by then with the result that is not taken: what it decided on that is void, also what it decides
-// later, and what ended beside it has ended.
+// TestLateEnds checks attempts that succeed after their limit has fired and before their worker is told, as a slow
+// disk allows. The body has gone on by then with the result that is not taken: its decisions on that result are void,
+// the later ones too, and everything that ended beside it has ended.
 func TestLateEnds(t *testing.T) {
 	const limit = time.Minute
 	for name, c := range map[string]struct{ beside, computes time.Duration }{
@@ -116,7 +116,8 @@ func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operati
 			}
 		})
 	}
-	at(4500, func() error { return pawl.Event[string]("note").Send(t.Context(), e, run, "") }) // on its way until 5.5s
+	// The event is on its way until 5.5s.
+	at(4500, func() error { return pawl.Event[string]("note").Send(t.Context(), e, run, "") })
 	at(4600, func() error { return pawl.Event[any]("note").Send(t.Context(), e, run, large) })
 	// the step fails at 5.45s; that is heard of at 5.5s, and what follows it at 6.5s
 	at(5460, func() error { return pawl.Event[any]("note").Send(t.Context(), e, run, large) })

@@ -32,7 +32,7 @@ func (g *gauge) run(key string, takes time.Duration) {
 		g.most[k] = max(g.most[k], g.at[k])
 	}
 	g.mu.Unlock()
-	<-time.After(takes) // in virtual time
+	<-time.After(takes) // a virtual pause
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.at[""]--

@@ -29,7 +29,7 @@ func (r *recorder) note(format string, args ...any) {
 	r.seen = append(r.seen, fmt.Sprintf(format, args...))
 }
 
-// since is how long after the beginning an instant is; - stands for none.
+// since returns the time from the beginning to an instant; - stands for none.
 func (r *recorder) since(at time.Time) string {
 	if at.IsZero() {
 		return "-"
@@ -37,7 +37,7 @@ func (r *recorder) since(at time.Time) string {
 	return at.Sub(r.began).String()
 }
 
-// kindOf is what a failure is, without what it says.
+// kindOf returns the kind of a failure and its limit, without its message.
 func kindOf(f *policy.Failure) string {
 	switch {
 	case f == nil:
@@ -213,7 +213,7 @@ func TestObserverOfRunsInAQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Skip(time.Microsecond) // of runs that come at the same instant any may be the first
+		e.Skip(time.Microsecond) // either of two runs of one instant may be the first
 		second, err := w.Start(t.Context(), e, "second", none{})
 		if err != nil {
 			t.Fatal(err)

@@ -246,7 +246,7 @@ func TestChildInQueue(t *testing.T) {
 	})
 }
 
-// TestKeyWithoutQueue: what has no effect is refused.
+// TestKeyWithoutQueue checks that a key without a queue, which has no effect, is refused.
 func TestKeyWithoutQueue(t *testing.T) {
 	var g gauge
 	w := bills(&g)

@@ -278,8 +278,8 @@ func TestRetryStepGoesBack(t *testing.T) {
 	}, w)
 }
 
-// TestRetryOfACancelledRun: what the end of a run has stopped goes on. What had failed before, and was dealt
-// with, stays.
+// TestRetryOfACancelledRun checks that a retry resumes the work that the end of the run has stopped. Steps that had
+// failed before, and were dealt with, stay failed.
 func TestRetryOfACancelledRun(t *testing.T) {
 	s := &store{broken: map[string]bool{"audit": true}}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// job is a workflow that takes as long as its input says.
+// job returns a workflow that takes as long as its input says.
 func job() *pawl.Workflow[string, string] {
 	return pawl.Define("job", func(ctx pawl.Context, d string) (string, error) {
 		return "done", pawl.Sleep(ctx, "work", d)

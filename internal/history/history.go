@@ -31,7 +31,7 @@ type file struct {
 // fileEntry is one entry.
 type fileEntry struct {
 	Events []core.Event `json:"events"` // only written, never read
-	Entry  []byte       `json:"entry"`  // by core.AppendEntry
+	Entry  []byte       `json:"entry"`  // an entry as core.AppendEntry writes it
 }
 
 // Write returns the file of a run with these entries. The same entries always give the same bytes. def names the steps

@@ -31,7 +31,7 @@ var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 
 // A source is one parsed Go file of the module.
 type source struct {
-	path string // from the module's folder
+	path string // path below the module's folder
 	fset *token.FileSet
 	file *ast.File
 }

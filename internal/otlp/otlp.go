@@ -141,7 +141,7 @@ func (t *Tracer) Parent(task core.Task) string {
 	return carrier["traceparent"]
 }
 
-// caller is the context of whoever started a run, by the run's headers.
+// caller returns the context of the caller who started a run, by the run's headers.
 func caller(h core.Headers) context.Context {
 	return propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier(h.Map()))
 }

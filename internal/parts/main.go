@@ -42,7 +42,7 @@ type part struct {
 	command []string
 	err     error
 	took    time.Duration
-	tests   results // of a go test
+	tests   results // the results of a go test
 }
 
 // split reads parts from arguments, in which a colon stands between two of them.

@@ -19,7 +19,7 @@ type Proxy struct {
 	next  lose
 	kept  func() // delivers what Delay has kept
 	conns map[net.Conn]bool
-	held  [2]chan struct{} // of requests, of replies: closed while they pass
+	held  [2]chan struct{} // the channels of requests and of replies: closed while they pass
 	done  bool
 }
 

@@ -68,7 +68,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// TestFill: what looks like a placeholder of another task stays as it is.
+// TestFill checks that a text like a placeholder of another task stays as it is.
 func TestFill(t *testing.T) {
 	s := StoreOf(func(_ context.Context, name string) (string, error) { return "value of " + name, nil })
 	r := &Placeholders{Mark: Mark("0011"), Defaults: map[string]string{"SHOP_UNSET": "default"}}
@@ -199,7 +199,7 @@ func FuzzRedact(f *testing.F) {
 		if err := json.Unmarshal(out, &read); err != nil {
 			t.Fatalf("%s of %s: %v", out, quoted, err)
 		}
-		for key, texts := range read { // what stands between texts is JSON's own
+		for key, texts := range read { // the parts between texts are JSON's own
 			for _, text := range append(texts, key) {
 				if strings.Contains(text, value) {
 					t.Errorf("%s of %s", out, quoted)

@@ -163,7 +163,7 @@ func (s Source) value(ctx context.Context) (string, error) {
 			return "", errors.New("its command did not end in time; it may take a minute at most")
 		}
 		if err != nil {
-			return "", fmt.Errorf("its command failed: %w", err) // without what it wrote, which may hold the value
+			return "", fmt.Errorf("its command failed: %w", err) // its output may hold the value
 		}
 		return line(text), nil
 	}

@@ -24,7 +24,7 @@ import (
 type guarded struct {
 	*bed
 	keeper *access.Keeper
-	tokens map[string]api.Token // by role
+	tokens map[string]api.Token // the tokens by role
 }
 
 func newGuarded(t *testing.T, with ...func(*Config)) *guarded {
@@ -209,7 +209,8 @@ func TestTokensEnd(t *testing.T) {
 	})
 }
 
-// What a token does is in the history of the run and in the audit log under its name, also what it was refused.
+// TestWhoDidIt checks that the history of the run and the audit log show the requests of a token under its name, the
+// refused ones too.
 func TestWhoDidIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)

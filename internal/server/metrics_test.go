@@ -54,7 +54,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	})
 }
 
-// Without metrics there is no page of them.
+// TestNoMetrics checks that a server without metrics has no page of them.
 func TestNoMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

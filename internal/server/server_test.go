@@ -58,7 +58,7 @@ func TestOutcome(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := "/api/v1/runs/" + started.Run + "/outcome"
-		<-time.After(time.Second) // until its first attempts have ended
+		<-time.After(time.Second) // its first attempts have ended by then
 		for query, want := range map[string]struct {
 			status int
 			took   time.Duration
@@ -97,7 +97,7 @@ func TestStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := "/api/v1/runs/" + started.Run + "/events"
-		_, header, all := b.plain("GET", path, "") // until the run has ended, half an hour later
+		_, header, all := b.plain("GET", path, "") // the run ends half an hour later
 		if header.Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%v", header)
 		}

@@ -197,7 +197,7 @@ func TestTaskIsCancelled(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind      string
 		abandoned bool
-		takes     time.Duration // until the run has ended
+		takes     time.Duration // the time until the run has ended
 	}{
 		"stopped":             {api.TaskStopped, false, time.Second},
 		"could not stop":      {api.TaskStopped, true, time.Second},
@@ -347,7 +347,7 @@ func TestTasksShareSeats(t *testing.T) {
 			t.Errorf("%d tasks for 3 seats", len(tasks))
 		}
 		tasks, err := b.client.Poll(t.Context(), api.PollRequest{
-			Queue: "mail", Types: []string{"T0"}, Max: 100, Wait: api.Duration(time.Minute), // of four one is left
+			Queue: "mail", Types: []string{"T0"}, Max: 100, Wait: api.Duration(time.Minute), // one of four is left
 		})
 		for _, task := range tasks {
 			if task.Type != "T0" {

@@ -45,7 +45,7 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-// TestJSONErrors: what is not JSON is refused where it stops being JSON.
+// TestJSONErrors checks that a text that is not JSON is refused where it stops being JSON.
 func TestJSONErrors(t *testing.T) {
 	deep := strings.Repeat("[", 99)
 	for _, c := range []struct{ src, want string }{

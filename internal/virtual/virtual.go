@@ -22,8 +22,8 @@ const (
 	// patience is how long, by the clock on the wall, attempts that execute may take before the clock is moved on. One
 	// that hangs has to meet its limit.
 	patience = 5 * time.Second
-	lookSoon = time.Millisecond     // between two looks whether all has happened that is due
-	longest  = 366 * 24 * time.Hour // of a move until the end
+	lookSoon = time.Millisecond     // the pause between two looks whether everything due has happened
+	longest  = 366 * 24 * time.Hour // the longest move until the end
 	saveIn   = time.Second          // how often the clock is saved while it is moved
 )
 

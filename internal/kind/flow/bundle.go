@@ -43,7 +43,7 @@ type Source struct {
 	Chains map[string]string `json:"chains,omitempty"`
 }
 
-// Definition is the bundle as it is stored, under the flow's name.
+// Definition returns the bundle as it is stored, under the flow's name.
 func (b Bundle) Definition(name string) (journal.Definition, error) {
 	b.Version = Version
 	src, err := json.Marshal(b)

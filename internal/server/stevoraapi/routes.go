@@ -68,7 +68,7 @@ type envelope struct {
 // meta is what is to be said of the data.
 type meta struct {
 	Count      int    `json:"count"`
-	NextCursor string `json:"nextCursor,omitempty"` // of the next page; empty: this is the last one
+	NextCursor string `json:"nextCursor,omitempty"` // cursor of the next page; empty: this is the last one
 }
 
 type problem struct {
@@ -79,7 +79,7 @@ type problem struct {
 
 func answered(status int, data any) reply { return reply{status, envelope{Success: true, Data: data}} }
 
-// refused is the answer to a request that was not carried out.
+// refused returns the answer to a request that was not carried out.
 func refused(err error) reply {
 	code, p := api.CodeOf(err), &problem{Message: err.Error()}
 	var own *api.Error
