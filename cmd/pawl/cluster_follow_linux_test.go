@@ -123,8 +123,8 @@ func (f *hearer) leave() string {
 	return f.last
 }
 
-// TestFollowAllNodes: a stream brings what happens in the runs of all nodes, whichever is asked. It says when it may
-// have missed something: after a node was killed. Left at one node, it goes on at another.
+// TestFollowAllNodes checks that a stream brings the events of the runs of all nodes, whichever node is asked. It
+// reports possible gaps, as after the kill of a node. Cut at one node, it goes on at another.
 func TestFollowAllNodes(t *testing.T) {
 	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()

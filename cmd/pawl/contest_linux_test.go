@@ -317,7 +317,7 @@ func historyOf(ctx context.Context, node *httpapi.Client, run string) (ids strin
 	return ids, nil
 }
 
-// TestContestModel: the model finds what must not be.
+// TestContestModel checks that the model rejects impossible histories.
 func TestContestModel(t *testing.T) {
 	t.Parallel()
 	started := func(run string) contestAnswer { return contestAnswer{run: run} }

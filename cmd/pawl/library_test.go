@@ -123,8 +123,9 @@ func document(t *testing.T, name, rest string) *flow.Document {
 	return doc
 }
 
-// TestResumeOfAProgramsFlow: the command carries on a flow run that a Go program started and left. What only that
-// program can carry on stays as it is: functions, flows that start what is registered there, and their children.
+// TestResumeOfAProgramsFlow checks that the command carries on a flow run that a Go program started and left. Steps
+// that only that program can carry on stay as they are: functions, flows that start workflows registered there, and
+// their children.
 func TestResumeOfAProgramsFlow(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	path := filepath.Join(dir, "shop.db")

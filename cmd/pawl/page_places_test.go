@@ -230,7 +230,7 @@ func TestPagePlaces(t *testing.T) {
 	l.sees("table.runs", "paused")
 }
 
-// TestPageClock: the clock of pawl dev --virtual-time is moved on the page, and what is due happens.
+// TestPageClock checks that the page moves the clock of pawl dev --virtual-time, and that due work then happens.
 func TestPageClock(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()

@@ -170,7 +170,8 @@ func createToken(t *testing.T, dir, database string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// SIGHUP lets what can change take effect, says what cannot, and changes nothing where the file is wrong.
+// TestServerReadsItsConfigurationAgain checks that SIGHUP applies the settings that can change, names those that
+// cannot, and changes nothing where the file is wrong.
 func TestServerReadsItsConfigurationAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

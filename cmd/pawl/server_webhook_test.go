@@ -165,8 +165,8 @@ func (in *inbox) compare(p *process, token string, runs []string) {
 	}
 }
 
-// However often the server is killed, a receiver gets every event of every run, in the order of the run, signed as
-// Standard Webhooks has it.
+// TestWebhooksAreNotLostByKills checks that a receiver gets every event of every run, in the order of the run, signed
+// as Standard Webhooks has it, however often the server is killed.
 func TestWebhooksAreNotLostByKills(t *testing.T) {
 	nightly.Only(t, "it kills processes for a while")
 	t.Parallel()

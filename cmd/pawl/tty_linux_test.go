@@ -281,7 +281,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestRunEndsWhileAsked: the question goes with the run.
+// TestRunEndsWhileAsked checks that the question disappears with the run.
 func TestRunEndsWhileAsked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -298,7 +298,7 @@ func TestRunEndsWhileAsked(t *testing.T) {
 	term.restored()
 }
 
-// TestWatchOnTerminal: whoever only watches a run is not asked.
+// TestWatchOnTerminal checks that a person who only watches a run is not asked.
 func TestWatchOnTerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -318,7 +318,7 @@ func TestWatchOnTerminal(t *testing.T) {
 	term.restored()
 }
 
-// TestPanicOnTerminal: a panic ends the process and leaves a terminal that shows what is typed.
+// TestPanicOnTerminal checks that a panic ends the process and leaves a terminal that shows typed text.
 func TestPanicOnTerminal(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"main", "another"} {

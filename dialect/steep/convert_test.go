@@ -30,8 +30,8 @@ func TestConvert(t *testing.T) {
 	})
 }
 
-// TestFrontMatter: a file of services may begin with front matter. What it says is kept, places too; a template is
-// refused.
+// TestFrontMatter checks that a file of services may begin with front matter, whose fields and places are kept; a
+// template is refused.
 func TestFrontMatter(t *testing.T) {
 	services := "- {id: s, path: ./s, runtime: other, parametres: []}\n"
 	for front, want := range map[string]string{

@@ -69,7 +69,7 @@ func TestRefusedTokens(t *testing.T) {
 	}
 }
 
-// Whoever shows anything but the whole text of a token is refused in the same words.
+// TestAuthenticate checks that every text but the whole text of a token is refused in the same words.
 func TestAuthenticate(t *testing.T) {
 	k, documents := newKeeper(t)
 	token := create(t, k, api.TokenRequest{Name: "ada", Role: api.RoleOperate})
@@ -269,7 +269,7 @@ func TestAuditCursorsTellNothing(t *testing.T) {
 	})
 }
 
-// Entries are kept for 90 days. Each write removes some of those that are older.
+// TestAuditForgets checks that entries are kept for 90 days. Each write removes some of the older ones.
 func TestAuditForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := newKeeper(t)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFollowing: the first firing after the first instant that is not before the second one, however far they are
-// apart.
+// TestFollowing checks that the search returns the first firing after one instant that is not before another instant,
+// however far they are apart.
 func TestFollowing(t *testing.T) {
 	for _, c := range []struct{ spec, zone, began, ended, want string }{
 		{"*/10 * * * *", "", "2026-01-01T00:10:00Z", "2026-01-01T00:10:01Z", "2026-01-01T00:20:00Z"},

@@ -167,8 +167,8 @@ func wantPayloads(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// TestStepWaitsForItsCodec: a step whose function has returned neither runs again nor loses its result or its error
-// because the codec cannot encode them for now. Its log says what it waits for.
+// TestStepWaitsForItsCodec checks that a step whose function has returned neither runs again nor loses its result or
+// its error because the codec cannot encode them for now. Its log tells the reason.
 func TestStepWaitsForItsCodec(t *testing.T) {
 	for name, fails := range map[string]bool{"a result": false, "an error": true} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func TestHistoryEvents(t *testing.T) {
 	}, w)
 }
 
-// TestPhases: the phases that runs and steps have are those that have constants.
+// TestPhases checks that every phase of runs and steps has a constant.
 func TestPhases(t *testing.T) {
 	closed := map[client.Phase]bool{
 		client.PhasePending: false, client.PhaseScheduled: false, client.PhaseRunning: false,

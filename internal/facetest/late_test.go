@@ -66,8 +66,8 @@ func TestLateEnds(t *testing.T) {
 	}
 }
 
-// TestRetryBeforeWhatFollows: a step is retried by an operator while the end of its run, which its failure has caused,
-// is on its way. The body is called anew, and that end is void.
+// TestRetryBeforeWhatFollows checks that an operator can retry a step while the end of its run, which its failure has
+// caused, is on its way. The body is called anew, and that end is void.
 func TestRetryBeforeWhatFollows(t *testing.T) {
 	calls := 0
 	var fails time.Time
@@ -125,8 +125,8 @@ func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operati
 	all.Wait()
 }
 
-// TestPauseBeforeWhatFollows: a run is paused while its body has a child run on its way. That begins when the run goes
-// on.
+// TestPauseBeforeWhatFollows checks a run that is paused while its body has a child run on its way. The child begins
+// when the run goes on.
 func TestPauseBeforeWhatFollows(t *testing.T) {
 	child := pawl.Define("child", func(pawl.Context, none) (string, error) { return "paid by the child", nil })
 	var fails time.Time
@@ -164,8 +164,8 @@ func TestPauseBeforeWhatFollows(t *testing.T) {
 	})
 }
 
-// TestRetryThatEndsAtOnce: a wait is retried for which an event has come by then. The body hears that it has ended
-// otherwise than it knew, and says again that it waits.
+// TestRetryThatEndsAtOnce checks the retry of a wait whose event has come by then. The body hears that the wait has
+// ended in another way than before, and says again that it waits.
 func TestRetryThatEndsAtOnce(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 		f := pawl.Event[string]("approved").WaitAsync(ctx, pawl.Within("10s"))
@@ -196,8 +196,8 @@ func TestRetryThatEndsAtOnce(t *testing.T) {
 	}, w)
 }
 
-// TestRetryInAPause: a step ends and is retried while its run is paused. Its body hears of neither, and says again that
-// it waits when the run goes on.
+// TestRetryInAPause checks a step that ends and is retried while its run is paused. Its body hears of neither, and
+// says again that it waits when the run goes on.
 func TestRetryInAPause(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 		return pawl.Event[string]("approved").Wait(ctx)
@@ -225,7 +225,7 @@ func TestRetryInAPause(t *testing.T) {
 	}, w)
 }
 
-// TestRetryBeforeTheEndIsDurable: a run is opened again while its end is on its way to the disk.
+// TestRetryBeforeTheEndIsDurable checks a run that is opened again while its end is on its way to the disk.
 func TestRetryBeforeTheEndIsDurable(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 		pawl.Event[string]("approved").WaitAsync(ctx)

@@ -89,7 +89,7 @@ func TestQueueLimits(t *testing.T) {
 	})
 }
 
-// TestHeldStep: a deadline goes on while a step is held, and Explain says what it waits for.
+// TestHeldStep checks that a deadline goes on while a step is held, and that Explain gives the reason.
 func TestHeldStep(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, opts string) (int, error) {
 		var more []pawl.StepOption

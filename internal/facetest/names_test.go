@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestKeyOfAChain: the input that belongs to a key is the one the chain began with, wherever the chain is by now.
+// TestKeyOfAChain checks that a key's input is the one that the chain began with, wherever the chain is by now.
 func TestKeyOfAChain(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, n int) (int, error) {
 		if n == 3 {

@@ -82,8 +82,8 @@ func (r *recorder) check(t *testing.T, want ...string) {
 	}
 }
 
-// TestObserver: runs and attempts are told of with their instants, whatever ends them: their own return, a limit, or a
-// crash of the program.
+// TestObserver checks that the observer hears of runs and attempts with their instants, whatever ends them: their own
+// return, a limit, or a crash of the program.
 func TestObserver(t *testing.T) {
 	var r recorder
 	child := pawl.Define("child", func(pawl.Context, int) (int, error) { return 0, errors.New("it is late") })
@@ -135,7 +135,7 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// TestObserverOfHeldAttempts: an observer hears what holds an attempt, and when that is over.
+// TestObserverOfHeldAttempts checks that an observer hears why an attempt is held, and when that is over.
 func TestObserverOfHeldAttempts(t *testing.T) {
 	var r recorder
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {

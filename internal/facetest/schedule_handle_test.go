@@ -40,7 +40,7 @@ func missed(d client.ScheduleDescription) string {
 	return strings.Join(out, ", ")
 }
 
-// TestEnsureSchedule: the same again changes nothing, something else changes the schedule in place.
+// TestEnsureSchedule checks that an unchanged schedule stays as it is, and that a changed one is changed in place.
 func TestEnsureSchedule(t *testing.T) {
 	w := job()
 	other := pawl.Define("other", func(_ pawl.Context, n int) (int, error) { return n, nil })

@@ -178,9 +178,9 @@ func TestRunsEndWithTheirWorkflow(t *testing.T) {
 	}
 }
 
-// TestCancelBeforeAnAttemptBegins: a run is cancelled while the start of an attempt is on its way to the disk. Its body
-// has idled meanwhile and was unwound; it is not called again, so that it never comes to the attempt's function. The
-// run ends nevertheless.
+// TestCancelBeforeAnAttemptBegins checks a run that is cancelled while the start of an attempt is on its way to the
+// disk. Its body has idled meanwhile and was unwound; it is not called again, so that it never comes to the attempt's
+// function. The run ends nevertheless.
 func TestCancelBeforeAnAttemptBegins(t *testing.T) {
 	holds := pawl.Define("holds", func(ctx pawl.Context, _ none) (string, error) {
 		return "", pawl.Do(ctx, "slot", func(ctx context.Context) error { return wait(ctx, 20*time.Millisecond) })

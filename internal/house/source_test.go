@@ -67,7 +67,7 @@ func TestFunctionLength(t *testing.T) {
 	}
 }
 
-// TestLengthsAreSaid: contributors read the same limits.
+// TestLengthsAreSaid checks that CONTRIBUTING names the limits that the tests of the house enforce.
 func TestLengthsAreSaid(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(top(t), "CONTRIBUTING.md"))
 	if err != nil {

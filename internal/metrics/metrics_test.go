@@ -142,7 +142,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Each namespace has its own numbers. What is read of one has nothing of another, and nothing of the process.
+// TestNamespaces checks that each namespace has its own numbers. The numbers of one hold nothing of another, and
+// nothing of the process.
 func TestNamespaces(t *testing.T) {
 	m := counted(t)
 	blue := m.In("blue")

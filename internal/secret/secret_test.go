@@ -132,7 +132,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Encoders of other languages escape more or less than Go's. These are what they made of the same value.
+// TestFormsOfOtherLanguages checks the forms that encoders of other languages made of one value: they escape more or
+// less than Go's.
 func TestFormsOfOtherLanguages(t *testing.T) {
 	const value = `qu"ote\d&<é😀>/it's (a+b)~`
 	r := NewRedactor([]string{value})
@@ -155,7 +156,7 @@ func TestFormsOfOtherLanguages(t *testing.T) {
 	}
 }
 
-// FuzzRedact: wherever values stand, and however a stream is cut, none comes through.
+// FuzzRedact checks that no value comes through, wherever values stand and however a stream is cut.
 func FuzzRedact(f *testing.F) {
 	f.Add("hunter2!", "a hunter2! b", 3)
 	f.Add("aaaa", "aaaaaaaaa", 2)
@@ -209,7 +210,8 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// TestCommandLeavesSomething: the end of a command does not wait for what it has started.
+// TestCommandLeavesSomething checks that the end of a command does not wait for the processes that it has left
+// behind.
 func TestCommandLeavesSomething(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the command is one of a shell")

@@ -178,7 +178,8 @@ func TestWorkerWhoseTokenIsRevoked(t *testing.T) {
 	})
 }
 
-// A token counts until it expires or is revoked. Only who has the secret part has the token.
+// TestTokensEnd checks that a token counts until it expires or is revoked, and only for a caller with its secret
+// part.
 func TestTokensEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -270,7 +271,7 @@ func TestFlowsOfCallers(t *testing.T) {
 	})
 }
 
-// A token that asks for too much is told so, and others go on.
+// TestLimitsOfAToken checks that a token that asks for too much is told so, and that others go on.
 func TestLimitsOfAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, func(c *Config) { c.Limits = Limits{Rate: 10, Waits: 1} })

@@ -326,7 +326,7 @@ func TestEventsAreTheSame(t *testing.T) {
 	})
 }
 
-// Whoever gives up gets the code for that, wherever the engine is.
+// TestGivingUpIsTheSame checks that every caller that gives up gets the code for that, wherever the engine is.
 func TestGivingUpIsTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -195,7 +195,8 @@ func (w *walls) patterns() []string {
 	return slices.DeleteFunc(all, func(p string) bool { return roles[p] == anyone || p == "GET /metrics" })
 }
 
-// Nothing that a token of another namespace asks for, with the very ids of this one, shows or changes anything of it.
+// TestWalls checks that no request with a token of another namespace, even with the very ids of this one, shows or
+// changes anything of this one.
 func TestWalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWalls(t)

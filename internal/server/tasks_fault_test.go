@@ -159,8 +159,8 @@ func TestTaskWithTooMuchToSay(t *testing.T) {
 	}
 }
 
-// The server is started again after the start of an attempt is durable, and before its worker gets the task or says
-// that it begins. Somebody executes it.
+// TestTaskIsLostWithTheServer checks a server that is started again after the start of an attempt is durable, and
+// before its worker gets the task or says that it begins. Somebody executes it.
 func TestTaskIsLostWithTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()

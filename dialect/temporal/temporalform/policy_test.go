@@ -31,7 +31,7 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
-// TestNests: whatever timeouts are given, what comes out nests as Temporal's server nests them.
+// TestNests checks that the translation of any timeouts nests as Temporal's server nests them.
 func TestNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		form := map[string]any{}

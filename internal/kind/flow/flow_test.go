@@ -198,7 +198,7 @@ func TestNeedsProgram(t *testing.T) {
 	}
 }
 
-// TestFlowsCompileOnce: whoever shares Flows gets the same flow, which was compiled once.
+// TestFlowsCompileOnce checks that all callers that share Flows get the same flow, which was compiled once.
 func TestFlowsCompileOnce(t *testing.T) {
 	d, err := flowkind.Bundle{Flow: flowkind.Source{File: "a.yaml", Text: text("a", "noop: {}")}}.Definition("a")
 	if err != nil {
