@@ -34,7 +34,7 @@ type program struct {
 	log   string                   // a file with a line for each thing that it has done outside
 	grow  bool                     // a life goes on until the log has grown; else for a time
 	use   func(t *testing.T, dir string, kills int) (done <-chan struct{}, args []string)
-	runs  func(kills int) int // how many runs there are in the end
+	runs  func(kills int) int // number of runs in the end
 	check func(t *testing.T, r result)
 }
 

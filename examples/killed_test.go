@@ -76,7 +76,7 @@ type result struct {
 	dir      string
 	kills    int
 	lines    [][]string                // the lines of the log, as words
-	count    map[string]int            // how often each line is there
+	count    map[string]int            // occurrences of each line
 	runs     []client.Summary          // all but those of schedules, the oldest first
 	attempts map[string]map[string]int // the attempts of each run and step; a run is named by its workflow id
 	describe func(string) client.Description

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// certificate is that of a server, in files that may change while it runs.
+// certificate is a server's certificate, in files that may change while the server runs.
 type certificate struct {
 	cert, key string
 	log       *slog.Logger

@@ -24,7 +24,7 @@ type hearer struct {
 	news   chan struct{} // closed when something has come
 	last   string        // the last change
 	missed int
-	ended  map[string]int // how often the end of a run was told, by its id
+	ended  map[string]int // number of events about a run's end, by the run's id
 }
 
 // follow follows all runs through a node, from where another stream was left, and returns when the stream has begun.

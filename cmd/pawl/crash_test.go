@@ -121,8 +121,8 @@ type crashJob struct {
 	folder     string            // the folder in which pawl runs; empty: that of the files
 	args       []string          // arguments of pawl run
 	partitions bool              // the database has several partitions, and the child runs are in all of them
-	children   int               // how many runs there are beside the first
-	ends       []string          // how the first run may end
+	children   int               // number of runs beside the first
+	ends       []string          // possible ends of the first run
 	effects    bool              // each attempt leaves a line in the file effects
 	waits      string            // the step that waits for an event of its name
 }

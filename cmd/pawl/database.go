@@ -28,8 +28,8 @@ type place struct {
 	memory     bool
 	server     string // the address of a PostgreSQL database; empty: it is a file
 	path       string
-	namespace  string // whose database it is; empty: the default one
-	partitions int    // that a new file gets, or an old one has to have; 0: it does not matter
+	namespace  string // the namespace that the database belongs to; empty: the default one
+	partitions int    // number that a new file gets, or an old one must have; 0: any
 }
 
 // name returns the database's name for messages, without a password.

@@ -80,7 +80,7 @@ type faultsBed struct {
 	at     rotating // the same ones
 	dice   *rand.Rand
 	runs   []string        // the keys of the runs, which are numbers
-	mixed  map[string]bool // those whose steps leave no traces
+	mixed  map[string]bool // runs whose steps leave no traces
 	traces map[string]int  // the last attempt of each run and step when the run was reported finished
 
 	contests contests

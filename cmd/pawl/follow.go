@@ -41,9 +41,9 @@ type follower struct {
 	note    string           // more to say about all of it
 
 	roots   []string            // followed; where a chain goes on, its next run takes the place
-	runs    map[string]*api.Run // as they were when last read
+	runs    map[string]*api.Run // state of the runs when last read
 	changed map[string]bool     // something has happened since
-	looking map[string]bool     // they are being read
+	looking map[string]bool     // a goroutine reads them now
 	watched map[string]bool
 	// expected are children that another partition of the database has not begun yet
 	expected map[string]bool
@@ -62,7 +62,7 @@ type follower struct {
 	terminal  *screen.Terminal // nil: there is no live view
 	asks      bool             // Ctrl-C asks what to do with runs that another process carries
 	asking    bool
-	cancelled chan error // how asking the engine to cancel the runs went
+	cancelled chan error // outcome of the request to cancel the runs
 }
 
 // update is news of one run, from the goroutine that watches or reads it.

@@ -75,7 +75,7 @@ func TestKillDuring(t *testing.T) {
 	for _, c := range []struct {
 		name, work string // the name of the case, and the action of its step
 		hooks      string
-		ready      func(r killed) bool // when to kill
+		ready      func(r killed) bool // condition for the kill
 		attempts   int                 // the step's attempts in the end
 		end        string              // the run's phase, in the end
 		event      bool                // the event that it waits for is sent meanwhile

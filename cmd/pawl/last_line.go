@@ -29,12 +29,12 @@ type printing struct {
 type lineReader struct {
 	logs    api.LogReader
 	reading bool
-	read    time.Time // when the last round began
+	read    time.Time // start of the last round
 	known   map[live.StepOf]*printing
 	shown   map[live.StepOf]string
 }
 
-// newLineReader returns nil if nobody wants to see what steps print, or it cannot be read.
+// newLineReader returns nil if the output of steps is not wanted, or cannot be read.
 func (a *app) newLineReader(svc api.Service) *lineReader {
 	if a.output == outputNone {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// namespacesFlag says which namespaces a server has beside the default one.
+// namespacesFlag is the flag that names a server's namespaces beside the default one.
 const namespacesFlag = "namespaces"
 
 // namespacesIn reads a mapping from names to databases as values of the flag.

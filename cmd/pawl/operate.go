@@ -20,7 +20,7 @@ type operation struct {
 	done   string // the word for its success: "paused"
 	follow bool
 
-	forecast bool // only show what would follow
+	forecast bool // a forecast is wanted, no change
 }
 
 // operate applies an operation to the database directly. With follow it carries the run on afterwards.

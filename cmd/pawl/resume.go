@@ -170,7 +170,7 @@ func (a *app) openRuns(
 // carrier says who carries on the runs of a definition.
 type carrier struct {
 	here     bool // this command can, or it cannot be read: then the engine says why
-	function bool // it is a Go function
+	function bool // a Go function decides
 }
 
 func (a *app) carrierOf(ctx context.Context, svc api.Service, definition string) carrier {

@@ -39,7 +39,7 @@ type app struct {
 	streams
 	database  string
 	retention string   // how long closed runs are kept while this process has the database; empty: for ever
-	server    string   // whose address --server gives; empty: a database is opened
+	server    string   // the address that --server gives; empty: a database is opened
 	namespace string   // a namespace of that server; empty: that of the token
 	tokenFile string   // the file with the token that is shown to that server
 	ca        string   // the file with the certificates that are trusted for it
@@ -51,7 +51,7 @@ type app struct {
 	actor     string
 	reason    string
 
-	flows   flowkind.Flows   // that were read so far
+	flows   flowkind.Flows   // flows read so far
 	folder  *folder          // the flows that a server starts by name; nil: this is no server
 	guard   *guarding        // the settings of pawl server; nil: this is another command
 	sharing *sharing         // the part that is shared with other servers; nil: this process has the whole database

@@ -37,7 +37,7 @@ type backfillFlags struct {
 type firing struct {
 	At         api.Time     `json:"scheduledAt"`
 	WorkflowID string       `json:"workflowId"`      // the workflow id of the run that makes up for it
-	Run        string       `json:"run,omitempty"`   // that it has already
+	Run        string       `json:"run,omitempty"`   // the run that exists already
 	Phase      api.RunPhase `json:"phase,omitempty"` // the phase of that run
 	open       bool         // the run was started by an earlier backfill and has not ended
 }

@@ -101,7 +101,7 @@ func (f *bulkFlags) request(verb string, now func() time.Time) (r bulk.Request, 
 	return r, nil
 }
 
-// bulk operates on many runs and tells what became of each.
+// bulk operates on many runs and prints the outcome for each.
 func (a *app) bulk(ctx context.Context, verb string, r bulk.Request) error {
 	r.Operation.Actor, r.Operation.Reason = a.who(), a.reason
 	m, err := a.start(ctx, false)

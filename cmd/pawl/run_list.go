@@ -159,7 +159,7 @@ func readHeaders(given []string) (map[string]string, error) {
 	return headers, nil
 }
 
-// readInstant reads an instant, or an age as the instant so long before now. An empty text is no instant.
+// readInstant reads an instant, or an age as the instant so long before now. An empty text stands for no instant.
 func readInstant(now func() time.Time, flag, text string) (api.Time, error) {
 	if text == "" {
 		return 0, nil

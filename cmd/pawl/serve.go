@@ -29,8 +29,8 @@ type serving struct {
 // answersKept is how long an idempotency key holds.
 const answersKept = 24 * time.Hour
 
-// serve lets other commands on this machine work with the database through this process. A socket that cannot be made
-// keeps nobody from working: others are told who holds the database.
+// serve lets other commands on this machine work with the database through this process. The command works on if the
+// socket cannot be made: others are told who holds the database.
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
 		Service: m.svc, Carry: m.carryFamily, Tasks: m.tasks(), Logs: logFolder{m.place.logDir(), m.svc},

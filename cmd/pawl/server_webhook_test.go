@@ -38,7 +38,7 @@ type inbox struct {
 	wrong  []string
 	events map[string][]int // numbers of the events of each run, in the order in which they came first
 	ended  int              // runs whose last event has come
-	away   bool             // it takes nothing at present
+	away   bool             // the receiver takes nothing now
 	came   chan struct{}    // receives a value when something has come
 }
 

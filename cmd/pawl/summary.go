@@ -141,7 +141,7 @@ func indented(payload []byte) string {
 	return screen.Clean(string(payload))
 }
 
-// leftWork says what becomes of a run's attempts that run while it is left, those of its children included.
+// leftWork tells how the running attempts of a run and its children go on after the command leaves it.
 func (f *follower) leftWork(id string) string {
 	running := 0
 	for _, r := range f.runs {

@@ -49,14 +49,14 @@ type machine struct {
 	place          place
 	signals        chan os.Signal // signals to stop, received once attempts are executed; nil: none are
 	bodies         *lease.Keeper  // leases runs of Go workflows to processes that serve these; nil: nobody may
-	queues         *remote.Queues // whose tasks other processes execute; nil: no attempts are executed
+	queues         *remote.Queues // queues with tasks for other processes; nil: no attempts are executed
 	sweeping       context.CancelFunc
 	swept          chan struct{}   // closed when nothing sweeps any more; nil: nothing does
 	serving        *serving        // the server for other commands; nil: this one executes nothing
 	remote         *httpapi.Client // a client of the process that has the engine; nil: this one has it
 
 	sharing    *sharing            // the part that is shared with other nodes; nil: this process has all partitions
-	namespaces map[string]*machine // those beside the default one
+	namespaces map[string]*machine // the namespaces beside the default one
 	lost       chan error          // the end of the engine of one of them
 }
 

@@ -94,7 +94,7 @@ func (temporalWords) Run(t *trail.Trail, _ childReader) api.Words {
 	return api.Words{System: "Temporal", Status: temporalform.Status(t.Run)}
 }
 
-// Step adds to an activity's status which timeout ended it, and what became of its retries.
+// Step adds to an activity's status the timeout that ended it, and the state of its retries.
 func (temporalWords) Step(s *core.Step) api.Words {
 	message := strings.TrimSpace(temporalform.TimeoutType(s) + " " + temporalform.RetryState(s))
 	return api.Words{Status: temporalform.StepStatus(s), Message: message}

@@ -67,7 +67,7 @@ type scope struct {
 	outs   map[string]*outputs // the outputs of the tasks
 	needs  map[string]ended    // the tasks that each task's expressions may name
 	inputs string              // an expression for the template's inputs
-	own    *given              // the inputs of the task at hand
+	own    *given              // the inputs of the current task
 	self   *outputs            // the outputs of the attempt that a retry's expression judges
 	args   string              // an expression for the workflow's arguments
 
@@ -136,7 +136,7 @@ func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 	return "nil"
 }
 
-// asked is what a name may ask of a task that has ended, besides its outputs.
+// asked holds the fields of an ended task that a name may ask for, beside its outputs.
 var asked = []string{"phase", "code", "msg"}
 
 // path leads into a value.

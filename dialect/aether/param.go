@@ -13,7 +13,7 @@ type param struct {
 	name     string
 	value    tree.Value
 	from     string     // the name of a value
-	expr     string     // or an expression for one
+	expr     string     // the value as an expression
 	fallback tree.Value // an input's default, where there is nothing
 	required bool
 	in       tree.Value

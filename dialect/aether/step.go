@@ -126,7 +126,7 @@ func (s *scope) returned(k *task, t *template) *outputs {
 	return s.declare(out, "task", in)
 }
 
-// leaf makes the step of a task that does something itself. What it does says its template, where it has one.
+// leaf makes the step of a task that does something itself. Its template, where it has one, says what it does.
 func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 	in, inputs := k.in, k.inputs
 	if t != nil {

@@ -15,7 +15,7 @@ type checker struct {
 	macros   map[string]*macro
 	inputs   map[string]bool // a macro's input parameters: variables with a value
 	makes    map[string]bool // every variable that an action makes
-	outputs  map[string]bool // those without enumerators
+	outputs  map[string]bool // outputs of actions, without enumerators
 	ids      map[string]tree.Pos
 	actions  map[string]bool
 	enums    map[string]bool

@@ -13,7 +13,7 @@ import (
 
 // Source is one file.
 type Source struct {
-	Name string // as errors call it
+	Name string // the name in errors
 	Text []byte
 }
 

@@ -18,7 +18,7 @@ type generator struct {
 	ended   map[string]bool
 	nodes   []*node // the nodes to execute, in the order of the workflow
 	loops   []*unrolled
-	counts  map[*action][]int // how many iterations a for action had each time
+	counts  map[*action][]int // number of iterations that a for action had each time
 	now     int               // the time so far, in actions
 	running []*chain
 	chains  [][]*node
@@ -47,7 +47,7 @@ type unrolled struct {
 	names           map[string]string // the new names of the variables and actions in it
 	input, output   string
 	needs           []string
-	taken           int      // how many items of its input are unrolled
+	taken           int      // number of items of its input that are unrolled
 	inside          []string // the actions in it, as far as it is unrolled
 	yields          []string // variables that have no value yet
 	yielded         []any    // nil: nothing yet

@@ -12,7 +12,7 @@ type loop struct {
 	a      *action
 	outer  *loop      // the for action around it
 	once   bool       // there is one iteration: its actions stand where it stands
-	from   *loop      // whose items it takes one by one, nil: it takes a whole list
+	from   *loop      // the loop whose items this one consumes; nil: it iterates a list
 	step   *flow.Step // nil with once
 	yields *value     // the collected value, as an iteration reads it
 	whole  *value     // the collected value, as the loop's own iterations read it

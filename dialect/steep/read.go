@@ -207,7 +207,7 @@ func (r *reader) action(v tree.Value, depth int) *action {
 	return a
 }
 
-// generated names an action that has no name, by what it does. The $ keeps it apart from every name a user may choose.
+// generated names an action that has no name by its kind. The $ keeps it apart from every name a user may choose.
 func (r *reader) generated(a *action) {
 	base := a.service + a.macro
 	if a.kind == kindFor {

@@ -36,8 +36,8 @@ type value struct {
 	shape    shape
 	kind     fileKind
 	needs    []string // steps that must have ended
-	of       *loop    // that yields it
-	maker    *unit    // that writes the file: its process chain must have ended
+	of       *loop    // the loop that yields it
+	maker    *unit    // the unit that writes the file: its process chain must have ended
 }
 
 // part is a piece of a text: characters, or an expression.

@@ -15,7 +15,7 @@ import (
 
 // Source is one file.
 type Source struct {
-	Name string // as errors call it
+	Name string // the name in errors
 	Text []byte
 }
 

@@ -177,7 +177,7 @@ func answer(ctx context.Context, c pawl.Client, typed io.Reader) {
 	}
 }
 
-// send sends a line of so many words to a run. The id makes a line that comes twice count once.
+// send sends the words of a line to a run. The id makes a line that comes twice count once.
 func send(ctx context.Context, c pawl.Client, words []string, id pawl.SendOption) (string, error) {
 	switch len(words) {
 	case 1:

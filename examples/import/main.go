@@ -30,7 +30,7 @@ const batch = 100
 // importer is what the workflow works with.
 type importer struct {
 	db   *sql.DB
-	pace time.Duration // how long a batch takes
+	pace time.Duration // duration of a batch
 }
 
 // place is where an attempt has come to: the details of its heartbeats.

@@ -68,7 +68,7 @@ func (d *depot) wrong(ctx pawl.Context, order string) (string, error) {
 	return "sent and wrapped", d.does(ctx, "send", order)
 }
 
-// v2 asks which version the run goes by: 1 where it was beyond this point before the change, 2 where it comes here now.
+// v2 asks for the version of the run: 1 where it was beyond this point before the change, 2 where it comes here now.
 // What it gets is recorded. Once no run of version 1 is open any more, make it Version(ctx, "wrap", 2, 2).
 func (d *depot) v2(ctx pawl.Context, order string) (string, error) {
 	if err := d.does(ctx, "pack", order); err != nil {

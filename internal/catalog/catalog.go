@@ -22,7 +22,7 @@ const (
 	mostVersions  = 10_000
 )
 
-// Catalog keeps the flows of a database. What it was told to check fits is never looked at again.
+// Catalog keeps the flows of a database. A definition is checked once, when it is applied.
 type Catalog struct {
 	documents journal.Documents
 	check     func(d api.Definition) error

@@ -29,8 +29,9 @@ func (d *Disk) CutAnywhere(random *rand.Rand) int {
 	return random.IntN(len(d.events) + 1)
 }
 
-// Cut returns a new disk with what is left if the power is cut after so many events, and the marks that came before.
-// What was synced is left. Of what was written later, any part may be: each unit by itself, in any order.
+// Cut returns a new disk with the contents that remain if the power is cut after that many events, and the marks that
+// came before. What was synced is left. Of what was written later, any part may be: each unit by itself, in any
+// order.
 func (d *Disk) Cut(t testing.TB, events int, random *rand.Rand) (left *Disk, marks []any) {
 	t.Helper()
 	d.mu.Lock()

@@ -46,7 +46,7 @@ const (
 type event struct {
 	kind    kind
 	file    string
-	at      int64  // where it was written; the size it was truncated to
+	at      int64  // offset of a write; new size of a truncation
 	data    []byte // the written bytes
 	durable bool   // a removal that survives a power cut
 	mark    any

@@ -171,7 +171,7 @@ func remove(tls *libc.TLS, _, path uintptr, syncDir int32) int32 {
 	return rc
 }
 
-// failures are the results by which SQLite hears of a failed operation.
+// failures are the results that tell SQLite of a failed operation.
 var failures = map[Op]int32{
 	Open: sqlite3.SQLITE_CANTOPEN, Read: sqlite3.SQLITE_IOERR_READ, Write: sqlite3.SQLITE_IOERR_WRITE,
 	Sync: sqlite3.SQLITE_IOERR_FSYNC,

@@ -21,8 +21,8 @@ var errNoKeys = errors.New("the key service does not answer")
 // keyService is a codec whose keys can be away for a while. It notes what it is asked for.
 type keyService struct {
 	mu      sync.Mutex
-	away    bool // it answers nothing
-	meta    bool // it keeps metadata
+	away    bool // the codec answers nothing
+	meta    bool // the codec keeps metadata
 	encoded []string
 	decoded []string
 }

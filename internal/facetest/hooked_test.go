@@ -194,7 +194,7 @@ func TestInterceptorThatPanicsBefore(t *testing.T) {
 func TestHookLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []pawl.StepOption
-		ends time.Duration // when it is told to stop
+		ends time.Duration // time until it is told to stop
 	}{
 		"no option":          {nil, time.Minute},
 		"no time limit":      {[]pawl.StepOption{pawl.HeartbeatTimeout("2h")}, time.Minute},

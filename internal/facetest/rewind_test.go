@@ -90,10 +90,10 @@ func refunds(ctx pawl.Context, s *store) error {
 func TestRetryRun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		broken string // that fails; what follows a bar stays so
+		broken string // the step that fails; the part after a bar stays broken
 		body   func(ctx pawl.Context, s *store) error
-		want   string // that is executed after the retry
-		refuse string // or what the refusal says
+		want   string // the steps that are executed after the retry
+		refuse string // the text of the refusal, if there is one
 	}{
 		{"a failure that was ignored", "ship|audit", audited, "ship", ""},
 		{"a compensation", "ship", refunds, "ship tell", ""},

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Metrics are those of one namespace of a process. Its methods are safe for concurrent use.
+// Metrics holds the metrics of one namespace of a process. Its methods are safe for concurrent use.
 type Metrics struct {
 	registry  *prometheus.Registry // the registry of the whole process
 	handler   http.Handler
@@ -146,7 +146,7 @@ func (m *Metrics) Request(method, route string, status int, took time.Duration) 
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// Observer returns what the engine has to be configured with.
+// Observer returns the observer for the engine's configuration.
 func (m *Metrics) Observer() engine.Observer {
 	return engine.Observer{
 		Recorded: m.recorded,

@@ -4,8 +4,8 @@
 //
 //	parts tests go test ./... : seeds make sim SEEDS=1000
 //
-// Of a go test it shows a line a package and what failed tests printed. With -log FILE it writes what go test -json
-// tells of all tests into a file.
+// Of a go test it shows a line a package and what failed tests printed. With -log FILE it writes the output of go
+// test -json for all tests to a file.
 package main
 
 import (

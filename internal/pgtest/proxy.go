@@ -180,7 +180,7 @@ func (p *Proxy) close(conns ...net.Conn) {
 	}
 }
 
-// pump passes on what comes from one side, until something is lost. It returns what is to be kept.
+// pump passes on what comes from one side, until something is lost. It returns the part to keep.
 func (p *Proxy) pump(to, from net.Conn, replies bool) []byte {
 	buf := make([]byte, 64<<10)
 	for {
@@ -208,7 +208,7 @@ func (p *Proxy) pump(to, from net.Conn, replies bool) []byte {
 	}
 }
 
-// take returns what is to be lost of this chunk.
+// take returns the part of this chunk to lose.
 func (p *Proxy) take(replies bool) lose {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // more: database.
 type Table struct {
 	DB       *sql.DB // reads and deletes messages; it belongs to the journal
-	Name     string  // as statements write it
+	Name     string  // the table's name in statements
 	Database string  // the database that messages name: another database refuses them
 }
 

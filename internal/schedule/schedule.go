@@ -87,7 +87,7 @@ const (
 	Backfill = "backfill"
 )
 
-// Change is what somebody does to a schedule.
+// Change is a change of a schedule.
 type Change struct {
 	Op       string            `json:"op"`
 	Spec     *Spec             `json:"spec,omitempty"`     // Update
@@ -143,8 +143,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// After returns the first firing that is to be started after the last one: not one that is later than the catch-up
-// window by now. It is zero if there is none.
+// After returns the first firing to start after the last one: not one that is later than the catch-up window by now.
+// It is zero if there is none.
 func (t *Timetable) After(last, now time.Time) time.Time {
 	if from := now.Add(-t.CatchUp); from.After(last) {
 		last = t.Before(last, from)
@@ -243,7 +243,7 @@ func Firing(workflowID string) (due time.Time, ok bool) {
 	return due.UTC(), err == nil
 }
 
-// TriggerID returns a workflow id for a run that somebody starts now.
+// TriggerID returns a workflow id for a run that a trigger starts now.
 func TriggerID(name string, now time.Time) string {
 	return name + "@" + now.UTC().Format(time.RFC3339Nano) + "-trigger"
 }

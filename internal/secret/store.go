@@ -128,8 +128,8 @@ func (s *Store) read(ctx context.Context, name string) (string, error) {
 	}
 }
 
-// maxCommand is how long a command may take that prints a secret. When it has ended, what it has started may hold its
-// output open for commandEnds more.
+// maxCommand is how long a command may take that prints a secret. After its end, processes that it has started may
+// hold its output open for commandEnds more.
 const (
 	maxCommand  = time.Minute
 	commandEnds = time.Second

@@ -58,9 +58,9 @@ type shape struct {
 type maker struct {
 	*rand.Rand
 	of    *described
-	words []string // that mean something to the server, such as ids
+	words []string // words with a meaning for the server, such as ids
 	ids   map[string]string
-	wrong float64 // how likely a value is not what the description says
+	wrong float64 // probability of a value that contradicts the description
 	fresh int
 }
 

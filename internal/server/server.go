@@ -53,7 +53,7 @@ type Config struct {
 	Guarded bool
 	// Allow decides which callers from the network may do what they ask for, instead of tokens. nil: this does not.
 	Allow func(r *http.Request) bool
-	// Limits bound what the bearer of one token may ask for.
+	// Limits bound the requests of one token.
 	Limits Limits
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader

@@ -21,7 +21,7 @@ import (
 type between struct {
 	api.Tasks
 	kind string                                                     // the kind of the reports that it changes
-	left atomic.Int32                                               // how often it still does so
+	left atomic.Int32                                               // number of answers still to change
 	what func(send func() ([]api.TaskAnswer, error)) api.TaskAnswer // the replacement for each answer
 }
 

@@ -76,7 +76,8 @@ func spanOf(text string) (s trace.SpanID) {
 	return s
 }
 
-// Within returns a context in which the span of a run is the parent. caller is the context of whoever started the run.
+// Within returns a context in which the span of a run is the parent. caller is the context of the caller who started
+// the run.
 func Within(caller context.Context, run string) context.Context {
 	from := trace.SpanContextFromContext(caller)
 	parent := trace.SpanContextConfig{

@@ -48,7 +48,7 @@ type Node struct {
 	Text   string      // the value of a Text
 	Items  []*Node     // the items of a List
 	Fields []NodeField // the fields of a Mapping, in the order of the document
-	size   int         // how many nodes it holds, itself included; an alias counts each time it is used
+	size   int         // number of nodes in it, itself included; an alias counts each time it is used
 }
 
 // NodeField is a field of a mapping.

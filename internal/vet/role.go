@@ -26,7 +26,7 @@ type place struct {
 func (c *checker) inside(p place, lit *ast.FuncLit) place {
 	switch r := c.roleOf(lit); {
 	case p.role == unknown && c.takesContext(lit.Type) && r == inBody:
-		return place{root: lit} // whoever calls it, it is called by a body
+		return place{root: lit} // a body calls it, directly or not
 	case r == inStep, r == inBranch && p.role != inStep:
 		p.bound, p.role = lit, r
 	case r == unknown && p.role != inStep:

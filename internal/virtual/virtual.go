@@ -76,8 +76,8 @@ func Shown(ctx context.Context, j journal.Journal) (core.Time, error) {
 	return core.Time(m.Now), nil
 }
 
-// Refuse returns an error if a database has a virtual clock. A process whose clock goes by itself would let everything
-// happen that was to come. Errors: CodeConflict.
+// Refuse returns an error if a database has a virtual clock. A process with a running clock would let all future work
+// happen at once. Errors: CodeConflict.
 func Refuse(ctx context.Context, j journal.Journal) error {
 	m, err := read(ctx, j)
 	if err != nil || m == nil {
@@ -120,7 +120,7 @@ type Engine interface {
 type hand struct {
 	clock  *Clock
 	engine Engine
-	waited int // so many attempts have used up the patience already
+	waited int // number of attempts that have used up the patience
 	steps  int
 	saved  time.Time
 }

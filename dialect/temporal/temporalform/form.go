@@ -127,7 +127,7 @@ var workflowRest = without{
 	{"workflowType", "it is the flow's name"},
 }
 
-// reuseKeys say what is to happen where there is a run of the same workflow id.
+// reuseKeys are the policies for a start whose workflow id has a run already.
 var reuseKeys = []string{"workflowIdReusePolicy", "workflowIdConflictPolicy"}
 
 // readReuse reads them. Here as by default there, a run that is open is in the way, and one that has ended is not.

@@ -65,14 +65,14 @@ type envelope struct {
 	Error   *problem `json:"error,omitempty"`
 }
 
-// meta is what is to be said of the data.
+// meta describes the data.
 type meta struct {
 	Count      int    `json:"count"`
 	NextCursor string `json:"nextCursor,omitempty"` // cursor of the next page; empty: this is the last one
 }
 
 type problem struct {
-	Code    string `json:"code"` // as in NOT_FOUND
+	Code    string `json:"code"` // a code such as NOT_FOUND
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }

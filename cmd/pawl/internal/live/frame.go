@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// View is what there is to draw.
+// View is the state to draw.
 type View struct {
-	Runs     []*api.Run          // those followed, the oldest first
+	Runs     []*api.Run          // the followed runs, the oldest first
 	Children map[string]*api.Run // child runs of theirs that are known, by run id
 	Stalled  string              // why the engine takes no work; "": it does
 	Others   int                 // open runs in the same database that rest meanwhile
@@ -39,13 +39,13 @@ const (
 	note                 // the number of lines that were left out
 )
 
-// row is a line, and what it is.
+// row is a line, and its class.
 type row struct {
 	class class
 	line  screen.Line
 }
 
-// Resting says that so many other runs of the database are not carried on.
+// Resting is the number of other runs of the database that nobody carries on.
 func Resting(others int) string {
 	return fmt.Sprintf("%s in this database %s not being executed (pawl resume)",
 		plural(others, "other open run"), verb(others, "is", "are"))
@@ -210,7 +210,7 @@ type slot struct {
 	plan api.PlannedStep
 }
 
-// inOrder puts the steps into the order of the definition; what it does not name, such as hooks, follows.
+// inOrder puts the steps into the order of the definition; steps that it does not name, such as hooks, follow.
 func inOrder(r *api.Run, steps []*api.Step) []slot {
 	begun := byName(steps)
 	var out []slot

@@ -18,8 +18,8 @@ func Short(id string) string { return id[:min(shortRun, len(id))] }
 // Local formats an instant for people, in their own time, with its zone: output is copied to people elsewhere.
 func Local(at api.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05 -07:00") }
 
-// held says why something is held and until when, as long as that instant is to come. After it something else may have
-// gone first.
+// held formats the reason why something is held, and the instant until which, if that is in the future. After it
+// something else may have gone first.
 func (d *drawing) held(h *api.Held) string {
 	why := screen.Clean(h.Why)
 	if h.Until > d.now {

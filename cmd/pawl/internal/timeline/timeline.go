@@ -16,8 +16,8 @@ type Row struct {
 	At      time.Duration  // ready for a worker
 	Started *time.Duration // nil: never started
 	Ended   *time.Duration // nil: it does not end by itself
-	End     string         // how it ended
-	Never   bool           // it would be the next one, but can never start
+	End     string         // outcome of the attempt
+	Never   bool           // the next attempt, which can never start
 }
 
 // Mark is a deadline: a vertical line.
