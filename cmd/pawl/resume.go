@@ -44,7 +44,7 @@ func (a *app) resume(ctx context.Context, names []string, how telling) error {
 	if len(ids) == 0 {
 		return a.tellNothing(ctx, how)
 	}
-	if how != tellQuiet && how != tellJSON { // before any of these runs makes progress
+	if how != tellQuiet && how != tellJSON { // these runs make no progress yet
 		err := a.reading(ctx, func(ctx context.Context, svc api.Service) error {
 			a.warnOfOpenTasks(ctx, svc, ids)
 			return nil

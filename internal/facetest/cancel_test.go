@@ -153,8 +153,8 @@ func TestCompensationSurvivesCrashes(t *testing.T) {
 	}, w)
 }
 
-// TestRunningStepFinishesBeforeTheBodyIsAsked checks that a graceful cancel keeps the results of running steps; an
-// interrupt stops them, and the body is asked when they have stopped.
+// TestRunningStepFinishesBeforeTheBodyIsAsked checks that a graceful cancel keeps the results of running steps; a plain
+// cancel stops them, and the body is asked when they have stopped.
 func TestRunningStepFinishesBeforeTheBodyIsAsked(t *testing.T) {
 	for op, want := range map[client.Op]string{
 		client.OpCancelGracefully: "begins done kept-1m0s",

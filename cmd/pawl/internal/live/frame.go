@@ -45,7 +45,7 @@ type row struct {
 	line  screen.Line
 }
 
-// Resting is the number of other runs of the database that nobody carries on.
+// Resting formats the number of other runs of the database that nobody carries on.
 func Resting(others int) string {
 	return fmt.Sprintf("%s in this database %s not being executed (pawl resume)",
 		plural(others, "other open run"), verb(others, "is", "are"))
