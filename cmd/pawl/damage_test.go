@@ -11,7 +11,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// oldDatabase is the database that TestFlowFile opens, in a directory of the test's own: one open run, of-old.
+// oldDatabase returns the database that TestFlowFile opens, in a directory of the test's own: one open run, of-old.
 func oldDatabase(t *testing.T) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// wordsOf are the words of the system whose document a flow was made of, as the flow itself may say too, or in whose
-// words it is written; nil where there is none.
+// wordsOf returns the words of the system whose document a flow was made of, as the flow itself may say too, or in
+// whose words it is written; nil where there is none.
 func wordsOf(c *compiled) service.Words {
 	switch cmp.Or(c.bundle.Dialect, c.doc.Words, c.doc.Form) {
 	case "aether":

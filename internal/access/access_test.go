@@ -140,7 +140,7 @@ func TestRevokedElsewhereAndClockSetBack(t *testing.T) {
 	}
 }
 
-// What is seen of one namespace has no token and no entry of another, and changes none.
+// TestWithin checks that the view of one namespace shows no token and no entry of another, and changes none.
 func TestWithin(t *testing.T) {
 	k, _ := newKeeper(t)
 	blue := k.Within("blue")

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	documentVersion = 1 // of the form of what is stored
+	documentVersion = 1 // version of the stored form
 
 	tokenPrefix = "tokens/" // + the id of a token
 	// mark is what each token begins with, so that programs that look for leaked secrets know it.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	documentVersion = 1 // of the form of what is stored
+	documentVersion = 1 // version of the stored form
 
 	newestPrefix  = "flows/"        // + a name: its newest version, without the source
 	versionPrefix = "flowversions/" // + a name, "/" and a number: that version

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	documentVersion = 1 // of the form of what is stored
+	documentVersion = 1 // version of the stored form
 
 	markKey = "clock/virtual"
 	// patience is how long, by the clock on the wall, attempts that execute may take before the clock is moved on. One

@@ -23,8 +23,8 @@ func Status(r *core.Run) string {
 }
 
 // StepStatus returns Zart's word for a step: Scheduled, Running, Completed or Cancelled, or the outcome that its body
-// resumes with: TimedOut, DeadlineExceeded of an event wait whose own timeout has passed, RetryExhausted, or Failed with
-// an error that is not retried. It is "" for a step that was skipped, since Zart would never have scheduled it.
+// resumes with: TimedOut, DeadlineExceeded of an event wait whose own timeout has passed, RetryExhausted, or Failed
+// with an error that is not retried. It is "" for a step that was skipped, since Zart would never have scheduled it.
 func StepStatus(s *core.Step) string {
 	switch s.Phase {
 	case core.StepRunning:
