@@ -10,20 +10,20 @@ import (
 // Conversion is a document of another system as flows.
 type Conversion struct {
 	Flow     *flow.Document
-	Children []*flow.Document // that the flow's steps start, by name
+	Children []*flow.Document // flows that the flow's steps start, by name
 	// Notes are the fields that have no counterpart here, each with its place. Nothing is dropped without one.
 	Notes []Note
 	// Chains are Steep's process chains of several actions where each action is a step: by flow and step the first
-	// step of the chain. What became of a run is told by chains.
+	// step of the chain. Chains tell the outcome of a run.
 	Chains map[string]map[string]string
 }
 
-// Note says what became of a field that has no counterpart.
+// Note is a remark about a field that has no counterpart.
 type Note struct {
 	File string
 	Pos  tree.Pos
 	Msg  string
-	// Documents: the field is for readers alone, and what runs does not depend on it.
+	// Documents: the field is for readers alone, and the runs do not depend on it.
 	Documents bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 )
 
-// Forms are the systems whose policies may stand in a flow file, each below its own name:
+// Forms returns the systems whose policies may stand in a flow file, each below its own name:
 //
 //	temporal: {startToCloseTimeout: 10s, retryPolicy: {maximumAttempts: 5}}
 //	zart: {timeout: 5m, timeout_scope: per_attempt, retry: "fixed(3, 1s)"}

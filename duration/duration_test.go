@@ -20,12 +20,12 @@ func TestParse(t *testing.T) {
 		"10 days 1hrs 30m 15 secs": 10*day + time.Hour + 30*time.Minute + 15*time.Second,
 		"5m":                       5 * time.Minute,
 		"1000ms":                   time.Second,
-		// Without a unit.
+		// No unit: milliseconds.
 		"0":       0,
 		"250":     250 * time.Millisecond,
 		" 1000 ":  time.Second,
 		"0000001": time.Millisecond,
-		// In any order, more than once, and with any white space.
+		// Any order, repeated units, and any white space.
 		"5s 1h":           time.Hour + 5*time.Second,
 		"1s1s 1s":         3 * time.Second,
 		"1\th\n30\u00a0m": time.Hour + 30*time.Minute,

@@ -24,8 +24,8 @@ var units = map[string]time.Duration{
 // Error tells what is wrong with a text, and where.
 type Error struct {
 	Text     string // the whole text
-	Position int    // of the offending part, in characters from 1
-	Problem  string // what is wrong, with the offending part: `unknown unit "w"`
+	Position int    // position of the offending part, in characters from 1
+	Problem  string // description with the offending part: `unknown unit "w"`
 	Instead  string // the same amount of time in this grammar, where it is clear what is meant: 21d for 3w
 }
 

@@ -30,11 +30,11 @@ var kills = flag.Int("kills", 16, "how often the programs of the examples are ki
 type program struct {
 	name  string
 	size  func(kills int) []string // its flags, so that there is work for so many lives
-	input func(kills int) string   // what is typed in each life
+	input func(kills int) string   // the lines typed in each life
 	log   string                   // a file with a line for each thing that it has done outside
 	grow  bool                     // a life goes on until the log has grown; else for a time
 	use   func(t *testing.T, dir string, kills int) (done <-chan struct{}, args []string)
-	runs  func(kills int) int // how many runs there are in the end
+	runs  func(kills int) int // number of runs in the end
 	check func(t *testing.T, r result)
 }
 

@@ -75,10 +75,10 @@ var programs = []*program{
 type result struct {
 	dir      string
 	kills    int
-	lines    [][]string                // of the log, as words
-	count    map[string]int            // how often each line is there
+	lines    [][]string                // the lines of the log, as words
+	count    map[string]int            // occurrences of each line
 	runs     []client.Summary          // all but those of schedules, the oldest first
-	attempts map[string]map[string]int // of each run and step; a run is named by its workflow id
+	attempts map[string]map[string]int // the attempts of each run and step; a run is named by its workflow id
 	describe func(string) client.Description
 }
 
@@ -172,7 +172,7 @@ func (r result) inOrder(t *testing.T, id string, steps ...string) {
 	}
 }
 
-// answers is what is typed for each four changes: yes, and it works; no; yes, and nothing is heard of it; nothing.
+// answers returns the lines typed for every four changes: yes, and it works; no; yes, without any report; nothing.
 func answers(kills int) string {
 	var out strings.Builder
 	for i := 1; i <= 4*(kills+2); i += 4 {
@@ -182,8 +182,8 @@ func answers(kills int) string {
 	return out.String()
 }
 
-// slower is a time that grows with the kills, so that a program outlives them, and what it waits for is heard in spite
-// of them.
+// slower returns a time that grows with the kills, so that a program outlives them and its input still arrives in
+// time.
 func slower(d time.Duration, kills int) time.Duration { return d * time.Duration(2+kills) }
 
 func checkApproval(t *testing.T, r result) {
@@ -254,7 +254,7 @@ func checkImport(t *testing.T, r result) {
 		t.Fatal(err)
 	}
 	out := number(string(r.describe(r.runs[0].ID).Output))
-	const second = 100 * (1000/20 + 2) // at most, at a pace of 20 ms
+	const second = 100 * (1000/20 + 2) // the most rows in a second, at a pace of 20 ms
 	if rows == 0 || rows != out || times-rows > r.kills*second {
 		t.Errorf("%d rows are there, of %d; %d were written again", rows, out, times-rows)
 	}
@@ -325,7 +325,8 @@ func checkVersions(t *testing.T, r result) {
 
 func orders(kills int) int { return 20 * (kills + 2) }
 
-// order is the shop's client. It sends each order until it gets an answer, and is done when all orders were sent to it.
+// order plays the shop's client. It sends each order until it gets an answer, and is done when all orders were sent
+// to it.
 func order(t *testing.T, _ string, kills int) (<-chan struct{}, []string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

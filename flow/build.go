@@ -31,11 +31,11 @@ type builder struct {
 	services     map[string]*Service
 	used         map[string]bool // services
 	step         string          // the step being compiled, for errors of documents without places
-	ordinal      int32           // of that step, or -1: every step may be named
+	ordinal      int32           // the ordinal of that step, or -1: every step may be named
 	refs         []reference
 	placeholders bool           // the payload that is compiled has placeholders
 	uses         map[int32]bool // the steps that an expression uses; nil: they are checked
-	visited      []int32        // by ordinal: the step from which it was last found upstream, plus 1
+	visited      []int32        // the step from which each was last found upstream, plus 1, by ordinal
 	acyclic      bool
 }
 
@@ -187,7 +187,7 @@ func (b *builder) order() {
 	if b.acyclic {
 		return
 	}
-	// From any step that was not sorted, following one such need after the other ends in a circle.
+	// Each step that was not sorted has such a need: following the needs from any of them ends in a circle.
 	at := int32(slices.IndexFunc(waiting, func(n int) bool { return n > 0 }))
 	var path []int32
 	for !slices.Contains(path, at) {
@@ -266,7 +266,7 @@ func (b *builder) parameters(s *Step, vars expr.Vars) (ok bool) {
 	return len(b.Errors) == before
 }
 
-// flowVars is what an expression may use that belongs to no attempt of the step.
+// flowVars returns the variables of an expression that belongs to no attempt of the step.
 func (b *builder) flowVars(p *plan) expr.Vars {
 	if p.loop >= 0 {
 		return varsFlow | varsItem
@@ -451,7 +451,7 @@ func (b *builder) hook(stage hookStage, s *Step, vars expr.Vars) {
 	b.def.plans = append(b.def.plans, p)
 }
 
-// defaultLimit is the limit of a hook that has none.
+// defaultLimit returns the limit of a hook that has none.
 func defaultLimit(stage hookStage) *policy.Limit {
 	if stage >= onNotice {
 		return &policy.Limit{After: notifyLimit, Origin: notifyOrigin}

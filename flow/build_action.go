@@ -238,7 +238,7 @@ func (b *builder) retryCondition(r *policy.Retry, vars expr.Vars) {
 	}
 }
 
-// upstream checks that what a step uses has ended before it begins.
+// upstream checks that the steps which a step uses have ended before it begins.
 func (b *builder) upstream() {
 	if !b.acyclic {
 		return

@@ -34,7 +34,7 @@ func (p *parsing) cron(n *tree.Node) *Cron {
 	return c
 }
 
-// at is the place of a field.
+// at returns the place of a field.
 func (c *Cron) at(name string) tree.Pos {
 	if c.n == nil {
 		return tree.Pos{}

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestCatchUp: firings that were missed begin one after the other, each run knows which one it is for, and those that
-// are older than the flow wants are left out.
+// TestCatchUp checks that missed firings begin one after the other, that each run knows which firing it is for, and
+// that firings older than the flow wants are left out.
 func TestCatchUp(t *testing.T) {
 	doc := mustParse(t, `
 pawl: 1

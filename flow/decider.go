@@ -26,15 +26,15 @@ func (s stepState) closed() bool { return s >= stateGood }
 // one, made from any state of a run, decides the same.
 type decider struct {
 	def              *definition
-	nodes            []stepNode // by ordinal
+	nodes            []stepNode // the steps by ordinal
 	groups           map[int32]*group
 	loops            map[int32]*loop
-	seen             int // of the run's steps, registered
+	seen             int // number of the run's steps that are registered
 	open             int // steps that have not ended, begun or not
 	begun            bool
 	warned           bool // somebody is told of a warning, or is not
 	values           values
-	operatorLanguage *expr.Language // for conditions that an operator set
+	operatorLanguage *expr.Language // the language of conditions that an operator set
 }
 
 type stepNode struct {
@@ -60,7 +60,7 @@ type turn struct {
 	ready   []int32
 	next    core.StepID               // the id of the next step that a command makes
 	made    map[core.StepID]stepState // the items that commands of this turn make
-	later   candidates                // in loops
+	later   candidates                // candidates in loops
 	touched []int32                   // loops that may have ended
 }
 
@@ -333,7 +333,7 @@ func (t *turn) ending(def int32) string {
 	}
 }
 
-// scope is what an expression sees that belongs to no attempt.
+// scope returns the scope of an expression that belongs to no attempt.
 func (t *turn) scope() *scope {
 	return &scope{decider: t.decider, run: t.run, now: t.now}
 }
@@ -379,7 +379,7 @@ func (t *turn) outcome() core.Close {
 	return cmd
 }
 
-// runFailure is the step's failure, saying which step it was.
+// runFailure returns the step's failure, with the name of the step.
 func (t *turn) runFailure(s *core.Step) *policy.Failure {
 	def, _ := t.def.ordinal(s)
 	return failureAs(s, fmt.Sprintf("step %q %s", s.Key(), t.ending(def)))

@@ -294,7 +294,7 @@ func (w *world) work(task core.Task) {
 	w.take(end)
 }
 
-// TestRetryOfARun: what followed from a failure is decided anew when an operator retries.
+// TestRetryOfARun checks that everything that followed from a failure is decided anew when an operator retries.
 func TestRetryOfARun(t *testing.T) {
 	doc := mustParse(t, `
 pawl: 1
@@ -325,7 +325,7 @@ hooks: {onFailure: {noop: }}
 	}
 }
 
-// TestKeptResults: a rerun repeats only what was not kept.
+// TestKeptResults checks that a rerun repeats exactly the results that were not kept.
 func TestKeptResults(t *testing.T) {
 	doc := mustParse(t, `
 pawl: 1

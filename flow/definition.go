@@ -22,13 +22,13 @@ type definition struct {
 	language *expr.Language
 	steps    int32 // ordinals below are steps
 	plans    []plan
-	byName   map[string]int32       // of steps and hooks
+	byName   map[string]int32       // steps and hooks by name
 	stages   [onWarning + 1][]int32 // hooks
 	output   *expr.Template
 	input    *jsonschema.Schema       // nil: any input
 	whens    map[string]*expr.Program // retry conditions
 	cron     *cron.Timetable          // nil: none
-	queueKey *expr.Template           // of the queue of the runs; nil: it has none
+	queueKey *expr.Template           // the key of the runs in their queue; nil: it has none
 	recalls  bool                     // a run that succeeds tells that the one before failed
 	machine  *core.Definition         // the document as the machine sees it
 }
@@ -44,26 +44,26 @@ type plan struct {
 	trigger    string
 	tolerates  []Ending
 	skipped    bool     // maxAttempts is 0
-	notices    []string // of a step that tells somebody: of what
+	notices    []string // the events that a notifying step tells of
 
-	// With forEach.
+	// Only for steps with forEach.
 	item        int32 // the ordinal of what an item does, or -1
-	group       int32 // of an item: the ordinal of its forEach
+	group       int32 // the ordinal of an item's forEach
 	list        *expr.Template
 	concurrency int
 
-	// With each, and of loops.
+	// Only for steps with each, and for loops.
 	isLoop    bool
 	loop      int32   // the loop whose items the step has, or -1
-	path      []int32 // of a loop: -1 for the run, the loops around it and itself
-	tree      []int32 // of a loop: itself, and what stands in it
-	members   []int32 // of a loop: what stands in it and in no loop inside it
-	common    []int32 // by need: the innermost loop around both, or -1
+	path      []int32 // only of a loop: -1 for the run, the loops around it and itself
+	tree      []int32 // only of a loop: itself, and the steps inside
+	members   []int32 // only of a loop: the steps inside it that are in no loop inside it
+	common    []int32 // the innermost loop around both, or -1, by need
 	more      *expr.Template
 	moreNeeds []int32
 	feeds     []int32 // loops whose more uses the step
 
-	key     *expr.Template // of limits for each key; nil: all steps have the same
+	key     *expr.Template // the key of limits for each key; nil: all steps have the same
 	payload *expr.Template
 	refers  bool // the payload has placeholders
 	sleep   *sleepPlan
@@ -97,11 +97,11 @@ const (
 	onTimeout
 	onCancel
 	onExit
-	onNotice  // beside onExit
+	onNotice  // runs beside onExit
 	onWarning // while the run goes on
 )
 
-// asMachine is the definition as the machine sees it.
+// asMachine returns the definition as the machine sees it.
 func (d *definition) asMachine() *core.Definition {
 	def := &core.Definition{
 		Specs: make([]*core.StepSpec, len(d.plans)), NewDecider: func(*core.Run) core.Decider { return newDecider(d) },
@@ -131,7 +131,8 @@ func Compile(doc *Document) (*core.Definition, error) {
 	return def.machine, nil
 }
 
-// definition is the compiled document: what Parse made, or what is made now of one that was built in code.
+// definition returns the compiled document: the one that Parse made, or one made now of a document that was built in
+// code.
 func (d *Document) definition() (*definition, error) {
 	if d.built != nil {
 		return d.built, nil
@@ -214,7 +215,7 @@ func short(text string) string {
 	return text
 }
 
-// broken is the failure of something whose expression cannot be evaluated.
+// broken returns the failure of something whose expression cannot be evaluated.
 func broken(what, place string, err error) *policy.Failure {
 	text := fmt.Sprintf("%s: %s", what, err)
 	switch e := err.(type) { //nolint:errorlint // made by this package, never wrapped

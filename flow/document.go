@@ -16,7 +16,7 @@ const formatVersion = 1
 // field by field, and is checked when it is compiled.
 type Document struct {
 	File        string // where it was read from, as errors name it
-	Name        string // of the workflow
+	Name        string // name of the workflow
 	Description string
 	Input       tree.Value // JSON Schema of the input; absent: any input
 	RunSettings
@@ -61,7 +61,7 @@ type Document struct {
 // RunSettings bound the runs of a flow and say when another one follows.
 type RunSettings struct {
 	Limits RunLimits
-	Retry  *policy.Retry // of the run; nil: none
+	Retry  *policy.Retry // retry policy of the run; nil: none
 	Cron   *Cron         // nil: a run begins when it is started, and none follows
 	// StartDelay is the time between the start of a run and its beginning. The execution's limit runs meanwhile, the
 	// run's begins with the run.
@@ -78,8 +78,8 @@ type RunSettings struct {
 type Cron struct {
 	Schedule string // minute hour day month weekday, @daily, "@every 90m"
 	Zone     string // IANA name; "": UTC
-	Skipped  string // of local times that the clocks skip: shift to the change, the default, or skip
-	Repeated string // of those that they show twice: first, the default, or both
+	Skipped  string // local times that the clocks skip: shift to the change, the default, or skip
+	Repeated string // local times that the clocks show twice: first, the default, or both
 	CatchUp  time.Duration
 
 	n *tree.Node
@@ -115,7 +115,7 @@ type Queue struct {
 type Service struct {
 	Name        string
 	Description string
-	Limits      *policy.QueueLimits // of all steps that use it, in all runs of the process; nil: none
+	Limits      *policy.QueueLimits // limits of all steps that use it, in all runs of the process; nil: none
 	Settings
 
 	pos tree.Pos
@@ -137,7 +137,7 @@ type Step struct {
 	// Each names a loop, which is a step with ForEach and no action: the step is done once for each of its items, as
 	// soon as what it needs has ended for that item. With ForEach too, the step is a loop in that loop.
 	Each     string
-	More     tree.Value // of a loop: an expression that gives the items which an item makes
+	More     tree.Value // only of a loop: an expression that gives the items which an item makes
 	Policy   policy.Policy
 	Queue    string
 	Priority *int32
@@ -152,7 +152,7 @@ type Step struct {
 	service  tree.Pos
 	action   tree.Pos
 	each     tree.Pos
-	with     []*tree.Node // what its template's parameters are
+	with     []*tree.Node // the arguments of its template
 }
 
 // defaultConcurrency is how many items of a forEach are open at the same time where the step does not say.
@@ -164,7 +164,7 @@ type Hooks struct {
 	OnSuccess, OnFailure, OnTimeout, OnCancel, OnExit []*Step
 }
 
-// AllSteps are the document's steps, those of its hooks and those that tell somebody.
+// AllSteps yields the document's steps, those of its hooks and those that tell somebody.
 func (d *Document) AllSteps() iter.Seq[*Step] {
 	h := &d.Hooks
 	return func(yield func(*Step) bool) {
@@ -183,7 +183,7 @@ func (d *Document) AllSteps() iter.Seq[*Step] {
 	}
 }
 
-// ErrorAt is an error about what a step of the document does, at its place.
+// ErrorAt returns an error about the action of a step of the document, at its place.
 func (d *Document) ErrorAt(s *Step, hint, format string, args ...any) *tree.Error {
 	e := &tree.Error{
 		File: d.File, Line: s.action.Line, Col: s.action.Col, Step: s.Name,
@@ -219,11 +219,11 @@ type (
 		// Interpreter is a list of texts: the program that runs the script, and its arguments. Default: /bin/sh, which
 		// ends with the first command that fails.
 		Interpreter tree.Value
-		Results     string     // file or lines: where results are looked for; empty: file
+		Results     string     // the place where results are looked for: file or lines; empty: file
 		Env         tree.Value // a mapping of texts
 		Dir         tree.Value
 		Stdin       tree.Value
-		Grace       *time.Duration // between SIGTERM and SIGKILL; nil: 5s
+		Grace       *time.Duration // time between SIGTERM and SIGKILL; nil: 5s
 	}
 
 	// HTTP makes a request.
@@ -286,7 +286,7 @@ var (
 		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "notify",
 		"output",
 	}
-	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
+	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // the keys of RunSettings
 	cronKeys     = []string{"schedule", "zone", "skipped", "repeated", "catchUp"}
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
 	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestEncodeReadsBack: what is written reads back to the same document.
+// TestEncodeReadsBack checks that a written document reads back as the same document.
 func TestEncodeReadsBack(t *testing.T) {
 	takesAway := "pawl: 1\nname: x\ndefaults: {timeout: {startToClose: 5s}}\nsteps: [{name: a, " +
 		"timeout: {startToClose: none}, noop: {}}]\n"

@@ -22,13 +22,13 @@ type Variable struct {
 // View is what a Variable can see of a run.
 type View struct{ s *scope }
 
-// Input is the run's input.
+// Input returns the run's input.
 func (v View) Input() any {
 	input, _ := v.s.values.decodeInput(v.s.run)
 	return input
 }
 
-// Steps are the names of all steps, in the order of the document.
+// Steps returns the names of all steps, in the order of the document.
 func (v View) Steps() []string { return v.s.def.language.Steps() }
 
 // Step returns a step's phase ("pending" before it was scheduled), output and last failure.
@@ -47,9 +47,9 @@ func (v View) Step(name string) (phase string, output any, failure *policy.Failu
 	return value.Phase, value.Output, failure
 }
 
-// What may be named where.
+// The names that expressions may use, by place.
 const (
-	varsRun  = expr.VarInput | expr.VarRun | expr.VarNow                   // before any step
+	varsRun  = expr.VarInput | expr.VarRun | expr.VarNow                   // places before any step
 	varsFlow = varsRun | expr.VarSteps                                     // when, forEach, sleep, wait, output
 	varsTask = varsFlow | expr.VarAttempt | expr.VarCode | expr.VarFailure // payloads, retry conditions
 	varsItem = expr.VarItem | expr.VarIndex
@@ -61,7 +61,7 @@ type scope struct {
 	expr.Budget
 	*decider
 	run     *core.Run
-	step    *core.Step // of a payload or a retry condition
+	step    *core.Step // the step of a payload or a retry condition
 	item    any
 	index   int
 	around  int32 // the ordinal of the loop whose item the index is, plus 1; 0: none
@@ -71,7 +71,7 @@ type scope struct {
 	now     core.Time
 
 	mark     string // begins the placeholders of the task that is made
-	returned []byte // of a retry condition: what the attempt returned although it failed
+	returned []byte // only of a retry condition: the value that the attempt returned although it failed
 }
 
 // values are a run's data, decoded when an expression first asks for it.
@@ -161,7 +161,7 @@ func (s *scope) Step(def int32) *expr.Step {
 		return &expr.Step{Phase: core.StepPending.String()}
 	}
 	if int(id) >= len(s.run.Steps) {
-		return &expr.Step{Phase: core.StepSkipped.String()} // by a command of this very decision
+		return &expr.Step{Phase: core.StepSkipped.String()} // skipped by a command of this very decision
 	}
 	step := &s.run.Steps[id]
 	v := stepValue(step)

@@ -31,7 +31,7 @@ func firstTask(t *testing.T, doc *Document, input []byte) ([]byte, *policy.Failu
 	return def.NewDecider(r).Task(r, &r.Steps[0], start)
 }
 
-// task is firstTask where the expressions can be evaluated.
+// task works as firstTask, for expressions that can be evaluated.
 func task(t *testing.T, doc *Document, input []byte) []byte {
 	t.Helper()
 	payload, f := firstTask(t, doc, input)
@@ -97,8 +97,8 @@ func TestEvaluation(t *testing.T) {
 	}
 }
 
-// TestRefusal: what an expression refuses is told in its own words; another failure shows the expression, not all of
-// a long one.
+// TestRefusal checks that a refusal of an expression is told in its own words, and that another failure shows the
+// expression, a long one shortened.
 func TestRefusal(t *testing.T) {
 	const input = `{"l": [1, 2, 3]}`
 	got, f := evaluate(t, `${{ len(input.l) == 3 ? "as it should be" : fail("too few") }}`, input)
@@ -110,7 +110,7 @@ func TestRefusal(t *testing.T) {
 	if f == nil || f.Message != "there are 3" || f.Type != "expression" || !f.NonRetryable {
 		t.Errorf("it fails with %+v", f)
 	}
-	// What Go prints of a time zone is an address, which is another one each time.
+	// The text that Go prints for a time zone is an address, which is another one each time.
 	for _, expression := range []string{
 		"string(timezone('Europe/Berlin'))", "'in ' + string([timezone('UTC')])", "toJSON(timezone('UTC'))",
 		"timezone('UTC')", "join([timezone('UTC')])", "toJSON({'a': timezone('UTC')})",
@@ -178,7 +178,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestMatchOfAnOperator: a condition that came with a new policy is compiled when it is first asked.
+// TestMatchOfAnOperator checks that a condition of a new policy is compiled when it is first asked.
 func TestMatchOfAnOperator(t *testing.T) {
 	doc := mustParse(t, "pawl: 1\nname: x\nsteps: [{name: a, exec: x}]")
 	def, _ := Compile(doc)

@@ -20,8 +20,8 @@ import (
 // The functions get a mapping as [Value.Any] gives it. The errors they return are [*policy.FieldError] values, and the
 // Origin of every limit and retry policy is the name of the field that set it; Parse makes places of both.
 type Form struct {
-	Key   string   // of the mapping
-	Kinds []string // of the steps it bounds: exec, task, …
+	Key   string   // the key of the mapping
+	Kinds []string // kinds of the steps that it bounds: exec, task, …
 	// Step translates what bounds a step of that kind; the kind is "" for what several share.
 	Step func(fields any, kind string) (Settings, []Note, error)
 	// Complete checks the policy of a step that the form bounds, with what the step inherits. If it is nil, every
@@ -37,7 +37,7 @@ type Form struct {
 // Note says that a field of a form has no counterpart.
 type Note struct {
 	Path []string // down to the field, from the form's mapping
-	File string   // in which it stands; set by Parse, as Pos is
+	File string   // the file of the field; set by Parse, as Pos is
 	Pos  tree.Pos
 	Msg  string
 }
@@ -49,7 +49,7 @@ type formed struct {
 	settings Settings
 }
 
-// withForms are the keys of a mapping that may hold those of forms, too.
+// withForms returns the keys of a mapping that may hold those of forms, too.
 func (p *parsing) withForms(native []string) []string {
 	if len(p.forms) == 0 {
 		return native
@@ -88,7 +88,7 @@ func (p *parsing) form(n *tree.Node, what string, rivals ...string) (*Form, *tre
 	return found, fields
 }
 
-// ownForm is the key of the form in whose words the flow is written, as [Document.Form] has it.
+// ownForm returns the key of the form in whose words the flow is written, as [Document.Form] has it.
 func (p *parsing) ownForm() string {
 	switch {
 	case p.run != nil:
@@ -122,7 +122,7 @@ func (p *parsing) translate(form *Form, n, fields *tree.Node, above *formed, kin
 		return nil
 	}
 	if fields != own {
-		alone, _, _ := form.Step(own.Any(), kind) // what is wrong with it would have been wrong before
+		alone, _, _ := form.Step(own.Any(), kind) // errors here were reported before
 		settings.Queue, settings.Priority = alone.Queue, alone.Priority
 	}
 	if settings.Queue != "" {

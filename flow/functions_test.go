@@ -18,10 +18,10 @@ var unknownHere = []string{"now"}
 // ownFunctions are those that the library does not have.
 var ownFunctions = []string{"q", "fail"}
 
-// TestFunctionsAreDocumented: the page about expressions names every function, and each of its examples gives the value
-// that stands beside it.
+// TestFunctionsAreDocumented checks that the page about expressions names every function, and that each of its
+// examples gives the value that stands beside it.
 func TestFunctionsAreDocumented(t *testing.T) {
-	rewrite := flag.Lookup("rewrite").Value.String() == "true" // of the transcripts of this package
+	rewrite := flag.Lookup("rewrite").Value.String() == "true" // the flag of this package's transcripts
 	path := filepath.Join("..", "docs", "reference", "expressions.md")
 	src, err := os.ReadFile(path)
 	if err != nil {

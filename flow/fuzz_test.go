@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzTemplates: whatever a file of templates says, it is refused with a place, or gives a flow that can be written
+// FuzzTemplates checks that every file of templates is refused with a place, or gives a flow that can be written
 // without templates and means the same.
 func FuzzTemplates(f *testing.F) {
 	for _, seed := range []struct{ file, value string }{

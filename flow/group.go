@@ -12,16 +12,16 @@ import (
 // group is an open forEach.
 type group struct {
 	id     core.StepID
-	items  []core.StepID // by index; NoStep: not begun
+	items  []core.StepID // the items by index; NoStep: not begun
 	list   []any
 	loaded bool
 	next   int // the first index that was not looked at
 	open   int // items that run
 	done   int // items that have ended
 
-	// With each.
+	// Only for loops with each.
 	waiting  []int32 // items that could begin if there were room, in their order
-	closed   []bool  // by item: its end was taken account of
+	closed   []bool  // true for the items whose end was taken account of, by index
 	finished bool
 }
 
@@ -189,8 +189,8 @@ func (t *turn) closeItem(def int32, s *core.Step) {
 	}
 }
 
-// results is the list of the items' outputs, null for what did not succeed, and the failure of the first item that the
-// run minds.
+// results returns the list of the items' outputs, null for an item that did not succeed, and the failure of the first
+// item that the run minds.
 func (t *turn) results(item *plan, g *group) ([]byte, *policy.Failure) {
 	output := make([]byte, 0, 2+8*len(g.list))
 	output = append(output, '[')

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestItemsOfAGroupThatHasEnded: after the engine was gone for a while, the limit of an item and then that of its group
-// expire in one entry. No other item begins in the group that has ended.
+// TestItemsOfAGroupThatHasEnded checks an engine that was gone for a while, so that the limit of an item and then
+// that of its group expire in one entry. No other item begins in the group that has ended.
 func TestItemsOfAGroupThatHasEnded(t *testing.T) {
 	doc, err := Parse("flow.yaml", []byte(`pawl: 1
 name: flow

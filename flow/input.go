@@ -189,7 +189,7 @@ func forSchema(v any) any {
 	return out
 }
 
-// leaves are the errors that have no others below them.
+// leaves returns the errors that have no others below them.
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}

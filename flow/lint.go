@@ -43,8 +43,8 @@ const (
 	lintEndlessWait    = "endless-wait"
 	lintSleepsTooLong  = "sleeps-too-long"
 	lintDeadlinePassed = "deadline-passed"
-	lintLimitNoEffect  = "limit-no-effect" // what the step does never starts that limit's clock
-	lintNoSignOfLife   = "no-sign-of-life" // what the step does never stops that limit's clock
+	lintLimitNoEffect  = "limit-no-effect" // the step never starts that limit's clock
+	lintNoSignOfLife   = "no-sign-of-life" // the step never stops that limit's clock
 	lintShellRuns      = "shell-runs-value"
 	lintTriggerUnused  = "trigger-never-fires"
 	lintInputAbsent    = "input-may-be-missing"
@@ -91,8 +91,8 @@ type linter struct {
 	doc      *Document
 	now      core.Time
 	findings []Finding
-	places   map[string]string // of steps, in the document that the flow was made of
-	seen     map[string]bool   // what was found in a policy that several steps share
+	places   map[string]string // places of steps, in the document that the flow was made of
+	seen     map[string]bool   // findings about a policy that several steps share
 }
 
 func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, args ...any) {

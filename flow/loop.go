@@ -19,10 +19,10 @@ import (
 // loop is what is known of a loop's items.
 type loop struct {
 	items   []loopItem
-	lists   map[int32]*loopList // by the item of the loop around it, 0 where there is none
+	lists   map[int32]*loopList // lists by the item of the loop around it, 0 where there is none
 	open    int                 // lists that are not known yet, and items that may make more
 	dead    bool                // a list never comes: what it is made of did not succeed
-	failure *policy.Failure     // of the first list that cannot be evaluated
+	failure *policy.Failure     // failure of the first list that cannot be evaluated
 	ended   bool                // all items are known, and those of the loops around it
 }
 

@@ -178,7 +178,7 @@ func (t *turn) endEach(def int32) {
 	t.finish(def, output, failure)
 }
 
-// itemOutput is the output of an item of a step with each, null where it did not succeed.
+// itemOutput returns the output of an item of a step with each, null where it did not succeed.
 func (t *turn) itemOutput(def, n int32) []byte {
 	if id := t.groupOf(def).items[n]; int(id) < len(t.run.Steps) {
 		if s := &t.run.Steps[id]; s.Phase == core.StepSucceeded && json.Valid(s.Output) {

@@ -139,7 +139,7 @@ func (t *turn) addItems(def, parent, after int32, values []any) {
 		n := l.add(loopItem{value: v, parent: parent, after: after})
 		value, err := json.Marshal(v)
 		if err != nil {
-			value = []byte("null") // what expressions give can be written
+			value = []byte("null") // every result of an expression can be written
 		}
 		output, _ := json.Marshal(loopRecord{Value: value, Parent: parent, After: after})
 		g := t.groupOf(def)
@@ -260,7 +260,7 @@ func (t *turn) tryMore(def, n int32) {
 	t.listChanged(def, parent)
 }
 
-// itemScope is what the expressions of an item see before an attempt.
+// itemScope returns the scope of an item's expressions before an attempt.
 func (t *turn) itemScope(loop, n int32) *scope {
 	s := t.scope()
 	s.around, s.index, s.item = loop+1, int(n), t.loopOf(loop).items[n].value

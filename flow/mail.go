@@ -13,7 +13,7 @@ type Mail struct {
 	Server         tree.Value // host or host:port; the port's default is 587
 	TLS            tree.Value // starttls, which is the default, implicit, which is that of port 465, or none
 	User, Password tree.Value
-	From, To       tree.Value // To is a text or a list of texts, each with one address or several
+	From, To       tree.Value // addresses; To is a text or a list of texts, each with one address or several
 	Subject, Text  tree.Value
 }
 

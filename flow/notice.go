@@ -54,8 +54,8 @@ func (t *turn) warn() {
 	}
 }
 
-// notice is what somebody is told of the run. It is made of what is recorded, so that each attempt to tell it says the
-// same.
+// notice returns the notice of the run for those who are told. It is made of recorded values, so that each attempt to
+// send it says the same.
 func (s *scope) notice() *expr.Notice {
 	w, c := s.run.Warned, s.run.Closing
 	def, known := s.def.ordinal(s.step)

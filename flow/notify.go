@@ -17,7 +17,7 @@ type Notify struct {
 	Step *Step    // how: its action is an exec, an http, a mail or a task
 }
 
-// What a notice can be about.
+// The subjects of a notice.
 const (
 	noticeFailure  = "failure"
 	noticeRecovery = "recovery"
@@ -40,7 +40,7 @@ const (
 	notifyAttempt = 30 * time.Second
 )
 
-// notifyName is the name of a step that tells somebody and has none.
+// notifyName returns the name of a notifying step that has none.
 func notifyName(i int) string { return fmt.Sprintf("notify-%d", i+1) }
 
 // notify reads who is told: one, or a list.

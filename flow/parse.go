@@ -57,7 +57,7 @@ type parsing struct {
 	whens map[*policy.Retry]*tree.Node // where retry conditions stand
 
 	forms    []Form
-	defaults *formed // what the steps inherit in the words of a form
+	defaults *formed // settings that the steps inherit in the words of a form
 	services map[string]service
 	notes    []Note
 	noted    map[string]bool
@@ -65,7 +65,7 @@ type parsing struct {
 	found    []*Form // each form that is used, once
 
 	templates map[string]*template  // nil for one that is wrong, which was reported
-	roots     map[string]*tree.Node // of the files of templates; nil for one that is wrong
+	roots     map[string]*tree.Node // the files of templates, read; nil for one that is wrong
 	files     map[string]string     // their texts
 }
 

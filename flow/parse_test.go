@@ -55,7 +55,7 @@ func TestErrorsAreCapped(t *testing.T) {
 	}
 }
 
-// TestHostileDocuments: what is small and blows up is refused in no time.
+// TestHostileDocuments checks that small documents that would blow up are refused at once.
 func TestHostileDocuments(t *testing.T) {
 	var bomb strings.Builder
 	bomb.WriteString("pawl: 1\nname: x\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
@@ -167,7 +167,7 @@ func mustParse(t testing.TB, src string) *Document {
 	return doc
 }
 
-// goodFlows are the flows of the run transcripts.
+// goodFlows returns the flows of the run transcripts.
 func goodFlows(t testing.TB) []string {
 	t.Helper()
 	var flows []string

@@ -16,7 +16,7 @@ type Preview struct {
 	When    string          `json:"when,omitempty"`    // the condition, as it is written
 	Skipped bool            `json:"skipped,omitempty"` // the condition is false already
 	ForEach any             `json:"forEach,omitempty"` // its items
-	Task    json.RawMessage `json:"task,omitempty"`    // what it does: a command, a request, a length of time
+	Task    json.RawMessage `json:"task,omitempty"`    // the step's work: a command, a request, a length of time
 }
 
 // Preview says what the steps of a run with this input would do. Errors are those of [Document.CheckInput], and of an

@@ -69,7 +69,7 @@ func (b *builder) share(p *plan, s *Step, vars expr.Vars) {
 	p.key = b.compiler.Template(tree.NodeOf(settings.Key), vars&^(expr.VarAttempt|expr.VarCode|expr.VarFailure), true)
 }
 
-// limits are those of the document's queues and services, by name.
+// limits returns those of the document's queues and services, by name.
 func (d *Document) limits() (queues, services map[string]*policy.QueueLimits) {
 	for _, q := range d.Queues {
 		if !q.Limits.Zero() {

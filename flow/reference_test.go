@@ -134,8 +134,8 @@ type schemaDef struct {
 	Default     any
 }
 
-// TestReference: docs/reference/flow.md is what the schema says, and its examples are valid. With -rewrite it is
-// written.
+// TestReference checks that docs/reference/flow.md agrees with the schema, and that its examples are valid. With
+// -rewrite it is written.
 func TestReference(t *testing.T) {
 	var root struct {
 		schemaDef

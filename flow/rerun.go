@@ -96,7 +96,7 @@ func (d *definition) wholeLoops(old *core.Run, whole []bool, from bool) {
 			for _, member := range p.tree {
 				whole[member] = true
 			}
-			if again = from; from { // what needs the loop may stand in another one
+			if again = from; from { // a step that needs the loop may stand in another loop
 				d.downstream(whole, make([]bool, d.steps))
 			}
 		}

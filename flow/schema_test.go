@@ -67,7 +67,7 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 	}
 }
 
-// TestSchemaAcceptsWhatParses: no editor may mark what Pawl runs.
+// TestSchemaAcceptsWhatParses checks that the schema marks nothing in an editor that Pawl runs.
 func TestSchemaAcceptsWhatParses(t *testing.T) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {

@@ -22,7 +22,7 @@ var (
 // hostile is a value that runs a command wherever a shell reads it as something else than one word.
 const hostile = "x'\"`: >pwned`$(: >pwned); : >pwned\n: >pwned\n#\\"
 
-// FuzzShellText: where a text with quoted expressions is accepted, no shell runs what a value says.
+// FuzzShellText checks that no shell runs a value where a text with quoted expressions is accepted.
 func FuzzShellText(f *testing.F) {
 	for _, text := range []string{
 		"e @", "e '@'", "e \"@\"", "e `e @`", "e $(e @)", "e \"$(e @)\"", "# @", "e # @\n",
@@ -58,7 +58,7 @@ func FuzzShellText(f *testing.F) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			cmd := exec.CommandContext(ctx, shell, "-c", script)
 			cmd.Dir, cmd.Env = dir, []string{"PATH=/nowhere"}
-			_ = cmd.Run() // what the text does is of no interest
+			_ = cmd.Run() // the outcome of the text does not matter
 			cancel()
 			if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
 				t.Fatalf("%s ran the value in\n%s", shell, script)
@@ -77,7 +77,7 @@ func payloadOf(t *testing.T, doc *Document, input []byte) string {
 	return payload.Shell
 }
 
-// TestQuote: a shell reads back what was quoted.
+// TestQuote checks that a shell reads quoted text back unchanged.
 func TestQuote(t *testing.T) {
 	doc := &Document{Name: "x", Steps: []*Step{{
 		Name: "a", Action: &Exec{Shell: V(`printf '[%s]' ${{ q(input.l) }} ${{ q(input.n) }}`)},

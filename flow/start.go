@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// ID is a document's identity: the hash of its bytes. A run keeps the definition it started with.
+// ID returns a document's identity: the hash of its bytes. A run keeps the definition it started with.
 func ID(src []byte) core.DefinitionID {
 	sum := sha256.Sum256(src)
 	var id core.DefinitionID
@@ -23,8 +23,8 @@ func (d *Document) Source() []byte {
 	return []byte(d.src.Text())
 }
 
-// Start is the beginning of a run of the flow: its name, its limits, and the input, which is checked. The caller sets
-// what the flow does not know, its ID among it.
+// Start returns the beginning of a run of the flow: its name, its limits, and the input, which is checked. The caller
+// sets the fields that the flow does not know, such as its ID.
 func (d *Document) Start(input []byte) (core.Start, error) {
 	input, err := d.CheckInput(input)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *Document) Start(input []byte) (core.Start, error) {
 	return s, nil
 }
 
-// bounds are the limits of a chain of runs and of one run, and an instant the chain does not live past.
+// bounds returns the limits of a chain of runs and of one run, and the deadline of the chain.
 func (d *Document) bounds() (execution, run, deadline *policy.Limit) {
 	execution, run, deadline = d.Limits.Execution, d.Limits.Run, d.Limits.Deadline
 	if execution != nil && execution.Removed {
@@ -54,7 +54,7 @@ func (d *Document) bounds() (execution, run, deadline *policy.Limit) {
 	return execution, run, deadline
 }
 
-// rules are what the document says about its runs as a whole, also about those that it does not start itself: child
+// rules returns the document's rules for its runs as a whole, also for those that it does not start itself: child
 // runs.
 func (d *definition) rules() core.RunRules {
 	rules := core.RunRules{Retry: d.doc.Retry}

@@ -29,8 +29,8 @@ func (d *decider) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.
 	return nil, broken(s.Key(), p.where(), err)
 }
 
-// attempt is what the expressions of a step's attempt see. Its instant is the step's first scheduling, so that every
-// attempt is given the same.
+// attempt returns the scope of a step's attempt. Its instant is the step's first scheduling, so that every attempt
+// gets the same.
 func (d *decider) attempt(r *core.Run, s *core.Step, def int32) (*scope, error) {
 	d.register(r)
 	sc := &scope{decider: d, run: r, step: s, attempt: s.Counted, failure: s.Failure, now: s.ScheduledAt}

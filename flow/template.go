@@ -31,19 +31,19 @@ type template struct {
 	pos        tree.Pos
 	node       *tree.Node
 	parameters map[string]*tree.Node // their defaults; nil: a value must be given
-	order      []string              // of the parameters
+	order      []string              // names of the parameters, in order
 	uses       map[string]bool       // the parameters that its fields name
 	used       bool
 }
 
-// ParseFiles is like [Parse], for a flow whose templates may stand in other files. read returns the text of one, by the
-// path that the flow gives. [Document.Files] has what was read.
+// ParseFiles parses as [Parse] does, for a flow whose templates may stand in other files. The argument read returns
+// the text of one, by the path that the flow gives. [Document.Files] has the texts that were read.
 func ParseFiles(name string, src []byte, read func(path string) ([]byte, error), forms ...Form) (*Document, error) {
 	return parse(name, src, reading{read: read}, forms)
 }
 
-// Files are the texts of the files that the document's templates come from, by the paths that the document gives; nil:
-// there are none.
+// Files returns the texts of the files that the document's templates come from, by the paths that the document gives;
+// nil: there are none.
 func (d *Document) Files() map[string]string { return d.files }
 
 func (p *parsing) readTemplates(n *tree.Node) {

@@ -127,7 +127,7 @@ func (t *turn) failFast(closed []core.StepID) *core.Close {
 	return nil
 }
 
-// failureAs is the failure of a step, with words about the step before it.
+// failureAs returns the failure of a step, with a text put before its message.
 func failureAs(s *core.Step, text string) *policy.Failure {
 	if s.Failure == nil {
 		return &policy.Failure{Kind: policy.KindError, Message: text}

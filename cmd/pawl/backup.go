@@ -82,7 +82,7 @@ func (a *app) copyChecked(ctx context.Context, from, to, database string) error 
 	if err != nil {
 		return joinRemoved(err, to)
 	}
-	for _, suffix := range []string{"-wal", "-shm"} { // of the check; nobody else has the copy
+	for _, suffix := range []string{"-wal", "-shm"} { // the files of the check; nobody else has the copy
 		_ = os.Remove(to + suffix)
 	}
 	if a.structured() {

@@ -175,8 +175,8 @@ func (b *nodesBed) mended(c *httpapi.Client, ids []string) {
 	}
 }
 
-// TestDatabaseFails: a database takes no writes, or does not answer, while runs are on their way. The node says so,
-// and goes on by itself. A database that was dropped ends it.
+// TestDatabaseFails checks a database that takes no writes, or does not answer, while runs are on their way: the node
+// says so, and goes on by itself. A dropped database ends the node.
 func TestDatabaseFails(t *testing.T) {
 	nightly.Only(t, "a database server fails for a while")
 	t.Parallel()
@@ -227,7 +227,7 @@ func TestDatabaseFull(t *testing.T) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m,mode=0777"); err != nil {
 		t.Skipf("only root can make a small disk, so nothing was tested on a full one: %v", err)
 	}
-	t.Cleanup(func() { // after the server has stopped
+	t.Cleanup(func() { // runs after the server has stopped
 		if err := syscall.Unmount(dir, 0); err != nil {
 			t.Error(err)
 		}
@@ -242,7 +242,7 @@ func TestDatabaseFull(t *testing.T) {
 	b.await(6)
 	ids := b.start(c, "full", 6)
 	sql("CREATE TABLE filler (t text) TABLESPACE small", "ALTER TABLE filler ALTER t SET STORAGE EXTERNAL", fill)
-	for i := 0; ; i++ { // until what the tables have is used
+	for i := 0; ; i++ { // ends when the space that the tables have is used up
 		r := api.StartRequest{Key: fmt.Sprint(i), Input: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}
 		if _, err := c.StartNamed(t.Context(), "work", r); err != nil {
 			break
@@ -254,8 +254,9 @@ func TestDatabaseFull(t *testing.T) {
 	b.pawl("doctor")
 }
 
-// TestDatabaseClock: the clock of a database is an hour off, and is set while runs are on their way. A node says that
-// it differs from its own. Leases go by it, so all nodes go on, and a dead one is replaced.
+// TestDatabaseClock checks a database whose clock is an hour off, and is set while runs are on their way. A node
+// reports the difference from its own clock. Leases follow the database's clock, so all nodes go on, and a dead one
+// is replaced.
 func TestDatabaseClock(t *testing.T) {
 	nightly.Only(t, "a database server of its own")
 	t.Parallel()
@@ -320,7 +321,8 @@ func TestFewConnections(t *testing.T) {
 	b.pawl("doctor")
 }
 
-// TestBehindBouncer: PgBouncer gives the connections of a node to other ones between two transactions.
+// TestBehindBouncer checks a node behind PgBouncer, which gives the node's connections to other clients between two
+// transactions.
 func TestBehindBouncer(t *testing.T) {
 	nightly.Only(t, "a database server and a pooler")
 	t.Parallel()

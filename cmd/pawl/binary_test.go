@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// command is pawl with a state of its own in dir.
+// command returns the command that runs pawl with a state of its own in dir.
 func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("pawl")
@@ -17,7 +17,7 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return commandOf(path, dir, args...)
 }
 
-// commandOf is command with a binary that may be of another version.
+// commandOf returns the command for a binary that may be of another version.
 func commandOf(path, dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir

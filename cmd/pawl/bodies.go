@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// bodiesOf has a server lease the runs of Go workflows to processes that serve these. Other commands let such runs
-// rest. It returns nil then.
+// bodiesOf returns the keeper by which a server leases the runs of Go workflows to processes that have their code. It
+// returns nil for other commands, which do not execute such runs.
 func (a *app) bodiesOf(j journal.Journal, cfg *engine.Config, now func() core.Time) (*lease.Keeper, error) {
 	if a.folder == nil {
 		return nil, nil
@@ -64,7 +64,7 @@ func (a *app) readServed(k *lease.Keeper) service.Read {
 	}
 }
 
-// allBodies are the bodies that processes serve: of this process, or of all nodes.
+// allBodies returns the bodies that processes serve: those of this process, or of all nodes.
 func (m *machine) allBodies() api.Bodies {
 	if m.sharing != nil {
 		return m.sharing.Bodies(m.bodies)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBundleKeepsWhatIsReached: of the files beside a flow, its children and theirs are stored with it, and no others;
-// where an expression makes a name, any may be meant.
+// TestBundleKeepsWhatIsReached checks that a flow is stored with its children and theirs, and with no other file
+// beside it; where an expression makes a name, any file may be meant.
 func TestBundleKeepsWhatIsReached(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

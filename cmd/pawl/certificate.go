@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// certificate is that of a server, in files that may change while it runs.
+// certificate is a server's certificate, in files that may change while the server runs.
 type certificate struct {
 	cert, key string
 	log       *slog.Logger
@@ -18,7 +18,7 @@ type certificate struct {
 
 	mu     sync.Mutex
 	loaded *tls.Certificate
-	state  [2]fileState // of the files when they were read last
+	state  [2]fileState // the state of the files when they were last read
 	looked time.Time
 }
 

@@ -24,7 +24,7 @@ type hearer struct {
 	news   chan struct{} // closed when something has come
 	last   string        // the last change
 	missed int
-	ended  map[string]int // how often the end of a run was told, by its id
+	ended  map[string]int // number of events about a run's end, by the run's id
 }
 
 // follow follows all runs through a node, from where another stream was left, and returns when the stream has begun.
@@ -123,8 +123,8 @@ func (f *hearer) leave() string {
 	return f.last
 }
 
-// TestFollowAllNodes: a stream brings what happens in the runs of all nodes, whichever is asked. It says when it may
-// have missed something: after a node was killed. Left at one node, it goes on at another.
+// TestFollowAllNodes checks that a stream brings the events of the runs of all nodes, whichever node is asked. It
+// reports possible gaps, as after the kill of a node. Cut at one node, it goes on at another.
 func TestFollowAllNodes(t *testing.T) {
 	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()

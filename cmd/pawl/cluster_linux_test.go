@@ -28,7 +28,7 @@ type nodesBed struct {
 	*testing.T
 	dir, database, token string
 	more                 []string // flags of the nodes
-	env                  []string // of every command, beside what the tests have themselves
+	env                  []string // variables of every command, beside those of the tests
 }
 
 const workFlow = `pawl: 1
@@ -106,7 +106,7 @@ func (b *nodesBed) node(flags ...string) (*process, *httpapi.Client) {
 	return b.nodeBy(b.command(), "", flags...)
 }
 
-// nodeBy is node with a command that starts pawl, and the address at which the node listens: empty for any.
+// nodeBy starts a node as node does, by a given command and at a given address; an empty address stands for any.
 func (b *nodesBed) nodeBy(cmd *exec.Cmd, address string, flags ...string) (*process, *httpapi.Client) {
 	b.Helper()
 	p := launch(b.T, cmd, append(b.flags("secret"), flags...)...)
@@ -226,7 +226,7 @@ func (b *nodesBed) works(start, work *httpapi.Client) {
 		}
 	})
 	var ids []string
-	for i := range 12 { // in all partitions, as good as always
+	for i := range 12 { // enough that very probably every partition has some
 		ids = append(ids, b.sent(start, "ask", api.StartRequest{WorkflowID: fmt.Sprint("ask-", i), UseExisting: true}))
 	}
 	b.ends(start, ids)
@@ -268,7 +268,7 @@ steps:
     exec: [sleep, "600"]
 `
 
-// TestHeldInACluster: who looks at a run that a limit holds reads that each node counts its own.
+// TestHeldInACluster checks that the explanation of a run that a limit holds says that each node counts its own.
 func TestHeldInACluster(t *testing.T) {
 	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()

@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
-// TestWebhooksOfACluster: each node sends what its own runs cause, every event once it is there and in the order of its
-// run, whichever node the webhook was made or changed at. What a dead node had not sent, the next owner sends.
+// TestWebhooksOfACluster checks that each node sends the events of its own runs, every event at least once and in the
+// order of its run, whichever node the webhook was made or changed at. The next owner sends the events that a dead
+// node had not sent.
 func TestWebhooksOfACluster(t *testing.T) {
 	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()

@@ -20,7 +20,7 @@ func (a *app) completeFor(cmd *cobra.Command, args int) {
 		if len(given) >= args || configure(cmd) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		// What cannot be read has no completion.
+		// A database that cannot be read has no completion.
 		_ = a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 			if len(given) == 0 {
 				names = runNames(ctx, svc)

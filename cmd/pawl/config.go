@@ -158,7 +158,7 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 	return out, file.Err()
 }
 
-// allFlags are the names that a configuration file may hold.
+// allFlags returns the names that a configuration file may hold.
 func allFlags(root *cobra.Command) []string {
 	var names []string
 	var walk func(cmd *cobra.Command)

@@ -30,8 +30,8 @@ steps:
 `
 
 const (
-	contestRead = "history" // beside "start", "event" and the names of operations
-	unknownRun  = "?"       // of a start whose answer nobody got
+	contestRead = "history" // the kind of a read; others are "start", "event" and the operations
+	unknownRun  = "?"       // the run of a start whose answer nobody received
 )
 
 // contestCall is one request. Its id is the reason that the history shows; that of an event begins with the event's
@@ -54,7 +54,7 @@ type contestAnswer struct {
 type contestState struct {
 	open   string // run; empty: none
 	paused bool
-	taken  string // what happened to the open run
+	taken  string // ids of the calls that the open run has taken
 	ended  string // "\n", run and what happened to it, for each that has ended
 }
 
@@ -285,7 +285,7 @@ func (c *contest) carryOut(ctx context.Context, in contestCall, out *contestAnsw
 	return node.Operate(ctx, in.run, op)
 }
 
-// readHistory is the last request about a run.
+// readHistory makes the last request about a run.
 func (c *contest) readHistory(run string) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if out, known := c.ask(3, contestCall{kind: contestRead, run: run}); known && out.code == "" {
@@ -317,7 +317,7 @@ func historyOf(ctx context.Context, node *httpapi.Client, run string) (ids strin
 	return ids, nil
 }
 
-// TestContestModel: the model finds what must not be.
+// TestContestModel checks that the model rejects impossible histories.
 func TestContestModel(t *testing.T) {
 	t.Parallel()
 	started := func(run string) contestAnswer { return contestAnswer{run: run} }

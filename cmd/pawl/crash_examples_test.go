@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/pawlbin"
 )
 
-// exampleJobs are flows of the examples, for TestCrash: runs that end by themselves or by one event.
+// exampleJobs returns flows of the examples, for TestCrash: their runs end by themselves or by one event.
 func exampleJobs(t *testing.T) []func() crashJob {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -48,7 +48,7 @@ func exampleJobs(t *testing.T) []func() crashJob {
 	}
 }
 
-// exampleFiles are the flows of a folder.
+// exampleFiles returns the flows of a folder.
 func exampleFiles(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
@@ -66,7 +66,7 @@ func exampleFiles(t *testing.T, folder string) map[string]string {
 	return files
 }
 
-// objectStore is the store of the example backup, which misbehaves, until the test ends. The flow finds it running.
+// objectStore runs the misbehaving store of the example backup until the test ends. The flow finds it running.
 func objectStore(t *testing.T, root string) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -118,16 +118,16 @@ type toldEvent struct {
 // crashJob is what a round runs.
 type crashJob struct {
 	files      map[string]string // text by name
-	folder     string            // in which pawl runs; empty: that of the files
-	args       []string          // of pawl run
+	folder     string            // the folder in which pawl runs; empty: that of the files
+	args       []string          // arguments of pawl run
 	partitions bool              // the database has several partitions, and the child runs are in all of them
-	children   int               // how many runs there are beside the first
-	ends       []string          // how the first run may end
+	children   int               // number of runs beside the first
+	ends       []string          // possible ends of the first run
 	effects    bool              // each attempt leaves a line in the file effects
 	waits      string            // the step that waits for an event of its name
 }
 
-// crashJobs are made for being killed. Those of exampleJobs are flows that people read.
+// crashJobs returns jobs that are made to be killed. Those of exampleJobs are flows that people read.
 func crashJobs(t *testing.T) []crashJob {
 	forms := crashForms.Replace(crashFlow)
 	if strings.Contains(forms, "retry: fixed") || strings.Contains(forms, "timeout: {start") {

@@ -11,7 +11,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// oldDatabase is the database that TestFlowFile opens, in a directory of the test's own: one open run, of-old.
+// oldDatabase returns the database that TestFlowFile opens, in a directory of the test's own: one open run, of-old.
 func oldDatabase(t *testing.T) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -148,7 +148,7 @@ func TestDamagedFlowDoesNotRun(t *testing.T) {
 	}
 }
 
-// A byte in the text of a table's definition makes a column another one.
+// TestDamagedTables checks a file in which a changed byte of a table's definition makes a column another one.
 func TestDamagedTables(t *testing.T) {
 	t.Parallel()
 	dir, path := oldDatabase(t)
@@ -167,8 +167,8 @@ func TestDamagedTables(t *testing.T) {
 	}
 }
 
-// The last page of the file is the run's history. Without it there still is a row, but nothing to go on from: what the
-// run has done must not be done again.
+// TestLostHistory checks a run whose history is lost with the last page of the file. There still is a row, but
+// nothing to go on from: steps that the run has done must not be done again.
 func TestLostHistory(t *testing.T) {
 	t.Parallel()
 	dir, path := oldDatabase(t)

@@ -28,11 +28,11 @@ type place struct {
 	memory     bool
 	server     string // the address of a PostgreSQL database; empty: it is a file
 	path       string
-	namespace  string // whose database it is; empty: the default one
-	partitions int    // that a new file gets, or an old one has to have; 0: it does not matter
+	namespace  string // the namespace that the database belongs to; empty: the default one
+	partitions int    // number that a new file gets, or an old one must have; 0: any
 }
 
-// name is the database as messages name it, without a password.
+// name returns the database's name for messages, without a password.
 func (p place) name() string {
 	if p.memory {
 		return "memory:"
@@ -88,7 +88,7 @@ func parsePlace(flag, text string) (place, error) {
 	}
 }
 
-// stateDir is where a person's own database lies.
+// stateDir returns the folder of a person's own database.
 func stateDir() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
 		return filepath.Join(dir, "pawl"), nil
@@ -100,8 +100,8 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "pawl"), nil
 }
 
-// logDir is where the attempts' logs lie: beside the database, or on this machine where the database is elsewhere, for
-// each database in a folder of its own.
+// logDir returns the folder of the attempts' logs: beside the database, or on this machine where the database is
+// elsewhere, in a folder of its own for each database.
 func (p place) logDir() string {
 	if !p.memory && p.server == "" {
 		return p.path + ".logs"
@@ -206,11 +206,11 @@ func (a *app) reading(ctx context.Context, fn func(ctx context.Context, svc api.
 	return fn(ctx, svc)
 }
 
-// now is the wall clock, as the command line reads it.
+// now returns the wall clock's time, as the command line reads it.
 func now() core.Time { return policy.At(clockNow()) }
 
-// runsNow is the time of the runs that this command is about: that of the wall clock, unless a clock that stands has
-// been told of by their server or database.
+// runsNow returns the time of the runs that this command is about: that of the wall clock, unless their server or
+// database has reported a clock that stands.
 func (a *app) runsNow(ctx context.Context) time.Time {
 	if a.clock == nil && a.server != "" {
 		if c, err := a.connect(); err == nil { // the command will tell what is wrong with the address
@@ -230,5 +230,5 @@ func (a *app) clockOf(ctx context.Context) func() time.Time {
 	return func() time.Time { return a.runsNow(ctx) }
 }
 
-// apiNow is the same instant for the values of package api.
+// apiNow returns the wall clock's time for the values of package api.
 func apiNow() api.Time { return api.At(clockNow()) }

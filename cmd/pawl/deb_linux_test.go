@@ -67,7 +67,8 @@ func (d *debian) has(there bool, names ...string) {
 	}
 }
 
-// here is a path of the machine as one of this test's machine: /etc/pawl/pawl.yaml, sqlite:/var/lib/pawl/pawl.db.
+// here converts a path of the machine to one of this test's machine: /etc/pawl/pawl.yaml,
+// sqlite:/var/lib/pawl/pawl.db.
 func (d *debian) here(word string) string {
 	scheme, path, ok := strings.Cut(word, ":/")
 	if !ok {
@@ -199,8 +200,8 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// By default systemd also sends SIGTERM to the processes of steps. Their attempts would fail before the server,
-	// which first answers requests, stops them, and they would be asked twice.
+	// The default of systemd sends SIGTERM to the processes of steps too. Their attempts would fail before the
+	// server, which first answers requests, stops them, and they would be asked twice.
 	if !strings.Contains(string(unit), "\nKillMode=mixed\n") {
 		t.Error("a stop of the unit fails the steps that run")
 	}

@@ -186,7 +186,7 @@ func (d *diagnosis) problem(format string, args ...any) {
 	}
 }
 
-// differences are the columns in which a run's rows do not say what the fold of its history says.
+// differences returns the columns in which a run's rows differ from the fold of its history.
 func differences(r journal.Stored, fold journal.View) []string {
 	out := columns("", r.Row, fold.Runs[0])
 	steps := make(map[core.StepID]journal.StepRow, len(r.Steps))

@@ -85,7 +85,7 @@ func (a *app) tellField(name string, v any) {
 	}
 }
 
-// quotedWord is a word as a shell would need it.
+// quotedWord returns a word as a shell needs it.
 func quotedWord(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$&|;<>()*?[]{}~#`!") {
 		return word
@@ -101,7 +101,7 @@ func compactOf(v any) string {
 	return screen.Clean(string(text))
 }
 
-// visibleLines is a text whose lines hold no control characters.
+// visibleLines returns a text whose lines hold no control characters.
 func visibleLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

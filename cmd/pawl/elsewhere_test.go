@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/pawlflow"
 )
 
-// TestOperateWithoutTheProgram: what the command does to runs of a Go program is recorded, and their bodies hear of it
-// when the program opens the database. Until then no limit of theirs fires and no compensation runs.
+// TestOperateWithoutTheProgram checks that operations of the command on runs of a Go program are recorded, and reach
+// the bodies when the program opens the database. Until then none of their limits fires and no compensation runs.
 func TestOperateWithoutTheProgram(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()

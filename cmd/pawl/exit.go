@@ -47,7 +47,7 @@ func asUsage(err error) error {
 	return &statusError{exitUsage, err}
 }
 
-// statusOf is the exit status of an error.
+// statusOf returns the exit status for an error.
 func statusOf(err error) int {
 	var status *statusError
 	switch {
@@ -60,7 +60,7 @@ func statusOf(err error) int {
 	}
 }
 
-// statusOfPhase is how a run's end ends the command.
+// statusOfPhase returns the exit status for a run with this phase.
 func statusOfPhase(p api.RunPhase) int {
 	if code := p.Code(); code != "" {
 		return code.ExitStatus()

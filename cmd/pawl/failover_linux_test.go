@@ -40,7 +40,7 @@ func TestPromoted(t *testing.T) {
 	b.pawl("doctor")
 }
 
-// twoServers is the address of a database that has a standby, whichever of them is the primary.
+// twoServers returns the address of a database that has a standby, whichever of the two is the primary.
 func twoServers(t *testing.T, primary, standby *pgtest.Server) string {
 	t.Helper()
 	both, err := url.Parse(primary.DSN())

@@ -79,8 +79,8 @@ type faultsBed struct {
 	nodes  []*faultyNode
 	at     rotating // the same ones
 	dice   *rand.Rand
-	runs   []string        // by their keys, which are numbers
-	mixed  map[string]bool // those whose steps leave no traces
+	runs   []string        // the keys of the runs, which are numbers
+	mixed  map[string]bool // runs whose steps leave no traces
 	traces map[string]int  // the last attempt of each run and step when the run was reported finished
 
 	contests contests
@@ -89,8 +89,8 @@ type faultsBed struct {
 type faultyNode struct {
 	p       *process
 	c       *httpapi.Client
-	proxies proxies       // to the servers of the database
-	inbound *pgtest.Proxy // from other nodes
+	proxies proxies       // the proxies of its connections to the servers of the database
+	inbound *pgtest.Proxy // the proxy of the connections from other nodes
 }
 
 // proxies are those of one node.
@@ -107,7 +107,7 @@ func (all proxies) hold()        { all.each((*pgtest.Proxy).Hold) }
 func (all proxies) holdReplies() { all.each((*pgtest.Proxy).HoldReplies) }
 func (all proxies) release()     { all.each((*pgtest.Proxy).Release) }
 
-// databaseAt is the address of the database with other hosts and ports for its two servers.
+// databaseAt returns the address of the database with other hosts and ports for its two servers.
 func (b *faultsBed) databaseAt(hosts ...string) string {
 	b.Helper()
 	u, err := url.Parse(b.database)
@@ -259,7 +259,7 @@ var machineFaults = map[string]fault{
 		killed := b.primary
 		killed.Kill()
 		b.standby.Promote()
-		b.primary, b.standby = b.standby, b.standby.StandbyAt(killed) // until then no commit is answered
+		b.primary, b.standby = b.standby, b.standby.StandbyAt(killed) // no standby, no answered commit
 		return nil
 	},
 }

@@ -27,12 +27,12 @@ type network struct {
 
 const networkOfNodes, atBridge = "10.99.0.0/24", "10.99.0.1"
 
-// addressOf is where a node is.
+// addressOf returns the address of a node.
 func addressOf(node int) string { return fmt.Sprint("10.99.0.1", node) }
 
-// TestMixedFaultsOfANetwork is TestMixedFaults with nodes in network namespaces: cables are pulled, pairs of nodes do
-// not reach each other while both reach a third one and the database, and packets get lost in one direction. Nobody is
-// told of any of that.
+// TestMixedFaultsOfANetwork runs TestMixedFaults with nodes in network namespaces: cables are pulled, pairs of nodes
+// do not reach each other while both reach a third one and the database, and packets get lost in one direction. No
+// process is told about any of these faults.
 func TestMixedFaultsOfANetwork(t *testing.T) {
 	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
@@ -90,7 +90,7 @@ func inNamespace(t *testing.T) {
 
 func (w *network) ip(args string) { w.Helper(); w.run("ip", strings.Fields(args)...) }
 
-// inside is ip in the namespace of a node.
+// inside runs ip in the namespace of a node.
 func (w *network) inside(node int, args string) {
 	w.Helper()
 	w.run("nsenter", append([]string{w.nodes[node], "ip"}, strings.Fields(args)...)...)
@@ -103,10 +103,10 @@ func (w *network) run(name string, args ...string) {
 	}
 }
 
-// cable is the end of a node's cable at the bridge.
+// cable returns the name of the end of a node's cable at the bridge.
 func cable(node int) string { return fmt.Sprint("node", node) }
 
-// settings are those of a database server.
+// settings returns the settings of a database server.
 func (w *network) settings() []string {
 	if w == nil {
 		return nil

@@ -260,7 +260,7 @@ func (a *app) compileFile(file string) (*flow.Document, *core.Definition, error)
 	return doc, def, asUsage(err)
 }
 
-// specs are the steps of a definition that do something: of a forEach what its items do, not the group.
+// specs yields the steps of a definition that do something: for a forEach the steps of its items, not the group.
 func specs(def *core.Definition) iter.Seq[*core.StepSpec] {
 	return func(yield func(*core.StepSpec) bool) {
 		for i := int32(0); ; i++ {
@@ -272,7 +272,7 @@ func specs(def *core.Definition) iter.Seq[*core.StepSpec] {
 	}
 }
 
-// runLimit is the shortest amount of time that a flow gives its runs; 0 if it sets no limit.
+// runLimit returns the shortest time that a flow gives its runs; 0 if it sets no limit.
 func runLimit(doc *flow.Document) time.Duration {
 	shortest := time.Duration(0)
 	for _, l := range []*policy.Limit{doc.Limits.Run, doc.Limits.Execution} {

@@ -134,7 +134,7 @@ All files are checked before the first one is applied.`,
 	}
 }
 
-// apply applies flows and tells what became of each.
+// apply applies flows and prints the outcome for each.
 func (a *app) apply(ctx context.Context, flows api.Catalog, all []api.ApplyRequest) error {
 	done := []api.Flow{}
 	for _, r := range all {

@@ -72,7 +72,7 @@ func (f *folder) all(ctx context.Context) []readFlow {
 	return all
 }
 
-// inOrder is the order of flows in lists: by name, then by file.
+// inOrder compares flows for lists: by name, then by file.
 func inOrder(a, b api.Flow) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File))
 }
@@ -168,7 +168,7 @@ func (f *folder) unknown(name string, names, broken []string) error {
 const requestFile = "request.yaml"
 
 // Read implements server.Flows. Flows that the text's steps start are looked for in the folder, and so are the files
-// of its templates: whoever may send a text must not read other files of this machine by it.
+// of its templates: a caller who may send a text must not read other files of this machine by it.
 func (f *folder) Read(_ context.Context, text string) (api.Definition, error) {
 	return f.define(f.streams, filepath.Join(f.path, requestFile), []byte(text), f.inside)
 }

@@ -14,7 +14,7 @@ import (
 // readFlows has the flows of folders that were read, so that a start does not read a file that has not changed.
 type readFlows struct {
 	mu  sync.Mutex
-	all map[string]readFlow // by the file
+	all map[string]readFlow // the flows by file
 	// folders has the names of files, by the folder.
 	folders map[string]readFolder
 }

@@ -37,13 +37,13 @@ type follower struct {
 	svc     api.Service
 	m       *machine // nil: another process carries the runs
 	telling telling
-	now     func() time.Time // of the runs
+	now     func() time.Time // the time of the runs
 	note    string           // more to say about all of it
 
 	roots   []string            // followed; where a chain goes on, its next run takes the place
-	runs    map[string]*api.Run // as they were when last read
+	runs    map[string]*api.Run // state of the runs when last read
 	changed map[string]bool     // something has happened since
-	looking map[string]bool     // they are being read
+	looking map[string]bool     // a goroutine reads them now
 	watched map[string]bool
 	// expected are children that another partition of the database has not begun yet
 	expected map[string]bool
@@ -62,7 +62,7 @@ type follower struct {
 	terminal  *screen.Terminal // nil: there is no live view
 	asks      bool             // Ctrl-C asks what to do with runs that another process carries
 	asking    bool
-	cancelled chan error // how asking the engine to cancel the runs went
+	cancelled chan error // outcome of the request to cancel the runs
 }
 
 // update is news of one run, from the goroutine that watches or reads it.
@@ -116,7 +116,7 @@ func (a *app) chooseTelling(asJSON, quiet bool) telling {
 func (f *follower) follow(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	signals := f.signals() // before the terminal changes: a signal must not end the process without restoring it
+	signals := f.signals() // first: a signal must not end the process with a changed terminal
 	defer signal.Stop(signals)
 	if f.telling == tellLive {
 		f.openTerminal()
@@ -128,7 +128,7 @@ func (f *follower) follow(ctx context.Context, ids []string) error {
 	}
 	err := f.loop(ctx, signals)
 	if f.asking = false; err == nil || errors.Is(err, errLeft) {
-		err = errors.Join(err, f.paint()) // without the question, which is answered or has no meaning any more
+		err = errors.Join(err, f.paint()) // paints without the question, which is answered or has no meaning any more
 	}
 	return err
 }
@@ -332,7 +332,7 @@ func (f *follower) tell(ev api.Event) error {
 		case f.printed == nil:
 			_, err := fmt.Fprintln(f.Out, live.Plain(ev))
 			return err
-		case f.printed.above[ev.Run] != "": // of a child run what its steps print is enough
+		case f.printed.above[ev.Run] != "": // a child run, of which the lines that its steps print are enough
 			return nil
 		default:
 			return f.printed.tell(live.Plain(ev))

@@ -36,7 +36,7 @@ func (f *follower) paint() error {
 	return f.terminal.Paint(live.Frame(f.view(width-1), api.At(f.now()), width-1, height-1))
 }
 
-// view returns what to draw on a screen of so many columns.
+// view returns the view to draw on a screen of that width.
 func (f *follower) view(width int) live.View {
 	v := live.View{Children: f.runs, Stalled: f.stalled, Others: f.others, Note: f.note}
 	if f.lineReader != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// delivery is a workflow of a program, whose second release asks for another step first.
+// delivery returns a workflow of a program whose second release asks for another step first.
 func delivery(release int) *pawl.Workflow[string, string] {
 	return pawl.Define("delivery", func(ctx pawl.Context, to string) (string, error) {
 		if release == 2 {
@@ -34,14 +34,15 @@ func delivery(release int) *pawl.Workflow[string, string] {
 	})
 }
 
-// What the test run of a CI job is told.
+// The variables that the test run of a CI job gets.
 const (
 	asJob     = "PAWL_TEST_REPLAY" // the release that is to be deployed, and a folder with histories and a database
 	jobServer = "PAWL_TEST_SERVER" // the address of a server
 )
 
-// TestReplayOfProduction is what a CI job does before a deploy: the command writes the history of a production run, and
-// tests replay it, or all open runs of the production database or of a server, with the code that is to be deployed.
+// TestReplayOfProduction does the work of a CI job before a deploy: the command writes the history of a production
+// run, and tests replay it, or all open runs of the production database or of a server, with the code that is to be
+// deployed.
 func TestReplayOfProduction(t *testing.T) {
 	t.Parallel()
 	if job := os.Getenv(asJob); job != "" {
@@ -100,7 +101,7 @@ func TestReplayOfProduction(t *testing.T) {
 	startJobs(t, r.ID, dir, server)
 }
 
-// replayAsJob is the test run of a CI job.
+// replayAsJob runs the test of a CI job.
 func replayAsJob(t *testing.T, w pawl.Definition, dir string) {
 	history, err := os.ReadFile(filepath.Join(dir, "d1.json"))
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	// joinWithin is how long a command waits for a database that is held by a process which does not answer. That one
 	// may be opening the database, or about to end.
 	joinWithin = 2 * time.Second
-	joinLook   = 20 * time.Millisecond // between two looks
+	joinLook   = 20 * time.Millisecond // the pause between two looks
 	// answersWithin is how long a holder may take to say that it is there.
 	answersWithin = time.Second
 )

@@ -73,12 +73,12 @@ func TestKillDuring(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for _, c := range []struct {
-		name, work string // what the step does
+		name, work string // the name of the case, and the action of its step
 		hooks      string
-		ready      func(r killed) bool // when to kill
-		attempts   int                 // of the step, in the end
+		ready      func(r killed) bool // condition for the kill
+		attempts   int                 // the step's attempts in the end
 		end        string              // the run's phase, in the end
-		event      bool                // what it waits for is sent meanwhile
+		event      bool                // the event that it waits for is sent meanwhile
 		check      func(t *testing.T, before, after killed)
 	}{
 		{name: "exec", work: "exec: " + block, attempts: 2, end: "succeeded"},

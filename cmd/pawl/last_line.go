@@ -11,8 +11,8 @@ import (
 
 const (
 	linesEvery  = 300 * time.Millisecond // how often the live view reads what steps print
-	linesAtOnce = 32                     // of so many attempts
-	partsAtOnce = 4                      // of each: of a long log the end is reached after some rounds
+	linesAtOnce = 32                     // the most attempts that are read
+	partsAtOnce = 4                      // the most parts of each: the end of a long log is reached after some rounds
 	longestLine = 4 << 10                // the beginning of a longer one is shown
 )
 
@@ -21,7 +21,7 @@ type printing struct {
 	attempt int
 	next    int64
 	last    []byte // the last line that is not blank
-	open    []byte // after it: a line that has not ended yet
+	open    []byte // the line that follows it and has not ended yet
 }
 
 // lineReader reads the last line of what each running step prints, for the live view. One round at a time reads, in a
@@ -29,12 +29,12 @@ type printing struct {
 type lineReader struct {
 	logs    api.LogReader
 	reading bool
-	read    time.Time // when the last round began
+	read    time.Time // start of the last round
 	known   map[live.StepOf]*printing
 	shown   map[live.StepOf]string
 }
 
-// newLineReader returns nil if nobody wants to see what steps print, or it cannot be read.
+// newLineReader returns nil if the output of steps is not wanted, or cannot be read.
 func (a *app) newLineReader(svc api.Service) *lineReader {
 	if a.output == outputNone {
 		return nil

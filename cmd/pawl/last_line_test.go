@@ -22,7 +22,8 @@ func (l logTexts) Log(_ context.Context, _ string, at api.LogPlace) (api.LogPart
 	return api.LogPart{Text: []byte(text), Next: at.From + int64(len(text))}, nil
 }
 
-// TestLineReader: the last line that says something, also before it ends; a new attempt begins anew.
+// TestLineReader checks that the reader returns the last line with any text, also before that line ends, and that a
+// new attempt begins anew.
 func TestLineReader(t *testing.T) {
 	t.Parallel()
 	logs := logTexts{}

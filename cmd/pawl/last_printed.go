@@ -11,11 +11,11 @@ import (
 
 // How much of the output of failed steps the end of a run shows.
 const (
-	lastLines = 12 // of one step
+	lastLines = 12 // the most lines of one step
 	lastSteps = 3
 )
 
-// blamed are the steps that the reason of a run's end names; if it names none, all of them.
+// blamed returns the steps that the reason of a run's end names; if it names none, all of them.
 func blamed(r *api.Run) []*api.Step {
 	var out []*api.Step
 	for _, s := range r.Steps {
@@ -29,8 +29,8 @@ func blamed(r *api.Run) []*api.Step {
 	return out
 }
 
-// lastPrinted are the last lines that the failed steps of a run printed. They are in the run's history, so they are
-// there wherever the steps ran.
+// lastPrinted returns the last lines that the failed steps of a run printed. They are in the run's history, so they
+// are there wherever the steps ran.
 func (a *app) lastPrinted(r *api.Run) []screen.Line {
 	if a.output == outputNone || a.output == outputFollow || a.output == outputFailed {
 		return nil // nobody wants it, or it was printed

@@ -13,7 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// TestNoStepOutlivesPawl: however the command ends, the processes of its steps and their children end.
+// TestNoStepOutlivesPawl checks that the processes of a command's steps and their children end, however the command
+// ends.
 func TestNoStepOutlivesPawl(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{
@@ -65,8 +66,8 @@ func TestNoStepOutlivesPawl(t *testing.T) {
 	}
 }
 
-// TestLeftoversEnd: a process that a killed pawl started for a step of this database still runs. The next pawl that
-// opens the database ends it.
+// TestLeftoversEnd checks that a process which a killed pawl has left running for a step of this database ends when
+// the next pawl opens the database.
 func TestLeftoversEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

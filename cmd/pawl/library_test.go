@@ -87,7 +87,7 @@ func TestGoProgramsRuns(t *testing.T) {
 	}
 }
 
-// library is a Go program that knows these workflows.
+// library opens the engine of a Go program with these workflows.
 func library(t *testing.T, path string, workflows ...pawl.Definition) *pawl.Engine {
 	t.Helper()
 	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + path, Workflows: workflows})
@@ -123,8 +123,9 @@ func document(t *testing.T, name, rest string) *flow.Document {
 	return doc
 }
 
-// TestResumeOfAProgramsFlow: the command carries on a flow run that a Go program started and left. What only that
-// program can carry on stays as it is: functions, flows that start what is registered there, and their children.
+// TestResumeOfAProgramsFlow checks that the command carries on a flow run that a Go program started and left. Steps
+// that only that program can carry on stay as they are: functions, flows that start workflows registered there, and
+// their children.
 func TestResumeOfAProgramsFlow(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	path := filepath.Join(dir, "shop.db")

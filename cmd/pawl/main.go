@@ -11,7 +11,7 @@ import (
 
 func main() { os.Exit(run()) }
 
-// run is main with an exit status to return.
+// run executes the command line and returns the exit status.
 func run() int {
 	growBeforeCollecting()
 	std := streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}

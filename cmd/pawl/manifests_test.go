@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestManifests: what the manifests set are flags of pawl server, or their variables.
+// TestManifests checks that the settings in the manifests are flags of pawl server, or their variables.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	server, _, err := (&app{}).rootCommand().Find([]string{"server"})

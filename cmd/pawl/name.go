@@ -29,7 +29,7 @@ func findStep(r *api.Run, key string) (*api.Step, error) {
 	return nil, fmt.Errorf("run %s has no step %q; %s", short, key, nearestStep(key, stepKeys(r)))
 }
 
-// stepKeys are the keys of a run's steps.
+// stepKeys returns the keys of a run's steps.
 func stepKeys(r *api.Run) []string {
 	var keys []string
 	for _, s := range r.Steps {

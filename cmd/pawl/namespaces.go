@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// namespacesFlag says which namespaces a server has beside the default one.
+// namespacesFlag is the flag that names a server's namespaces beside the default one.
 const namespacesFlag = "namespaces"
 
 // namespacesIn reads a mapping from names to databases as values of the flag.
@@ -65,7 +65,7 @@ func namespacePlaces(own place, values []string) ([]place, error) {
 	return out, nil
 }
 
-// identity is the same for two places that are one database.
+// identity returns the same text for two places that are one database.
 func (p place) identity() string {
 	if p.server == "" {
 		if whole, err := filepath.Abs(p.path); err == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// TestCompilesAFlowOnce: what runs the flow of a file and what explains its runs have the flow that the file became.
+// TestCompilesAFlowOnce checks that the runs of a flow's file and their explanation use one compiled flow.
 func TestCompilesAFlowOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join("..", "..", "examples", "pages", "flow.yaml")

@@ -17,10 +17,10 @@ import (
 type operation struct {
 	run    string
 	op     api.Operation
-	done   string // what to say when it is done: "paused"
+	done   string // the word for its success: "paused"
 	follow bool
 
-	forecast bool // only show what would follow
+	forecast bool // a forecast is wanted, no change
 }
 
 // operate applies an operation to the database directly. With follow it carries the run on afterwards.
@@ -54,7 +54,7 @@ func (a *app) operate(ctx context.Context, w operation) error {
 // target is the run that an operation or an event is for.
 type target struct {
 	id      string
-	top     core.RunID // of its family
+	top     core.RunID // the top run of its family
 	program error      // why only a Go program can carry it on; nil: this command can
 }
 
@@ -150,7 +150,7 @@ func howOn(r *api.Run) string {
 	return "pawl resume " + live.Short(r.Run)
 }
 
-// lastMoves are the deadlines that the last operation set.
+// lastMoves returns the deadlines that the last operation set.
 func lastMoves(r *api.Run) []api.Move {
 	if n := len(r.Operations); n > 0 {
 		return r.Operations[n-1].Deadlines

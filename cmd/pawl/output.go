@@ -21,7 +21,7 @@ const (
 	formatPlot  = "plot"
 )
 
-// What -o says about the output of steps where runs are followed; the rest is as with table.
+// The values of -o for the output of steps where runs are followed; everything else is printed as with table.
 const (
 	outputFollow = "follow" // each line, as it comes
 	outputFailed = "failed" // all that an attempt printed, once it has failed

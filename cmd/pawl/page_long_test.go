@@ -75,8 +75,8 @@ func TestPageOfManyRuns(t *testing.T) {
 	l.sees("table.runs tbody tr:not(.space)", "fresh-2")
 }
 
-// TestPageOfALongRun: of ten thousand steps those have a row that can be seen. The timeline is dragged and zoomed, and
-// scrolls without long pauses.
+// TestPageOfALongRun checks that only the visible steps of ten thousand have a row. The timeline is dragged and
+// zoomed, and scrolls without long pauses.
 func TestPageOfALongRun(t *testing.T) {
 	nightly.Only(t, "a browser reads a long run")
 	t.Parallel()

@@ -146,8 +146,8 @@ func TestPageOfARun(t *testing.T) {
 	l.pictures("history")
 }
 
-// TestPagePlaces: what a policy does is seen before it is used, a run is started from a form, and deadlines,
-// schedules and webhooks have pages that say what to do where there are none.
+// TestPagePlaces checks that the page shows the effect of a policy before it is used, starts a run from a form, and
+// has pages for deadlines, schedules and webhooks that say what to do where there are none.
 func TestPagePlaces(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestPagePlaces(t *testing.T) {
 	l.sees("table.runs", "paused")
 }
 
-// TestPageClock: the clock of pawl dev --virtual-time is moved on the page, and what is due happens.
+// TestPageClock checks that the page moves the clock of pawl dev --virtual-time, and that due work then happens.
 func TestPageClock(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()

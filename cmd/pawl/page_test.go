@@ -59,7 +59,7 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// served is a pawl dev on a database in a folder. It returns its address.
+// served runs pawl dev on a database in a folder. It returns its address.
 func served(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	return servedBy(t, command(t, dir, append([]string{"dev", "--listen", "127.0.0.1:0"}, args...)...))

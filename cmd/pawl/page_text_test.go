@@ -23,7 +23,7 @@ func (l looker) harmless(page string) {
 		page+": 0")
 }
 
-// TestPageTexts: texts of runs are shown as they are, wherever they are shown, and do nothing.
+// TestPageTexts checks that texts of runs are shown unchanged everywhere, and do nothing.
 func TestPageTexts(t *testing.T) {
 	t.Parallel()
 	l := looker{t, browser(t)}

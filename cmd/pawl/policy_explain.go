@@ -134,7 +134,7 @@ at its longest; --random chooses.`,
 	return cmd
 }
 
-// subjects are the policies a command line is about.
+// subjects returns the policies that a command line is about.
 func (a *app) subjects(given *policyFlags, args []string) ([]subject, error) {
 	if given.given() {
 		if len(args) > 0 {

@@ -27,8 +27,8 @@ type printed struct {
 	raw   bool     // lines have no prefix: they are of one step
 	found bool     // something was printed
 
-	above  map[string]string // by run, the keys of the steps that it is a child of
-	open   []*attemptOutput  // in the order in which they began; in CI one is shown
+	above  map[string]string // the keys of the steps that a run is a child of, by run
+	open   []*attemptOutput  // open attempts in the order in which they began; in CI one is shown
 	behind []string          // lines that are told when the group ends
 }
 
@@ -219,7 +219,7 @@ func (gitlabGroups) end(o *attemptOutput) string {
 	return fmt.Sprintf("\x1b[0Ksection_end:%d:%s\r\x1b[0K\n", clockNow().Unix(), sectionOf(o))
 }
 
-// sectionOf is the name of a section: letters, digits and underscores.
+// sectionOf returns the name of a section: letters, digits and underscores.
 func sectionOf(o *attemptOutput) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -109,7 +109,7 @@ func (p pruner) sweepLogs(ctx context.Context, retention time.Duration) {
 	look := time.NewTicker(sweepEvery)
 	defer look.Stop()
 	for {
-		_, _ = p.sweep(ctx, clockNow().Add(-retention)) // what cannot be removed is tried again
+		_, _ = p.sweep(ctx, clockNow().Add(-retention)) // files that cannot be removed are tried again
 		select {
 		case <-ctx.Done():
 			return

@@ -19,7 +19,7 @@ import (
 // repaired is what a repair did.
 type repaired struct {
 	Copy string   `json:"copy"` // the file as it was before
-	Runs []string `json:"runs"` // whose rows were written anew
+	Runs []string `json:"runs"` // runs whose rows were written anew
 }
 
 // repair makes what is derived from histories anew: the rows of runs that do not say what their histories say, and

@@ -48,7 +48,7 @@ func (a *app) resume(ctx context.Context, names []string, how telling) error {
 	if err != nil {
 		return err
 	}
-	if how != tellQuiet && how != tellJSON { // now, while nothing of them happens
+	if how != tellQuiet && how != tellJSON { // these runs make no progress yet
 		err := a.reading(ctx, func(ctx context.Context, svc api.Service) error {
 			a.warnOfOpenTasks(ctx, svc, ids)
 			return nil
@@ -130,7 +130,7 @@ func (a *app) openRuns(
 	ctx context.Context, svc api.Service, add func(context.Context, api.Service, *api.Run) error,
 ) error {
 	var rows []api.RunSummary
-	known := map[string]carrier{} // by definition
+	known := map[string]carrier{} // the carriers by definition
 	functions := false
 	q := api.Query{Phases: goingOn, Limit: 500}
 	for more := true; more; {
@@ -174,7 +174,7 @@ func (a *app) openRuns(
 // carrier says who carries on the runs of a definition.
 type carrier struct {
 	here     bool // this command can, or it cannot be read: then the engine says why
-	function bool // it is a Go function
+	function bool // a Go function decides
 }
 
 func (a *app) carrierOf(ctx context.Context, svc api.Service, definition string) carrier {

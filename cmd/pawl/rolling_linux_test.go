@@ -39,7 +39,7 @@ func TestRollingUpgrade(t *testing.T) {
 		_, c := b.node()
 		b.await(2, 2, 1, 1)
 		asked.replace(i, c)
-		b.works(c, clients[2]) // until that is the node that stops
+		b.works(c, clients[2]) // the third node gives out the work, until it is the one that stops
 		if err := olds[i].cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestRollingUpgrade(t *testing.T) {
 	refusedBy(t, launchable(b), "(?s)needs code that knows version 99; this one knows 1: use the newer Pawl")
 }
 
-// launchable is a node that has not been started.
+// launchable returns the command of a node that has not been started.
 func launchable(b *nodesBed) *exec.Cmd {
 	return b.command(append([]string{"server", "--listen", "127.0.0.1:0"}, b.flags("secret")...)...)
 }

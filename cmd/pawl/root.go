@@ -39,8 +39,8 @@ type app struct {
 	streams
 	database  string
 	retention string   // how long closed runs are kept while this process has the database; empty: for ever
-	server    string   // whose address --server gives; empty: a database is opened
-	namespace string   // of that server; empty: that of the token
+	server    string   // the address that --server gives; empty: a database is opened
+	namespace string   // a namespace of that server; empty: that of the token
 	tokenFile string   // the file with the token that is shown to that server
 	ca        string   // the file with the certificates that are trusted for it
 	secrets   []string // where secrets come from: NAME=env:VARIABLE
@@ -51,21 +51,21 @@ type app struct {
 	actor     string
 	reason    string
 
-	flows   flowkind.Flows   // that were read so far
+	flows   flowkind.Flows   // flows read so far
 	folder  *folder          // the flows that a server starts by name; nil: this is no server
-	guard   *guarding        // of pawl server; nil: this is not that
-	sharing *sharing         // with other servers; nil: this process has the whole database
-	tracer  *otlp.Tracer     // of a server; nil: the environment names no collector
-	metrics *metrics.Metrics // of a server, those of its default namespace
-	keeper  *access.Keeper   // of the tokens of a server, for all its namespaces
+	guard   *guarding        // the settings of pawl server; nil: this is another command
+	sharing *sharing         // the part that is shared with other servers; nil: this process has the whole database
+	tracer  *otlp.Tracer     // a server's tracer; nil: the environment names no collector
+	metrics *metrics.Metrics // a server's metrics, those of its default namespace
+	keeper  *access.Keeper   // the keeper of a server's tokens, for all its namespaces
 	given   []string         // flags of the command line
 	virtual bool             // the clock of the runs stands until somebody moves it
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
 	webhookAllow []netip.Prefix
 
-	clock  func(ctx context.Context) (at api.Time, stands bool) // of the server or database; nil: not opened yet
+	clock  func(ctx context.Context) (at api.Time, stands bool) // the server's or database's; nil: not opened
 	joined bool                                                 // start found another process that has the engine
-	told   map[string]int                                       // by run, the number of the last event that was told
+	told   map[string]int                                       // the number of the last event that was printed, by run
 }
 
 const rootLong = `Pawl runs durable workflows. Their timeouts and retries are exact and survive crashes.
@@ -116,7 +116,7 @@ func (a *app) rootCommand() *cobra.Command {
 			case database && server:
 				return usage("--database and --server exclude each other: a server has its own database")
 			case database:
-				a.server = "" // of the environment
+				a.server = "" // that of the environment
 				if !namespace {
 					a.namespace = ""
 				}
@@ -274,7 +274,7 @@ func isTerminal(w any) bool {
 	return ok && f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// width is the number of columns of the output; 100 where it is not a terminal.
+// width returns the number of columns of the output; 100 where it is not a terminal.
 func (a *app) width() int {
 	if f, ok := a.Out.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
@@ -284,7 +284,7 @@ func (a *app) width() int {
 	return 100
 }
 
-// who is the actor of audited operations.
+// who returns the actor of audited operations.
 func (a *app) who() string {
 	for _, name := range []string{a.actor, os.Getenv("USER"), os.Getenv("LOGNAME")} {
 		if name != "" {

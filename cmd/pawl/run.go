@@ -140,7 +140,7 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	return a.startRun(cmd.Context(), begin, !f.detach, how)
 }
 
-// warnOf prints, before a flow is run, which of its limits contradict each other and which steps this command cannot
+// warnOf prints warnings before a flow is run: limits that contradict each other, and steps that this command cannot
 // execute.
 func (a *app) warnOf(c *compiled) {
 	for _, w := range lint(c.doc) {

@@ -36,9 +36,9 @@ type backfillFlags struct {
 // firing is an instant at which a flow's cron fired, and its run.
 type firing struct {
 	At         api.Time     `json:"scheduledAt"`
-	WorkflowID string       `json:"workflowId"`      // of the run that makes up for it
-	Run        string       `json:"run,omitempty"`   // that it has already
-	Phase      api.RunPhase `json:"phase,omitempty"` // of that run
+	WorkflowID string       `json:"workflowId"`      // the workflow id of the run that makes up for it
+	Run        string       `json:"run,omitempty"`   // the run that exists already
+	Phase      api.RunPhase `json:"phase,omitempty"` // the phase of that run
 	open       bool         // the run was started by an earlier backfill and has not ended
 }
 

@@ -100,7 +100,7 @@ func (f *bulkFlags) request(verb string, now func() time.Time) (r bulk.Request, 
 	return r, nil
 }
 
-// bulk operates on many runs and tells what became of each.
+// bulk operates on many runs and prints the outcome for each.
 func (a *app) bulk(ctx context.Context, verb string, r bulk.Request) error {
 	r.Operation.Actor, r.Operation.Reason = a.who(), a.reason
 	m, err := a.start(ctx, false)
@@ -133,7 +133,7 @@ func (a *app) bulk(ctx context.Context, verb string, r bulk.Request) error {
 	return err
 }
 
-// told is what became of one run, as a line.
+// told formats the outcome for one run as a line.
 func told(r bulk.Result, verb string, dry bool) string {
 	name := fmt.Sprintf("%s  %s", r.Run, screen.Clean(r.Workflow))
 	if r.WorkflowID != "" {

@@ -166,7 +166,7 @@ func phaseOf(s *api.Step) string {
 	return strings.ReplaceAll(string(s.Phase), "_", " ")
 }
 
-// compacted is JSON without blanks, so that only its contents are compared.
+// compacted returns JSON without blanks, so that only its contents are compared.
 func compacted(payload json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, payload) != nil {

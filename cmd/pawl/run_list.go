@@ -158,7 +158,7 @@ func readHeaders(given []string) (map[string]string, error) {
 	return headers, nil
 }
 
-// readInstant reads an instant, or an age as the instant so long before now. An empty text is no instant.
+// readInstant reads an instant, or an age as the instant so long before now. An empty text stands for no instant.
 func readInstant(now func() time.Time, flag, text string) (api.Time, error) {
 	if text == "" {
 		return 0, nil
@@ -226,7 +226,7 @@ func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) 
 	return nil
 }
 
-// What a narrow terminal leaves out, from the first on: columns of the table of runs.
+// Columns of the table of runs that a narrow terminal leaves out, from the first on.
 var lessNeeded = []string{"WORKFLOW ID", "TOOK", "CREATED"}
 
 // runTable writes runs as a table that fits the terminal.
@@ -268,7 +268,7 @@ func (a *app) runTable(rows []api.RunSummary, now api.Time) error {
 // minLast is the least room for the last column of a table.
 const minLast = 24
 
-// tableWidth is the width that a table needs.
+// tableWidth returns the width that a table needs.
 func tableWidth(head []string, rows [][]string) int {
 	width := minLast
 	for column := range head[:len(head)-1] {
@@ -305,7 +305,7 @@ func lasting(r api.RunSummary, now api.Time) string {
 	return screen.For(now.Sub(r.CreatedAt)) + "…"
 }
 
-// about is what a person wants to know of a run next: why it ended, what holds it, or when it goes on.
+// about returns the next thing a person wants to know of a run: why it ended, what holds it, or when it goes on.
 func about(r api.RunSummary, now api.Time) string {
 	var parts []string
 	if r.Parent != "" {
@@ -314,7 +314,7 @@ func about(r api.RunSummary, now api.Time) string {
 	switch {
 	case !r.Phase.Closed() && r.Problem != "":
 		parts = append(parts, "cannot go on: "+r.Problem)
-	case r.Phase.Closed(), r.Message != "": // of an open one it says what keeps it from going on
+	case r.Phase.Closed(), r.Message != "": // an open run's message says why it cannot go on
 		parts = append(parts, r.Message)
 	case r.Wake != 0 && r.Wake > now:
 		parts = append(parts, "next in "+screen.For(r.Wake.Sub(now)))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNarrowTable: what a narrow terminal leaves out is the least needed column.
+// TestNarrowTable checks that a narrow terminal leaves out the least needed column.
 func TestNarrowTable(t *testing.T) {
 	t.Parallel()
 	head := []string{"RUN", "WORKFLOW", "WORKFLOW ID", "PHASE", "CREATED", "TOOK", "ABOUT"}

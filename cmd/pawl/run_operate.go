@@ -19,7 +19,7 @@ func (a *app) runVerb(use, short, long string, w *operation) *cobra.Command {
 			return a.operate(cmd.Context(), *w)
 		},
 	}
-	if w.op.Operation != api.OpPause && w.op.Operation != api.OpTerminate { // after these there is nothing to carry on
+	if w.op.Operation != api.OpPause && w.op.Operation != api.OpTerminate { // these leave nothing to follow
 		followFlag(cmd, w)
 	}
 	a.completeFor(cmd, 1)

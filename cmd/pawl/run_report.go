@@ -28,7 +28,8 @@ value in it is escaped.`,
 					return err
 				}
 				to := a.output
-				if slices.Contains([]string{"", "-", formatTable, formatJSON, formatYAML}, to) { // of the configuration
+				// The configuration may give -o a format: it names no file.
+				if slices.Contains([]string{"", "-", formatTable, formatJSON, formatYAML}, to) {
 					return report.Write(a.Out, r, api.At(a.runsNow(ctx)))
 				}
 				f, err := os.Create(to)

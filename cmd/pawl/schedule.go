@@ -175,7 +175,7 @@ func nextFiring(s *schedules.Schedule, now api.Time) string {
 	}
 }
 
-// whenOf is an instant in the schedule's zone.
+// whenOf formats an instant in the schedule's zone.
 func whenOf(s *schedules.Schedule, at api.Time) string {
 	if at == 0 {
 		return "-"

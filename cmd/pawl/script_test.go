@@ -47,7 +47,7 @@ func (m leakChecked) Run() int {
 	return code
 }
 
-// panicOnTerminal is a command that panics while it has a terminal open, on the goroutine that its argument names.
+// panicOnTerminal panics while it has a terminal open, on the goroutine that its argument names.
 func panicOnTerminal() {
 	terminal, err := screen.OpenTerminal(os.Stdin, os.Stdout, false)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(echo))
-	t.Cleanup(server.Close) // after the scripts, which run in parallel
+	t.Cleanup(server.Close) // the server outlives the scripts, which run in parallel
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {

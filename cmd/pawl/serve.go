@@ -22,15 +22,15 @@ import (
 // serving is the server of a machine, for other commands and other programs.
 type serving struct {
 	*server.Server
-	ended chan error // from each listener
-	count int        // of listeners
+	ended chan error // the end of each listener
+	count int        // number of listeners
 }
 
 // answersKept is how long an idempotency key holds.
 const answersKept = 24 * time.Hour
 
-// serve lets other commands on this machine work with the database through this process. A socket that cannot be made
-// keeps nobody from working: others are told who holds the database.
+// serve lets other commands on this machine work with the database through this process. The command works on if the
+// socket cannot be made: others are told who holds the database.
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
 		Service: m.svc, Carry: m.carryFamily, Tasks: m.tasks(), Logs: logFolder{m.place.logDir(), m.svc},
@@ -50,7 +50,7 @@ func (a *app) serve(m *machine) {
 		m.access = access.NewKeeper(m.journal, apiNow, a.serverLog())
 		a.keeper = m.access
 	}
-	cfg.Access = a.keeper // of the server's own database, for all namespaces
+	cfg.Access = a.keeper // the keeper of the server's own database, for all namespaces
 	if m.Engine != nil {
 		cfg.Engine = m.failing
 	}
@@ -102,7 +102,7 @@ func (a *app) serve(m *machine) {
 	m.serving.on(l)
 }
 
-// tasks are what workers in other processes take: of this process, or of all nodes.
+// tasks returns the tasks that workers in other processes take: those of this process, or of all nodes.
 func (m *machine) tasks() api.Tasks {
 	if m.sharing != nil {
 		return m.sharing.Tasks(m.queues, m.Engine)
@@ -110,7 +110,7 @@ func (m *machine) tasks() api.Tasks {
 	return m.queues
 }
 
-// happenings are what happens in the runs: of this process, or of all nodes.
+// happenings returns the changes of the runs: those of this process, or of all nodes.
 func (m *machine) happenings() api.Changes {
 	if m.sharing != nil {
 		return m.sharing.Changes(m.changes)

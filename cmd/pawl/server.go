@@ -38,7 +38,7 @@ type guarding struct {
 
 	log      *slog.Logger
 	logLevel slog.LevelVar
-	settings map[string][]string // of the configuration file, as they were read last
+	settings map[string][]string // the settings of the configuration file, as last read
 	certs    *certificate        // nil: without TLS
 }
 
@@ -108,7 +108,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if slices.Contains(g.given, "namespace") {
 		return usage("--namespace is for those who call a server; which namespaces it has says --" + namespacesFlag)
 	}
-	a.namespace = "" // of the environment
+	a.namespace = "" // that of the environment
 	stopWithin, err := parseDuration(g.stopWithin)
 	if err != nil {
 		return usage("--stop-within: %v", err)

@@ -64,7 +64,7 @@ type process struct {
 	cmd     *exec.Cmd
 	address string
 	log     *tale
-	notes   net.PacketConn // what systemd is told
+	notes   net.PacketConn // the messages that systemd gets
 }
 
 // startServer starts pawl server in a folder, and waits until it is ready.
@@ -170,7 +170,8 @@ func createToken(t *testing.T, dir, database string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// SIGHUP lets what can change take effect, says what cannot, and changes nothing where the file is wrong.
+// TestServerReadsItsConfigurationAgain checks that SIGHUP applies the settings that can change, names those that
+// cannot, and changes nothing where the file is wrong.
 func TestServerReadsItsConfigurationAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -188,7 +189,7 @@ func TestServerReadsItsConfigurationAgain(t *testing.T) {
 	write(t, dir, "pawl.yaml", "rate: 1\nlog-level: loud\n")
 	p.signal(syscall.SIGHUP)
 	p.log.await(t, "was not read again.*loud")
-	for range 20 { // of 1 in a second, this would be too many
+	for range 20 { // more than a rate of 1 in a second allows
 		if status, text := p.ask(token, "GET", "/api/v1/stats", ""); status != http.StatusOK {
 			t.Fatalf("with a wrong file: %d %s", status, text)
 		}
@@ -287,7 +288,8 @@ func TestFlowsOfNamespaces(t *testing.T) {
 	}
 }
 
-// What goes wrong around the processes of steps does not change how they end. The server's log tells it.
+// TestServerTellsAboutProcesses checks that faults around the processes of steps do not change how the steps end, and
+// that the server's log tells of them.
 func TestServerTellsAboutProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -36,9 +36,9 @@ type inbox struct {
 	mu     sync.Mutex
 	hook   *standard.Webhook
 	wrong  []string
-	events map[string][]int // by run: the numbers of its events, in the order in which they came first
+	events map[string][]int // numbers of the events of each run, in the order in which they came first
 	ended  int              // runs whose last event has come
-	away   bool             // it takes nothing at present
+	away   bool             // the receiver takes nothing now
 	came   chan struct{}    // receives a value when something has come
 }
 
@@ -165,8 +165,8 @@ func (in *inbox) compare(p *process, token string, runs []string) {
 	}
 }
 
-// However often the server is killed, a receiver gets every event of every run, in the order of the run, signed as
-// Standard Webhooks has it.
+// TestWebhooksAreNotLostByKills checks that a receiver gets every event of every run, in the order of the run, signed
+// as Standard Webhooks has it, however often the server is killed.
 func TestWebhooksAreNotLostByKills(t *testing.T) {
 	nightly.Only(t, "it kills processes for a while")
 	t.Parallel()
@@ -199,7 +199,7 @@ func TestWebhooksAreNotLostByKills(t *testing.T) {
 	}
 }
 
-// On PostgreSQL, a server has webhooks and namespaces as on a file.
+// TestServerOnPostgres checks that a server on PostgreSQL has webhooks and namespaces as on a file.
 func TestServerOnPostgres(t *testing.T) {
 	t.Parallel()
 	database := pgtest.StartServer(t).DSN()

@@ -107,7 +107,7 @@ func nodesOf(j journal.Journal) (cluster.Storage, error) {
 	return nodes, nil
 }
 
-// besideNodes tells whoever wants a database for himself that nodes share it.
+// besideNodes adds to an error of a held database that a cluster of nodes owns it.
 func besideNodes(ctx context.Context, j journal.Journal, err error) error {
 	if !errors.Is(err, journal.ErrHeld) {
 		return err

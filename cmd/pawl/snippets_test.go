@@ -49,7 +49,7 @@ func wantValid(t *testing.T, page, text string) {
 	t.Helper()
 	dir := t.TempDir()
 	switch {
-	case strings.HasPrefix(text, "handlers:"): // of another system's workflow
+	case strings.HasPrefix(text, "handlers:"): // handlers of another system's workflow
 	case strings.HasPrefix(text, "# /etc/pawl/pawl.yaml"):
 		write(t, dir, "pawl.yaml", text)
 		server, _, err := (&app{}).rootCommand().Find([]string{"server"})

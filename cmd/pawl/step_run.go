@@ -84,7 +84,7 @@ func (a *app) tryStep(ctx context.Context, file, name string, f *tryFlags) error
 	return a.startRun(ctx, begin, true, a.chooseTelling(false, f.quiet))
 }
 
-// givenOutputs are the outputs of other steps: those of an earlier run, then those of the command line.
+// givenOutputs returns the outputs of other steps: those of an earlier run, then those of the command line.
 func (a *app) givenOutputs(
 	ctx context.Context, c *compiled, f *tryFlags,
 ) (given map[string]json.RawMessage, input json.RawMessage, err error) {
@@ -123,7 +123,7 @@ func (a *app) givenOutputs(
 	return given, input, nil
 }
 
-// single is a flow of one step of another one. The steps that it needs have the outputs that are given.
+// single returns a flow of one step of another flow. The steps that it needs have the outputs that are given.
 func single(doc *flow.Document, name string, given map[string]json.RawMessage) (*flow.Document, error) {
 	byName := map[string]*flow.Step{}
 	var names []string
@@ -178,7 +178,7 @@ func single(doc *flow.Document, name string, given map[string]json.RawMessage) (
 	return &one, nil
 }
 
-// literal is a value in which nothing is taken for an expression.
+// literal returns a value in which nothing is taken for an expression.
 func literal(v any) flow.Value {
 	return flow.V(escaped(v))
 }

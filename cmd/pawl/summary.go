@@ -40,7 +40,7 @@ func (f *follower) conclude() {
 // maxOutputLines is how many lines of a run's output its end shows.
 const maxOutputLines = 40
 
-// ending is the last word about a run; with full, its whole output.
+// ending formats the last lines about a run; with full, its whole output.
 func (a *app) ending(r *api.Run, full bool) []screen.Line {
 	style, glyph := screen.Bad, "✗"
 	switch r.Phase {
@@ -89,7 +89,7 @@ func (a *app) ending(r *api.Run, full bool) []screen.Line {
 	return lines
 }
 
-// textWidth is the room for text; a pipe has no edge.
+// textWidth returns the room for text; a pipe has no edge.
 func (a *app) textWidth() int {
 	if !isTerminal(a.Out) {
 		return 1 << 20
@@ -141,7 +141,7 @@ func indented(payload []byte) string {
 	return screen.Clean(string(payload))
 }
 
-// leftWork says what becomes of a run's attempts that run while it is left, those of its children included.
+// leftWork tells how the running attempts of a run and its children go on after the command leaves it.
 func (f *follower) leftWork(id string) string {
 	running := 0
 	for _, r := range f.runs {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestStoppedProcess: the process stands still while a step ends and its limit passes, as on a suspended laptop. The
-// step has not timed out.
+// TestStoppedProcess checks a process that stands still while a step ends and its limit passes, as on a suspended
+// laptop. The step has not timed out.
 func TestStoppedProcess(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "flow.yaml", `pawl: 1

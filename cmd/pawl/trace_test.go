@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestTraces: a server sends the spans of runs and attempts to the collector that the environment names. What an
-// attempt starts and calls has the attempt's span as its parent.
+// TestTraces checks that a server sends the spans of runs and attempts to the collector that the environment names.
+// Spans of the programs that an attempt starts and calls have the attempt's span as their parent.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

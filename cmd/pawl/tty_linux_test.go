@@ -123,7 +123,7 @@ func (c *terminal) modes() unix.Termios {
 	return *modes
 }
 
-// restored checks, after the command has ended, that the terminal is as it was.
+// restored checks that the terminal is as it was before the command, which has ended.
 func (c *terminal) restored() {
 	c.t.Helper()
 	if is := c.modes(); is != c.was {
@@ -281,7 +281,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestRunEndsWhileAsked: the question goes with the run.
+// TestRunEndsWhileAsked checks that the question disappears with the run.
 func TestRunEndsWhileAsked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -298,7 +298,7 @@ func TestRunEndsWhileAsked(t *testing.T) {
 	term.restored()
 }
 
-// TestWatchOnTerminal: whoever only watches a run is not asked.
+// TestWatchOnTerminal checks that a person who only watches a run is not asked.
 func TestWatchOnTerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -318,7 +318,7 @@ func TestWatchOnTerminal(t *testing.T) {
 	term.restored()
 }
 
-// TestPanicOnTerminal: a panic ends the process and leaves a terminal that shows what is typed.
+// TestPanicOnTerminal checks that a panic ends the process and leaves a terminal that shows typed text.
 func TestPanicOnTerminal(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"main", "another"} {
@@ -375,7 +375,7 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// TestNoColor: where colours are not wanted, the live view moves the cursor and nothing else.
+// TestNoColor checks that the live view without colours moves the cursor and does nothing else.
 func TestNoColor(t *testing.T) {
 	t.Parallel()
 	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`)

@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 )
 
-// What the schema and the commands offer is used somewhere: in an example or in a script that runs the real binary.
-// What is used nowhere may long be broken.
+// Every part of the schema and every command is used somewhere: in an example or in a script that runs the real
+// binary. A part that nobody uses may long be broken.
 
 // TestEveryFieldIsUsed walks the JSON Schema, fields and words, and the flow files of examples and scripts.
 func TestEveryFieldIsUsed(t *testing.T) {
@@ -133,7 +133,7 @@ func list(v any) []any {
 	return items
 }
 
-// words are the texts that a schema takes; a default need not be written anywhere.
+// words returns the texts that a schema accepts; a default need not be written anywhere.
 func words(object map[string]any) []string {
 	var out []string
 	for _, word := range append(list(object["enum"]), object["const"]) {
@@ -144,7 +144,7 @@ func words(object map[string]any) []string {
 	return out
 }
 
-// flowFiles are the YAML and JSON files of the examples and the scripts.
+// flowFiles returns the YAML and JSON files of the examples and the scripts.
 func flowFiles(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -300,7 +300,7 @@ var (
 	shownCall = regexp.MustCompile("`(?:\\./)?pawl ([^`\n]*)`")
 )
 
-// named are the command lines that a piece of a document names: `pawl run cancel · terminate` names two.
+// named returns the command lines that a piece of a document names: `pawl run cancel · terminate` names two.
 func named(text string) [][]string {
 	alternatives := strings.Split(strings.NewReplacer("[", "", "]", "", "…", "").Replace(text), " · ")
 	first := strings.Fields(alternatives[0])

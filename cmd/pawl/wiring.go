@@ -36,9 +36,9 @@ func clockNow() time.Time { return time.Now() }
 type machine struct {
 	*engine.Engine                 // nil: it is in another process
 	carried        *engine.Carried // nil: all runs, or another process has the engine
-	svc            api.Service     // what the engine does, for the commands
+	svc            api.Service     // the engine's service, for the commands
 	embedded       *service.Embedded
-	retention      time.Duration // of closed runs; 0: for ever
+	retention      time.Duration // how long closed runs are kept; 0: for ever
 	journal        journal.Journal
 	clock          *virtual.Clock      // one that stands; nil: the wall clock
 	changes        *service.Changes    // nil: no attempts are executed, or another process has the engine
@@ -47,16 +47,16 @@ type machine struct {
 	node           *node.Node
 	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
-	signals        chan os.Signal // from when on attempts are executed; nil: none are
+	signals        chan os.Signal // signals to stop, received once attempts are executed; nil: none are
 	bodies         *lease.Keeper  // leases runs of Go workflows to processes that serve these; nil: nobody may
-	queues         *remote.Queues // whose tasks other processes execute; nil: no attempts are executed
+	queues         *remote.Queues // queues with tasks for other processes; nil: no attempts are executed
 	sweeping       context.CancelFunc
 	swept          chan struct{}   // closed when nothing sweeps any more; nil: nothing does
-	serving        *serving        // for other commands; nil: this one executes nothing
-	remote         *httpapi.Client // of the process that has the engine; nil: this one has it
+	serving        *serving        // the server for other commands; nil: this one executes nothing
+	remote         *httpapi.Client // a client of the process that has the engine; nil: this one has it
 
-	sharing    *sharing            // with other nodes; nil: this process has all partitions
-	namespaces map[string]*machine // those beside the default one
+	sharing    *sharing            // the part that is shared with other nodes; nil: this process has all partitions
+	namespaces map[string]*machine // the namespaces beside the default one
 	lost       chan error          // the end of the engine of one of them
 }
 
@@ -178,7 +178,7 @@ func (a *app) assemble(p place, j journal.Journal, work bool, carried []core.Run
 	return m, nil
 }
 
-// executing is how processes of steps run.
+// executing returns the configuration of the processes of steps.
 func (a *app) executing(p place, secrets *secret.Store) worker.ExecConfig {
 	c := worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets}
 	if a.guard != nil {
@@ -250,7 +250,7 @@ func (m *machine) failing() error {
 	return m.sharing.Failing()
 }
 
-// now is the instant that the clock of the runs shows.
+// now returns the instant that the clock of the runs shows.
 func (m *machine) now() core.Time {
 	if m.clock != nil {
 		return m.clock.Now()
@@ -258,7 +258,7 @@ func (m *machine) now() core.Time {
 	return now()
 }
 
-// processes is how many processes of steps this command runs at once.
+// processes returns how many processes of steps this command runs at once.
 func (a *app) processes() int {
 	if a.slots == 0 {
 		return worker.DefaultProcesses()
@@ -352,7 +352,7 @@ func (p place) owner() string {
 	return worker.OwnerOf(p.path)
 }
 
-// operatedHere is a Go function of another program, whose runs are operated on here.
+// operatedHere stands for a Go function of another program, whose runs are operated on here.
 func operatedHere(journal.Definition) (*core.Definition, error) {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true,

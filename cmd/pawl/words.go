@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// wordsOf are the words of the system whose document a flow was made of, as the flow itself may say too, or in whose
-// words it is written; nil where there is none.
+// wordsOf returns the words of the system whose document a flow was made of, as the flow itself may say too, or in
+// whose words it is written; nil where there is none.
 func wordsOf(c *compiled) service.Words {
 	switch cmp.Or(c.bundle.Dialect, c.doc.Words, c.doc.Form) {
 	case "aether":
@@ -72,7 +72,7 @@ func (w steepWords) Run(t *trail.Trail, child childReader) api.Words {
 	return api.Words{System: "Steep", Status: status, Message: message}
 }
 
-// told is a run as Steep counts it, with its child runs.
+// told returns a run as Steep counts it, with its child runs.
 func (w steepWords) told(t *trail.Trail, child childReader) steep.Told {
 	return steep.Told{Run: t.Run, Chains: w.chains, Child: func(step core.StepID) (steep.Told, bool) {
 		run, workflow := child(t, step)
@@ -94,7 +94,7 @@ func (temporalWords) Run(t *trail.Trail, _ childReader) api.Words {
 	return api.Words{System: "Temporal", Status: temporalform.Status(t.Run)}
 }
 
-// Step adds to an activity's status which timeout ended it, and what became of its retries.
+// Step adds to an activity's status the timeout that ended it, and the state of its retries.
 func (temporalWords) Step(s *core.Step) api.Words {
 	message := strings.TrimSpace(temporalform.TimeoutType(s) + " " + temporalform.RetryState(s))
 	return api.Words{Status: temporalform.StepStatus(s), Message: message}

@@ -157,7 +157,7 @@ func TestKillServerAndWorker(t *testing.T) {
 				}
 			}
 			k.check(ids, c.worker)
-			<-k.begun // before that, a signal ends it as it ends every process
+			<-k.begun // earlier, a signal ends it as it ends every process
 			for _, cmd := range []*exec.Cmd{k.worker, k.server} {
 				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 					t.Error(err)
@@ -198,7 +198,7 @@ func (k *killing) check(ids []string, workerKilled bool) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), 2*time.Minute)
 	defer cancel()
-	steps, attempts, late := 0, 0, map[string]int{} // by step: attempts whose limit expired, as on a slow machine
+	steps, attempts, late := 0, 0, map[string]int{} // attempts whose limit expired, by step (a slow machine)
 	for _, id := range ids {
 		out, err := k.client.Wait(ctx, id)
 		if err != nil || out.Phase != api.RunSucceeded {
@@ -233,7 +233,8 @@ func (k *killing) check(ids []string, workerKilled bool) {
 	k.Logf("%d steps, %d attempts, done %d times", steps, attempts, total)
 }
 
-// pause waits. What happens meanwhile is in other processes, and killing one at any time is the point.
+// pause waits for a time. Everything that happens meanwhile happens in other processes, and killing one at any time is
+// the point.
 func pause(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

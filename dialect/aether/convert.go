@@ -14,7 +14,7 @@ import (
 
 // Source is one file.
 type Source struct {
-	Name string // as errors call it
+	Name string // the name in errors
 	Text []byte
 }
 
@@ -29,7 +29,7 @@ type converter struct {
 	flows    form.Namer
 	children []*flow.Document
 	byName   map[string]string      // the child flow of a dag template
-	places   map[[2]string]tree.Pos // of the expressions of a flow's step
+	places   map[[2]string]tree.Pos // places of the expressions of a flow's step
 }
 
 // Convert makes flows of a workflow. The error is a [flow.Errors], each at its place.
@@ -77,7 +77,7 @@ func (c *converter) place(doc *flow.Document, err error) {
 	}
 }
 
-// root is the flow of the entrypoint.
+// root makes the flow of the entrypoint.
 func (c *converter) root() *flow.Document {
 	s := c.scope(c.flows.Name(c.w.name), c.w.templates[c.w.entrypoint])
 	s.args, s.inputs = "input", "input"
@@ -223,7 +223,7 @@ func waitsFor(k *task, other string, byName map[string]*task) bool {
 	return false
 }
 
-// child is the flow of a dag template, made once.
+// child makes the flow of a dag template, once, and returns its name.
 func (c *converter) child(t *template) string {
 	if name := c.byName[t.name]; name != "" {
 		return name
@@ -240,7 +240,7 @@ func (s *scope) unbounded(t *template, instead string) {
 	s.file.Ignored(t.in, "nothing calls the dag as a task; "+instead, "timeout")
 }
 
-// hand is what a child flow is given.
+// hand returns the input of a child flow.
 func (s *scope) hand(inputs given) map[string]any {
 	return map[string]any{"inputs": "${{ " + inputs.object() + " }}", "workflow": "${{ " + s.args + " }}"}
 }

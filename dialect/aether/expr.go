@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// What Aether calls the ways a task ends, and their codes, by the words of a flow.
+// The ways a task ends, in Aether's words, and their codes, by the words of a flow.
 const (
 	phasesByPhase = `{"succeeded": "Succeeded", "skipped": "Skipped", "cancelled": "Cancelled", "timed_out": "Timeout"}`
 	phasesByKind  = `{"failed": "Failed", "timeout": "Timeout", "cancelled": "Cancelled"}`
@@ -64,19 +64,20 @@ type scope struct {
 	t      *template
 	doc    *flow.Document
 	names  form.Namer
-	outs   map[string]*outputs // of tasks
-	needs  map[string]ended    // what each task's expressions may name
+	outs   map[string]*outputs // the outputs of the tasks
+	needs  map[string]ended    // the tasks that each task's expressions may name
 	inputs string              // an expression for the template's inputs
-	own    *given              // the inputs of the task at hand
-	self   *outputs            // of the attempt that a retry's expression judges
+	own    *given              // the inputs of the current task
+	self   *outputs            // the outputs of the attempt that a retry's expression judges
 	args   string              // an expression for the workflow's arguments
 
-	// Of a loop: expressions for an iteration's item and index, and what of them its body has as inputs.
+	// Only for a loop: expressions for an iteration's item and index, and those of them that its body has as inputs.
 	item, index string
 	iterated    map[string]string
 	spread      string
 
-	// Of a loop: the dag that calls it, whose tasks its expressions may name. They are handed to its flow by name.
+	// Only for a loop: the dag that calls it, whose tasks its expressions may name. They are handed to its flow by
+	// name.
 	outer    *scope
 	outerMay ended
 	imports  map[string]string
@@ -135,7 +136,7 @@ func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 	return "nil"
 }
 
-// asked is what a name may ask of a task that has ended, besides its outputs.
+// asked holds the fields of an ended task that a name may ask for, beside its outputs.
 var asked = []string{"phase", "code", "msg"}
 
 // path leads into a value.
@@ -199,8 +200,8 @@ func (t *template) has(name string) bool {
 	return slices.ContainsFunc(t.tasks, func(k *task) bool { return k.name == name })
 }
 
-// ownOutput is an output parameter of the attempt that a retry's expression judges. It is nil where the attempt
-// returned none, as after a timeout.
+// ownOutput returns an expression for an output parameter of the attempt that a retry's expression judges. It is nil
+// where the attempt returned none, as after a timeout.
 func (s *scope) ownOutput(rest []string, at tree.Pos) string {
 	if known := s.self.declared; known != nil && !slices.Contains(known, rest[0]) {
 		s.file.Fail(at, nearest.Hint(rest[0], known), "the task has no output %q", rest[0])
@@ -209,7 +210,7 @@ func (s *scope) ownOutput(rest []string, at tree.Pos) string {
 	return path(s.self.get(rest[0]), rest[1:])
 }
 
-// own is what a retry's expression sees of the task that just ended badly.
+// own returns an expression for a field of the task that just ended badly, as its retry's expression reads it.
 func own(field string) string {
 	switch field {
 	case "phase":
@@ -221,7 +222,7 @@ func own(field string) string {
 	}
 }
 
-// task is what an expression sees of a task that has ended.
+// task returns an expression for a field of a task that has ended.
 func (s *scope) task(name, field string) string {
 	step := "steps[" + form.Expr(name) + "]"
 	switch field {

@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// What a hook's condition asks of the failure of its run. A failure of kind failed is Aether's Failed; of a workflow
-// every other bad end is its Error, of a task every one but its Timeout.
+// The questions that a hook's condition asks about the failure of its run. A failure of kind failed is Aether's
+// Failed; of a workflow every other bad end is its Error, of a task every one but its Timeout.
 const (
 	hasFailed = `failure?.kind == "failed"`
 	hasError  = `failure?.kind != "failed"`

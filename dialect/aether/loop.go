@@ -49,7 +49,7 @@ func (s *scope) loop(step *flow.Step, k *task, t *template, may ended) {
 	s.aggregate(k, t, out)
 }
 
-// iterates says what an iteration's body has as inputs besides its arguments: the item's fields, or the item.
+// iterates adds the inputs that an iteration's body has beside its arguments: the item's fields, or the item.
 func (child *scope) iterates(t *template) {
 	child.item, child.index = "item", "index"
 	items, mappings := t.in.Get("items").Items(), 0

@@ -6,11 +6,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// outputs are what expressions may take of a task that has ended.
+// outputs holds the values that expressions may take from a task that has ended.
 type outputs struct {
 	base     string            // an expression for the output parameters
-	all      string            // or, of a loop, for the list of those of its iterations,
-	strategy string            // and which of them count
+	all      string            // only for a loop: an expression for the list of its iterations' outputs
+	strategy string            // only for a loop: which of them count
 	declared []string          // the parameters that there may be; nil: any
 	values   map[string]string // expressions for those that an executor may leave out
 }
@@ -50,7 +50,7 @@ func (o *outputs) whole() tree.Value {
 	all := o.all + " ?? []"
 	switch o.strategy {
 	case "list":
-		// for each name that some iteration returned, what all of them did
+		// each name that some iteration returned, with the values of all iterations
 		return flow.V("${{ (let lists = map(" + all + ", # ?? {}); " +
 			"fromPairs(map(uniq(flatten(map(lists, keys(#)))), (let name = #; [name, map(lists, #?.[name])])))) }}")
 	case "first":

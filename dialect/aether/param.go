@@ -13,11 +13,11 @@ type param struct {
 	name     string
 	value    tree.Value
 	from     string     // the name of a value
-	expr     string     // or an expression for one
+	expr     string     // the value as an expression
 	fallback tree.Value // an input's default, where there is nothing
 	required bool
 	in       tree.Value
-	pos      tree.Pos // of the value
+	pos      tree.Pos // the place of the value
 }
 
 // The places of parameters, as errors name them.
@@ -99,9 +99,9 @@ func (p *param) given() bool { return p.from != "" || p.expr != "" || !p.value.I
 
 // given are expressions for the parameters that a template is called with.
 type given struct {
-	own    map[string]string // of the inputs' own values,
-	spread string            // of a mapping that comes before them, an iteration's item,
-	args   map[string]string // and of what comes before both
+	own    map[string]string // the inputs' own values
+	spread string            // a mapping that they replace parts of: an iteration's item
+	args   map[string]string // the arguments that both replace parts of
 }
 
 // parameters gives what a template is called with: its inputs, each with the argument of that name, else with its own

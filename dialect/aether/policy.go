@@ -91,7 +91,7 @@ func Env(task string, f *policy.Failure) map[string]any {
 	}}}
 }
 
-// phaseOf is Aether's word for a task that ended with a failure of this kind; the zero Kind is a success.
+// phaseOf returns Aether's word for a task that ended with a failure of this kind; the zero Kind is a success.
 func phaseOf(kind policy.Kind) string {
 	switch kind {
 	case 0:

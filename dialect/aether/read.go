@@ -12,10 +12,10 @@ import (
 // template is a dag, a task or a loop.
 type template struct {
 	kind, name string
-	in         tree.Value // what stands below dag, task or loop
-	tasks      []*task    // of a dag
+	in         tree.Value // the content of dag, task or loop
+	tasks      []*task    // the tasks of a dag
 	inputs     []*param
-	loop       *loop // of a loop
+	loop       *loop // only of a loop
 	depth      int   // the deepest that the template was found at so far, the entrypoint's being 1
 }
 
@@ -32,7 +32,7 @@ type task struct {
 	name, template string
 	in             tree.Value
 	arguments      []*param
-	inputs         []*param // of a task with an executor of its own
+	inputs         []*param // only of a task with an executor of its own
 	needs          []string
 	// alone: of a task with hooks, the step that does what the task does, in a flow of its own. Its dependencies, its
 	// condition and what goes on after it stand where that flow is called.

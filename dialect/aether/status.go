@@ -5,8 +5,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Status is Aether's word for how a workflow's run is doing: Created, Running, Suspended, or one of the ends Succeeded,
-// Failed, Error, Timeout and Cancelled.
+// Status returns Aether's word for the state of a workflow's run: Created, Running, Suspended, or one of the ends
+// Succeeded, Failed, Error, Timeout and Cancelled.
 func Status(r *core.Run) string {
 	switch r.Phase {
 	case core.RunPending:
@@ -34,7 +34,7 @@ func Status(r *core.Run) string {
 	}
 }
 
-// TaskPhase is Aether's word for a task's step.
+// TaskPhase returns Aether's word for the state of a task's step.
 func TaskPhase(s *core.Step) string {
 	switch s.Phase {
 	case core.StepPending:

@@ -16,7 +16,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestTaskPhase: what the workflow's timeout ended was cancelled by it, and has not timed out itself.
+// TestTaskPhase checks that a task which the workflow's timeout ended was cancelled by it, and has not timed out
+// itself.
 func TestTaskPhase(t *testing.T) {
 	for limit, want := range map[policy.LimitKind]string{
 		policy.LimitScheduleToClose: "Timeout", policy.LimitWait: "Timeout",

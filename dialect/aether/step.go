@@ -54,8 +54,8 @@ func (s *scope) step(k *task) {
 	s.doc.Steps = append(s.doc.Steps, step)
 }
 
-// place is where a task stands, or where the template stands that calls a task which nobody wrote: a loop's body, and
-// an entrypoint that is not a dag.
+// place returns the place of a task. A task that nobody wrote has the place of the template that calls it: a loop's
+// body, or an entrypoint that is not a dag.
 func (s *scope) place(k *task) tree.Pos {
 	if at := k.in.Pos(); at.Line > 0 {
 		return at
@@ -63,7 +63,7 @@ func (s *scope) place(k *task) tree.Pos {
 	return s.w.templates[k.template].in.Pos()
 }
 
-// continueOn is the task's own, or as a whole its dag's.
+// continueOn returns the endings after which the dag goes on: those of the task, or else those of its dag.
 func (s *scope) continueOn(k *task) []flow.Ending {
 	v := k.in.Get("continueOn")
 	if v.IsZero() {
@@ -112,7 +112,7 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 	return p
 }
 
-// returned is what an attempt of a task returned although it failed.
+// returned returns expressions for the outputs that a failed attempt of a task returned.
 func (s *scope) returned(k *task, t *template) *outputs {
 	in := k.in
 	if t != nil {
@@ -126,7 +126,7 @@ func (s *scope) returned(k *task, t *template) *outputs {
 	return s.declare(out, "task", in)
 }
 
-// leaf makes the step of a task that does something itself. What it does says its template, where it has one.
+// leaf makes the step of a task that does something itself. Its template, where it has one, says what it does.
 func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 	in, inputs := k.in, k.inputs
 	if t != nil {

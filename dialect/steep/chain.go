@@ -92,8 +92,8 @@ func (l *linker) root(nodes []*node) *node {
 	return nil
 }
 
-// ways counts the ways that lead from an action to others, up to one more than there are actions: then it is no tree's
-// root.
+// ways counts the ways that lead from an action to others, up to one more than there are actions: then it is not the
+// root of a tree.
 func (l *linker) ways(n *node) int {
 	count, known := l.below[n]
 	if known {

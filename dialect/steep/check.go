@@ -15,7 +15,7 @@ type checker struct {
 	macros   map[string]*macro
 	inputs   map[string]bool // a macro's input parameters: variables with a value
 	makes    map[string]bool // every variable that an action makes
-	outputs  map[string]bool // those without enumerators
+	outputs  map[string]bool // outputs of actions, without enumerators
 	ids      map[string]tree.Pos
 	actions  map[string]bool
 	enums    map[string]bool
@@ -35,7 +35,7 @@ func check(vars []*variable, actions []*action, services map[string]*service, ma
 	for _, v := range vars {
 		c.unique(v.file, v.id, v.pos)
 		c.reserved(v)
-		if c.vars[v.id] == nil { // of two with one name the first counts
+		if c.vars[v.id] == nil { // the first of two with one name counts
 			c.vars[v.id] = v
 		}
 	}
@@ -252,7 +252,7 @@ func (c *checker) yields(a *action, v *variable) {
 	}
 }
 
-// ID is the variable's name; "" of none.
+// ID returns the variable's name, "" for a nil variable.
 func (v *variable) ID() string {
 	if v == nil {
 		return ""

@@ -13,7 +13,7 @@ import (
 
 // Source is one file.
 type Source struct {
-	Name string // as errors call it
+	Name string // the name in errors
 	Text []byte
 }
 
@@ -25,8 +25,8 @@ type Sources struct {
 
 // The input's properties that name the folders in which files are made.
 const (
-	tmpPath = "tmpPath" // for what only other actions read
-	outPath = "outPath" // for outputs with store: true
+	tmpPath = "tmpPath" // folder of files that only other actions read
+	outPath = "outPath" // folder of outputs with store: true
 )
 
 // Convert makes flows of a workflow. The error is a [flow.Errors], each at its place.
@@ -118,7 +118,7 @@ type converter struct {
 	services  map[string]*service
 	constants map[string]*variable
 	targets   *targets
-	chains    *policy.Retry // of process chains
+	chains    *policy.Retry // the policy of process chains
 	flows     form.Namer
 	children  []*flow.Document
 	linked    [][]*action // the process chains, where each action is a step

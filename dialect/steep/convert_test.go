@@ -30,8 +30,8 @@ func TestConvert(t *testing.T) {
 	})
 }
 
-// TestFrontMatter: a file of services may begin with front matter. What it says is kept, places too; a template is
-// refused.
+// TestFrontMatter checks that a file of services may begin with front matter, whose fields and places are kept; a
+// template is refused.
 func TestFrontMatter(t *testing.T) {
 	services := "- {id: s, path: ./s, runtime: other, parametres: []}\n"
 	for front, want := range map[string]string{
@@ -78,7 +78,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestBounds: what would be too much to expand or to nest is refused where it begins.
+// TestBounds checks that a document that would expand or nest too far is refused at the place where that begins.
 func TestBounds(t *testing.T) {
 	deep := "[]"
 	for i := range maxNesting + 2 {
@@ -176,7 +176,8 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// large is a workflow of n actions: chains of five, each reading what the one before wrote, joined at the end.
+// large returns a workflow of n actions: chains of five, each reading the output of the one before, joined at the
+// end.
 func large(n int) Sources {
 	var b, vars, last strings.Builder
 	for i := range n - 1 {

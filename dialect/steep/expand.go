@@ -12,7 +12,7 @@ const maxExpanded = 20_000
 // expander puts macros' actions in the place of what includes them.
 type expander struct {
 	macros map[string]*macro
-	vars   []*variable // of the macros, renamed
+	vars   []*variable // the variables of the macros, renamed
 	count  int
 	over   bool
 }
@@ -148,7 +148,7 @@ func (in *inclusion) params(params []*param, change func(*variable) *variable) [
 // targets finds the actions that a name in dependsOn means: one, or all that an include became.
 type targets struct {
 	byID     map[string]*action
-	includes map[string][]*action // by the prefix of their names
+	includes map[string][]*action // the actions of each include, by the prefix of their names
 }
 
 func newTargets(actions []*action) *targets {

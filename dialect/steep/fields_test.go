@@ -125,7 +125,7 @@ func TestNothingIsDropped(t *testing.T) {
 	}, places)
 }
 
-// TestPolicyFields: of a policy every field changes the flow. Their forms are those of package dialect.
+// TestPolicyFields checks that every field of a policy changes the flow. Their forms are those of package dialect.
 func TestPolicyFields(t *testing.T) {
 	base := map[string]any{"maxAttempts": 3, "delay": 1000, "exponentialBackoff": 2}
 	texts := []string{}

@@ -14,12 +14,12 @@ type generator struct {
 	stops   func(*action) bool
 	dynamic func(*param, *action) any // the value of an output
 	targets *targets
-	values  map[string]any // of variables, as they are called after unrolling
+	values  map[string]any // the values of variables, by their names after unrolling
 	ended   map[string]bool
-	nodes   []*node // to be executed, in the order of the workflow
+	nodes   []*node // the nodes to execute, in the order of the workflow
 	loops   []*unrolled
-	counts  map[*action][]int // how many iterations a for action had each time
-	now     int               // in actions
+	counts  map[*action][]int // number of iterations that a for action had each time
+	now     int               // the time so far, in actions
 	running []*chain
 	chains  [][]*node
 }
@@ -44,10 +44,10 @@ type node struct {
 type unrolled struct {
 	a               *action
 	id              string
-	names           map[string]string // what the variables and actions in it are called
+	names           map[string]string // the new names of the variables and actions in it
 	input, output   string
 	needs           []string
-	taken           int      // how many items of its input are unrolled
+	taken           int      // number of items of its input that are unrolled
 	inside          []string // the actions in it, as far as it is unrolled
 	yields          []string // variables that have no value yet
 	yielded         []any    // nil: nothing yet

@@ -12,10 +12,10 @@ type loop struct {
 	a      *action
 	outer  *loop      // the for action around it
 	once   bool       // there is one iteration: its actions stand where it stands
-	from   *loop      // whose items it takes one by one, nil: it takes a whole list
+	from   *loop      // the loop whose items this one consumes; nil: it iterates a list
 	step   *flow.Step // nil with once
-	yields *value     // what is collected, as an iteration has it
-	whole  *value     // what is collected, as its own iterations have it
+	yields *value     // the collected value, as an iteration reads it
+	whole  *value     // the collected value, as the loop's own iterations read it
 }
 
 // loopStep makes the loop of a for action, after what its list is made of. Steep unrolls a for action over the output
@@ -99,7 +99,7 @@ func (s *scope) contentsOf(v *variable) *value {
 	return s.contents(v)
 }
 
-// item is what an iteration has as its enumerator.
+// item returns the value of an iteration's enumerator.
 func (s *scope) item(l *loop) *value {
 	list := s.contentsOf(l.a.input)
 	if !l.once {
@@ -116,7 +116,7 @@ func (s *scope) item(l *loop) *value {
 	}
 }
 
-// oneYield is what one iteration yields.
+// oneYield returns the value that one iteration yields.
 func (s *scope) oneYield(l *loop) *value {
 	if l.yields != nil {
 		return l.yields
@@ -125,7 +125,7 @@ func (s *scope) oneYield(l *loop) *value {
 	if l.once || l.a.yieldToOutput.id == l.a.enumerator.id {
 		return l.yields
 	}
-	// What is yielded is made in the iteration, and read outside by a step that keeps it.
+	// The yielded value is made in the iteration. A step keeps it, so that it can be read outside.
 	made := l.yields
 	step := &flow.Step{
 		Name: s.names.Name(l.step.Name + ".yield"), Each: s.loopStep(l), Needs: s.needs(made, nil), Place: l.step.Place,
@@ -138,7 +138,7 @@ func (s *scope) oneYield(l *loop) *value {
 	return l.yields
 }
 
-// yields is what a for action's output holds. It never has a value where there was no iteration, or nothing is
+// yields returns the value of a for action's output. It never has a value where there was no iteration, or nothing is
 // yielded.
 func (s *scope) yields(l *loop) *value {
 	if l.a.yieldToOutput == nil {
@@ -213,7 +213,7 @@ func (s *scope) noValue(l *loop, needs []string) *value {
 	}
 }
 
-// itemShape is the shape of a list's items.
+// itemShape returns the shape of a list's items.
 func itemShape(list *value) shape {
 	if list.constant.IsZero() && list.shape == shapeAny {
 		return shapeAny

@@ -83,7 +83,8 @@ func readLimit(v any) (*policy.Limit, error) {
 	return limit, f.Err()
 }
 
-// oneAttempt is one attempt and, where there are more, no delay between them. Steep does not tell failures apart.
+// oneAttempt returns a policy of one attempt; where a caller allows more, there is no delay between them. Steep does
+// not tell failures apart.
 func oneAttempt() *policy.Retry {
 	return &policy.Retry{
 		MaxAttempts:        1,
@@ -100,11 +101,11 @@ func readRetry(v any) (*policy.Retry, error) {
 	r.InitialInterval = f.Duration("delay", 0)
 	r.BackoffCoefficient = f.Number("exponentialBackoff", 1, 1, math.MaxFloat64)
 	maxDelay := f.Duration("maxDelay", 0)
-	// Without a factor larger than 1 the delay is always the given one, also where maxDelay is shorter.
+	// A factor of 1 leaves the delay as given, even where maxDelay is shorter.
 	if f.Has("maxDelay") && r.BackoffCoefficient > 1 {
 		r.MaxInterval = maxDelay
 		if maxDelay == 0 {
-			r.InitialInterval = 0 // at most nothing; a MaxInterval of 0 would say the opposite
+			r.InitialInterval = 0 // no delay at all; a MaxInterval of 0 would mean no maximum
 		}
 	}
 	return r, f.Err()

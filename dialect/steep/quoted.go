@@ -24,8 +24,8 @@ func quotedTruth(text string) (value, ok bool) {
 	}
 }
 
-// unquote returns a mapping in which numbers, true and false that the named fields hold as texts are such. What is no
-// mapping, and what is not such a text, stays as it is, so that its reader refuses it.
+// unquote returns a mapping in which numbers, true and false that the named fields hold as texts are such. Other
+// values, and texts of another form, stay as they are, so that their reader refuses them.
 func unquote(v any, fields ...string) any {
 	values, ok := v.(map[string]any)
 	if !ok {

@@ -41,11 +41,11 @@ type variable struct {
 type action struct {
 	kind            string
 	id              string
-	label           string // what its step is called like
+	label           string // the name that its step gets
 	service, macro  string
 	inputs, outputs []*param
 	dependsOn       []*variable
-	input, output   *variable // of a for
+	input, output   *variable // only of a for
 	enumerator      *variable
 	yieldToOutput   *variable
 	yieldToInput    *variable
@@ -207,7 +207,7 @@ func (r *reader) action(v tree.Value, depth int) *action {
 	return a
 }
 
-// generated names an action that has no name, by what it does. The $ keeps it apart from every name a user may choose.
+// generated names an action that has no name by its kind. The $ keeps it apart from every name a user may choose.
 func (r *reader) generated(a *action) {
 	base := a.service + a.macro
 	if a.kind == kindFor {

@@ -16,11 +16,11 @@ type scope struct {
 	units  []*unit
 	unitOf map[*action]*unit
 	owners map[*flow.Step]*unit
-	makers map[string]*unit  // by variable
-	makes  map[string]*loop  // by variable: the for action whose output it is
-	loopOf map[*action]*loop // of for actions
+	makers map[string]*unit  // the unit that makes a variable
+	makes  map[string]*loop  // the for action whose output a variable is
+	loopOf map[*action]*loop // the loops of the for actions
 	in     map[*action]*loop // the for action around an action, nil: none
-	enums  map[string]*loop  // by enumerator
+	enums  map[string]*loop  // the loop of an enumerator
 	known  map[string]*value
 	listed map[string]*value // the files of directories
 	chain  map[*action]int   // the process chain of an action, from 1
@@ -31,7 +31,7 @@ type scope struct {
 type unit struct {
 	actions []*action
 	step    *flow.Step
-	loop    *loop // around it, nil: none
+	loop    *loop // the loop around it; nil: none
 	chain   bool
 }
 
@@ -53,7 +53,7 @@ func (c *converter) scope(name string, actions []*action) *scope {
 	return s
 }
 
-// dynamic is what an output is taken to hold: one file, or several.
+// dynamic returns the value that an output is assumed to hold: one file, or several.
 func (s *scope) dynamic(o *param, a *action) any {
 	p := s.services[a.service].param(o.id, true)
 	if p != nil && (p.dataType == typeDirectory || p.dataType == typeFileOrEmptyList) {
@@ -141,7 +141,7 @@ func (s *scope) remember(units [][]*action) {
 	}
 }
 
-// around is the for action around an action whose iterations are items of a loop; nil: none.
+// around returns the innermost for action around an action whose iterations are items of a loop; nil: none.
 func (s *scope) around(a *action) *loop {
 	l := s.in[a]
 	for l != nil && l.once {
@@ -177,7 +177,7 @@ func (s *scope) oneChain(u, other *unit) bool {
 	return of(u) > 0 && of(u) == of(other)
 }
 
-// last is the last unit of a unit's process chain.
+// last returns the last unit of a unit's process chain.
 func (s *scope) last(u *unit) *unit {
 	if list := s.lists[s.chain[u.actions[0]]]; !u.chain && len(list) > 0 {
 		return s.unitOf[list[len(list)-1]]

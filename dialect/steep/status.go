@@ -14,9 +14,10 @@ type Told struct {
 	Child func(core.StepID) (Told, bool)
 }
 
-// Status is Steep's word for how a workflow's run is doing: ACCEPTED, RUNNING, CANCELLED, ERROR, PARTIAL_SUCCESS or
-// SUCCESS, with what there is to say of it. By its rules one cancelled process chain makes the whole CANCELLED, and
-// what could not be begun makes it ERROR; only then failures are counted, those in the iterations of for actions too.
+// Status returns Steep's word for the state of a workflow's run: ACCEPTED, RUNNING, CANCELLED, ERROR, PARTIAL_SUCCESS
+// or SUCCESS, and a message about it. By Steep's rules one cancelled process chain makes the whole CANCELLED, and a
+// chain that could not begin makes it ERROR. Only then failures are counted, those in the iterations of for actions
+// too.
 func Status(r Told) (status, message string) {
 	switch {
 	case r.Phase == core.RunPending:
@@ -68,7 +69,7 @@ func (t *tally) run(r Told) {
 		switch {
 		case s.Dropped, s.Spec.Type == "noop":
 		case s.Phase == core.StepSkipped && s.Upstream, s.Failure != nil && s.Failure.Type == "expression":
-			into.missing++ // what it reads is not there, or is not as its service takes it
+			into.missing++ // its input is missing, or is not of the kind that its service takes
 		case s.Spec.Kind == core.KindGroup:
 			t.group(r, s)
 		case s.Spec.Kind == core.KindTask && s.Spec.Type == "": // a value of a for action
@@ -135,8 +136,8 @@ func (t *tally) step(p core.StepPhase) {
 	}
 }
 
-// StepStatus is Steep's word for a step's process chain: REGISTERED, RUNNING, PAUSED, SUCCESS, ERROR or CANCELLED; ""
-// where Steep would never have made one, since what it reads is missing.
+// StepStatus returns Steep's word for the state of a step's process chain: REGISTERED, RUNNING, PAUSED, SUCCESS,
+// ERROR or CANCELLED; "" where Steep would never have made a chain, since its input is missing.
 func StepStatus(s *core.Step) string {
 	if s.Phase == core.StepSkipped && s.Upstream {
 		return ""

@@ -31,13 +31,13 @@ const (
 // value is what is known about a variable in one flow: a constant, a text with expressions in it, or an expression.
 type value struct {
 	constant tree.Value
-	parts    []part // of a generated file name
+	parts    []part // the parts of a generated file name
 	expr     string
 	shape    shape
 	kind     fileKind
 	needs    []string // steps that must have ended
-	of       *loop    // that yields it
-	maker    *unit    // that writes the file: its process chain must have ended
+	of       *loop    // the loop that yields it
+	maker    *unit    // the unit that writes the file: its process chain must have ended
 }
 
 // part is a piece of a text: characters, or an expression.
@@ -95,7 +95,7 @@ func literals(v any) tree.Value {
 	}
 }
 
-// folder is the folder of a generated file.
+// folder returns the folder of a generated file.
 func (v *value) folder() *value {
 	last := len(v.parts) - 1
 	cut := strings.LastIndexByte(v.parts[last].text, '/')
@@ -110,7 +110,8 @@ func (v *value) folder() *value {
 	return &value{parts: parts, shape: shapeOne}
 }
 
-// constantValue is a constant as a variable holds it, every scalar of it as the text that a command line has for it.
+// constantValue returns a constant as a variable holds it: every scalar in it is the text that a command line would
+// have.
 func constantValue(v tree.Value) *value {
 	if v.IsList() {
 		return &value{constant: flow.V(texts(v.Any())), shape: shapeMany}
@@ -130,7 +131,7 @@ func texts(v any) any {
 	return list
 }
 
-// scalar is the text that Steep makes of a value.
+// scalar returns the text that Steep makes of a value.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case string:

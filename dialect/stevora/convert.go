@@ -15,7 +15,7 @@ import (
 
 // Source is one file.
 type Source struct {
-	Name string // as errors call it
+	Name string // the name in errors
 	Text []byte
 }
 
@@ -82,10 +82,10 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 type converter struct {
 	*reader
 	steps    []*step
-	names    []string // of the flow's steps
+	names    []string // the names of the flow's steps
 	handlers map[string]*handlers.Handler
 	doc      *flow.Document
-	walked   []*flow.Step // of the definition's steps so far
+	walked   []*flow.Step // the definition's steps so far
 	updates  []string     // expressions for what the steps so far write into the state
 }
 
@@ -252,7 +252,7 @@ func (c *converter) approval(s *step, out *flow.Step, state string, names *form.
 	c.doc.Steps = append(c.doc.Steps, check)
 	out.Needs = []string{check.Name}
 	c.wait(s, out, approvalEvent+s.name)
-	// What the reviewer has edited takes the place of what was there.
+	// The content that the reviewer has edited replaces the original.
 	c.update(c.ref(s.index)+".output", `o.decision == "edited"`, "{"+form.Expr(key)+": o.editedContent}")
 	if prompt := s.in.Get("prompt"); !prompt.IsZero() {
 		out.Description = c.Text(s.in, "prompt")

@@ -50,7 +50,7 @@ func write(t testing.TB, c *dialect.Conversion) string {
 	return b.String()
 }
 
-// TestLarge: what a step is reached by does not grow with the conditions before it that lead elsewhere.
+// TestLarge checks that the condition of a step does not grow with earlier conditions that lead elsewhere.
 func TestLarge(t *testing.T) {
 	const n = 400
 	steps := ""

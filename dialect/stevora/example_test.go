@@ -24,7 +24,7 @@ type result struct {
 	StateUpdates map[string]any `json:"stateUpdates"`
 }
 
-// A definition whose handlers are Go functions.
+// ExampleConvert runs a definition whose handlers are Go functions.
 func ExampleConvert() {
 	c, err := stevora.Convert(stevora.Source{
 		Name: "order.json",

@@ -15,7 +15,7 @@ var statuses = map[string]string{
 	core.RunCancelled.String(): "CANCELLED", core.RunTerminated.String(): "CANCELLED",
 }
 
-// Status is Stevora's word for how a run is doing whose phase has a name: PENDING, RUNNING, WAITING, PAUSED, COMPLETED,
+// Status returns Stevora's word for a run whose phase has a name: PENDING, RUNNING, WAITING, PAUSED, COMPLETED,
 // FAILED or CANCELLED.
 func Status(phase string) string {
 	if word, ok := statuses[phase]; ok {
@@ -32,8 +32,8 @@ var stepStatuses = map[string]string{
 	core.StepCancelled.String(): "CANCELLED", core.StepSkipped.String(): "SKIPPED",
 }
 
-// StepStatus is Stevora's word for a step whose phase has a name. One that waits for its next attempt has FAILED, with
-// the instant of that attempt beside it.
+// StepStatus returns Stevora's word for a step whose phase has a name. One that waits for its next attempt has
+// FAILED, with the instant of that attempt beside it.
 func StepStatus(phase string) string {
 	if word, ok := stepStatuses[phase]; ok {
 		return word
@@ -41,7 +41,7 @@ func StepStatus(phase string) string {
 	return "PENDING"
 }
 
-// Message is why a run failed, as Stevora says it; "" where it did not.
+// Message returns the reason why a run failed, in Stevora's words; "" where it did not fail.
 func Message(r *core.Run) string {
 	if Status(r.Phase.String()) != "FAILED" {
 		return ""
@@ -54,7 +54,7 @@ func Message(r *core.Run) string {
 	return ""
 }
 
-// MessageOf is why a run failed whose step did, after a number of attempts.
+// MessageOf returns the reason why a run failed whose step failed after a number of attempts.
 func MessageOf(step string, f *policy.Failure, attempts int) string {
 	if f != nil && f.Type == contentMissing {
 		step = strings.TrimSuffix(step, contentCheck)
@@ -75,8 +75,9 @@ var events = map[string]string{
 	core.EventStepRetryScheduled: "RETRY_SCHEDULED",
 }
 
-// Event is Stevora's name for an event of a kind; "" where it has none. Each attempt that fails is a STEP_FAILED, and
-// so is a wait that nothing ended in time. name is what a wait waits for; attempt is 0 where the event is of none.
+// Event returns Stevora's name for an event of a kind; "" where it has none. Each attempt that fails is a
+// STEP_FAILED, and so is a wait that timed out. The argument name is the name that a wait waits for; attempt is 0
+// where the event belongs to no attempt.
 func Event(kind, name string, attempt int, failed bool) string {
 	switch {
 	case kind == core.EventAttemptEnded && failed:

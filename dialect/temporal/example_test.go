@@ -41,7 +41,7 @@ func Example() {
 	// Output: order-42 charged at attempt 3 <nil>
 }
 
-// What is wrong with options is said by the names of their fields, before anything runs.
+// ExampleWorkflow shows that wrong options are reported by the names of their fields, before anything runs.
 func ExampleWorkflow() {
 	order := pawl.Define("order", func(pawl.Context, string) (string, error) { return "", nil },
 		temporal.Workflow(temporal.WorkflowOptions{WorkflowRunTimeout: -time.Second}))

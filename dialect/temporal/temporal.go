@@ -20,9 +20,9 @@ import (
 // RetryPolicy says which attempts, or runs, are followed by another.
 type RetryPolicy struct {
 	InitialInterval    time.Duration // default 1s
-	BackoffCoefficient float64       // at least 1; default 2
-	MaximumInterval    time.Duration // at least InitialInterval; default a hundred times that
-	MaximumAttempts    int32         // in all, the first included; default unlimited
+	BackoffCoefficient float64       // minimum 1; default 2
+	MaximumInterval    time.Duration // minimum InitialInterval; default a hundred times that
+	MaximumAttempts    int32         // number of attempts, the first included; default unlimited
 	// NonRetryableErrorTypes are types of errors as registered by [pawl.RegisterError]. For activities also
 	// TemporalTimeout:StartToClose and TemporalTimeout:Heartbeat.
 	NonRetryableErrorTypes []string
@@ -31,10 +31,10 @@ type RetryPolicy struct {
 // ActivityOptions bound a step. One of StartToCloseTimeout and ScheduleToCloseTimeout must be given.
 type ActivityOptions struct {
 	ScheduleToCloseTimeout time.Duration // all attempts; default unlimited
-	// until a worker takes the attempt; never retried; default ScheduleToCloseTimeout
+	// time until a worker takes the attempt; never retried; default ScheduleToCloseTimeout
 	ScheduleToStartTimeout time.Duration
 	StartToCloseTimeout    time.Duration // one attempt; default ScheduleToCloseTimeout
-	HeartbeatTimeout       time.Duration // between heartbeats; default none
+	HeartbeatTimeout       time.Duration // time between two heartbeats; default none
 	RetryPolicy            *RetryPolicy  // nil: Temporal's default one, attempts without end
 }
 

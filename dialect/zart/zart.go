@@ -45,7 +45,7 @@ func Step(a StepAttributes) pawl.StepOption {
 
 // HandlerAttributes are those of #[zart_durable(…)]; what runs on failure is [pawl.OnFailure].
 type HandlerAttributes struct {
-	Timeout string // of the execution, from its start: "30m"; default none
+	Timeout string // timeout of the execution, from its start: "30m"; default none
 }
 
 // Handler gives a workflow's definition the attributes of a handler. What is wrong with them its Err returns.

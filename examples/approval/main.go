@@ -37,7 +37,7 @@ type decision struct {
 	Yes bool
 }
 
-// What is said to a run, by name and with its types. An update is answered; an event is not.
+// The messages that a run takes, by name and with their types. An update is answered; an event is not.
 const (
 	decide pawl.Update[decision, string] = "decide"
 	report pawl.Event[string]            = "report"
@@ -53,7 +53,7 @@ func (o *office) workflow() *pawl.Workflow[change, string] {
 	return pawl.Define("approval", o.approve, pawl.Defaults(pawl.Retry("exponential(10, 1s, max=1m)")))
 }
 
-// approve is the workflow.
+// approve runs the workflow.
 func (o *office) approve(ctx pawl.Context, c change) (string, error) {
 	d, err := o.ask(ctx, c)
 	if err != nil {
@@ -177,7 +177,7 @@ func answer(ctx context.Context, c pawl.Client, typed io.Reader) {
 	}
 }
 
-// send sends a line of so many words to a run. The id makes a line that comes twice count once.
+// send sends the words of a line to a run. The id makes a line that comes twice count once.
 func send(ctx context.Context, c pawl.Client, words []string, id pawl.SendOption) (string, error) {
 	switch len(words) {
 	case 1:

@@ -18,7 +18,7 @@ const day = 24 * time.Hour
 
 // TestApproval says something to a change at instants of days, and looks at what became of it and what was done.
 func TestApproval(t *testing.T) {
-	type says map[int]string // by day
+	type says map[int]string // the messages by day
 	for name, c := range map[string]struct {
 		says
 		want string // the result, or a part of the error
@@ -62,7 +62,7 @@ func TestApproval(t *testing.T) {
 							t.Errorf("%s: %v", line, err)
 						}
 						e.Settle()
-						e.Crash() // what was said is not lost
+						e.Crash() // the messages sent so far are not lost
 					}
 					if at < c.took {
 						e.Skip(day)

@@ -14,8 +14,8 @@ import (
 // apart keeps Ctrl-C in the terminal from a process.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// serverUser returns what makes a command run as somebody whom PostgreSQL lets start it, and gives him the folder. It
-// refuses root.
+// serverUser returns a function that makes a command run as a user who may start PostgreSQL, and gives that user the
+// folder. It refuses root.
 func serverUser(folder string) (as func(*exec.Cmd), err error) {
 	if os.Geteuid() != 0 {
 		return func(*exec.Cmd) {}, nil

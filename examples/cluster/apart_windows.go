@@ -10,5 +10,5 @@ func apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// serverUser is for systems with root.
+// serverUser changes nothing: only systems with root need another user.
 func serverUser(string) (as func(*exec.Cmd), err error) { return func(*exec.Cmd) {}, nil }

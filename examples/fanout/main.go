@@ -26,7 +26,7 @@ type album struct {
 	Photos int
 }
 
-// thumbnail is what became of a photo: where it is, or why there is none.
+// thumbnail is the result for a photo: where it is, or why there is none.
 type thumbnail struct {
 	Photo, URL, Problem string
 }
@@ -34,7 +34,7 @@ type thumbnail struct {
 // studio is what the workflow works with. The log stands for the store that the thumbnails are sent to.
 type studio struct {
 	log    io.Writer
-	pace   time.Duration // how long a step takes
+	pace   time.Duration // duration of a step
 	atOnce int
 }
 
@@ -43,7 +43,7 @@ func (s *studio) workflow() *pawl.Workflow[album, []thumbnail] {
 		pawl.Defaults(pawl.Retry("exponential(5, 200ms)"), pawl.AttemptTimeout("1m")))
 }
 
-// all is the workflow.
+// all runs the workflow.
 func (s *studio) all(ctx pawl.Context, a album) ([]thumbnail, error) {
 	photos, err := pawl.Step(ctx, "list", func(context.Context) ([]string, error) { return list(a), nil })
 	if err != nil {

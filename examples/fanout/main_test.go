@@ -62,7 +62,7 @@ func TestPhotosAreCancelled(t *testing.T) {
 	w := (&studio{&shelf{}, time.Second, 4}).workflow()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		pawltest.FakeStep[int](e, "photos[1]/shrink").Do(func(ctx context.Context, _ client.AttemptInfo) (int, error) {
-			<-ctx.Done() // until the run ends
+			<-ctx.Done() // waits until the run ends
 			return 0, context.Cause(ctx)
 		})
 		r, err := w.Start(t.Context(), e, "sea", album{"sea", 20})

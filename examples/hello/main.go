@@ -13,7 +13,7 @@ import (
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs are kept
 )
 
-// order is the workflow. Each step is recorded, and is not run again after a crash.
+// order runs the workflow. Each step is recorded, and is not run again after a crash.
 func order(ctx pawl.Context, item string) (string, error) {
 	txn, err := pawl.Step(ctx, "charge", func(context.Context) (string, error) {
 		return "txn for " + item, nil

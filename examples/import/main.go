@@ -30,13 +30,13 @@ const batch = 100
 // importer is what the workflow works with.
 type importer struct {
 	db   *sql.DB
-	pace time.Duration // how long a batch takes
+	pace time.Duration // duration of a batch
 }
 
 // place is where an attempt has come to: the details of its heartbeats.
 type place struct {
 	Row    int
-	Offset int64 // in the file
+	Offset int64 // byte offset in the file
 }
 
 func (im *importer) workflow() *pawl.Workflow[string, int] {
@@ -49,7 +49,7 @@ func (im *importer) workflow() *pawl.Workflow[string, int] {
 	})
 }
 
-// load is the step. It returns how many rows the file has.
+// load runs the step. It returns how many rows the file has.
 func (im *importer) load(ctx context.Context, file string) (int, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -74,7 +74,7 @@ func (im *importer) load(ctx context.Context, file string) (int, error) {
 			return at.Row, nil
 		}
 		at = place{Row: at.Row + n, Offset: from + rows.InputOffset()}
-		pawl.Heartbeat(ctx, at) // after the commit: what it says is done is done
+		pawl.Heartbeat(ctx, at) // only after the commit, so that the reported position is durable
 	}
 }
 

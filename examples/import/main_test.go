@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestImportGoesOn: an attempt that follows another one begins where its heartbeats have come to.
+// TestImportGoesOn checks that an attempt that follows another one begins at the position of the last heartbeat.
 func TestImportGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "products.csv")

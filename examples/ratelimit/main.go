@@ -24,8 +24,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// limits are what the API bears, and a tenth less: requests do not arrive as regularly as they are sent. A program has
-// one such table for all that its steps use.
+// limits returns the limits of the API less a tenth: requests do not arrive as regularly as they are sent. A program
+// has one such table for all that its steps use.
 func limits(rate int) map[string]policy.QueueLimits {
 	return map[string]policy.QueueLimits{"quotes": {
 		Concurrency: 5,
@@ -49,7 +49,7 @@ func (q *quotes) workflow() *pawl.Workflow[int, string] {
 	})
 }
 
-// ask is the step.
+// ask runs the step.
 func (q *quotes) ask(ctx context.Context, item int) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%d", q.url, item), nil)
 	if err != nil {

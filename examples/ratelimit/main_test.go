@@ -25,7 +25,8 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// TestQuotes: a hundred runs get their quotes, the API sees no more than it takes, and while it is down few try it.
+// TestQuotes checks that a hundred runs get their quotes, that the API gets no more calls than it takes, and that few
+// runs try it while it is down.
 func TestQuotes(t *testing.T) {
 	var log bytes.Buffer
 	server := &api{log: &log, rate: 20}

@@ -12,7 +12,7 @@ import (
 // ledger stands for the systems outside: the warehouse, the bank and the courier. It is a file with a line for each
 // thing that was done. As such systems do, it takes what comes twice for the same order only once.
 type ledger struct {
-	pace time.Duration // how long each thing takes
+	pace time.Duration // duration of each action
 
 	mu   sync.Mutex
 	file *os.File

@@ -51,7 +51,7 @@ func (s *shop) workflow() *pawl.Workflow[order, receipt] {
 	return pawl.Define("order", s.take, pawl.RunTimeout("1h"), pawl.CompensationTimeout("1h"))
 }
 
-// take is the saga.
+// take runs the saga.
 func (s *shop) take(ctx pawl.Context, o order) (receipt, error) {
 	var undo pawl.Compensations
 	r, err := s.place(ctx, o, &undo)
@@ -85,7 +85,8 @@ func (s *shop) place(ctx pawl.Context, o order, undo *pawl.Compensations) (recei
 	if err := pawl.Sleep(ctx, "courier", 3*s.pace); err != nil {
 		return receipt{}, err
 	}
-	// What is shipped cannot be taken back. So shipping is detached: once it has begun, nothing stops it half-way.
+	// Goods that are shipped cannot be taken back. So shipping is detached: once it has begun, nothing stops it
+	// half-way.
 	return pawl.Step(pawl.Detached(ctx), "ship", func(ctx context.Context) (receipt, error) {
 		if o.Item == "unicorn" {
 			return receipt{}, errCannotShip

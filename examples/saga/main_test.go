@@ -162,8 +162,8 @@ func check(t *testing.T, dir string) {
 	}
 }
 
-// TestSagaInVirtualTime is how a saga is tested without processes: fakes stand for what fails, and a cancel comes at
-// any instant.
+// TestSagaInVirtualTime shows how to test a saga without processes: fakes replace the failing parts, and a cancel
+// comes at any instant.
 func TestSagaInVirtualTime(t *testing.T) {
 	for _, at := range []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
 		l, err := openLedger(filepath.Join(t.TempDir(), "ledger"), time.Second)

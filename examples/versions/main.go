@@ -53,8 +53,8 @@ func (d *depot) v1(ctx pawl.Context, order string) (string, error) {
 	return "sent", d.does(ctx, "send", order)
 }
 
-// wrong has a new step where v1 had the sleep. An order that waits for the courier has been there: the body is called
-// again, asks for "wrap", and what is recorded is "courier". So the run waits, with a ChangedError.
+// wrong runs a new step where v1 had the sleep. An order that waits for the courier has passed that place: the body is
+// called again and asks for "wrap", but the history has "courier". So the run waits, with a ChangedError.
 func (d *depot) wrong(ctx pawl.Context, order string) (string, error) {
 	if err := d.does(ctx, "pack", order); err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func (d *depot) wrong(ctx pawl.Context, order string) (string, error) {
 	return "sent and wrapped", d.does(ctx, "send", order)
 }
 
-// v2 asks which version the run goes by: 1 where it was beyond this point before the change, 2 where it comes here now.
+// v2 asks for the version of the run: 1 where it was beyond this point before the change, 2 where it comes here now.
 // What it gets is recorded. Once no run of version 1 is open any more, make it Version(ctx, "wrap", 2, 2).
 func (d *depot) v2(ctx pawl.Context, order string) (string, error) {
 	if err := d.does(ctx, "pack", order); err != nil {
@@ -163,7 +163,7 @@ func take(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow[string, string
 		out, err := pawl.RunOf[string](eng, order.ID).Result(ctx)
 		var changed *pawl.ChangedError
 		switch {
-		case errors.As(err, &changed): // of a run that cannot go on: it is open, and waits for code that fits
+		case errors.As(err, &changed): // the run cannot go on: it stays open, and waits for code that fits
 			fmt.Printf("%s: %v\n", order.WorkflowID, changed)
 		case errors.Is(err, context.DeadlineExceeded):
 			fmt.Printf("%s waits for the courier\n", order.WorkflowID)

@@ -33,7 +33,8 @@ func TestVersions(t *testing.T) {
 		}
 		e.Skip(time.Minute)
 
-		// What a test in a continuous build does: replay histories of runs with the new code, before it is deployed.
+		// A test in continuous integration does this: it replays histories of runs with the new code before it is
+		// deployed.
 		history, err := e.History(t.Context(), r.ID)
 		if err != nil {
 			t.Fatal(err)

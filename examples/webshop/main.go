@@ -61,7 +61,7 @@ func run(ctx context.Context, dir, address string) error {
 	relayed := make(chan struct{})
 	go func() {
 		defer close(relayed)
-		_ = s.box.Relay(ctx, eng) // beside whatever else the program does, until ctx is done
+		_ = s.box.Relay(ctx, eng) // runs until ctx is done, beside the rest of the program
 	}()
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -84,7 +84,7 @@ func (s *shop) get(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deliver is the workflow.
+// deliver runs the workflow.
 func (s *shop) deliver(ctx pawl.Context, o order) (string, error) {
 	if err := pawl.Do(ctx, "charge", func(ctx context.Context) error {
 		// The process may die after the bank has taken the money and before that is recorded. Then this function runs

@@ -31,8 +31,8 @@ const required = "PAWL_REQUIRE_LANGUAGES"
 type server struct {
 	*testing.T
 	url   string
-	token string       // of a worker of the queue
-	own   *http.Client // through the socket beside the database, which asks for no token
+	token string       // the token of a worker of the queue
+	own   *http.Client // a client of the socket beside the database, which asks for no token
 }
 
 // rate is how many requests of a token the server takes in a second. A worker that reports each page makes more.
@@ -259,7 +259,7 @@ func language(t *testing.T, name string) string {
 	return ""
 }
 
-// javaScript is worker.ts without its types: Node.js before 22.18 does not take them out itself.
+// javaScript returns worker.ts without its types: Node.js before 22.18 does not remove them itself.
 func javaScript(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile("worker.ts")

@@ -69,7 +69,7 @@ func TestRefusedTokens(t *testing.T) {
 	}
 }
 
-// Whoever shows anything but the whole text of a token is refused in the same words.
+// TestAuthenticate checks that every text but the whole text of a token is refused in the same words.
 func TestAuthenticate(t *testing.T) {
 	k, documents := newKeeper(t)
 	token := create(t, k, api.TokenRequest{Name: "ada", Role: api.RoleOperate})
@@ -104,7 +104,8 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// What one server has revoked, another server on the same database learns within two seconds.
+// TestRevokedElsewhere checks that a server learns within two seconds which tokens another server on the same
+// database has revoked.
 func TestRevokedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, documents := newKeeper(t)
@@ -139,7 +140,7 @@ func TestRevokedElsewhereAndClockSetBack(t *testing.T) {
 	}
 }
 
-// What is seen of one namespace has no token and no entry of another, and changes none.
+// TestWithin checks that the view of one namespace shows no token and no entry of another, and changes none.
 func TestWithin(t *testing.T) {
 	k, _ := newKeeper(t)
 	blue := k.Within("blue")
@@ -268,7 +269,7 @@ func TestAuditCursorsTellNothing(t *testing.T) {
 	})
 }
 
-// Entries are kept for 90 days. Each write removes some of those that are older.
+// TestAuditForgets checks that entries are kept for 90 days. Each write removes some of the older ones.
 func TestAuditForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := newKeeper(t)
@@ -292,7 +293,8 @@ type broken struct{ journal.Documents }
 
 func (broken) PutDocuments(context.Context, ...journal.Document) error { return journal.ErrFull }
 
-// What was recorded before Close is stored by then. What cannot be stored is said at the end, and nobody hangs.
+// TestAuditIsClosed checks that everything recorded before Close is stored by its end. Entries that cannot be stored
+// are reported then, and nobody hangs.
 func TestAuditIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, documents := newKeeper(t)
@@ -328,7 +330,8 @@ func (a *away) PutDocuments(ctx context.Context, all ...journal.Document) error 
 	return a.Documents.PutDocuments(ctx, all...)
 }
 
-// What is recorded while the storage is away is written when it is back, and nobody waits for that.
+// TestAuditOfAnOutage checks that entries recorded during an outage of the storage are written when it is back, and
+// that nobody waits for that.
 func TestAuditOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, documents := newKeeper(t)

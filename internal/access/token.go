@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	documentVersion = 1 // of the form of what is stored
+	documentVersion = 1 // version of the stored form
 
 	tokenPrefix = "tokens/" // + the id of a token
 	// mark is what each token begins with, so that programs that look for leaked secrets know it.
@@ -33,7 +33,7 @@ const (
 // stored is a token as it is stored.
 type stored struct {
 	api.Token
-	Hash string `json:"hash"` // of its secret part, SHA-256: that part has 256 random bits, so nobody can guess it
+	Hash string `json:"hash"` // hash of its secret part, SHA-256: that part has 256 random bits, so nobody can guess it
 }
 
 // Keeper keeps the tokens and the audit log of a server. Its methods are safe for concurrent use.
@@ -190,7 +190,7 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// failed is the error of a storage that failed.
+// failed converts the error of a storage that failed.
 func failed(err error) error {
 	if err == nil || api.CodeOf(err) != api.CodeInternal {
 		return err

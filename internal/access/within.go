@@ -26,8 +26,8 @@ func CheckNamespace(name string) error {
 	return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%q is no namespace: write %s", name, namespaceForm)}
 }
 
-// Within returns the tokens and the audit log of one namespace. Whoever has it sees and changes nothing of another, and
-// no token that is for all of them.
+// Within returns the tokens and the audit log of one namespace. Its holder sees and changes nothing of another
+// namespace, and no token that is for all of them.
 func (k *Keeper) Within(namespace string) api.Access { return within{k, namespace} }
 
 type within struct {

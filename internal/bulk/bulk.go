@@ -19,14 +19,14 @@ const page = 500
 
 // Request says which runs an operation is for.
 type Request struct {
-	Query     api.Query     // which runs; its Limit and Cursor mean nothing here
-	Operation api.Operation // what is done to each of them
-	Limit     int           // the newest runs, at most so many; 0: 100
+	Query     api.Query     // selects the runs; its Limit and Cursor mean nothing here
+	Operation api.Operation // the operation that each of them gets
+	Limit     int           // the most runs, of which the newest are taken; 0: 100
 	Over      time.Duration // the operations are spread evenly over this time; 0: as fast as possible
 	DryRun    bool          // nothing is done; the runs are told
 }
 
-// Result is what became of one run.
+// Result is the outcome for one run.
 type Result struct {
 	Run        string       `json:"run"`
 	Workflow   string       `json:"workflow"`
@@ -37,9 +37,9 @@ type Result struct {
 	Message    string       `json:"message,omitempty" doc:"Why it was refused."`
 }
 
-// Apply applies the operation to each run, the oldest first, and calls fn with what became of it. If one run refuses
-// the operation, the others go on. The runs are chosen before the first one is changed, so a run that begins meanwhile
-// is not among them. It ends early if fn fails, ctx is done, or the service cannot be used any more; what was told as
+// Apply applies the operation to each run, the oldest first, and calls fn with the outcome. If one run refuses the
+// operation, the others go on. The runs are chosen before the first one is changed, so a run that begins meanwhile is
+// not among them. It ends early if fn fails, ctx is done, or the service cannot be used any more; what was told as
 // done stays so.
 func Apply(ctx context.Context, s api.Service, r Request, fn func(Result) error) error {
 	chosen, err := choose(ctx, s, r)

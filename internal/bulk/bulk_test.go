@@ -94,7 +94,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// What one run refuses is told, and the others go on; what concerns all of them ends it.
+// TestRefusals checks that the refusal of one run is told and the others go on, and that an error that concerns all
+// of them ends the list.
 func TestRefusals(t *testing.T) {
 	l := newList(4)
 	l.refuse = map[string]error{"r2": &api.Error{Code: api.CodeRunClosed, Message: "it has ended"}}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestLab explains, simulates and lints policies of several systems, and refuses what makes no sense.
+// TestLab checks that the lab explains, simulates and lints policies of several systems, and refuses senseless ones.
 func TestLab(t *testing.T) {
 	var lab Lab
 	raw := func(text string) json.RawMessage { return json.RawMessage(text) }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	documentVersion = 1 // of the form of what is stored
+	documentVersion = 1 // version of the stored form
 
 	newestPrefix  = "flows/"        // + a name: its newest version, without the source
 	versionPrefix = "flowversions/" // + a name, "/" and a number: that version
@@ -22,7 +22,7 @@ const (
 	mostVersions  = 10_000
 )
 
-// Catalog keeps the flows of a database. What it was told to check fits is never looked at again.
+// Catalog keeps the flows of a database. A definition is checked once, when it is applied.
 type Catalog struct {
 	documents journal.Documents
 	check     func(d api.Definition) error

@@ -116,7 +116,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestMany: what does not fit in one reading of documents is listed whole, and applies at one time lose nothing.
+// TestMany checks that a list longer than one reading of documents is complete, and that concurrent calls of Apply
+// lose nothing.
 func TestMany(t *testing.T) {
 	each(t, func(t *testing.T, c *catalog.Catalog) {
 		const writers, versions = 4, 130

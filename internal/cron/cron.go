@@ -287,7 +287,7 @@ func instants(wall time.Time, loc *time.Location) (at []time.Time, changed time.
 	if len(at) > 0 {
 		return at, time.Time{}
 	}
-	// With the offset that held before the change, the time lies after the change, in the zone period that it started.
+	// No such time exists: by the offset before the change, it lies in the zone period that the change started.
 	_, offset := wall.Add(-day).In(loc).Zone()
 	start, _ := wall.Add(-time.Duration(offset) * time.Second).In(loc).ZoneBounds()
 	return nil, start.In(loc)

@@ -158,7 +158,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestNextIsCheap: whoever counts the firings of a week looks at each once, not at all minutes of the days around it.
+// TestNextIsCheap checks that counting the firings of a week looks at each firing once, not at all minutes of the
+// days around it.
 func TestNextIsCheap(t *testing.T) {
 	s, err := Parse("* * * * *")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFollowing: the first firing after the first instant that is not before the second one, however far they are
-// apart.
+// TestFollowing checks that the search returns the first firing after one instant that is not before another instant,
+// however far they are apart.
 func TestFollowing(t *testing.T) {
 	for _, c := range []struct{ spec, zone, began, ended, want string }{
 		{"*/10 * * * *", "", "2026-01-01T00:10:00Z", "2026-01-01T00:10:01Z", "2026-01-01T00:20:00Z"},
@@ -16,7 +16,7 @@ func TestFollowing(t *testing.T) {
 		{"@every 7m", "", "2026-01-01T00:07:00Z", "2026-01-01T00:07:01Z", "2026-01-01T00:14:00Z"},
 		{"@every 7m", "", "2026-01-01T00:07:00Z", "2026-01-01T00:14:00Z", "2026-01-01T00:14:00Z"},
 		{"@every 7m", "", "2026-01-01T00:07:00Z", "2026-01-01T00:14:01Z", "2026-01-01T00:21:00Z"},
-		// Without counting each second.
+		// A hundred years of seconds are not counted one by one.
 		{"@every 1s", "", "2026-01-01T00:00:00Z", "2126-01-01T00:00:00Z", "2126-01-01T00:00:00Z"},
 		{"0 12 * * *", "Asia/Tokyo", "2026-01-01T03:00:00Z", "2026-01-01T03:00:01Z", "2026-01-02T03:00:00Z"},
 		// Shifted to the change.

@@ -19,7 +19,7 @@ import (
 // Error tells what is wrong with one field of a decoded document. A caller that knows the positions in the document can
 // use Path to point at the place.
 type Error struct {
-	Path []string // from the decoded value down to the field; list items by their index from 0
+	Path []string // the path from the decoded value down to the field; list items by their index from 0
 	Key  bool     // the field's name is wrong (it is not known there), not its value
 	Msg  string
 }

@@ -19,7 +19,7 @@ type file struct {
 	removed  bool    // its name is gone, as far as the system knows
 	syncsDir bool    // its next sync is one of the directory too
 	durable  []byte  // its contents as of the last sync
-	pending  []event // what was written or truncated since, oldest first
+	pending  []event // the writes and truncations since then, oldest first
 }
 
 // CutAnywhere returns a random number of events after which the power may be cut.
@@ -29,8 +29,9 @@ func (d *Disk) CutAnywhere(random *rand.Rand) int {
 	return random.IntN(len(d.events) + 1)
 }
 
-// Cut returns a new disk with what is left if the power is cut after so many events, and the marks that came before.
-// What was synced is left. Of what was written later, any part may be: each unit by itself, in any order.
+// Cut returns a new disk with the contents that remain if the power is cut after that many events, and the marks that
+// came before. What was synced is left. Of what was written later, any part may be: each unit by itself, in any
+// order.
 func (d *Disk) Cut(t testing.TB, events int, random *rand.Rand) (left *Disk, marks []any) {
 	t.Helper()
 	d.mu.Lock()

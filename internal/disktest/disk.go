@@ -46,9 +46,9 @@ const (
 type event struct {
 	kind    kind
 	file    string
-	at      int64  // where it was written; the size it was truncated to
-	data    []byte // what was written
-	durable bool   // of a removal: it survives a power cut
+	at      int64  // offset of a write; new size of a truncation
+	data    []byte // the written bytes
+	durable bool   // a removal that survives a power cut
 	mark    any
 }
 

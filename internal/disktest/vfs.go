@@ -20,15 +20,15 @@ var layer struct {
 	realPtr uintptr
 
 	mu      sync.Mutex
-	disks   map[string]*Disk    // by directory
-	files   map[uintptr]*handle // by SQLite's file object
-	methods map[uintptr]uintptr // by the table of the real methods: ours
+	disks   map[string]*Disk    // the disks by directory
+	files   map[uintptr]*handle // the open files by SQLite's file object
+	methods map[uintptr]uintptr // our method tables, by the table of the real methods
 }
 
 // handle is a file that SQLite has open.
 type handle struct {
 	disk *Disk
-	name string // in the disk's directory
+	name string // a name in the disk's directory
 	real *sqlite3.Tsqlite3_io_methods
 }
 
@@ -171,7 +171,7 @@ func remove(tls *libc.TLS, _, path uintptr, syncDir int32) int32 {
 	return rc
 }
 
-// failures are the results by which SQLite hears of a failed operation.
+// failures are the results that tell SQLite of a failed operation.
 var failures = map[Op]int32{
 	Open: sqlite3.SQLITE_CANTOPEN, Read: sqlite3.SQLITE_IOERR_READ, Write: sqlite3.SQLITE_IOERR_WRITE,
 	Sync: sqlite3.SQLITE_IOERR_FSYNC,

@@ -29,7 +29,7 @@ func Wrap(meta map[string]string, payload []byte) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// Open returns what Wrap was given.
+// Open returns the value that Wrap was given.
 func Open(stored []byte) (meta map[string]string, payload []byte) {
 	if !bytes.HasPrefix(stored, head) {
 		return nil, stored

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/envelope"
 )
 
-// TestEnvelope: what is stored is JSON, and is read as it was, byte for byte.
+// TestEnvelope checks that the stored form is JSON, and that it is read back byte for byte.
 func TestEnvelope(t *testing.T) {
 	key := map[string]string{"key": `2 "new"`}
 	for _, test := range []struct {

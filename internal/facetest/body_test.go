@@ -307,7 +307,8 @@ func TestChangedBody(t *testing.T) {
 	}, v1)
 }
 
-// TestVersionOfSeveralGoroutines: one of them was beyond the point, and comes to it after one that was not.
+// TestVersionOfSeveralGoroutines checks goroutines of which one was beyond the point of a change, and comes to it
+// after one that was not.
 func TestVersionOfSeveralGoroutines(t *testing.T) {
 	body := func(changed bool) *pawl.Workflow[none, string] {
 		return pawl.Define("both", func(ctx pawl.Context, _ none) (string, error) {

@@ -118,8 +118,8 @@ func TestExpiryCompensates(t *testing.T) {
 	}, w)
 }
 
-// TestCompensationSurvivesCrashes: the process dies while a body undoes what it did. What is undone is not undone
-// again, and what is not is.
+// TestCompensationSurvivesCrashes checks a process that dies while a body undoes its work. No compensation runs
+// twice, and none is left out.
 func TestCompensationSurvivesCrashes(t *testing.T) {
 	var d diary
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
@@ -153,8 +153,8 @@ func TestCompensationSurvivesCrashes(t *testing.T) {
 	}, w)
 }
 
-// TestRunningStepFinishesBeforeTheBodyIsAsked: a graceful cancel keeps the result of what runs; an interrupt stops it,
-// and the body is asked when it has stopped.
+// TestRunningStepFinishesBeforeTheBodyIsAsked checks that a graceful cancel keeps the results of running steps; a plain
+// cancel stops them, and the body is asked when they have stopped.
 func TestRunningStepFinishesBeforeTheBodyIsAsked(t *testing.T) {
 	for op, want := range map[client.Op]string{
 		client.OpCancelGracefully: "begins done kept-1m0s",
@@ -228,7 +228,7 @@ var errBank = errors.New("the bank is closed")
 
 func init() { pawl.RegisterErrorValue("bank", errBank) }
 
-// TestCompensationFails: the run ends as cancelled, and says what went wrong.
+// TestCompensationFails checks that the run ends as cancelled, and that its error tells of the failure.
 func TestCompensationFails(t *testing.T) {
 	var d diary
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
@@ -363,7 +363,8 @@ func TestNothingIsAskedOfARunThatHasDoneNothing(t *testing.T) {
 	}, w)
 }
 
-// TestParentWaitsForItsChildrensCompensation before it undoes what it did itself.
+// TestParentWaitsForItsChildrensCompensation checks that a parent undoes its own work only after its children's
+// compensation.
 func TestParentWaitsForItsChildrensCompensation(t *testing.T) {
 	var d diary
 	child := pawl.Define("child", func(ctx pawl.Context, _ none) (none, error) {

@@ -115,7 +115,7 @@ type change struct {
 	want string // "goes on", wherever a run is; "changed": a run that was beyond it waits
 	main code
 	kid  code   // nil: as it was
-	old  string // what is wanted of an old history; empty: the same
+	old  string // the wanted result of an old history; empty: the same
 }
 
 func kidCode(s *shop) []part {
@@ -327,7 +327,7 @@ type meeting struct {
 	shop    shop
 	before  code
 	old     bool // branches are not recorded
-	commits int  // after which the process dies
+	commits int  // number of commits before the process dies
 
 	entries []core.Entry
 	dies    chan struct{}
@@ -337,7 +337,7 @@ type meeting struct {
 	stopped bool // the run, or its child, could not go on
 }
 
-// config is an engine with the old code, on a journal that takes so many commits.
+// config returns the configuration of an engine with the old code, on a journal that takes so many commits.
 func (m *meeting) config() pawl.Config {
 	j := memory.New()
 	j.Fault = func(op memory.Op, b *journal.Batch) error {
@@ -411,7 +411,7 @@ func (m *meeting) test(t *testing.T, e *pawltest.Env) {
 	case <-time.After(10 * time.Hour):
 		m.over = true
 	}
-	_ = e.Close() // what it has not saved by now is lost
+	_ = e.Close() // everything not saved by now is lost
 	m.after = true
 	done := m.done()
 	kid := m.kid

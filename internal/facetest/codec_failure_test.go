@@ -62,8 +62,8 @@ func init() {
 	pawl.RegisterErrorValue("blocked", errBlocked)
 }
 
-// TestFailuresPassTheCodec: what errors and panics say is in no history in plain text, and the program reads it as it
-// was. Kinds and types stay readable.
+// TestFailuresPassTheCodec checks that no history holds the text of errors and panics in plain, and that the program
+// reads that text unchanged. Kinds and types stay readable.
 func TestFailuresPassTheCodec(t *testing.T) {
 	declined := func(context.Context) (int, error) { return 0, pawl.NonRetryable(&cardError{secret}) }
 	isDeclined := func(err error) bool {
@@ -76,7 +76,7 @@ func TestFailuresPassTheCodec(t *testing.T) {
 	for name, c := range map[string]struct {
 		body    func(ctx pawl.Context) (int, error)
 		is      func(err error) bool
-		visible string // what the history shows
+		visible string // the part that the history shows
 	}{
 		"a step's error": {
 			func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "charge", declined) }, isDeclined, "card",
@@ -197,7 +197,7 @@ func checkHidden(t *testing.T, e *pawl.Engine, visible string) {
 	}
 }
 
-// TestOperatorsErrorPassesTheCodec: also the error that an operator gives a step.
+// TestOperatorsErrorPassesTheCodec checks that the error that an operator gives a step passes the codec.
 func TestOperatorsErrorPassesTheCodec(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := pawl.Define("pay", func(ctx pawl.Context, _ string) (int, error) {
@@ -221,7 +221,7 @@ func TestOperatorsErrorPassesTheCodec(t *testing.T) {
 	})
 }
 
-// TestUpdatesPassTheCodec: the error with which a body answers an update, and that with which it refuses one.
+// TestUpdatesPassTheCodec checks that the errors with which a body answers or refuses an update pass the codec.
 func TestUpdatesPassTheCodec(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pay := pawl.Update[bool, int]("pay")
@@ -249,7 +249,8 @@ func TestUpdatesPassTheCodec(t *testing.T) {
 	})
 }
 
-// TestCodecThatCannotEncodeFailures: the failure is recorded without what it says, rather than in plain text or not.
+// TestCodecThatCannotEncodeFailures checks that a failure is recorded without its text rather than in plain text or
+// not at all.
 func TestCodecThatCannotEncodeFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &hiding{}
@@ -269,8 +270,8 @@ func TestCodecThatCannotEncodeFailures(t *testing.T) {
 	})
 }
 
-// TestBodyWaitsWhereFailuresCannotBeRead: a body that cannot read a step's error might decide something else, so it
-// waits for a codec that can.
+// TestBodyWaitsWhereFailuresCannotBeRead checks that a body waits while no codec can read a step's error: without the
+// error it might decide something else.
 func TestBodyWaitsWhereFailuresCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &hiding{}

@@ -21,8 +21,8 @@ var errNoKeys = errors.New("the key service does not answer")
 // keyService is a codec whose keys can be away for a while. It notes what it is asked for.
 type keyService struct {
 	mu      sync.Mutex
-	away    bool // it answers nothing
-	meta    bool // it keeps metadata
+	away    bool // the codec answers nothing
+	meta    bool // the codec keeps metadata
 	encoded []string
 	decoded []string
 }
@@ -167,8 +167,8 @@ func wantPayloads(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// TestStepWaitsForItsCodec: a step whose function has returned neither runs again nor loses its result or its error
-// because the codec cannot encode them for now. Its log says what it waits for.
+// TestStepWaitsForItsCodec checks that a step whose function has returned neither runs again nor loses its result or
+// its error because the codec cannot encode them for now. Its log tells the reason.
 func TestStepWaitsForItsCodec(t *testing.T) {
 	for name, fails := range map[string]bool{"a result": false, "an error": true} {
 		t.Run(name, func(t *testing.T) {
@@ -230,8 +230,8 @@ func TestStepDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// TestBodyWaitsForItsCodec: what a body encodes or decodes while the codec is away is no error to the body, which would
-// otherwise decide something else than it does the next time.
+// TestBodyWaitsForItsCodec checks that a body gets no error when it encodes or decodes while the codec is away: with
+// an error it would decide otherwise than it does the next time.
 func TestBodyWaitsForItsCodec(t *testing.T) {
 	child := pawl.Define("child", func(_ pawl.Context, in string) (string, error) { return in, nil })
 	paid := pawl.Event[string]("paid")
@@ -357,7 +357,7 @@ func TestCodecThatPanics(t *testing.T) {
 	})
 }
 
-// TestPayloadsOfBefore: what a codec wrote before it kept metadata is read without it.
+// TestPayloadsOfBefore checks that payloads that a codec wrote before it kept metadata are read without it.
 func TestPayloadsOfBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()

@@ -23,14 +23,14 @@ const talkDir = "PAWL_TEST_TALK_DIR"
 
 const (
 	talkRuns    = 8
-	talkUpdates = 40 // of each run
+	talkUpdates = 40 // number of updates of each run
 	beatEvery   = 10 * time.Millisecond
 	beatsInAll  = 600
 )
 
 var raise pawl.Update[int, int] = "raise"
 
-// counter is a workflow that answers each update with how many it has accepted.
+// counter returns a workflow that answers each update with the number of updates accepted before.
 func counter() *pawl.Workflow[none, int] {
 	return pawl.Define("counter", func(ctx pawl.Context, _ none) (int, error) {
 		for n := range talkUpdates {
@@ -45,7 +45,7 @@ func counter() *pawl.Workflow[none, int] {
 	}, pawl.ExecutionTimeout("1h"))
 }
 
-// copying is a workflow with a long step that reports its progress, and goes on from there in its next attempt.
+// copying returns a workflow with a long step that reports its progress, and goes on from there in its next attempt.
 func copying(trace *os.File) *pawl.Workflow[none, int] {
 	return pawl.Define("copy", func(ctx pawl.Context, _ none) (int, error) {
 		return pawl.Step(ctx, "copy", func(ctx context.Context) (int, error) {
@@ -67,7 +67,7 @@ func copying(trace *os.File) *pawl.Workflow[none, int] {
 	}, pawl.ExecutionTimeout("1h"))
 }
 
-// talkAndBeat is the program. It sends all updates, those of earlier lives again, and ends when all is done.
+// talkAndBeat runs the program. It sends all updates, those of earlier lives again, and ends when all is done.
 func talkAndBeat(dir string) error {
 	trace, err := os.OpenFile(filepath.Join(dir, "trace"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -147,7 +147,7 @@ func checkTalk(t *testing.T, trace string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	answers := map[int]int{} // by update
+	answers := map[int]int{} // the answers by update
 	beats := map[int]bool{}  // the steps of the progress that were reported
 	from, repeated, goneOn := 0, 0, 0
 	for s := bufio.NewScanner(f); s.Scan(); {

@@ -28,7 +28,7 @@ const (
 	crashSteps  = 5
 )
 
-// order is a workflow whose steps leave a line each in a file outside.
+// order returns a workflow whose steps leave a line each in a file outside.
 func order(trace *os.File) *pawl.Workflow[int, int] {
 	return pawl.Define("order", func(ctx pawl.Context, n int) (int, error) {
 		for i := range crashSteps {
@@ -49,7 +49,8 @@ func order(trace *os.File) *pawl.Workflow[int, int] {
 	}, pawl.ExecutionTimeout("1h"))
 }
 
-// takeOrders is the program: it takes all orders, those of an earlier life among them, and ends when they have.
+// takeOrders runs the program: it takes all orders, those of an earlier life among them, and ends when they have
+// ended.
 func takeOrders(dir string) error {
 	trace, err := os.OpenFile(filepath.Join(dir, "trace"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -100,8 +101,8 @@ func TestCrash(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for i := range crashes + 1 {
-		// At any instant: before it has opened its database, or with a thousand steps in flight. However slow the
-		// machine is, half of the lives begin to count when something has happened.
+		// A kill comes at any instant: before the program has opened its database, or with a thousand steps in
+		// flight. However slow the machine is, half of the lives begin to count when something has happened.
 		life, busy := time.Duration(20+rng.IntN(100))*time.Millisecond, rng.IntN(2) == 0
 		if i == crashes {
 			life = 0

@@ -51,13 +51,13 @@ func TestEventsGoWithTheChain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		paid(t, e, "order-1", "a", 1) // before the chain's start, two at once
+		paid(t, e, "order-1", "a", 1) // the chain has not started, and two come at once
 		paid(t, e, "order-1", "b", 2)
 		e.Skip(2 * time.Hour)
 		paid(t, e, "order-1", "a", 1) // their answers got lost; the third run is there by now
 		paid(t, e, "order-1", "b", 2)
 		e.Settle()
-		paid(t, e, r.ID, "c", 3) // to a run that others have followed
+		paid(t, e, r.ID, "c", 3) // a run that others have followed
 		paid(t, e, "order-1", "c", 3)
 		e.Restart()
 		paid(t, e, "order-1", "c", 3)
@@ -92,7 +92,7 @@ func TestEventsGoWithTheRetries(t *testing.T) {
 		paid(t, e, "order-1", "a", 1)
 		paid(t, e, "order-1", "b", 2) // nobody waits for it: the first run fails with a
 		e.Skip(time.Minute)
-		paid(t, e, "order-1", "a", 1) // within the backoff
+		paid(t, e, "order-1", "a", 1) // the backoff has not passed
 		paid(t, e, r.ID, "c", 3)
 		e.Skip(3 * time.Hour)
 		if got, err := r.Result(t.Context()); err != nil || got != "attempt 3 with 3" {

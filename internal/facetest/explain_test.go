@@ -76,7 +76,8 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-// TestExplainNamesWhatEndedTheRun: not the first step that failed, but the one that the run's error names.
+// TestExplainNamesWhatEndedTheRun checks that the explanation names the step that the run's error names, and not the
+// first step that failed.
 func TestExplainNamesWhatEndedTheRun(t *testing.T) {
 	w := pawl.Define("ask", func(ctx pawl.Context, _ none) (none, error) {
 		ask := func() error {

@@ -55,7 +55,8 @@ func TestAllOf(t *testing.T) {
 	}, w)
 }
 
-// TestSelect: the winner is the same when the body is called again, although the others have results by then.
+// TestSelect checks that the winner is the same when the body is called again, although the others have results by
+// then.
 func TestSelect(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ int) (string, error) {
 		answer := pawl.Event[string]("answer").WaitAsync(ctx)

@@ -76,8 +76,8 @@ func (s *sightings) check(t *testing.T, want string, places ...string) {
 	}
 }
 
-// TestHeadersGoAlong: a tenant in the context of a start is in the contexts of all that the start causes, after a crash
-// and in the runs that follow as well, and nobody passes it.
+// TestHeadersGoAlong checks that a tenant in the context of a start is in the contexts of everything that the start
+// causes, after a crash and in the runs that follow as well, although no code hands it on.
 func TestHeadersGoAlong(t *testing.T) {
 	var s sightings
 	child := pawl.Define("child", func(ctx pawl.Context, _ int) (int, error) {
@@ -154,7 +154,7 @@ func TestHeadersGoAlong(t *testing.T) {
 	})
 }
 
-// TestHeadersOfRunRetriesAndCron: also the runs that the engine itself lets follow have them.
+// TestHeadersOfRunRetriesAndCron checks that runs that the engine itself starts next have the headers too.
 func TestHeadersOfRunRetriesAndCron(t *testing.T) {
 	var s sightings
 	retried := pawl.Define("retried", func(ctx pawl.Context, _ int) (int, error) {
@@ -184,8 +184,8 @@ func TestHeadersOfRunRetriesAndCron(t *testing.T) {
 	})
 }
 
-// TestHeadersOfSchedules: the firings of a schedule have the headers that it was made with, until it is changed. What
-// the context holds in which a program makes sure of its schedules is not theirs.
+// TestHeadersOfSchedules checks that the firings of a schedule have the headers that it was made with, until it is
+// changed. Headers of the context in which a program ensures its schedules are not theirs.
 func TestHeadersOfSchedules(t *testing.T) {
 	var s sightings
 	w := pawl.Define("job", func(ctx pawl.Context, _ int) (int, error) {
@@ -223,7 +223,7 @@ func TestHeadersOfSchedules(t *testing.T) {
 	})
 }
 
-// TestBrokenPropagator: a run goes on without what its propagator does not say.
+// TestBrokenPropagator checks that a run goes on without the headers that its propagator fails to give.
 func TestBrokenPropagator(t *testing.T) {
 	var s sightings
 	w := pawl.Define("w", func(ctx pawl.Context, _ int) (int, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
-// TestProgressSurvives: whatever the heartbeat limit is, what a kill at any instant would lose is a second of progress,
-// and a step that heartbeats all the time costs one record a second.
+// TestProgressSurvives checks that a kill at any instant loses a second of progress at most, whatever the heartbeat
+// limit is, and that a step that heartbeats all the time costs one record a second.
 func TestProgressSurvives(t *testing.T) {
 	for name, opts := range map[string][]pawl.StepOption{
 		"no limit": nil, "a minute": {pawl.HeartbeatTimeout("1m")}, "an hour": {pawl.HeartbeatTimeout("1h")},

@@ -108,7 +108,7 @@ func holdDatabase(path string) {
 	os.Exit(0)
 }
 
-// TestLogDefault: what the engine has to say is not lost where no logger is configured.
+// TestLogDefault checks that the engine's messages are not lost where no logger is configured.
 func TestLogDefault(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()

@@ -68,7 +68,7 @@ func TestHistoryEvents(t *testing.T) {
 	}, w)
 }
 
-// TestPhases: the phases that runs and steps have are those that have constants.
+// TestPhases checks that every phase of runs and steps has a constant.
 func TestPhases(t *testing.T) {
 	closed := map[client.Phase]bool{
 		client.PhasePending: false, client.PhaseScheduled: false, client.PhaseRunning: false,
@@ -89,7 +89,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// knownPhases are the phases of the machine, each once.
+// knownPhases returns the phases of the machine, each once.
 func knownPhases() []client.Phase {
 	var all []client.Phase
 	add := func(name string) bool {

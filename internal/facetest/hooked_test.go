@@ -66,8 +66,8 @@ func (l brokenLog) WithGroup(string) slog.Handler {
 	return l
 }
 
-// TestBrokenHooksRepeatNothing: a panic in what the program plugs in neither ends the process nor repeats a step whose
-// function has returned.
+// TestBrokenHooksRepeatNothing checks that a panic in the program's plugged-in functions neither ends the process nor
+// repeats a step whose function has returned.
 func TestBrokenHooksRepeatNothing(t *testing.T) {
 	after := func(
 		ctx context.Context, _ client.AttemptInfo, next func(context.Context) ([]byte, error),
@@ -194,7 +194,7 @@ func TestInterceptorThatPanicsBefore(t *testing.T) {
 func TestHookLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []pawl.StepOption
-		ends time.Duration // when it is told to stop
+		ends time.Duration // time until it is told to stop
 	}{
 		"no option":          {nil, time.Minute},
 		"no time limit":      {[]pawl.StepOption{pawl.HeartbeatTimeout("2h")}, time.Minute},
@@ -233,7 +233,7 @@ func TestHookLimits(t *testing.T) {
 	}
 }
 
-// TestLoggerSaysThingsOnce: nothing is said again by a body that goes on in another process.
+// TestLoggerSaysThingsOnce checks that a body that goes on in another process logs nothing a second time.
 func TestLoggerSaysThingsOnce(t *testing.T) {
 	w := pawl.Define("talk", func(ctx pawl.Context, _ none) (string, error) {
 		log := pawl.Logger(ctx).WithGroup("body").With("by", "test")

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestInvalidCalls: whatever a body asks for that makes no sense is refused at once, by name, without a call of any
-// function; the run fails and is not retried, also where its body looks away.
+// TestInvalidCalls checks that every senseless request of a body is refused at once, by name, without a call of any
+// function; the run fails and is not retried, even where its body ignores the error.
 func TestInvalidCalls(t *testing.T) {
 	never := func(context.Context) (int, error) {
 		t.Error("the function was called")
@@ -139,7 +139,7 @@ func TestInvalidCalls(t *testing.T) {
 	}
 }
 
-// TestInvalidCallsDoNotContinue: a chain does not go on past what makes no sense.
+// TestInvalidCallsDoNotContinue checks that a chain does not go on past a senseless call.
 func TestInvalidCallsDoNotContinue(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, n int) (int, error) {
 		_ = pawl.Sleep(ctx, "s", "1 fortnight")

@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestLateEnds: where the disk is slow, an attempt may succeed after its limit has fired and before its worker is told.
-// The body has gone on by then with the result that is not taken: what it decided on that is void, also what it decides
-// later, and what ended beside it has ended.
+// TestLateEnds checks attempts that succeed after their limit has fired and before their worker is told, as a slow
+// disk allows. The body has gone on by then with the result that is not taken: its decisions on that result are void,
+// the later ones too, and everything that ended beside it has ended.
 func TestLateEnds(t *testing.T) {
 	const limit = time.Minute
 	for name, c := range map[string]struct{ beside, computes time.Duration }{
@@ -66,8 +66,8 @@ func TestLateEnds(t *testing.T) {
 	}
 }
 
-// TestRetryBeforeWhatFollows: a step is retried by an operator while the end of its run, which its failure has caused,
-// is on its way. The body is called anew, and that end is void.
+// TestRetryBeforeWhatFollows checks that an operator can retry a step while the end of its run, which its failure has
+// caused, is on its way. The body is called anew, and that end is void.
 func TestRetryBeforeWhatFollows(t *testing.T) {
 	calls := 0
 	var fails time.Time
@@ -116,7 +116,8 @@ func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operati
 			}
 		})
 	}
-	at(4500, func() error { return pawl.Event[string]("note").Send(t.Context(), e, run, "") }) // on its way until 5.5s
+	// The event is on its way until 5.5s.
+	at(4500, func() error { return pawl.Event[string]("note").Send(t.Context(), e, run, "") })
 	at(4600, func() error { return pawl.Event[any]("note").Send(t.Context(), e, run, large) })
 	// the step fails at 5.45s; that is heard of at 5.5s, and what follows it at 6.5s
 	at(5460, func() error { return pawl.Event[any]("note").Send(t.Context(), e, run, large) })
@@ -124,8 +125,8 @@ func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operati
 	all.Wait()
 }
 
-// TestPauseBeforeWhatFollows: a run is paused while its body has a child run on its way. That begins when the run goes
-// on.
+// TestPauseBeforeWhatFollows checks a run that is paused while its body has a child run on its way. The child begins
+// when the run goes on.
 func TestPauseBeforeWhatFollows(t *testing.T) {
 	child := pawl.Define("child", func(pawl.Context, none) (string, error) { return "paid by the child", nil })
 	var fails time.Time
@@ -163,8 +164,8 @@ func TestPauseBeforeWhatFollows(t *testing.T) {
 	})
 }
 
-// TestRetryThatEndsAtOnce: a wait is retried for which an event has come by then. The body hears that it has ended
-// otherwise than it knew, and says again that it waits.
+// TestRetryThatEndsAtOnce checks the retry of a wait whose event has come by then. The body hears that the wait has
+// ended in another way than before, and says again that it waits.
 func TestRetryThatEndsAtOnce(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 		f := pawl.Event[string]("approved").WaitAsync(ctx, pawl.Within("10s"))
@@ -195,8 +196,8 @@ func TestRetryThatEndsAtOnce(t *testing.T) {
 	}, w)
 }
 
-// TestRetryInAPause: a step ends and is retried while its run is paused. Its body hears of neither, and says again that
-// it waits when the run goes on.
+// TestRetryInAPause checks a step that ends and is retried while its run is paused. Its body hears of neither, and
+// says again that it waits when the run goes on.
 func TestRetryInAPause(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 		return pawl.Event[string]("approved").Wait(ctx)
@@ -224,7 +225,7 @@ func TestRetryInAPause(t *testing.T) {
 	}, w)
 }
 
-// TestRetryBeforeTheEndIsDurable: a run is opened again while its end is on its way to the disk.
+// TestRetryBeforeTheEndIsDurable checks a run that is opened again while its end is on its way to the disk.
 func TestRetryBeforeTheEndIsDurable(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 		pawl.Event[string]("approved").WaitAsync(ctx)

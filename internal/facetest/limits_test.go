@@ -32,7 +32,7 @@ func (g *gauge) run(key string, takes time.Duration) {
 		g.most[k] = max(g.most[k], g.at[k])
 	}
 	g.mu.Unlock()
-	<-time.After(takes) // in virtual time
+	<-time.After(takes) // a virtual pause
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.at[""]--
@@ -89,7 +89,7 @@ func TestQueueLimits(t *testing.T) {
 	})
 }
 
-// TestHeldStep: a deadline goes on while a step is held, and Explain says what it waits for.
+// TestHeldStep checks that a deadline goes on while a step is held, and that Explain gives the reason.
 func TestHeldStep(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, opts string) (int, error) {
 		var more []pawl.StepOption

@@ -188,7 +188,8 @@ func TestListByTime(t *testing.T) {
 	}, w)
 }
 
-// TestListStuck: a run whose code has changed and one whose workflow is not here are found, and say why.
+// TestListStuck checks that the list finds a run whose code has changed and one whose workflow is not here, with the
+// reasons.
 func TestListStuck(t *testing.T) {
 	define := func(step string) *pawl.Workflow[string, int] {
 		return pawl.Define("order", func(ctx pawl.Context, _ string) (int, error) {

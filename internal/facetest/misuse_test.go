@@ -91,7 +91,8 @@ func TestMisuse(t *testing.T) {
 	}, w)
 }
 
-// TestFuturesOfAnotherRun: a future that was kept is refused by another run's body, however it is waited for.
+// TestFuturesOfAnotherRun checks that a future of one run is refused by another run's body, however that waits for
+// it.
 func TestFuturesOfAnotherRun(t *testing.T) {
 	var kept *pawl.Future[int]
 	w := pawl.Define("w", func(ctx pawl.Context, how string) (int, error) {
@@ -157,8 +158,8 @@ func TestMisuseBesideTheBody(t *testing.T) {
 	}
 }
 
-// TestForeignGoroutine: a goroutine that the body has begun by itself is told that it cannot use the body's context,
-// however the body waits for it, and the run fails.
+// TestForeignGoroutine checks that a goroutine that the body has begun by itself is told that it cannot use the
+// body's context, however the body waits for it, and that the run fails.
 func TestForeignGoroutine(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, how string) (int, error) {
 		told, foreign := make(chan error), func() error { return pawl.Sleep(ctx, "nap", "1h") }

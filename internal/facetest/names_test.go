@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestKeyOfAChain: the input that belongs to a key is the one the chain began with, wherever the chain is by now.
+// TestKeyOfAChain checks that a key's input is the one that the chain began with, wherever the chain is by now.
 func TestKeyOfAChain(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, n int) (int, error) {
 		if n == 3 {
@@ -66,7 +66,7 @@ func TestEmptyID(t *testing.T) {
 			"explain":  func() error { _, err := e.Explain(ctx, ""); return err },
 			"await":    func() error { _, err := e.AwaitRun(ctx, ""); return err },
 			"event":    func() error { return pawl.Event[int]("x").Send(ctx, e, "", 1) },
-			"name":     func() error { return pawl.Event[int]("").Send(ctx, e, r.ID, 1) }, // of the event
+			"name":     func() error { return pawl.Event[int]("").Send(ctx, e, r.ID, 1) }, // the name of the event
 			"operate":  func() error { return e.Operate(ctx, "", pawl.Operation{Op: client.OpCancelGracefully}) },
 			"restart":  func() error { _, err := e.RestartRun(ctx, ""); return err },
 			"describe": func() error { _, err := e.DescribeRun(ctx, ""); return err },

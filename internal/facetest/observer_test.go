@@ -29,7 +29,7 @@ func (r *recorder) note(format string, args ...any) {
 	r.seen = append(r.seen, fmt.Sprintf(format, args...))
 }
 
-// since is how long after the beginning an instant is; - stands for none.
+// since returns the time from the beginning to an instant; - stands for none.
 func (r *recorder) since(at time.Time) string {
 	if at.IsZero() {
 		return "-"
@@ -37,7 +37,7 @@ func (r *recorder) since(at time.Time) string {
 	return at.Sub(r.began).String()
 }
 
-// kindOf is what a failure is, without what it says.
+// kindOf returns the kind of a failure and its limit, without its message.
 func kindOf(f *policy.Failure) string {
 	switch {
 	case f == nil:
@@ -82,8 +82,8 @@ func (r *recorder) check(t *testing.T, want ...string) {
 	}
 }
 
-// TestObserver: runs and attempts are told of with their instants, whatever ends them: their own return, a limit, or a
-// crash of the program.
+// TestObserver checks that the observer hears of runs and attempts with their instants, whatever ends them: their own
+// return, a limit, or a crash of the program.
 func TestObserver(t *testing.T) {
 	var r recorder
 	child := pawl.Define("child", func(pawl.Context, int) (int, error) { return 0, errors.New("it is late") })
@@ -135,7 +135,7 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// TestObserverOfHeldAttempts: an observer hears what holds an attempt, and when that is over.
+// TestObserverOfHeldAttempts checks that an observer hears why an attempt is held, and when that is over.
 func TestObserverOfHeldAttempts(t *testing.T) {
 	var r recorder
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
@@ -213,7 +213,7 @@ func TestObserverOfRunsInAQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Skip(time.Microsecond) // of runs that come at the same instant any may be the first
+		e.Skip(time.Microsecond) // either of two runs of one instant may be the first
 		second, err := w.Start(t.Context(), e, "second", none{})
 		if err != nil {
 			t.Fatal(err)

@@ -299,7 +299,7 @@ func TestKeysGoWithTheirRuns(t *testing.T) {
 		if r := start(); !r.Existing {
 			t.Error("a second chain while the first one is open")
 		}
-		if got, err := first.Result(t.Context()); err != nil || got != 3 { // after five hours
+		if got, err := first.Result(t.Context()); err != nil || got != 3 { // the chain ends after five hours
 			t.Errorf("the handle of the first run: %d, %v", got, err)
 		}
 		e.Skip(3 * time.Hour)
@@ -345,8 +345,8 @@ func TestNoTimeLeftTimesTheRunOut(t *testing.T) {
 	}, w)
 }
 
-// TestRunErrors: who waits for a run finds behind its error what the body returned: its own error, or what the engine
-// decided about a step, also of a child run.
+// TestRunErrors checks that the error of a run wraps the error of its body for everybody who waits: the body's own
+// error, or the engine's decision about a step, also of a child run.
 func TestRunErrors(t *testing.T) {
 	fail := func(context.Context) (int, error) { return 0, &declined{Code: 7} }
 	hang := func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) }
@@ -404,8 +404,8 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// TestTheReasonOfACancelStays: who waits for a run that was cancelled hears why, also where the process died in
-// between.
+// TestTheReasonOfACancelStays checks that everybody who waits for a cancelled run hears the reason, also where the
+// process died in between.
 func TestTheReasonOfACancelStays(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		return 1, pawl.Do(ctx, "work", func(ctx context.Context) error { return wait(ctx, time.Hour) })
@@ -429,7 +429,7 @@ func TestTheReasonOfACancelStays(t *testing.T) {
 	}
 }
 
-// TestPriority: of the attempts that wait for a slot, the one with the higher priority begins first.
+// TestPriority checks that the waiting attempt with the higher priority begins first.
 func TestPriority(t *testing.T) {
 	var begun []string
 	step := func(ctx pawl.Context, name string, opts ...pawl.StepOption) *pawl.Future[int] {

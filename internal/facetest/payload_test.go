@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestPayloadLimits: whatever a body makes that is above the limit is refused with its size and what to do, also to a
-// caller that reads it back from the history, and is not retried.
+// TestPayloadLimits checks that every payload of a body above the limit is refused with its size and advice, also to
+// a caller that reads it back from the history, and is not retried.
 func TestPayloadLimits(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	child := pawl.Define("child", func(pawl.Context, string) (int, error) { return 1, nil })
@@ -59,8 +59,8 @@ func TestPayloadLimits(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsThatAreNotKept: a heartbeat whose details cannot be kept is a sign of life, and the log says once what
-// is wrong.
+// TestHeartbeatsThatAreNotKept checks that a heartbeat whose details cannot be kept is a sign of life, and that the
+// log tells the reason once.
 func TestHeartbeatsThatAreNotKept(t *testing.T) {
 	for want, details := range map[string]any{
 		"has 1002 bytes, more than the 900": strings.Repeat("x", 1000),

@@ -55,7 +55,7 @@ func (w *world) count(a client.AttemptInfo) int {
 	return w.calls[a.IdempotencyKey]
 }
 
-// work is a step's result: a function of the step, so that every execution of a plan gives the same.
+// work returns a step's result: a function of the step, so that every execution of a plan gives the same.
 func (w *world) work(ctx context.Context, ms, failures int) (string, error) {
 	a, _ := pawl.Attempt(ctx)
 	if err := wait(ctx, time.Duration(ms)*time.Millisecond); err != nil {

@@ -63,8 +63,8 @@ func TestRunQueue(t *testing.T) {
 	})
 }
 
-// TestHeldRunAfterItsInstant: two runs wait for the next start of a rate. The one that has to wait on is not said to be
-// held until an instant that has passed.
+// TestHeldRunAfterItsInstant checks two runs that wait for the next start of a rate. The one that has to wait on is
+// not shown as held until an instant that has passed.
 func TestHeldRunAfterItsInstant(t *testing.T) {
 	var g gauge
 	w := bills(&g)
@@ -140,7 +140,7 @@ func TestHeldRun(t *testing.T) {
 	})
 }
 
-// TestRunQueueOrder: the highest priority goes first, then the first come.
+// TestRunQueueOrder checks that the run with the highest priority goes first, then the one that came first.
 func TestRunQueueOrder(t *testing.T) {
 	var g gauge
 	w := bills(&g)
@@ -246,7 +246,7 @@ func TestChildInQueue(t *testing.T) {
 	})
 }
 
-// TestKeyWithoutQueue: what has no effect is refused.
+// TestKeyWithoutQueue checks that a key without a queue, which has no effect, is refused.
 func TestKeyWithoutQueue(t *testing.T) {
 	var g gauge
 	w := bills(&g)
@@ -261,8 +261,8 @@ func TestKeyWithoutQueue(t *testing.T) {
 	})
 }
 
-// TestBodyStaysWhileItsStepIsQueued: many runs share few slots, so that their steps wait for long. Each body is called
-// once: it stays, although it waits for longer than other bodies may.
+// TestBodyStaysWhileItsStepIsQueued checks many runs that share few slots, so that their steps wait for long. Each
+// body is called once: it stays, although it waits for longer than other bodies may.
 func TestBodyStaysWhileItsStepIsQueued(t *testing.T) {
 	var bodies atomic.Int32
 	w := pawl.Define("queued", func(ctx pawl.Context, _ none) (none, error) {

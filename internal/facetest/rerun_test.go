@@ -144,7 +144,7 @@ func TestReplayWithACodec(t *testing.T) {
 	})
 }
 
-// TestReplayEndsWithItsContext: what a replay has begun ends with it.
+// TestReplayEndsWithItsContext checks that everything a replay has begun ends with its context.
 func TestReplayEndsWithItsContext(t *testing.T) {
 	blocks := false
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {

@@ -84,16 +84,16 @@ func refunds(ctx pawl.Context, s *store) error {
 	return s.step(ctx, "tell")
 }
 
-// TestRetryRun: a retry of a run makes the failed step again that its failure came from. What the body had dealt with
-// is not made again, and what it did about the failure is dropped. Nothing that was decided before, or beside it, is
-// done twice.
+// TestRetryRun checks that a retry of a run repeats the failed step that its failure came from. Failures that the
+// body had dealt with are not repeated, and its decisions about the failure are dropped. Nothing that was decided
+// before, or beside it, is done twice.
 func TestRetryRun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		broken string // that fails; what follows a bar stays so
+		broken string // the step that fails; the part after a bar stays broken
 		body   func(ctx pawl.Context, s *store) error
-		want   string // that is executed after the retry
-		refuse string // or what the refusal says
+		want   string // the steps that are executed after the retry
+		refuse string // the text of the refusal, if there is one
 	}{
 		{"a failure that was ignored", "ship|audit", audited, "ship", ""},
 		{"a compensation", "ship", refunds, "ship tell", ""},
@@ -223,8 +223,8 @@ func TestRetryRun(t *testing.T) {
 	}
 }
 
-// TestRetryStepGoesBack: an operator who names a step goes back to it, once the run has ended. Until then what the body
-// decided after the failure may be under way.
+// TestRetryStepGoesBack checks that an operator who names a step goes back to it, once the run has ended. Earlier the
+// body's decisions after the failure may be under way.
 func TestRetryStepGoesBack(t *testing.T) {
 	s := &store{broken: map[string]bool{"ship": true}}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
@@ -278,8 +278,8 @@ func TestRetryStepGoesBack(t *testing.T) {
 	}, w)
 }
 
-// TestRetryOfACancelledRun: what the end of a run has stopped goes on. What had failed before, and was dealt
-// with, stays.
+// TestRetryOfACancelledRun checks that a retry resumes the work that the end of the run has stopped. Steps that had
+// failed before, and were dealt with, stay failed.
 func TestRetryOfACancelledRun(t *testing.T) {
 	s := &store{broken: map[string]bool{"audit": true}}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
@@ -309,8 +309,8 @@ func TestRetryOfACancelledRun(t *testing.T) {
 	}, w)
 }
 
-// TestRetryOfAChild: the failure of a child run is the failure of its step, which starts another one. What the parent
-// did beside it stays.
+// TestRetryOfAChild checks that the failure of a child run is the failure of its step, which starts another child.
+// The parent's work beside it stays.
 func TestRetryOfAChild(t *testing.T) {
 	s := &store{broken: map[string]bool{"pack": true}}
 	child := pawl.Define("child", func(ctx pawl.Context, _ none) (none, error) { return none{}, s.step(ctx, "pack") })
@@ -339,8 +339,8 @@ func TestRetryOfAChild(t *testing.T) {
 	}, w, child)
 }
 
-// TestRetryWithScopes: a body that cancels its scopes when it returns, as it does by defer, begins anew in them.
-// What was done in a scope before the failure stays.
+// TestRetryWithScopes checks that a body that cancels its scopes when it returns, as it does by defer, begins anew in
+// them. Work done in a scope before the failure stays.
 func TestRetryWithScopes(t *testing.T) {
 	s := &store{broken: map[string]bool{"ship": true}}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
@@ -375,8 +375,8 @@ func TestRetryWithScopes(t *testing.T) {
 	}, w)
 }
 
-// TestRetryAfterACancelledScope: a step did not begin, because the scope was cancelled, and the branch went on without
-// waiting for it. A retry that takes back the cancel also drops what came next.
+// TestRetryAfterACancelledScope checks a step that did not begin, because the scope was cancelled, in a branch that
+// went on without waiting for it. A retry that takes back the cancel also drops the branch's later decisions.
 func TestRetryAfterACancelledScope(t *testing.T) {
 	s := &store{broken: map[string]bool{"ship": true}}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {

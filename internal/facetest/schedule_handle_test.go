@@ -24,7 +24,7 @@ func describe(t *testing.T, h pawl.ScheduleHandle) client.ScheduleDescription {
 	return d
 }
 
-// clockTime is how tests write instants of the first day.
+// clockTime formats instants of the first day as tests write them.
 func clockTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -40,7 +40,7 @@ func missed(d client.ScheduleDescription) string {
 	return strings.Join(out, ", ")
 }
 
-// TestEnsureSchedule: the same again changes nothing, something else changes the schedule in place.
+// TestEnsureSchedule checks that an unchanged schedule stays as it is, and that a changed one is changed in place.
 func TestEnsureSchedule(t *testing.T) {
 	w := job()
 	other := pawl.Define("other", func(_ pawl.Context, n int) (int, error) { return n, nil })
@@ -96,7 +96,7 @@ func TestEnsureSchedule(t *testing.T) {
 	}, w, other)
 }
 
-// TestSchedulePauses: while it is paused nothing begins but what is triggered, and what was missed is told.
+// TestSchedulePauses checks that a paused schedule begins triggered runs only, and that its missed firings are told.
 func TestSchedulePauses(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -157,7 +157,7 @@ func TestSchedulePauses(t *testing.T) {
 	}, w)
 }
 
-// h2 is the handle for an engine that was opened again.
+// h2 returns the handle for an engine that was opened again.
 func h2(e *pawltest.Env, h pawl.ScheduleHandle) pawl.ScheduleHandle {
 	again := pawl.ScheduleOf(e, h.Name)
 	again.Actor = h.Actor
@@ -175,7 +175,7 @@ func TestScheduleMissed(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-time.After(60 * time.Minute)
-			e.Reopen() // at 01:35: the firing of 01:20 is not too late, that of 01:10 is
+			e.Reopen() // the clock shows 01:35: the firing of 01:20 is not too late, that of 01:10 is
 			e.Skip(time.Minute)
 			h = h2(e, h)
 			var want string
@@ -235,7 +235,7 @@ func TestScheduleMissedInterval(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(24 * time.Minute)
-		e.Reopen() // at 00:32
+		e.Reopen() // the clock shows 00:32
 		h = h2(e, h)
 		e.Skip(4 * time.Minute)
 		if got, want := times(t, e), "00:07:00 succeeded, 00:35:00 succeeded"; got != want {
@@ -319,7 +319,7 @@ func TestScheduleHandleRefuses(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		// What makes no sense changes nothing, whoever sends it.
+		// A senseless change changes nothing, whoever sends it.
 		for _, text := range []string{`5`, `{"op":"update","spec":{"cron":"x"}}`, `{"op":"update","labels":{"=":""}}`} {
 			ev := client.SendRequest{Name: "pawl.schedule", Payload: []byte(text)}
 			if err := e.SendEvent(ctx, "schedule:s", ev); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// job is a workflow that takes as long as its input says.
+// job returns a workflow that takes as long as its input says.
 func job() *pawl.Workflow[string, string] {
 	return pawl.Define("job", func(ctx pawl.Context, d string) (string, error) {
 		return "done", pawl.Sleep(ctx, "work", d)
@@ -194,8 +194,8 @@ func ExampleSchedule_Next() {
 	// <nil>
 }
 
-// TestScheduleFindsItsRun: a firing whose run is there, with another input, does not keep the schedule from the next
-// one.
+// TestScheduleFindsItsRun checks that a firing whose run exists already, with another input, does not keep the
+// schedule from the next one.
 func TestScheduleFindsItsRun(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -211,8 +211,8 @@ func TestScheduleFindsItsRun(t *testing.T) {
 	}, w)
 }
 
-// TestScheduleFindsItsRunAndWaits: a schedule that waits for the end of a run that somebody else has started, such as a
-// backfill of what is still to come, is not told of that end, and goes on all the same.
+// TestScheduleFindsItsRunAndWaits checks a schedule that waits for the end of a run that somebody else has started,
+// such as a backfill of future firings. Nobody tells it of that end, and it goes on all the same.
 func TestScheduleFindsItsRunAndWaits(t *testing.T) {
 	for _, overlap := range []client.Overlap{client.OverlapQueue, client.OverlapCancel} {
 		w := job()

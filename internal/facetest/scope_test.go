@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestWithCancelEndsAScope: steps, sleeps, waits and child runs that were begun in a scope end when it is cancelled,
-// those of its branches too. What is outside goes on.
+// TestWithCancelEndsAScope checks that steps, sleeps, waits and child runs that were begun in a scope end when it is
+// cancelled, those of its branches too. Everything outside goes on.
 func TestWithCancelEndsAScope(t *testing.T) {
 	child := pawl.Define("child", func(ctx pawl.Context, _ none) (none, error) {
 		return none{}, pawl.Sleep(ctx, "sleep", time.Hour)
@@ -78,7 +78,7 @@ func TestWithCancelEndsAScope(t *testing.T) {
 	}, w, child)
 }
 
-// TestFirstOfTwo: a race whose loser is cancelled, with either form, and what its branch undoes.
+// TestFirstOfTwo checks a race whose loser is cancelled, in either form, and the compensation of the loser's branch.
 func TestFirstOfTwo(t *testing.T) {
 	var d diary
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
@@ -137,8 +137,8 @@ func TestFirstOfTwo(t *testing.T) {
 	}, w)
 }
 
-// TestCancelBetweenBranches: a branch is in the middle of its steps when another one cancels it, and the process dies
-// at every point of that. A body that is called again makes the same decisions, whichever branch comes first.
+// TestCancelBetweenBranches checks a branch that another one cancels in the middle of its steps, while the process
+// dies at every point of that. A body that is called again makes the same decisions, whichever branch comes first.
 func TestCancelBetweenBranches(t *testing.T) {
 	for crash := range 14 {
 		var d diary

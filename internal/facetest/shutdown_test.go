@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// slowSteps has two steps that take a minute each, and counts the attempts that begin.
+// slowSteps returns a workflow of two steps that take a minute each, and counts the attempts that begin.
 func slowSteps(begun *atomic.Int32) *pawl.Workflow[int, int] {
 	return pawl.Define("slow", func(ctx pawl.Context, _ int) (int, error) {
 		for _, name := range []string{"first", "second"} {
@@ -102,7 +102,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestShutdownServes: what is started during a shutdown is durable, and begins after it.
+// TestShutdownServes checks that a run started during a shutdown is durable, and begins after it.
 func TestShutdownServes(t *testing.T) {
 	var begun atomic.Int32
 	w := slowSteps(&begun)

@@ -76,7 +76,7 @@ func begun(t *testing.T, e *pawltest.Env, id string) (n int) {
 	return n
 }
 
-// TestAttemptsWaitForTheBody: while the code of a body cannot come to a step, the step's attempts do not begin.
+// TestAttemptsWaitForTheBody checks that a step's attempts do not begin while the code of its body cannot come to it.
 func TestAttemptsWaitForTheBody(t *testing.T) {
 	retry := pawl.Retry("fixed(3, 1h)")
 	for name, c := range map[string]struct {
@@ -137,8 +137,8 @@ func TestAttemptsWaitForTheBody(t *testing.T) {
 	}
 }
 
-// TestRunsEndWithTheirWorkflow: what ends a run whose workflow is not registered waits for it, since it alone knows its
-// hooks and its retries.
+// TestRunsEndWithTheirWorkflow checks that the end of a run whose workflow is not registered waits for the workflow,
+// since it alone knows its hooks and its retries.
 func TestRunsEndWithTheirWorkflow(t *testing.T) {
 	const noOp = client.Op("")
 	for name, c := range map[string]struct {
@@ -146,7 +146,7 @@ func TestRunsEndWithTheirWorkflow(t *testing.T) {
 		phase client.Phase
 		hooks int
 	}{
-		"limit":     {noOp, "succeeded", 1}, // by its retry
+		"limit":     {noOp, "succeeded", 1}, // the run's retry succeeds
 		"cancel":    {client.OpCancelGracefully, "cancelled", 0},
 		"terminate": {client.OpTerminate, "terminated", 0},
 	} {
@@ -178,9 +178,9 @@ func TestRunsEndWithTheirWorkflow(t *testing.T) {
 	}
 }
 
-// TestCancelBeforeAnAttemptBegins: a run is cancelled while the start of an attempt is on its way to the disk. Its body
-// has idled meanwhile and was unwound; it is not called again, so that it never comes to the attempt's function. The
-// run ends nevertheless.
+// TestCancelBeforeAnAttemptBegins checks a run that is cancelled while the start of an attempt is on its way to the
+// disk. Its body has idled meanwhile and was unwound; it is not called again, so that it never comes to the attempt's
+// function. The run ends nevertheless.
 func TestCancelBeforeAnAttemptBegins(t *testing.T) {
 	holds := pawl.Define("holds", func(ctx pawl.Context, _ none) (string, error) {
 		return "", pawl.Do(ctx, "slot", func(ctx context.Context) error { return wait(ctx, 20*time.Millisecond) })
@@ -238,7 +238,7 @@ func (s slow) Append(ctx context.Context, b *journal.Batch) error {
 // only about to begin is not.
 func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 	for name, c := range map[string]struct {
-		life  time.Duration // of the process; its start takes a second or two until something is durable
+		life  time.Duration // life of the process; its start takes a second or two until something is durable
 		want  string
 		calls int
 	}{
@@ -302,8 +302,8 @@ func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 	}
 }
 
-// TestWaitingForWhatCannotGoOn: who waits for a run in vain is told why, and what kept its body from coming where it
-// was.
+// TestWaitingForWhatCannotGoOn checks that everybody who waits in vain for a run is told why, and why its body did
+// not come as far as before.
 func TestWaitingForWhatCannotGoOn(t *testing.T) {
 	before := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		if _, err := pawl.Step(ctx, "s", func(context.Context) (string, error) { return "seven", nil }); err != nil {

@@ -349,7 +349,7 @@ func TestUpdatePanics(t *testing.T) {
 	}, w)
 }
 
-// TestUpdatesOfBranches has two branches take updates of one name beside a third that takes others.
+// TestUpdatesOfBranches checks that two branches can take updates of one name beside a third that takes others.
 func TestUpdatesOfBranches(t *testing.T) {
 	const stop pawl.Update[none, none] = "stop"
 	w := pawl.Define("branches", func(ctx pawl.Context, _ none) (string, error) {

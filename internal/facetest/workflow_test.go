@@ -162,7 +162,7 @@ func TestWorkflowOfSeveralEngines(t *testing.T) {
 			})
 		}
 		all.Wait()
-		<-time.After(time.Minute) // until all bodies have returned
+		<-time.After(time.Minute) // all bodies have returned by then
 	})
 }
 
@@ -183,7 +183,7 @@ func (l leaving) History(ctx context.Context, id core.RunID) (journal.History, e
 	return journal.History{}, memory.ErrClosed
 }
 
-// TestReadWhileClosing: who reads a run while the engine closes is told that it has.
+// TestReadWhileClosing checks that a caller who reads a run while the engine closes is told that it has closed.
 func TestReadWhileClosing(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) { return none{}, pawl.Sleep(ctx, "nap", "1h") })
 	bubble(t, func(t *testing.T) {

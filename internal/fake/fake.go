@@ -23,7 +23,7 @@ type Target struct {
 	Kind    Kind
 	Name    string       // the step's key, or the name of the handler or the workflow
 	Run     string       // the run; of a Child: the child run
-	In, Out reflect.Type // what the code that asks for it gives and wants; nil: not known
+	In, Out reflect.Type // the types that the code that asks for it gives and wants; nil: not known
 }
 
 // Func stands in for a function. in decodes the input into the value that v points to; for a step there is none.

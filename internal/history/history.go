@@ -20,18 +20,18 @@ const version = 1
 
 // file is a history as it is written.
 type file struct {
-	Version    int         `json:"pawlHistory"` // it comes first, and tells people what the file is
+	Version    int         `json:"pawlHistory"` // version of the form; first, so that people know the file
 	Run        core.RunID  `json:"run"`
 	Workflow   string      `json:"workflow"`
 	WorkflowID string      `json:"workflowId,omitempty"`
-	Phase      string      `json:"phase"` // when the history was written
+	Phase      string      `json:"phase"` // phase when the history was written
 	Entries    []fileEntry `json:"entries"`
 }
 
 // fileEntry is one entry.
 type fileEntry struct {
-	Events []core.Event `json:"events"` // only written, never read
-	Entry  []byte       `json:"entry"`  // by core.AppendEntry
+	Events []core.Event `json:"events"` // events for readers of the file; never read back
+	Entry  []byte       `json:"entry"`  // an entry as core.AppendEntry writes it
 }
 
 // Write returns the file of a run with these entries. The same entries always give the same bytes. def names the steps

@@ -68,7 +68,7 @@ func exportedSpecs(d *ast.GenDecl) []string {
 	return names
 }
 
-// receiver is the name of a method's type.
+// receiver returns the name of a method's type.
 func receiver(e ast.Expr) string {
 	switch x := e.(type) {
 	case *ast.StarExpr:

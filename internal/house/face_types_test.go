@@ -143,7 +143,7 @@ func typeParts(s *ast.TypeSpec) []ast.Node {
 	return shown
 }
 
-// TestExportedTypes: what TestFaceTypes looks at, by an example of each form.
+// TestExportedTypes checks the types that TestFaceTypes looks at, by an example of each form.
 func TestExportedTypes(t *testing.T) {
 	for code, want := range map[string]bool{
 		"type A = core.Run":                          true,

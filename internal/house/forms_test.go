@@ -87,7 +87,7 @@ func TestStoredForms(t *testing.T) {
 	for _, name := range otherVersions {
 		versions[name] = true
 	}
-	tests := map[string]string{} // what the tests of a folder say
+	tests := map[string]string{} // texts of a folder's tests
 	for _, s := range sources(t) {
 		folder := path.Dir(filepath.ToSlash(s.path))
 		if s.isTest() {

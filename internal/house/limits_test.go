@@ -40,7 +40,7 @@ func TestLimitsPage(t *testing.T) {
 	}
 }
 
-// shown are the ways in which the page may write a value.
+// shown returns the ways in which the page may write a value.
 func shown(value int64, isTime bool) []string {
 	if isTime {
 		return []string{duration.Format(time.Duration(value))}

@@ -78,7 +78,7 @@ func TestQuickLintIsAPart(t *testing.T) {
 	}
 }
 
-// TestListsNameWhatExists: a name of a test or a package in the Makefile is that of one.
+// TestListsNameWhatExists checks that every test and package that the Makefile names exists.
 func TestListsNameWhatExists(t *testing.T) {
 	tests, dirs := map[string][]string{}, map[string]bool{} // the tests of each folder; all folders
 	for _, s := range sources(t) {
@@ -112,8 +112,8 @@ func TestListsNameWhatExists(t *testing.T) {
 	}
 }
 
-// TestNightlyIsAsked: only internal/nightly asks testing.Short, so that each test that is left out says when it runs.
-// What is left to a target of its own is run by make weekly.
+// TestNightlyIsAsked checks that only internal/nightly asks testing.Short, so that each skipped test says when it
+// runs. Tests with a target of their own are run by make weekly.
 func TestNightlyIsAsked(t *testing.T) {
 	recipes, _ := makefile(t)
 	weekly, asks := map[string]bool{}, 0

@@ -33,10 +33,10 @@ var (
 	anyCode  = regexp.MustCompile("(?s)```.*?```|`[^`]*`")
 	pageLink = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	notSaid  = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // of a heading, in the address of its part
+	notSaid  = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // characters of a heading that its part's address leaves out
 )
 
-// TestLinks: what the pages link to exists, pictures and parts of pages included.
+// TestLinks checks that every link of the pages leads to something, pictures and parts of pages included.
 func TestLinks(t *testing.T) {
 	docs := documents(t)
 	for _, pattern := range []string{"docs/adr/*.md", "examples/*/*.md"} {

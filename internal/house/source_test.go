@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -30,7 +31,7 @@ var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 
 // A source is one parsed Go file of the module.
 type source struct {
-	path string // from the module's folder
+	path string // path below the module's folder
 	fset *token.FileSet
 	file *ast.File
 }
@@ -66,7 +67,7 @@ func TestFunctionLength(t *testing.T) {
 	}
 }
 
-// TestLengthsAreSaid: contributors read the same limits.
+// TestLengthsAreSaid checks that CONTRIBUTING names the limits that the tests of the house enforce.
 func TestLengthsAreSaid(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(top(t), "CONTRIBUTING.md"))
 	if err != nil {
@@ -167,7 +168,24 @@ func (s source) calls(path string, names []string, report func(place, call strin
 // sources parses every Go file of the checkout that a person wrote, modules inside the module included.
 func sources(t *testing.T) []source {
 	t.Helper()
-	dir := top(t)
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// parsed parses the files once for all tests.
+var parsed = sync.OnceValues(func() ([]source, error) {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		return nil, err
+	}
+	return read(dir)
+})
+
+// read parses every Go file below a folder.
+func read(dir string) ([]source, error) {
 	var all []source
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -200,8 +218,5 @@ func sources(t *testing.T) []source {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return all, err
 }

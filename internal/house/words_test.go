@@ -158,7 +158,7 @@ var goFile = regexp.MustCompile("`((?:[A-Za-z0-9_]+/)*[A-Za-z0-9_]+\\.go)(?::([A
 
 // TestDocumentsNameFiles checks that the Go files which the documents name exist, and with them the functions.
 func TestDocumentsNameFiles(t *testing.T) {
-	functions := map[string][]string{} // by file
+	functions := map[string][]string{} // the functions by file
 	for _, s := range sources(t) {
 		path := filepath.ToSlash(s.path)
 		functions[path] = []string{}

@@ -16,7 +16,7 @@ import (
 // Workflow is a workflow that something else than a Go function decides, such as a flow document. The root package
 // starts its runs, and calls it as a child, as it does with its own.
 type Workflow struct {
-	Source     journal.Definition // what is stored of it with its runs
+	Source     journal.Definition // the definition that is stored with its runs
 	Definition *core.Definition
 	// Begin returns how a run begins that is started with an input: the input with its defaults, and the run's limits.
 	Begin func(input []byte) (core.Start, error)

@@ -17,9 +17,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Metrics are those of one namespace of a process. Its methods are safe for concurrent use.
+// Metrics holds the metrics of one namespace of a process. Its methods are safe for concurrent use.
 type Metrics struct {
-	registry  *prometheus.Registry // of the whole process
+	registry  *prometheus.Registry // the registry of the whole process
 	handler   http.Handler
 	all       families
 	namespace string
@@ -41,7 +41,7 @@ type families struct {
 // namespaceLabel is on everything but what concerns the process as a whole.
 const namespaceLabel = "namespace"
 
-// What takes long may take days; what is quick is measured from half a millisecond on.
+// The long scale reaches days; the quick one begins at half a millisecond.
 var (
 	long  = []float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30, 60, 300, 1800, 3600, 21600, 86400, 604800}
 	quick = []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 60}
@@ -146,7 +146,7 @@ func (m *Metrics) Request(method, route string, status int, took time.Duration) 
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// Observer returns what the engine has to be configured with.
+// Observer returns the observer for the engine's configuration.
 func (m *Metrics) Observer() engine.Observer {
 	return engine.Observer{
 		Recorded: m.recorded,
@@ -159,7 +159,7 @@ func (m *Metrics) Observer() engine.Observer {
 	}
 }
 
-// between is the time from one instant to another, in seconds.
+// between returns the time from one instant to another, in seconds.
 func between(from, to core.Time) float64 { return to.Std().Sub(from.Std()).Seconds() }
 
 // recorded counts a record.
@@ -203,7 +203,7 @@ func (m *Metrics) attemptEnded(o *engine.Observation, rec core.AttemptEnded) {
 	}
 }
 
-// service is what a step uses; empty: none.
+// service returns the name of the service that a step uses; empty: none.
 func service(o *engine.Observation) string {
 	if o.Spec == nil || o.Spec.Share == nil {
 		return ""

@@ -38,7 +38,7 @@ steps:
   - {name: news, wait: {event: news}, timeout: 1m, continueOn: [timeout]}
 `
 
-// counted are metrics after one run of shop.
+// counted returns metrics after one run of shop.
 func counted(t *testing.T) *Metrics {
 	t.Helper()
 	doc, err := flow.Parse("shop.yaml", []byte(shop))
@@ -76,7 +76,7 @@ func counted(t *testing.T) *Metrics {
 		if _, err := e.Result(t.Context(), started.Run); err != nil {
 			t.Fatal(err)
 		}
-		stats := e.Stats() // before the engine is closed, which takes no writes any more
+		stats := e.Stats() // read early: a closed engine takes no writes any more
 		m.Read(func() engine.Stats { return stats }, func() int { return 3 })
 		m.ReadQueues(func(context.Context) ([]engine.QueueStats, error) {
 			return []engine.QueueStats{
@@ -142,7 +142,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Each namespace has its own numbers. What is read of one has nothing of another, and nothing of the process.
+// TestNamespaces checks that each namespace has its own numbers. The numbers of one hold nothing of another, and
+// nothing of the process.
 func TestNamespaces(t *testing.T) {
 	m := counted(t)
 	blue := m.In("blue")

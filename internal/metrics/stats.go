@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// gauges are what an engine tells of itself when it is asked.
+// gauges are the values that are read from an engine on each request.
 type gauges struct {
 	stats     func() engine.Stats
 	namespace string

@@ -51,7 +51,7 @@ func fewestChanges(word string, known []string) string {
 	best, fewest := "", len(word)/3+2
 	for _, candidate := range known {
 		if max(len(candidate)-len(word), len(word)-len(candidate)) >= fewest {
-			continue // so many letters at least are added or removed
+			continue // the least number of letters added or removed
 		}
 		n := changes(word, strings.ToLower(candidate))
 		if n < fewest && n < len(candidate) {

@@ -36,8 +36,8 @@ type Tracer struct {
 // wantedProtocol is the only one that is spoken.
 const wantedProtocol = "http/protobuf"
 
-// Open returns a tracer if the environment names a collector, by the variables that OpenTelemetry has for it; else nil.
-// version is that of the program. What cannot be sent is logged.
+// Open returns a tracer if the environment names a collector, by the variables that OpenTelemetry has for it; else
+// nil. version is the program's version. What cannot be sent is logged.
 func Open(ctx context.Context, version string, log *slog.Logger) (*Tracer, error) {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
@@ -141,7 +141,7 @@ func (t *Tracer) Parent(task core.Task) string {
 	return carrier["traceparent"]
 }
 
-// caller is the context of whoever started a run, by the run's headers.
+// caller returns the context of the caller who started a run, by the run's headers.
 func caller(h core.Headers) context.Context {
 	return propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier(h.Map()))
 }

@@ -4,8 +4,8 @@
 //
 //	parts tests go test ./... : seeds make sim SEEDS=1000
 //
-// Of a go test it shows a line a package and what failed tests printed. With -log FILE it writes what go test -json
-// tells of all tests into a file.
+// Of a go test it shows a line a package and what failed tests printed. With -log FILE it writes the output of go
+// test -json for all tests to a file.
 package main
 
 import (
@@ -42,7 +42,7 @@ type part struct {
 	command []string
 	err     error
 	took    time.Duration
-	tests   results // of a go test
+	tests   results // the results of a go test
 }
 
 // split reads parts from arguments, in which a colon stands between two of them.

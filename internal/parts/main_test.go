@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGoesOn: a part that fails does not keep the next one from running, and both are in the summary.
+// TestGoesOn checks that a failed part does not keep the next one from running, and that both are in the summary.
 func TestGoesOn(t *testing.T) {
 	const program = "PAWL_TEST_PART"
 	if os.Getenv(program) != "" {
@@ -30,7 +30,8 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestResults: tests that failed or did not end are shown with what they printed, others are only counted.
+// TestResults checks that tests that failed or did not end are shown with their output, and that others are only
+// counted.
 func TestResults(t *testing.T) {
 	const told = `{"Action":"output","Package":"github.com/pawl-dev/pawl/flow","Test":"TestA","Output":"A prints\n"}
 {"Action":"pass","Package":"github.com/pawl-dev/pawl/flow","Test":"TestA","Elapsed":2}

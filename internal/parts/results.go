@@ -18,10 +18,10 @@ const module = "github.com/pawl-dev/pawl"
 type event struct {
 	Action     string
 	Package    string
-	ImportPath string // of what is built
+	ImportPath string // path of the built package
 	Test       string // empty: the package
 	Output     string
-	Elapsed    float64 // in seconds
+	Elapsed    float64 // seconds
 }
 
 // name returns the test or the package of an event.
@@ -45,7 +45,7 @@ type results struct {
 	failed          []string // packages and tests
 	tests           []timed  // tests at the top
 
-	printed map[string][]string // by test that has not ended
+	printed map[string][]string // the lines of each test that has not ended
 }
 
 // read reads what go test -json tells to its end, and shows packages and what failed tests printed.

@@ -86,7 +86,7 @@ func bouncer() (string, error) {
 	return bin, err
 }
 
-// reachable waits until somebody listens.
+// reachable waits until a server listens.
 func reachable(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

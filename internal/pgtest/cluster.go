@@ -137,7 +137,7 @@ type cluster struct {
 	who      *account // nil: the user that runs the test
 	password string   // needed because every user of the machine can connect to the loopback address
 	port     int
-	settings []string // of the server, as its command line has them
+	settings []string // settings of the server, as its command line has them
 }
 
 func (c *cluster) data() string { return filepath.Join(c.dir, "data") }

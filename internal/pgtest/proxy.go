@@ -19,7 +19,7 @@ type Proxy struct {
 	next  lose
 	kept  func() // delivers what Delay has kept
 	conns map[net.Conn]bool
-	held  [2]chan struct{} // of requests, of replies: closed while they pass
+	held  [2]chan struct{} // the channels of requests and of replies: closed while they pass
 	done  bool
 }
 
@@ -180,7 +180,7 @@ func (p *Proxy) close(conns ...net.Conn) {
 	}
 }
 
-// pump passes on what comes from one side, until something is lost. It returns what is to be kept.
+// pump passes on what comes from one side, until something is lost. It returns the part to keep.
 func (p *Proxy) pump(to, from net.Conn, replies bool) []byte {
 	buf := make([]byte, 64<<10)
 	for {
@@ -208,7 +208,7 @@ func (p *Proxy) pump(to, from net.Conn, replies bool) []byte {
 	}
 }
 
-// take returns what is to be lost of this chunk.
+// take returns the part of this chunk to lose.
 func (p *Proxy) take(replies bool) lose {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -56,7 +56,7 @@ func (s *Server) Copy(options ...string) *Server {
 	return next
 }
 
-// Start starts what Copy has made.
+// Start starts the server that Copy has made.
 func (s *Server) Start() {
 	s.t.Helper()
 	if err := s.c.start(s.t.Context()); err != nil {
@@ -64,7 +64,7 @@ func (s *Server) Start() {
 	}
 }
 
-// Replace starts what Copy has made at the address of another server, which was killed.
+// Replace starts the server that Copy has made at the address of another server, which was killed.
 func (s *Server) Replace(killed *Server) {
 	s.t.Helper()
 	if err := s.c.startOn(s.t.Context(), killed.c.port); err != nil {

@@ -14,8 +14,8 @@ import (
 // more: database.
 type Table struct {
 	DB       *sql.DB // reads and deletes messages; it belongs to the journal
-	Name     string  // as statements write it
-	Database string  // what a message says of its database: another database refuses it
+	Name     string  // the table's name in statements
+	Database string  // the database that messages name: another database refuses them
 }
 
 // Journal is a journal with such a table.

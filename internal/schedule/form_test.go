@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
-// TestForms: what runs of schedules have as input, and are told, is as version 0.1.0 had it.
+// TestForms checks that the inputs of schedules' runs, and the messages to them, have the form of version 0.1.0.
 func TestForms(t *testing.T) {
 	at := time.Date(2026, 7, 1, 2, 3, 4, 5000, time.UTC)
 	state := golden.Full[schedule.State]()

@@ -22,7 +22,7 @@ const (
 	Prefix     = "schedule:"     // begins the workflow id of a schedule
 	Event      = "pawl.schedule" // changes a schedule; its payload is a Change in JSON
 	StateStep  = "state"         // a step of a schedule whose output is its State
-	Label      = "pawl.schedule" // of the runs that a schedule starts: its name
+	Label      = "pawl.schedule" // the label of the runs that a schedule starts: its name
 )
 
 // Overlap says what a schedule does when the run before has not ended.
@@ -52,13 +52,13 @@ type State struct {
 	Name     string            `json:"name"`
 	Workflow string            `json:"workflow"`
 	Input    json.RawMessage   `json:"input"`
-	Labels   map[string]string `json:"labels,omitempty"`  // of the runs that it starts
-	Headers  map[string]string `json:"headers,omitempty"` // of these runs, too
+	Labels   map[string]string `json:"labels,omitempty"`  // labels of the runs that it starts
+	Headers  map[string]string `json:"headers,omitempty"` // headers of these runs, too
 	Due      time.Time         `json:"due"`               // firings up to here are dealt with; zero: none
 	Previous string            `json:"previous"`          // the last run's workflow id; empty: none
 	Notified bool              `json:"notified,omitempty"`
 	Last     time.Time         `json:"last,omitzero"`   // the last firing that started a run
-	Paused   time.Time         `json:"paused,omitzero"` // since then; zero: it is not
+	Paused   time.Time         `json:"paused,omitzero"` // the instant when it was paused; zero: it is not
 	Missed   int               `json:"missed,omitempty"`
 	Recent   []Missed          `json:"recent,omitempty"` // the newest of them, the oldest first
 }
@@ -87,7 +87,7 @@ const (
 	Backfill = "backfill"
 )
 
-// Change is what somebody does to a schedule.
+// Change is a change of a schedule.
 type Change struct {
 	Op       string            `json:"op"`
 	Spec     *Spec             `json:"spec,omitempty"`     // Update
@@ -143,8 +143,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// After returns the first firing that is to be started after the last one: not one that is later than the catch-up
-// window by now. It is zero if there is none.
+// After returns the first firing to start after the last one: not one that is later than the catch-up window by now.
+// It is zero if there is none.
 func (t *Timetable) After(last, now time.Time) time.Time {
 	if from := now.Add(-t.CatchUp); from.After(last) {
 		last = t.Before(last, from)
@@ -153,7 +153,7 @@ func (t *Timetable) After(last, now time.Time) time.Time {
 }
 
 const (
-	mostCounted = 10_000 // of one row of missed firings: so many are counted at once
+	mostCounted = 10_000 // the most firings that one row of missed firings counts
 	mostRecent  = 10     // rows of missed firings are shown
 )
 
@@ -198,7 +198,7 @@ func (s *State) Apply(c *Change, t *Timetable, now time.Time) {
 	switch c.Op {
 	case Update:
 		if c.Spec != nil && *c.Spec != s.Spec {
-			// What the new timetable would have fired before it was there is not made up for.
+			// Firings that the new timetable would have had before now are not made up for.
 			s.Spec, s.Due = *c.Spec, now
 		}
 		if c.Workflow != "" {
@@ -243,7 +243,7 @@ func Firing(workflowID string) (due time.Time, ok bool) {
 	return due.UTC(), err == nil
 }
 
-// TriggerID returns a workflow id for a run that somebody starts now.
+// TriggerID returns a workflow id for a run that a trigger starts now.
 func TriggerID(name string, now time.Time) string {
 	return name + "@" + now.UTC().Format(time.RFC3339Nano) + "-trigger"
 }

@@ -28,7 +28,7 @@ type Schedule struct {
 	Recent   []schedule.Missed `json:"recentMissed,omitempty"`
 }
 
-// ScheduleChange is what somebody does to a schedule.
+// ScheduleChange is a change of a schedule, with its actor.
 type ScheduleChange struct {
 	From   api.Time `json:"from,omitzero" doc:"backfill: the first firing that is made up for."`
 	Before api.Time `json:"before,omitzero" doc:"backfill: where that ends."`

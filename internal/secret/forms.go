@@ -15,7 +15,7 @@ import (
 // differ in what they escape without need.
 func formsOf(value string) []string {
 	forms := append(jsonForms(value), urlForms(value)...)
-	escaped := html.EscapeString(value) // of Go
+	escaped := html.EscapeString(value) // the form of Go
 	for _, quotes := range []*strings.Replacer{
 		strings.NewReplacer(),
 		strings.NewReplacer("&#34;", "&quot;"),                    // and not the other one

@@ -27,7 +27,7 @@ func Mark(hash string) string { return "\ue000" + hash }
 // Placeholders are what a task says of its placeholders. The zero value has none.
 type Placeholders struct {
 	Mark     string            `json:"mark"`
-	Defaults map[string]string `json:"defaults,omitempty"` // of variables that may not be set
+	Defaults map[string]string `json:"defaults,omitempty"` // values for variables that may not be set
 }
 
 // Fill puts values in the place of the placeholders in texts.

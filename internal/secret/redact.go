@@ -54,8 +54,8 @@ func NewRedactor(values []string) *Redactor {
 	return r
 }
 
-// inBase64 is what of a value's Base64 does not depend on what stands around it, so many bytes after a multiple of
-// three.
+// inBase64 returns the part of a value's Base64 that does not depend on its neighbours, where the value begins shift
+// bytes after a multiple of three.
 func inBase64(encoding *base64.Encoding, value string, shift int) string {
 	data := append(make([]byte, shift), value...)
 	text := encoding.EncodeToString(data)

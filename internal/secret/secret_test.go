@@ -69,7 +69,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// TestFill: what looks like a placeholder of another task stays as it is.
+// TestFill checks that a text like a placeholder of another task stays as it is.
 func TestFill(t *testing.T) {
 	s := StoreOf(func(_ context.Context, name string) (string, error) { return "value of " + name, nil })
 	r := &Placeholders{Mark: Mark("0011"), Defaults: map[string]string{"SHOP_UNSET": "default"}}
@@ -133,7 +133,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Encoders of other languages escape more or less than Go's. These are what they made of the same value.
+// TestFormsOfOtherLanguages checks the forms that encoders of other languages made of one value: they escape more or
+// less than Go's.
 func TestFormsOfOtherLanguages(t *testing.T) {
 	const value = `qu"ote\d&<é😀>/it's (a+b)~`
 	r := NewRedactor([]string{value})
@@ -194,7 +195,7 @@ func TestEncodedInLines(t *testing.T) {
 	}
 }
 
-// FuzzRedact: wherever values stand, and however a stream is cut, none comes through.
+// FuzzRedact checks that no value comes through, wherever values stand and however a stream is cut.
 func FuzzRedact(f *testing.F) {
 	f.Add("hunter2!", "a hunter2! b", 3)
 	f.Add("aaaa", "aaaaaaaaa", 2)
@@ -238,7 +239,7 @@ func FuzzRedact(f *testing.F) {
 		if err := json.Unmarshal(out, &read); err != nil {
 			t.Fatalf("%s of %s: %v", out, quoted, err)
 		}
-		for key, texts := range read { // what stands between texts is JSON's own
+		for key, texts := range read { // the parts between texts are JSON's own
 			for _, text := range append(texts, key) {
 				if strings.Contains(text, value) {
 					t.Errorf("%s of %s", out, quoted)
@@ -248,7 +249,8 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// TestCommandLeavesSomething: the end of a command does not wait for what it has started.
+// TestCommandLeavesSomething checks that the end of a command does not wait for the processes that it has left
+// behind.
 func TestCommandLeavesSomething(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the command is one of a shell")

@@ -128,8 +128,8 @@ func (s *Store) read(ctx context.Context, name string) (string, error) {
 	}
 }
 
-// maxCommand is how long a command may take that prints a secret. When it has ended, what it has started may hold its
-// output open for commandEnds more.
+// maxCommand is how long a command may take that prints a secret. After its end, processes that it has started may
+// hold its output open for commandEnds more.
 const (
 	maxCommand  = time.Minute
 	commandEnds = time.Second
@@ -163,7 +163,7 @@ func (s Source) value(ctx context.Context) (string, error) {
 			return "", errors.New("its command did not end in time; it may take a minute at most")
 		}
 		if err != nil {
-			return "", fmt.Errorf("its command failed: %w", err) // without what it wrote, which may hold the value
+			return "", fmt.Errorf("its command failed: %w", err) // its output may hold the value
 		}
 		return line(text), nil
 	}

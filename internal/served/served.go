@@ -38,7 +38,7 @@ type Engine interface {
 // Shared is an engine that shares its database with those of other processes.
 type Shared struct {
 	Engine     any    // a *pawl.Engine
-	Serves     Engine // what concerns its own runs
+	Serves     Engine // the service of its own runs
 	Own        *service.Embedded
 	Partitions *engine.Engine
 	// Schedule makes schedules start runs through a client, which Connect has made. Call it before runs go on.

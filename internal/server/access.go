@@ -29,7 +29,7 @@ type Access interface {
 	Record(e api.Audited)
 }
 
-// anyone is said of a route that asks for no token.
+// anyone marks a route that asks for no token.
 const anyone = "anyone"
 
 // roles says for each route which role it asks for. A route that is not here is refused where tokens are asked for.
@@ -123,7 +123,7 @@ type caller struct {
 	// these.
 	namespace string
 	walled    bool
-	whole     bool // it may work in all namespaces, and names none
+	whole     bool // the caller may work in all namespaces, and names none
 	// listener is the server that knows all namespaces. nil: the caller may work in one.
 	listener *Server
 }
@@ -225,8 +225,8 @@ func (s *Server) audit(r *http.Request, pattern string, status int, id string) {
 	})
 }
 
-// signed is a service that says in the histories of runs who has asked, as the token has it. What a caller says of
-// itself is kept beside that, and cannot stand for it.
+// signed is a service that says in the histories of runs who has asked, as the token has it. A caller's own name is
+// kept beside that, and does not replace it.
 type signed struct{ api.Service }
 
 // actor returns the actor of what a caller does.

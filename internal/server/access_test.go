@@ -24,7 +24,7 @@ import (
 type guarded struct {
 	*bed
 	keeper *access.Keeper
-	tokens map[string]api.Token // by role
+	tokens map[string]api.Token // the tokens by role
 }
 
 func newGuarded(t *testing.T, with ...func(*Config)) *guarded {
@@ -178,7 +178,8 @@ func TestWorkerWhoseTokenIsRevoked(t *testing.T) {
 	})
 }
 
-// A token counts until it expires or is revoked. Only who has the secret part has the token.
+// TestTokensEnd checks that a token counts until it expires or is revoked, and only for a caller with its secret
+// part.
 func TestTokensEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -209,7 +210,8 @@ func TestTokensEnd(t *testing.T) {
 	})
 }
 
-// What a token does is in the history of the run and in the audit log under its name, also what it was refused.
+// TestWhoDidIt checks that the history of the run and the audit log show the requests of a token under its name, the
+// refused ones too.
 func TestWhoDidIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -269,7 +271,7 @@ func TestFlowsOfCallers(t *testing.T) {
 	})
 }
 
-// A token that asks for too much is told so, and others go on.
+// TestLimitsOfAToken checks that a token that asks for too much is told so, and that others go on.
 func TestLimitsOfAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, func(c *Config) { c.Limits = Limits{Rate: 10, Waits: 1} })

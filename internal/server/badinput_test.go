@@ -227,7 +227,8 @@ func TestEndlessBody(t *testing.T) {
 	})
 }
 
-// Who sends a body that is a few times too large, and reads no answer before all of it is sent, gets the answer.
+// TestLargeBodyIsThrownAway checks that a caller gets the answer even if he sends a body a few times too large, and
+// reads no answer before all of it is sent.
 func TestLargeBodyIsThrownAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 1 << 20

@@ -24,7 +24,7 @@ func (s *Server) bodiesRoutes(a huma.API) {
 	op := under("POST", "/bodies/join", "joinBodies", "workers", "Serve workflows")
 	op.Description, op.DefaultStatus = bodiesText, http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.BodiesJoin }) (*struct{}, error) {
-		if err := mayTake(ctx, ""); err != nil { // what a body decides begins steps of any queue
+		if err := mayTake(ctx, ""); err != nil { // decisions of a body begin steps of any queue
 			return nil, httpapi.ProblemOf(err)
 		}
 		return done(s.cfg.Bodies.JoinBodies(ctx, in.Body))

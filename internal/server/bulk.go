@@ -95,7 +95,7 @@ func known(name string) bool {
 	return false
 }
 
-// operateMany applies an operation to many runs, and tells what became of each.
+// operateMany applies an operation to many runs, and reports the outcome for each.
 func (s *Server) operateMany(h huma.Context, r bulk.Request) {
 	w, ok := h.BodyWriter().(http.ResponseWriter)
 	if !ok {

@@ -42,7 +42,7 @@ func command[In any](s *Server, a huma.API, path, id, title string, do func(cont
 	})
 }
 
-// clusterRoutes adds what is said of the nodes that share the database, and to them.
+// clusterRoutes adds the requests about the nodes that share the database, and those to them.
 func (s *Server) clusterRoutes(a huma.API) {
 	op := under("GET", "/cluster", "getCluster", "cluster", "List the nodes, and who has which partitions")
 	huma.Register(a, op, func(ctx context.Context, _ *struct{}) (*answered[api.ClusterStatus], error) {

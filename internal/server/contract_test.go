@@ -182,7 +182,7 @@ func TestOperationsAreTheSame(t *testing.T) {
 		p.operate("an unknown limit", api.CodeInvalid, id, api.Operation{Operation: api.OpExtend, Limit: "x"})
 		p.operate("an unknown step", api.CodeNotFound, id, api.Operation{Operation: api.OpSkip, Step: "x/y"})
 		p.operate("now", "", id, api.Operation{Operation: api.OpNow, Step: "broken"})
-		<-time.After(time.Second) // until that attempt has failed too
+		<-time.After(time.Second) // that attempt has failed too by then
 		p.operate("a step's operation of a run", api.CodeNotFound, id, api.Operation{Operation: api.OpSkip})
 		p.operate("a run's operation of a step", "", id, api.Operation{Operation: api.OpPause, Step: "approval"})
 		p.operate("and back", "", id, api.Operation{Operation: api.OpResume})
@@ -216,7 +216,7 @@ func TestOperationsAreTheSame(t *testing.T) {
 		p.operate("terminate", "", id, api.Operation{Operation: api.OpTerminate})
 		p.operate("cancel an ended run", api.CodeRunClosed, id, api.Operation{Operation: api.OpCancelGracefully})
 		p.operate("retry a step", "", id, api.Operation{Operation: api.OpRetryStep, Step: "broken"})
-		<-time.After(time.Second) // until that attempt has failed too
+		<-time.After(time.Second) // that attempt has failed too by then
 		p.operate("interrupt", "", id, api.Operation{Operation: api.OpCancel})
 		<-time.After(time.Second)
 		p.run("in the end", "", id)
@@ -326,7 +326,7 @@ func TestEventsAreTheSame(t *testing.T) {
 	})
 }
 
-// Whoever gives up gets the code for that, wherever the engine is.
+// TestGivingUpIsTheSame checks that every caller that gives up gets the code for that, wherever the engine is.
 func TestGivingUpIsTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -51,7 +51,7 @@ var docsTemplate = template.Must(template.New("docs").Parse(docsHTML))
 type documented struct {
 	Method, Path string
 	*huma.Operation
-	Fields []field // of its body
+	Fields []field // fields of its body
 }
 
 // field is a field of a body.

@@ -285,8 +285,9 @@ func (r *reach) raw(method, path, body string) {
 	}
 }
 
-// Every endpoint of the description is called, by the client where it has a method, and takes the call. Those of
-// schedules, which only Go programs have, are called in cmd/pawl, with a program that serves some.
+// TestEveryEndpointIsCalled checks that every endpoint of the description is called, by the client where it has a
+// method, and accepts the call. Those of schedules, which only Go programs have, are called in cmd/pawl, with a
+// program that serves some.
 func TestEveryEndpointIsCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReach(t)

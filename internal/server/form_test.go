@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/golden"
 )
 
-// TestForms: what an answer is that a server remembers is as version 0.1.0 had it.
+// TestForms checks that a remembered answer of a server has the form of version 0.1.0.
 func TestForms(t *testing.T) {
 	golden.Form(t, "kept.json", golden.Full[kept](),
 		func(k kept) ([]byte, error) { return json.Marshal(k) },

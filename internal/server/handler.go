@@ -246,7 +246,7 @@ func answer(w http.ResponseWriter, p *httpapi.Problem) {
 	_ = json.NewEncoder(w).Encode(p) // a caller that has gone needs no answer
 }
 
-// patient is an answer that is given up if its reader takes no part of it for too long.
+// patient is a ResponseWriter with a deadline for each part: it gives up on a reader that takes nothing for too long.
 type patient struct {
 	http.ResponseWriter
 	control  *http.ResponseController

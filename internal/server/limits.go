@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// Limits bound what the bearer of one token may ask for. They can be changed while the server runs.
+// Limits bound the requests of one token. They can be changed while the server runs.
 type Limits struct {
 	Rate  int // requests in a second, on average; 0: as many as it wants
 	Waits int // streams, polls and waits for the end of a run that are open at once; 0: as many as it wants
@@ -19,7 +19,7 @@ type Limits struct {
 // burst is for how long a token may save up its rate.
 const burst = 2 * time.Second
 
-// usage is what the bearers of tokens ask for at present, by the id of the token.
+// usage counts the current requests of tokens, by the id of the token.
 type usage struct {
 	mu      sync.Mutex
 	limits  Limits
@@ -61,7 +61,7 @@ func mayWait(r *http.Request, pattern string) bool {
 	return waits[pattern] || waitsIfAsked[pattern] && r.URL.Query().Has("wait")
 }
 
-// begin counts a request, or refuses it. end has to be called when the request has ended.
+// begin counts a request, or refuses it. The caller calls end when the request has ended.
 func (u *usage) begin(r *http.Request, pattern string) (end func(), p *httpapi.Problem) {
 	c := callerOf(r.Context())
 	if c == nil || c.local || c.token.ID == "" {

@@ -28,7 +28,8 @@ func (m *requests) Request(method, route string, status int, _ time.Duration) {
 	m.all = append(m.all, fmt.Sprintf("%s %q %d", method, route, status))
 }
 
-// A request is counted by its route, and not by its path, which a caller chooses. So is one that is refused.
+// TestRequestsAreCounted checks that a request, also a refused one, is counted by its route, and not by its path,
+// which a caller chooses.
 func TestRequestsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &requests{}
@@ -54,7 +55,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	})
 }
 
-// Without metrics there is no page of them.
+// TestNoMetrics checks that a server without metrics has no page of them.
 func TestNoMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

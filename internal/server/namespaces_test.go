@@ -28,9 +28,9 @@ const secretWord = "crimson"
 type walls struct {
 	*guarded
 	blue    *bed
-	ids     map[string]string    // of default's things, by the part of a path that names them
-	strange map[string]api.Token // of blue, by role
-	whole   api.Token            // of an admin of all namespaces
+	ids     map[string]string    // ids of default's things, by the part of a path that names them
+	strange map[string]api.Token // tokens of blue, by role
+	whole   api.Token            // the token of an admin of all namespaces
 	attempt string               // the token of an attempt in default
 }
 
@@ -107,7 +107,8 @@ func (w *walls) fill() {
 	}
 }
 
-// bodies are valid requests, by the path's end; elsewhere an empty object is one. Those that say which runs say all.
+// bodies returns valid requests, by the path's end; elsewhere an empty object is one. Requests that select runs
+// select all of them.
 func (w *walls) bodies() map[string]string {
 	return map[string]string{
 		"/api/v1/runs": `{"workflow":"order"}`, "/api/v1/workflow-runs": `{"workflowType":"order"}`,
@@ -148,7 +149,7 @@ func (w *walls) with(token api.Token, method, path, body string, header ...strin
 	return res.StatusCode, string(text)
 }
 
-// state is everything of the default namespace, as text.
+// state returns everything of the default namespace, as text.
 func (w *walls) state() string {
 	w.Helper()
 	ctx := w.Context()
@@ -194,7 +195,8 @@ func (w *walls) patterns() []string {
 	return slices.DeleteFunc(all, func(p string) bool { return roles[p] == anyone || p == "GET /metrics" })
 }
 
-// Nothing that a token of another namespace asks for, with the very ids of this one, shows or changes anything of it.
+// TestWalls checks that no request with a token of another namespace, even with the very ids of this one, shows or
+// changes anything of this one.
 func TestWalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWalls(t)
@@ -224,7 +226,7 @@ func TestWalls(t *testing.T) {
 	})
 }
 
-// unnamed are requests about many things, which name none in their path.
+// unnamed reports whether a request is about many things, and names none in its path.
 func unnamed(path string) bool {
 	return !strings.Contains(path, "{") || strings.HasSuffix(path, "/bulk/{operation}")
 }

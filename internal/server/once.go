@@ -41,7 +41,7 @@ var secretAnswers = map[string]bool{
 }
 
 // kept is an answer as it is stored. Before the request is carried out, there is one without a status: if the server
-// ends meanwhile, nobody knows what became of the request.
+// ends meanwhile, nobody knows whether the request was carried out.
 type kept struct {
 	Request string      `json:"request"` // the hash of the request
 	Status  int         `json:"status,omitempty"`

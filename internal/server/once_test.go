@@ -127,8 +127,8 @@ func (c *cutAnswers) Remember(ctx context.Context, hash string, value []byte) er
 	return c.Answers.Remember(ctx, hash, value)
 }
 
-// TestUnknownAnswer: where nobody knows whether a request was carried out, its repetition is told so, and changes
-// nothing.
+// TestUnknownAnswer checks that the repetition of a request is told so if nobody knows whether the request was
+// carried out, and changes nothing.
 func TestUnknownAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()

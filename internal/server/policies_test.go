@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cases"
 )
 
-// TestPolicies: the client tells of policies what the server's lab tells.
+// TestPolicies checks that the client returns about policies the same as the server's lab.
 func TestPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -24,7 +24,7 @@ func (unreadable) Runs(context.Context, api.Query) (api.Page, error) {
 	return api.Page{}, &api.Error{Code: api.CodeStorage, Message: "the disk is gone"}
 }
 
-// TestReady: a server is ready if it can do its work, and tells else why it cannot.
+// TestReady checks that a server is ready if it can do its work, and otherwise says why it cannot.
 func TestReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		with func(*Config)

@@ -63,7 +63,7 @@ func route(method, path, id, tag, summary string) huma.Operation {
 	}
 }
 
-// under is a route of the API below /api/v1.
+// under returns a route of the API below /api/v1.
 func under(method, path, id, tag, summary string) huma.Operation {
 	return route(method, httpapi.Base+path, id, tag, summary)
 }
@@ -79,7 +79,7 @@ func body[T any](v T, err error) (*answered[T], error) {
 	return &answered[T]{v}, nil
 }
 
-// done is the answer of a change that has nothing to tell.
+// done returns the answer of a change that has nothing to tell.
 func done(err error) (*struct{}, error) {
 	if err != nil {
 		return nil, httpapi.ProblemOf(err)

@@ -226,7 +226,7 @@ func (s *Server) changeRoutes(a huma.API) {
 	s.operationRoutes(a)
 }
 
-// startRequest returns the start that somebody asks for.
+// startRequest returns the start that a request asks for.
 func (s *Server) startRequest(ctx context.Context, in *startInput) (api.StartRequest, error) {
 	b := &in.Body
 	if in.Key != "" {

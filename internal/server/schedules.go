@@ -53,7 +53,7 @@ func (s *Server) scheduleRoutes(a huma.API) {
 	}
 }
 
-// now is the time of the service's runs.
+// now returns the time of the service's runs.
 func (s *Server) now() time.Time {
 	if s.cfg.Now != nil {
 		return s.cfg.Now()

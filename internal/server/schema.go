@@ -54,7 +54,7 @@ type failureForm struct {
 	Reason       string       `json:"reason,omitempty" doc:"Why it was not tried again."`
 }
 
-// The library asks these two for every error that it makes itself.
+// init replaces the two functions that the library calls for every error that it makes itself.
 func init() {
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
 		return newProblem(status, msg, errs)

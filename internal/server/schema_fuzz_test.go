@@ -58,9 +58,9 @@ type shape struct {
 type maker struct {
 	*rand.Rand
 	of    *described
-	words []string // that mean something to the server, such as ids
+	words []string // words with a meaning for the server, such as ids
 	ids   map[string]string
-	wrong float64 // how likely a value is not what the description says
+	wrong float64 // probability of a value that contradicts the description
 	fresh int
 }
 
@@ -208,8 +208,9 @@ func (m *maker) request(method, path string) *http.Request {
 	return r
 }
 
-// A request that is made of the description, valid or broken, never fails the server, and what is refused is a problem.
-// One round has a server of its own. To look for more: -fuzz-for 10m; to see one round again: -fuzz-seed N.
+// TestRequestsOfTheDescription checks that no request made from the description, valid or broken, makes the server
+// fail, and that every refusal is a problem. One round has a server of its own. To look for more: -fuzz-for 10m; to
+// see one round again: -fuzz-seed N.
 func TestRequestsOfTheDescription(t *testing.T) {
 	text, err := os.ReadFile("openapi.json")
 	if err != nil {

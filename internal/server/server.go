@@ -53,7 +53,7 @@ type Config struct {
 	Guarded bool
 	// Allow decides which callers from the network may do what they ask for, instead of tokens. nil: this does not.
 	Allow func(r *http.Request) bool
-	// Limits bound what the bearer of one token may ask for.
+	// Limits bound the requests of one token.
 	Limits Limits
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader
@@ -90,13 +90,13 @@ type Metrics interface {
 // The limits on what a caller may take.
 const (
 	defaultMaxBody = 8 << 20
-	thrownAway     = 7 // times as much of a body that is too large
+	thrownAway     = 7 // a too large body is read and dropped up to this multiple of MaxBody
 	maxHeader      = 64 << 10
 	headerWithin   = 10 * time.Second // a request's header arrives
 	bodyWithin     = 30 * time.Second // and its body
 	writeWithin    = 30 * time.Second // each part of an answer is taken
 	writePart      = 32 << 10         // how large such a part is
-	idleFor        = 2 * time.Minute  // between two requests of a connection
+	idleFor        = 2 * time.Minute  // the pause between two requests of a connection
 )
 
 // Server serves one service on any number of listeners.

@@ -49,7 +49,7 @@ func TestStartByName(t *testing.T) {
 	})
 }
 
-// Whoever waits for a run gets its end at once, or its phase when the wait is over.
+// TestOutcome checks that a caller that waits for a run gets its end at once, or its phase when the wait is over.
 func TestOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -58,7 +58,7 @@ func TestOutcome(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := "/api/v1/runs/" + started.Run + "/outcome"
-		<-time.After(time.Second) // until its first attempts have ended
+		<-time.After(time.Second) // its first attempts have ended by then
 		for query, want := range map[string]struct {
 			status int
 			took   time.Duration
@@ -97,7 +97,7 @@ func TestStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := "/api/v1/runs/" + started.Run + "/events"
-		_, header, all := b.plain("GET", path, "") // until the run has ended, half an hour later
+		_, header, all := b.plain("GET", path, "") // the run ends half an hour later
 		if header.Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%v", header)
 		}
@@ -193,7 +193,8 @@ func (f *failing) Stats(context.Context) (api.Stats, error) {
 
 func (f *failing) Send(context.Context, string, api.SendRequest) error { return f.err }
 
-// A panic of one request is answered and logged, and the server goes on. What an error says arrives whole.
+// TestFailures checks that a panic of one request is answered and logged, and that the server goes on. The text of an
+// error arrives whole.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -233,7 +234,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// Something that is not a Pawl server is not taken for one.
+// TestForeignServer checks that a server that is not Pawl's is not taken for one.
 func TestForeignServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -254,7 +255,7 @@ func TestForeignServer(t *testing.T) {
 	})
 }
 
-// A run that rests is carried on by whoever carries runs on; where none rests, nothing is done.
+// TestCarry checks that any process that carries runs on carries on a resting run; where none rests, nothing is done.
 func TestCarry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -284,7 +285,7 @@ func TestCarry(t *testing.T) {
 	})
 }
 
-// An operation on many runs tells what became of each.
+// TestBulk checks that an operation on many runs reports the outcome for each.
 func TestBulk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -103,4 +103,4 @@ func (s *stream) write() error {
 	return s.control.Flush()
 }
 
-func (s *stream) flush() { _ = s.control.Flush() } // what is written next fails if the caller has gone
+func (s *stream) flush() { _ = s.control.Flush() } // the next write fails if the caller has gone

@@ -17,12 +17,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// between changes what a worker hears of its server.
+// The type between changes the answers that a worker gets from its server.
 type between struct {
 	api.Tasks
-	kind string                                                     // of the reports that it is about
-	left atomic.Int32                                               // how often it still does so
-	what func(send func() ([]api.TaskAnswer, error)) api.TaskAnswer // what the worker gets in place of each answer
+	kind string                                                     // the kind of the reports that it changes
+	left atomic.Int32                                               // number of answers still to change
+	what func(send func() ([]api.TaskAnswer, error)) api.TaskAnswer // the replacement for each answer
 }
 
 func (b *between) Report(ctx context.Context, reports []api.TaskReport) ([]api.TaskAnswer, error) {
@@ -76,7 +76,7 @@ func refusal(code api.Code) func(func() ([]api.TaskAnswer, error)) api.TaskAnswe
 	}
 }
 
-// lost is the answer that does not arrive, to reports that do.
+// lost sends the reports and returns an answer as if none had arrived.
 func lost(send func() ([]api.TaskAnswer, error)) api.TaskAnswer {
 	_, _ = send()
 	return api.TaskAnswer{Error: &api.Error{Code: api.CodeUncertain, Op: "send"}}
@@ -159,8 +159,8 @@ func TestTaskWithTooMuchToSay(t *testing.T) {
 	}
 }
 
-// The server is started again after the start of an attempt is durable, and before its worker gets the task or says
-// that it begins. Somebody executes it.
+// TestTaskIsLostWithTheServer checks a server that is started again after the start of an attempt is durable, and
+// before its worker gets the task or says that it begins. Somebody executes it.
 func TestTaskIsLostWithTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()

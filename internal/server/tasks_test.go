@@ -86,7 +86,8 @@ func (b *bed) outcome(run string) api.Outcome {
 	return out
 }
 
-// A worker takes a task, tells where it is, and completes it. Before somebody asks, no attempt has started.
+// TestTask checks that a worker takes a task, reports its progress, and completes it, and that no attempt has started
+// before somebody asks.
 func TestTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -148,7 +149,8 @@ func TestTask(t *testing.T) {
 	})
 }
 
-// A worker that vanishes is noticed by the limits of its task. Its late report is refused, and told what has happened.
+// TestTaskOfLostWorker checks that the limits of a task notice a vanished worker, and that its late report is refused
+// with the reason.
 func TestTaskOfLostWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -197,7 +199,7 @@ func TestTaskIsCancelled(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind      string
 		abandoned bool
-		takes     time.Duration // until the run has ended
+		takes     time.Duration // the time until the run has ended
 	}{
 		"stopped":             {api.TaskStopped, false, time.Second},
 		"could not stop":      {api.TaskStopped, true, time.Second},
@@ -347,7 +349,7 @@ func TestTasksShareSeats(t *testing.T) {
 			t.Errorf("%d tasks for 3 seats", len(tasks))
 		}
 		tasks, err := b.client.Poll(t.Context(), api.PollRequest{
-			Queue: "mail", Types: []string{"T0"}, Max: 100, Wait: api.Duration(time.Minute), // of four one is left
+			Queue: "mail", Types: []string{"T0"}, Max: 100, Wait: api.Duration(time.Minute), // one of four is left
 		})
 		for _, task := range tasks {
 			if task.Type != "T0" {
@@ -370,8 +372,8 @@ func TestTasksShareSeats(t *testing.T) {
 	})
 }
 
-// The process with the engine is started again while workers have tasks: these go on, and their reports count. What was
-// told to stop is stopped.
+// TestTasksOutliveTheEngine checks workers that have tasks while the process with the engine is started again: these
+// go on, and their reports count. Tasks that were told to stop are stopped.
 func TestTasksOutliveTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -409,8 +411,8 @@ func TestTasksOutliveTheEngine(t *testing.T) {
 	})
 }
 
-// A Worker executes tasks as a pool of the engine's process does: it drains, tells functions to stop, and hands back
-// what it cannot finish.
+// TestWorker checks that a Worker executes tasks as a pool of the engine's process does: it drains, tells functions
+// to stop, and hands back unfinished tasks.
 func TestWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -470,7 +472,7 @@ func TestWorker(t *testing.T) {
 	})
 }
 
-// Polls that make no sense are refused.
+// TestBadPolls checks that senseless polls are refused.
 func TestBadPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -114,7 +114,7 @@ func (s *Server) events(ctx context.Context, run string, after int) (*huma.Strea
 	return streamed(func(ctx context.Context, out *stream) { s.follow(ctx, r.Run, after, out) }), nil
 }
 
-// streamed is an answer that is sent as a stream of messages.
+// streamed returns an answer that is sent as a stream of messages.
 func streamed(send func(ctx context.Context, out *stream)) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(h huma.Context) {
 		h.SetHeader("Content-Type", httpapi.StreamType)

@@ -41,7 +41,7 @@ func (b *bed) withWebhooks() *webhook.Dispatcher {
 	return hooks
 }
 
-// TestWebhooks: every request about webhooks does over HTTP what it does here.
+// TestWebhooks checks that every request about webhooks has the same effect over HTTP as here.
 func TestWebhooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -118,7 +118,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestBadWebhooks: requests that make no sense get problems with the place of the fault.
+// TestBadWebhooks checks that senseless requests get problems with the place of the fault.
 func TestBadWebhooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

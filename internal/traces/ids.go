@@ -55,17 +55,17 @@ func randomSpan() (s trace.SpanID) {
 
 func nonZero() uint64 { return max(rand.Uint64(), 1) }
 
-// TraceOf is the trace of a run that was started outside of any.
+// TraceOf returns the trace of a run that was started outside of any.
 func TraceOf(run string) (t trace.TraceID) {
 	sum := sha256.Sum256([]byte("pawl trace " + run))
 	copy(t[:], sum[:])
 	return t
 }
 
-// SpanOf is the span of a run.
+// SpanOf returns the span of a run.
 func SpanOf(run string) trace.SpanID { return spanOf("pawl run " + run) }
 
-// SpanOfAttempt is the span of an attempt.
+// SpanOfAttempt returns the span of an attempt.
 func SpanOfAttempt(t core.Token) trace.SpanID {
 	return spanOf(fmt.Sprintf("pawl attempt %d of step %d of run %s", t.Attempt, t.Step, t.Run))
 }
@@ -76,7 +76,8 @@ func spanOf(text string) (s trace.SpanID) {
 	return s
 }
 
-// Within returns a context in which the span of a run is the parent. caller is the context of whoever started the run.
+// Within returns a context in which the span of a run is the parent. caller is the context of the caller who started
+// the run.
 func Within(caller context.Context, run string) context.Context {
 	from := trace.SpanContextFromContext(caller)
 	parent := trace.SpanContextConfig{

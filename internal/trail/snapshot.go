@@ -75,7 +75,7 @@ func (t *Trail) queue(out *api.Run) {
 	}
 }
 
-// summary is the run as lists show it.
+// summary returns the run as lists show it.
 func (t *Trail) summary() api.RunSummary {
 	r := t.Run
 	s := api.RunSummary{

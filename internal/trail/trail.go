@@ -13,19 +13,19 @@ import (
 // not change.
 type Trail struct {
 	Run   *core.Run                  // the state; only to be read
-	Words func(*core.Step) api.Words // what another system calls a step; nil: nothing
+	Words func(*core.Step) api.Words // another system's words for a step; nil: none
 	// Shared says that the run belongs to one of several nodes, each of which counts limits for its own runs.
 	Shared bool
 
 	teller     *core.Teller
 	entries    int             // folded so far
 	events     int             // number of the last event told
-	attempts   [][]api.Attempt // by step
+	attempts   [][]api.Attempt // attempts by step
 	operations []api.Audit
 	items      map[core.StepID]int
 	input      checked
 	output     checked
-	views      []*api.Step // by step; nil: to be made
+	views      []*api.Step // views by step; nil: to be made
 }
 
 // New returns the trail of a run of which no entry was folded yet.

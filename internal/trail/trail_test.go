@@ -142,7 +142,7 @@ func TestSnapshotsAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestHeartbeats: an attempt shows its last heartbeats, and what was shown before does not change.
+// TestHeartbeats checks that an attempt shows its last heartbeats, and that the parts shown before do not change.
 func TestHeartbeats(t *testing.T) {
 	doc, err := flow.Parse("one.yaml", []byte("pawl: 1\nname: one\nsteps: [{name: a, exec: a}]\n"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// sentence is a failure in one line.
+// sentence formats a failure as one line.
 func sentence(f *policy.Failure) string {
 	if f == nil {
 		return ""

@@ -13,10 +13,10 @@ const MaxErrors = 20
 // Error is one thing that is wrong with a document, and where.
 type Error struct {
 	File      string
-	Line, Col int    // from 1, in characters; 0: the document was built in code
+	Line, Col int    // line and column from 1, in characters; 0: the document was built in code
 	Step      string // the step it is about, where the place does not say
 	Msg       string
-	Hint      string // what to do about it; may be empty
+	Hint      string // the next step for the user; may be empty
 	excerpt   string // the line
 	order     int    // the line in the source, which counts through all its files
 }
@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 // maxExcerpt bounds the part of a line that an error shows; a JSON document may be a single one.
 const maxExcerpt = 120
 
-// Excerpt is the line with a caret below the place, each on a line of its own; "" where there is no line to show.
+// Excerpt returns the line and a caret below the place, each on a line of its own; "" where there is no line to show.
 func (e *Error) Excerpt() string {
 	if e.excerpt == "" {
 		return ""

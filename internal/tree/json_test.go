@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestOneLine: a program writes a whole document in one line. Its places are as exact as others', and it is read in
-// about the time that the same takes in many lines.
+// TestOneLine checks a document that a program writes in one line. Its places are as exact as others', and it is read
+// in about the time that the same takes in many lines.
 func TestOneLine(t *testing.T) {
 	tree := Read("x.json", []byte(`{"ä": [1, "€", {"b": "\u00e4ä", "c": [true]}], "d": null}`))
 	if err := tree.Err(); err != nil {
@@ -45,7 +45,7 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-// TestJSONErrors: what is not JSON is refused where it stops being JSON.
+// TestJSONErrors checks that a text that is not JSON is refused where it stops being JSON.
 func TestJSONErrors(t *testing.T) {
 	deep := strings.Repeat("[", 99)
 	for _, c := range []struct{ src, want string }{

@@ -44,17 +44,17 @@ type Node struct {
 	Kind   Kind
 	style  textStyle
 	Pos    Pos
-	Scalar any         // of a Bool or Number: bool, int, uint64 or float64
-	Text   string      // of a Text
-	Items  []*Node     // of a List
-	Fields []NodeField // of a Mapping, in the order of the document
-	size   int         // how many nodes it holds, itself included; an alias counts each time it is used
+	Scalar any         // the value of a Bool or Number: bool, int, uint64 or float64
+	Text   string      // the value of a Text
+	Items  []*Node     // the items of a List
+	Fields []NodeField // the fields of a Mapping, in the order of the document
+	size   int         // number of nodes in it, itself included; an alias counts each time it is used
 }
 
 // NodeField is a field of a mapping.
 type NodeField struct {
 	Name  string
-	Pos   Pos // of the name
+	Pos   Pos // the place of the name
 	Value *Node
 }
 
@@ -131,7 +131,7 @@ func (v Value) IsZero() bool { return v.n == nil }
 // Any returns the Go value: nil, bool, int, uint64, float64, string, []any or map[string]any.
 func (v Value) Any() any { return v.n.Any() }
 
-// Pos is where the value stands.
+// Pos returns the place of the value.
 func (v Value) Pos() Pos {
 	if v.n == nil {
 		return Pos{}

@@ -150,7 +150,7 @@ func quotedUnit(written string, style textStyle) (width, yields int) {
 		}
 		width = min(width, len(written))
 		var code rune
-		_, _ = fmt.Sscanf(written[2:width], "%x", &code) // what cannot be read was refused when the text was parsed
+		_, _ = fmt.Sscanf(written[2:width], "%x", &code) // unreadable digits were refused when the text was parsed
 		return width, utf8.RuneLen(max(code, 0))
 	default:
 		return size, size

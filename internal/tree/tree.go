@@ -41,10 +41,10 @@ func duplicates(r *Reports, n *Node) {
 	}
 }
 
-// Name is the name of the file, as errors give it.
+// Name returns the name of the file, as errors give it.
 func (t *Tree) Name() string { return t.Source.Name }
 
-// Root is the value that the file holds.
+// Root returns the value that the file holds.
 func (t *Tree) Root() Value { return Value{t.root} }
 
 // Place writes a place in the file as file:line:col.
@@ -53,7 +53,7 @@ func (t *Tree) Place(at Pos) string { return t.Source.Place(at) }
 // Field is a field of a mapping.
 type Field struct {
 	Name  string
-	Pos   Pos // of the name
+	Pos   Pos // the place of the name
 	Value Value
 }
 
@@ -134,7 +134,7 @@ func (v Value) String() string {
 func JSON(v any) []byte {
 	out, err := AppendJSON(nil, v, 0)
 	if err != nil {
-		panic("tree: " + err.Error()) // what Any returns can be written
+		panic("tree: " + err.Error()) // every value that Any returns can be written
 	}
 	return out
 }

@@ -50,7 +50,7 @@ func parse(r *Reports, text string) *Node {
 		if err == nil {
 			return n
 		}
-		// What begins like JSON and is not may still be YAML, whose flow mappings look alike.
+		// A text that begins like JSON and is not JSON may still be YAML, whose flow mappings look alike.
 		if strings.HasSuffix(r.Source.Name, ".json") {
 			r.Add(err)
 			return nil

@@ -28,7 +28,7 @@ func hostile(tokens token.Tokens) (Pos, string) {
 type hostility struct {
 	last     *token.Token
 	line     int
-	inLine   int   // what nests on this line
+	inLine   int   // number of levels that begin on this line
 	brackets []int // entries of each open bracket
 	blocks   []block
 }

@@ -7,7 +7,7 @@ import "github.com/goccy/go-yaml/token"
 // the others are left to it.
 func withNulls(tokens token.Tokens) token.Tokens {
 	out := make(token.Tokens, 0, len(tokens)+len(tokens)/8)
-	depth := 0 // of brackets
+	depth := 0 // depth of brackets
 	for i, t := range tokens {
 		out = append(out, t)
 		switch t.Type {

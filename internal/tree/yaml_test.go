@@ -26,7 +26,7 @@ func TestInvalidUTF8(t *testing.T) {
 	}
 }
 
-// FuzzNulls: the nulls that are written down before parsing are those that the library finds.
+// FuzzNulls checks that the nulls written down before parsing are those that the library finds.
 func FuzzNulls(f *testing.F) {
 	f.Add("a:\nb: {c: , d: }\ne:\n- \n- x\n-\nf:\n  - g:\n    h:\n  -\ni:\n")
 	f.Add("a: # x\n  b:\n\nc: &x\nd: *x\n? e\n: f\ng:\n  # y\n\nh: |\n  i:\nj: 'k'\n")
@@ -64,8 +64,8 @@ func quietParse(tokens token.Tokens) (text string, err error) {
 	return text, nil
 }
 
-// TestMergeBeforeOwnKeys: a mapping's own keys replace those of what it merges, wherever << stands, and a byte order
-// mark is not part of the document.
+// TestMergeBeforeOwnKeys checks that a mapping's own keys replace merged ones, wherever << stands, and that a byte
+// order mark is not part of the document.
 func TestMergeBeforeOwnKeys(t *testing.T) {
 	for _, text := range []string{
 		"b: &b {x: 1, y: 2}\nm: {<<: *b, x: 3}\n", "\ufeffb: &b {x: 1, y: 2}\nm: {x: 3, <<: *b}\n",

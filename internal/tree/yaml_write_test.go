@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnyTextReadsBack: every text, as a value, a key and an item.
+// TestAnyTextReadsBack checks that every text reads back, as a value, a key and an item.
 func TestAnyTextReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(),
@@ -27,7 +27,7 @@ func TestAnyTextReadsBack(t *testing.T) {
 	})
 }
 
-// TestWrittenTextStaysReadable: signs that HTML would mind stand for themselves beside a quote.
+// TestWrittenTextStaysReadable checks that characters that are special in HTML stand for themselves beside a quote.
 func TestWrittenTextStaysReadable(t *testing.T) {
 	const text = `a "x" <b> && 'c'`
 	if got, want := string(AppendText(nil, text)), `"a \"x\" <b> && 'c'"`; got != want {

@@ -127,7 +127,7 @@ func banOf(f *types.Func) (ban, bool) {
 	}
 	switch p := pathOf(f.Pkg()); {
 	case (p == "math/rand" || p == "math/rand/v2") && !strings.HasPrefix(f.Name(), "New"):
-		return randomNumber, true // what New makes gives the same numbers where its seed is the same
+		return randomNumber, true // the results of New give the same numbers where the seed is the same
 	case p == "crypto/rand":
 		return randomSecret, true
 	case makesID(p, f):

@@ -9,8 +9,8 @@ import (
 
 const directive = "//pawlvet:ignore"
 
-// readIgnores notes the lines of a file that are to be ignored. A comment with a reason ignores its line, and the next
-// one if nothing else is on its own.
+// readIgnores notes the lines of a file whose mistakes are ignored. A comment with a reason ignores its line, and the
+// next one if nothing else is on its own.
 func (c *checker) readIgnores(f *ast.File) error {
 	file := c.pass.Fset.File(f.FileStart)
 	var text []byte

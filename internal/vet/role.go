@@ -22,11 +22,11 @@ type place struct {
 	role  role         // never inBranch without a bound
 }
 
-// inside is the place in a function that stands in this place.
+// inside returns the place of a function that stands in this place.
 func (c *checker) inside(p place, lit *ast.FuncLit) place {
 	switch r := c.roleOf(lit); {
 	case p.role == unknown && c.takesContext(lit.Type) && r == inBody:
-		return place{root: lit} // whoever calls it, it is called by a body
+		return place{root: lit} // a body calls it, directly or not
 	case r == inStep, r == inBranch && p.role != inStep:
 		p.bound, p.role = lit, r
 	case r == unknown && p.role != inStep:
@@ -35,7 +35,7 @@ func (c *checker) inside(p place, lit *ast.FuncLit) place {
 	return p
 }
 
-// roleOf is the role of a function by what it is passed to, or by its type.
+// roleOf returns the role of a function by the callee that takes it, or by its type.
 func (c *checker) roleOf(lit *ast.FuncLit) role {
 	if r, known := c.roles[lit]; known {
 		return r
@@ -62,7 +62,7 @@ func (c *checker) assignRoles(f *ast.File) {
 	})
 }
 
-// passedRole is the role that a function gets as an argument of a call.
+// passedRole returns the role that a function gets as an argument of a call.
 func (c *checker) passedRole(call *ast.CallExpr, arg int, lit *ast.FuncLit) role {
 	f := c.callee(call)
 	pawls := f != nil && isPawl(f.Pkg())
@@ -144,7 +144,7 @@ func (c *checker) useOf(kind *ast.FuncType, block *ast.BlockStmt, arg int) role 
 	return found
 }
 
-// passedOn is the role of a function that a function passes on, given what is known of it already.
+// passedOn returns the role of a function that a function passes on, given the role found so far.
 func (c *checker) passedOn(call *ast.CallExpr, arg int, found role) role {
 	next := unknown
 	if kind, block := c.own(call, c.callee(call)); kind != nil {
@@ -156,7 +156,7 @@ func (c *checker) passedOn(call *ast.CallExpr, arg int, found role) role {
 	return next
 }
 
-// param is the parameter that an argument becomes; all arguments of a variadic one become the last.
+// param returns the parameter that an argument becomes; all arguments of a variadic one become the last.
 func (c *checker) param(kind *ast.FuncType, arg int) types.Object {
 	var last *ast.Ident
 	n := 0

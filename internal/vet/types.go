@@ -14,7 +14,7 @@ const pawlPath = "github.com/pawl-dev/pawl"
 // isPawl reports whether it is the package pawl, or the variant of it that its tests use.
 func isPawl(p *types.Package) bool { return p != nil && pathOf(p) == pawlPath }
 
-// pathOf is the import path without the note about tests that go vet adds.
+// pathOf returns the import path without the note about tests that go vet adds.
 func pathOf(p *types.Package) string {
 	path, _, _ := strings.Cut(p.Path(), " [")
 	return path
@@ -34,7 +34,7 @@ func named(t types.Type, path, name string) bool {
 	return ok && n.Obj().Name() == name && n.Obj().Pkg() != nil && pathOf(n.Obj().Pkg()) == path
 }
 
-// callee is the function or method that is called, or nil if it is only known when the program runs.
+// callee returns the called function or method, or nil if it is only known when the program runs.
 func (c *checker) callee(call *ast.CallExpr) *types.Func {
 	f, _ := typeutil.Callee(c.pass.TypesInfo, call).(*types.Func)
 	if f == nil {
@@ -43,7 +43,7 @@ func (c *checker) callee(call *ast.CallExpr) *types.Func {
 	return f.Origin()
 }
 
-// display is how people write the function: time.Now, http.Client.Do.
+// display formats a function as people write it: time.Now, http.Client.Do.
 func display(f *types.Func) string {
 	name := f.Name()
 	if recv := f.Signature().Recv(); recv != nil {
@@ -101,8 +101,8 @@ func (c *checker) isDurable(call *ast.CallExpr) bool {
 	return false
 }
 
-// root is the variable that an expression begins with: x in x.list[i].name. Indexed is the type of what an index picks
-// from last, if one does.
+// root returns the variable that an expression begins with: x in x.list[i].name. The result indexed is the type of
+// the value that an index picks from last, if one does.
 func (c *checker) root(e ast.Expr) (v *types.Var, indexed types.Type) {
 	for {
 		switch x := ast.Unparen(e).(type) {

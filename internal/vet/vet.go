@@ -50,7 +50,7 @@ type checker struct {
 	pass    *analysis.Pass
 	names   map[types.Object][]*ast.FuncLit // the functions that are assigned to a variable
 	decls   map[types.Object]*ast.FuncDecl  // the package's own functions
-	roles   map[*ast.FuncLit]role           // those that are known by what they are passed to
+	roles   map[*ast.FuncLit]role           // roles known from the callee that a function is passed to
 	told    map[*ast.Ident]bool             // uses of a Context that need no other report
 	ignored map[*token.File]map[int]bool    // lines
 	stack   map[ast.Node]bool               // functions that are being looked into
@@ -139,7 +139,7 @@ func (c *checker) literals(e ast.Expr) []*ast.FuncLit {
 	}
 }
 
-// report tells of a mistake, unless its line is to be ignored.
+// report reports a mistake, unless its line is ignored.
 func (c *checker) report(n ast.Node, category, message string) {
 	f := c.pass.Fset.File(n.Pos())
 	if !c.ignored[f][f.Line(n.Pos())] {

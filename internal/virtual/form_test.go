@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestForms: what is stored is as version 0.1.0 had it.
+// TestForms checks that the stored form is that of version 0.1.0.
 func TestForms(t *testing.T) {
 	golden.Form(t, "mark.json", golden.Full[mark](),
 		func(v mark) ([]byte, error) { return journal.EncodeDocument(documentVersion, v) },

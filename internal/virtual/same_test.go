@@ -238,8 +238,8 @@ func play(t *testing.T, text string, script map[string][][]act, stands bool) (ou
 	return out
 }
 
-// TestSameAsWaiting: with a clock that is moved from instant to instant, attempts that heartbeat, write lines, fail and
-// fall silent have the same ends at the same instants as by a clock that goes by itself.
+// TestSameAsWaiting checks that attempts that heartbeat, write lines, fail and fall silent have the same ends at the
+// same instants by a clock that is moved from instant to instant as by a clock that goes by itself.
 func TestSameAsWaiting(t *testing.T) {
 	expired := 0
 	for seed := range uint64(60) {

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	documentVersion = 1 // of the form of what is stored
+	documentVersion = 1 // version of the stored form
 
 	markKey = "clock/virtual"
 	// patience is how long, by the clock on the wall, attempts that execute may take before the clock is moved on. One
 	// that hangs has to meet its limit.
 	patience = 5 * time.Second
-	lookSoon = time.Millisecond     // between two looks whether all has happened that is due
-	longest  = 366 * 24 * time.Hour // of a move until the end
+	lookSoon = time.Millisecond     // the pause between two looks whether everything due has happened
+	longest  = 366 * 24 * time.Hour // the longest move until the end
 	saveIn   = time.Second          // how often the clock is saved while it is moved
 )
 
@@ -76,8 +76,8 @@ func Shown(ctx context.Context, j journal.Journal) (core.Time, error) {
 	return core.Time(m.Now), nil
 }
 
-// Refuse returns an error if a database has a virtual clock. A process whose clock goes by itself would let everything
-// happen that was to come. Errors: CodeConflict.
+// Refuse returns an error if a database has a virtual clock. A process with a running clock would let all future work
+// happen at once. Errors: CodeConflict.
 func Refuse(ctx context.Context, j journal.Journal) error {
 	m, err := read(ctx, j)
 	if err != nil || m == nil {
@@ -120,7 +120,7 @@ type Engine interface {
 type hand struct {
 	clock  *Clock
 	engine Engine
-	waited int // so many attempts have used up the patience already
+	waited int // number of attempts that have used up the patience
 	steps  int
 	saved  time.Time
 }

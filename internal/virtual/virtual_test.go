@@ -70,7 +70,7 @@ func start(t *testing.T, e *engine.Engine) core.RunID {
 	return st.Run
 }
 
-// instants are those of a run's entries, from the beginning of its clock on.
+// instants returns those of a run's entries, from the beginning of its clock on.
 func instants(t *testing.T, e *engine.Engine, id core.RunID) (out []time.Duration) {
 	t.Helper()
 	entries, err := e.Entries(t.Context(), id, 0)
@@ -94,8 +94,8 @@ func move(t *testing.T, m *Mover, how api.ClockMove) api.ClockState {
 	return st
 }
 
-// TestClockThatStands: what is due happens at its very instant, however far the clock is moved at once; between moves
-// nothing does. The clock goes on in the next process.
+// TestClockThatStands checks that due work happens at its very instant, however far the clock is moved at once, and
+// that nothing happens between moves. The clock goes on in the next process.
 func TestClockThatStands(t *testing.T) {
 	j := memory.New()
 	e, m, closeIt := open(t, j)
@@ -145,7 +145,8 @@ func TestClockThatStands(t *testing.T) {
 	}
 }
 
-// TestMovesThatMakeNoSense are refused, and so is a clock for a database that has runs with another one.
+// TestMovesThatMakeNoSense checks that senseless moves are refused, and so is a clock for a database that has runs
+// with another one.
 func TestMovesThatMakeNoSense(t *testing.T) {
 	j := memory.New()
 	_, m, closeIt := open(t, j)

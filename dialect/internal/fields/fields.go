@@ -41,8 +41,8 @@ const unknown = "zzzzzzzz"
 
 var known = regexp.MustCompile(`has no key "` + unknown + `"; known are ([^\n]*)`)
 
-// Check sets every field of every place to its value. The fields there are it learns from the dialect itself, so a
-// new one has to be named here as well. files is a JSON object of the files as they are before.
+// Check sets every field of every place to its value. The test learns the fields from the dialect itself, so a new
+// one has to be named here as well. files is a JSON object of the files as they are before.
 func Check(t *testing.T, files string, of Convert, places []Place) {
 	t.Helper()
 	base := func() document { return decode(t, files) }
@@ -89,7 +89,7 @@ func decode(t *testing.T, files string) document {
 	return doc
 }
 
-// written is all flows of a conversion as text.
+// written returns all flows of a conversion as text.
 func written(t *testing.T, convert Convert, files map[string][]byte) (string, []dialect.Note, error) {
 	t.Helper()
 	c, err := convert(files)

@@ -22,7 +22,7 @@ import (
 type File struct {
 	*tree.Tree
 	notes []dialect.Note
-	noted map[dialect.Note]bool // what is read twice is noted once
+	noted map[dialect.Note]bool // the notes so far: a place that is read twice is noted once
 	// Scalar returns the text for a number, true or false that stands where a text is expected. It is nil if the system
 	// does not accept one there.
 	Scalar func(v any) string
@@ -328,7 +328,7 @@ func Literal(text string) string { return strings.ReplaceAll(text, "${{", "$${{"
 // Namer makes names that steps and flows may have, each once.
 type Namer struct {
 	used map[string]bool
-	next map[string]int // by a name that is in use: the number to try next
+	next map[string]int // the next number to try for each name that is in use
 }
 
 // Name returns a valid name that resembles the wanted one.

@@ -174,7 +174,7 @@ func Accepts(t *testing.T, dir string) {
 	}
 }
 
-// flows are the documents of the transcripts.
+// flows returns the documents of the transcripts.
 func flows(t testing.TB, dir string) [][]byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))

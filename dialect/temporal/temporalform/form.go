@@ -127,7 +127,7 @@ var workflowRest = without{
 	{"workflowType", "it is the flow's name"},
 }
 
-// reuseKeys say what is to happen where there is a run of the same workflow id.
+// reuseKeys are the policies for a start whose workflow id has a run already.
 var reuseKeys = []string{"workflowIdReusePolicy", "workflowIdConflictPolicy"}
 
 // readReuse reads them. Here as by default there, a run that is open is in the way, and one that has ended is not.
@@ -170,7 +170,7 @@ func unknownChoice(text string, known []string) string {
 	return fmt.Sprintf("%q where one of %s is expected", text, strings.Join(known, ", "))
 }
 
-// without are fields of a system that mean nothing here, and why.
+// The type without lists fields of a system that mean nothing here, and why.
 type without []struct{ key, why string }
 
 func (w without) keys() []string {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestPolicy also holds that what the translation fills in does not contradict itself.
+// TestPolicy checks translations of policies, and that a translation does not contradict itself.
 func TestPolicy(t *testing.T) {
 	policytest.Run(t, "testdata/policy", func(v any) (policy.Policy, error) {
 		p, err := Policy(v)
@@ -23,7 +23,7 @@ func TestPolicy(t *testing.T) {
 	})
 }
 
-// shorter is the shorter of two amounts, of which 0 is none.
+// shorter returns the shorter of two amounts; 0 stands for no amount.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -31,7 +31,7 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
-// TestNests: whatever timeouts are given, what comes out nests as Temporal's server nests them.
+// TestNests checks that the translation of any timeouts nests as Temporal's server nests them.
 func TestNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		form := map[string]any{}

@@ -5,8 +5,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Status is Temporal's word for how a run is doing: RUNNING, or one of the ends COMPLETED, FAILED, TIMED_OUT, CANCELED,
-// TERMINATED and CONTINUED_AS_NEW.
+// Status returns Temporal's word for the state of a run: RUNNING, or one of the ends COMPLETED, FAILED, TIMED_OUT,
+// CANCELED, TERMINATED and CONTINUED_AS_NEW.
 func Status(r *core.Run) string {
 	switch r.Phase {
 	case core.RunSucceeded:
@@ -26,9 +26,9 @@ func Status(r *core.Run) string {
 	}
 }
 
-// StepStatus is Temporal's word for an activity: SCHEDULED, STARTED, or one of the ends COMPLETED, FAILED, TIMED_OUT
-// and CANCELED; "" for a step that was skipped, since Temporal would never have scheduled it. One that waits for its
-// next attempt is SCHEDULED.
+// StepStatus returns Temporal's word for an activity: SCHEDULED, STARTED, or one of the ends COMPLETED, FAILED,
+// TIMED_OUT and CANCELED; "" for a step that was skipped, since Temporal would never have scheduled it. One that
+// waits for its next attempt is SCHEDULED.
 func StepStatus(s *core.Step) string {
 	switch s.Phase {
 	case core.StepRunning, core.StepSuspended:
@@ -48,7 +48,7 @@ func StepStatus(s *core.Step) string {
 	}
 }
 
-// RetryState is Temporal's word for why an activity is tried again, or is not; "" where it has none.
+// RetryState returns Temporal's word for the reason why an activity is tried again, or is not; "" where it has none.
 //
 // RETRY_STATE_TIMEOUT is said of an activity whose next attempt would not fit into its time. A timeout after which
 // there is no retry, schedule-to-close among them, is a failure that is not retryable.
@@ -70,8 +70,8 @@ func RetryState(s *core.Step) string {
 	}
 }
 
-// TimeoutType is Temporal's word for the timeout that ended an activity; "" where none did. An activity without time
-// for its next attempt ends with SCHEDULE_TO_CLOSE, whichever timeout leaves it no time.
+// TimeoutType returns Temporal's word for the timeout that ended an activity; "" where none did. An activity without
+// time for its next attempt ends with SCHEDULE_TO_CLOSE, whichever timeout leaves it no time.
 func TimeoutType(s *core.Step) string {
 	if s.Reason == policy.ReasonNoTimeLeft {
 		return "SCHEDULE_TO_CLOSE"

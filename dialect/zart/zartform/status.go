@@ -5,8 +5,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Status is Zart's word for how an execution is doing: Scheduled, Running, Completed, Failed or Cancelled. An execution
-// whose deadline has passed has Failed.
+// Status returns Zart's word for the state of an execution: Scheduled, Running, Completed, Failed or Cancelled. An
+// execution whose deadline has passed has Failed.
 func Status(r *core.Run) string {
 	switch r.Phase {
 	case core.RunPending:
@@ -22,9 +22,9 @@ func Status(r *core.Run) string {
 	}
 }
 
-// StepStatus is Zart's word for a step: Scheduled, Running, Completed or Cancelled, or what its body resumes with:
-// TimedOut, DeadlineExceeded of an event wait whose own timeout has passed, RetryExhausted, or Failed with an error
-// that no retry is for. It is "" for a step that was skipped, since Zart would never have scheduled it.
+// StepStatus returns Zart's word for a step: Scheduled, Running, Completed or Cancelled, or the outcome that its body
+// resumes with: TimedOut, DeadlineExceeded of an event wait whose own timeout has passed, RetryExhausted, or Failed
+// with an error that is not retried. It is "" for a step that was skipped, since Zart would never have scheduled it.
 func StepStatus(s *core.Step) string {
 	switch s.Phase {
 	case core.StepRunning:

@@ -167,7 +167,7 @@ func (s *store) put(w http.ResponseWriter, r *http.Request, name string) {
 			http.Error(w, "come back in two seconds", http.StatusServiceUnavailable)
 			return
 		case 2:
-			<-r.Context().Done() // until the client loses patience
+			<-r.Context().Done() // waits until the client gives up
 			return
 		case 3:
 			panic(http.ErrAbortHandler) // drops the connection

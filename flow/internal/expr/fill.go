@@ -55,7 +55,7 @@ func (f *Filler) Fill(n *tree.Node) (*tree.Node, error) {
 	}
 }
 
-// Condition is like [Filler.Fill] for a text that is an expression also where no ${{ }} is around it.
+// Condition fills a text as [Filler.Fill] does; the text is an expression also where no ${{ }} is around it.
 func (f *Filler) Condition(n *tree.Node) (*tree.Node, error) {
 	if n.Kind != tree.Text || HasExpression(n.Text) {
 		return f.Fill(n)
@@ -223,8 +223,8 @@ func writtenText(n *tree.Node) string {
 	return strings.Join(texts, " + ")
 }
 
-// textOf is the function string. Its texts are those of the library, since stored runs go by them. A value that is not
-// data, as a time zone is, has none: what Go would print of it is an address, which differs each time.
+// textOf implements the function string. Its texts are those of the library, since stored runs depend on them. A
+// value that is not data, such as a time zone, has none: Go would print an address, which differs each time.
 func textOf(args ...any) (any, error) {
 	if _, err := writtenAs(args[0]); err != nil {
 		return nil, errors.New("string: " + err.Error())

@@ -174,7 +174,7 @@ func TypeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// nameOfType is TypeName for what is known before there is a value.
+// nameOfType returns the TypeName of a type for which there is no value yet.
 func nameOfType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

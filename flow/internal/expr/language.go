@@ -40,7 +40,7 @@ const (
 type Language struct {
 	own      []string // the names of the document's own variables
 	steps    map[string]int32
-	names    []string // of the steps, for hints
+	names    []string // names of the steps, for hints
 	compiled map[key]*result
 
 	// Input is what is known of the input, to find misspelt keys; nil: nothing.
@@ -114,7 +114,7 @@ type ownUse struct {
 type StepUse struct {
 	Name   string
 	Number int32
-	Offset int // in the expression's text
+	Offset int // offset in the expression's text
 }
 
 // Problem is what is wrong with an expression, and at which byte of it.

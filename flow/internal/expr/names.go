@@ -91,7 +91,7 @@ func (n *names) member(at *ast.MemberNode) {
 	n.program.steps = append(n.program.steps, StepUse{name.Value, def, offset})
 }
 
-// unknownStep also recognises steps.my-step, which reads as a subtraction.
+// unknownStep reports an unknown step, also for steps.my-step, which reads as a subtraction.
 func (n *names) unknownStep(at *ast.StringNode) {
 	rest := n.program.text[byteOffset(n.program.text, at.Location().From):]
 	longest := ""

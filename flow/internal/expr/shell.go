@@ -111,7 +111,7 @@ func (c *Compiler) Shell(n *tree.Node, vars Vars) *Template {
 	return t
 }
 
-// shellProblem is what is wrong with a shell's text, without the name of a file.
+// shellProblem formats an error of a shell's text, without the name of a file.
 func shellProblem(err error) string {
 	if e, ok := errors.AsType[syntax.ParseError](err); ok {
 		return e.Text

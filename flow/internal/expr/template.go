@@ -12,14 +12,14 @@ import (
 // Template is data with expressions in it, compiled.
 type Template struct {
 	at     tree.Pos
-	asText bool // what it evaluates to is written as a text
+	asText bool // the result is written as a text
 	// listOfTexts: it evaluates to a list, whose items are written as texts.
 	listOfTexts bool
 	constant    []byte       // JSON; where it holds no expression
 	value       any          // the constant as a Go value
 	expr        *Program     // one expression
 	placeholder *placeholder // one placeholder
-	parts       []*Template  // of a text: constants and expressions
+	parts       []*Template  // only of a text: constants and expressions
 	fields      []namedTemplate
 	items       []*Template
 	object      bool
@@ -31,7 +31,7 @@ type namedTemplate struct {
 	t    *Template
 }
 
-// source is the expression, for messages.
+// source returns the expression, for messages.
 func (t *Template) source() string {
 	if t.expr == nil {
 		return "the template"

@@ -10,7 +10,7 @@ import (
 type segment struct {
 	text       string
 	expression bool
-	offset     int // of an expression's first character in the whole text
+	offset     int // offset of an expression's first character in the whole text
 }
 
 const opening = "${{"

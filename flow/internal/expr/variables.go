@@ -51,10 +51,10 @@ var variables = []struct {
 type Step struct {
 	Phase    string   `expr:"phase"`
 	Output   any      `expr:"output"`
-	Outputs  any      `expr:"outputs"` // of a forEach: its items' outputs
+	Outputs  any      `expr:"outputs"` // only of a forEach: its items' outputs
 	Failure  *Failure `expr:"failure"`
 	Attempts int      `expr:"attempts"`
-	Index    int      `expr:"index"` // of a loop, and of a step with each: the item's position
+	Index    int      `expr:"index"` // only of a loop, and of a step with each: the item's position
 }
 
 // Failure is a failure as expressions see it.
@@ -66,7 +66,7 @@ type Failure struct {
 	Details any      `expr:"details"`
 	Limit   string   `expr:"limit"`
 	Cause   *Failure `expr:"cause"`
-	Output  any      `expr:"output"` // in a retry condition: what the attempt returned although it failed
+	Output  any      `expr:"output"` // only in a retry condition: the value of the failed attempt
 }
 
 // Run is the run as expressions see it.
@@ -75,7 +75,7 @@ type Run struct {
 	Workflow   string    `expr:"workflow"`
 	WorkflowID string    `expr:"workflowId"`
 	Phase      string    `expr:"phase"`
-	Attempt    int       `expr:"attempt"` // of the run retry policy, from 1
+	Attempt    int       `expr:"attempt"` // number of the attempt by the run's retry policy, from 1
 	StartedAt  time.Time `expr:"startedAt"`
 	// ScheduledAt is the instant for which the run was started: the firing of a schedule or of cron, however late it
 	// began.
@@ -89,17 +89,17 @@ type Notice struct {
 	Text    string `expr:"text"`
 }
 
-// Fields make the JSON of the whole value.
+// Fields returns the JSON of the whole value.
 func (v *Notice) Fields() map[string]any {
 	return map[string]any{"on": v.On, "subject": v.Subject, "text": v.Text}
 }
 
-// Fields make the JSON of the whole value.
+// Fields returns the JSON of the whole value.
 func (v *Step) Fields() map[string]any {
 	return map[string]any{"phase": v.Phase, "output": v.Output, "attempts": v.Attempts, "failure": v.Failure}
 }
 
-// Fields make the JSON of the whole value; what is not known is left out.
+// Fields returns the JSON of the whole value; unknown fields are left out.
 func (f *Failure) Fields() map[string]any {
 	if f == nil {
 		return nil
@@ -120,7 +120,7 @@ func (f *Failure) Fields() map[string]any {
 	return out
 }
 
-// Fields make the JSON of the whole value.
+// Fields returns the JSON of the whole value.
 func (v *Run) Fields() map[string]any {
 	return map[string]any{
 		"id": v.ID, "workflow": v.Workflow, "workflowId": v.WorkflowID, "phase": v.Phase, "attempt": v.Attempt,

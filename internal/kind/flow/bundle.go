@@ -31,7 +31,7 @@ const Version = 1
 
 // Source is one flow file.
 type Source struct {
-	File string `json:"file"` // as errors and limits name it
+	File string `json:"file"` // the file's name in errors and limits
 	Text string `json:"text"`
 	// Files are the files that its templates come from, by the paths that it gives. They are a part of what is stored,
 	// so that the flow is read later as it was, and is another definition when one of them has changed.
@@ -43,7 +43,7 @@ type Source struct {
 	Chains map[string]string `json:"chains,omitempty"`
 }
 
-// Definition is the bundle as it is stored, under the flow's name.
+// Definition returns the bundle as it is stored, under the flow's name.
 func (b Bundle) Definition(name string) (journal.Definition, error) {
 	b.Version = Version
 	src, err := json.Marshal(b)

@@ -13,12 +13,12 @@ import (
 // member is one of the flows of a bundle, with the flows that it may start in its turn.
 type member struct {
 	Source
-	index  int                   // in Bundle.sources
-	starts map[string]*flow.Step // by name, with the first step that starts each
+	index  int                   // index in Bundle.sources
+	starts map[string]*flow.Step // the first step that starts each flow, by the flow's name
 	any    bool                  // an expression makes the name of one that it starts
 }
 
-// sources are the bundle's flow and its children.
+// sources returns the bundle's flow and its children.
 func (b Bundle) sources() []Source { return append([]Source{b.Flow}, b.Children...) }
 
 // Child returns the definition of a flow that the bundle holds; false: it holds none of that name. The error is that
@@ -43,7 +43,7 @@ func (f *Flow) Child(name string) (journal.Definition, bool, error) {
 	return d, true, err
 }
 
-// noSuchChild is the error for a flow that the bundle does not hold.
+// noSuchChild returns the error for a flow that the bundle does not hold.
 func (f *Flow) noSuchChild() error {
 	return fmt.Errorf("no file beside %s holds a flow of that name; found: %s", f.Bundle.Flow.File,
 		strings.Join(slices.Sorted(maps.Keys(f.Bundle.members())), ", "))
@@ -90,9 +90,9 @@ func (b Bundle) members() map[string]*member {
 	return all
 }
 
-// child is the bundle of one of the flows: with it goes what it can start in its turn, and no more. The flows of a
-// large workflow start few others each, so that all of them together take no more room than a few times the
-// workflow.
+// child returns the bundle of one of the flows: with the flow go those that it can start in its turn, and no more.
+// The flows of a large workflow start few others each, so that all their bundles together take only a few times the
+// room of the workflow.
 func (b Bundle) child(name string, members map[string]*member) Bundle {
 	all, own := b.sources(), members[name]
 	out := Bundle{Dir: b.Dir, Flow: own.Source, Dialect: b.Dialect}

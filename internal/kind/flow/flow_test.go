@@ -14,8 +14,8 @@ import (
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
-// TestChildTakesWhatItStarts: with a child flow go those that it can start in its turn, not all that lay beside it;
-// else a workflow of a thousand chains would store each a thousand times.
+// TestChildTakesWhatItStarts checks that the bundle of a child flow holds the flows that it can start in its turn,
+// not all that lay beside it; otherwise a workflow of a thousand chains would store each a thousand times.
 func TestChildTakesWhatItStarts(t *testing.T) {
 	b := flowkind.Bundle{Dir: "/somewhere", Dialect: "steep"}
 	add := func(name, step string) {
@@ -70,7 +70,7 @@ func TestChildTakesWhatItStarts(t *testing.T) {
 	}
 }
 
-// text is a flow of one step.
+// text returns a flow of one step.
 func text(name, step string) string {
 	return "pawl: 1\nname: " + name + "\nsteps:\n  - name: s\n    " + step + "\n"
 }
@@ -198,7 +198,7 @@ func TestNeedsProgram(t *testing.T) {
 	}
 }
 
-// TestFlowsCompileOnce: whoever shares Flows gets the same flow, which was compiled once.
+// TestFlowsCompileOnce checks that all callers that share Flows get the same flow, which was compiled once.
 func TestFlowsCompileOnce(t *testing.T) {
 	d, err := flowkind.Bundle{Flow: flowkind.Source{File: "a.yaml", Text: text("a", "noop: {}")}}.Definition("a")
 	if err != nil {

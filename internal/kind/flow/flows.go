@@ -11,7 +11,7 @@ import (
 )
 
 // Flows keeps the flows that a process has read, so that each is compiled once: the engine carries its runs on, and
-// whoever explains them asks for the same one. The zero value is ready for use, also by several goroutines.
+// every explanation of them asks for the same one. The zero value is ready for use, also by several goroutines.
 type Flows struct {
 	mu    sync.Mutex
 	known map[core.DefinitionID]*Flow

@@ -21,7 +21,7 @@ func Plugin() kind.Plugin {
 	return kind.Plugin{Kinds: Kinds, Executors: Executors, EndLeftovers: worker.EndLeftovers}
 }
 
-// Executors execute the tasks that need no handler: exec, http, mail, noop and fail.
+// Executors returns the executors of tasks that need no handler: exec, http, mail, noop and fail.
 func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
 	out := worker.Builtin(cfg)
 	out["http"] = web.NewHTTP(web.HTTPConfig{Secrets: cfg.Secrets, Trace: cfg.Trace})

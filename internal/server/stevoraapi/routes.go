@@ -65,21 +65,21 @@ type envelope struct {
 	Error   *problem `json:"error,omitempty"`
 }
 
-// meta is what is to be said of the data.
+// meta describes the data.
 type meta struct {
 	Count      int    `json:"count"`
-	NextCursor string `json:"nextCursor,omitempty"` // of the next page; empty: this is the last one
+	NextCursor string `json:"nextCursor,omitempty"` // cursor of the next page; empty: this is the last one
 }
 
 type problem struct {
-	Code    string `json:"code"` // as in NOT_FOUND
+	Code    string `json:"code"` // a code such as NOT_FOUND
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }
 
 func answered(status int, data any) reply { return reply{status, envelope{Success: true, Data: data}} }
 
-// refused is the answer to a request that was not carried out.
+// refused returns the answer to a request that was not carried out.
 func refused(err error) reply {
 	code, p := api.CodeOf(err), &problem{Message: err.Error()}
 	var own *api.Error

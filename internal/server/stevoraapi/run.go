@@ -22,7 +22,7 @@ type run struct {
 	Status      string          `json:"status"`
 	Step        string          `json:"currentStepName,omitempty"`
 	Input       json.RawMessage `json:"input,omitempty"`
-	State       json.RawMessage `json:"state,omitempty"` // in the end
+	State       json.RawMessage `json:"state,omitempty"` // only once the run has ended
 	Output      json.RawMessage `json:"output,omitempty"`
 	Error       *failure        `json:"error,omitempty"`
 	Key         string          `json:"idempotencyKey,omitempty"`
@@ -53,7 +53,7 @@ type failure struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// summaryOf is a run of a list.
+// summaryOf converts a run of a list.
 func summaryOf(r *api.RunSummary) run {
 	out := run{
 		ID: r.Run, Definition: r.Workflow, Status: stevora.Status(string(r.Phase)), Key: r.Key,
@@ -111,7 +111,7 @@ func isPending(r *api.Run) bool {
 	return waits && (reset || !begun)
 }
 
-// errorOf is why a run failed.
+// errorOf returns the reason why a run failed.
 func errorOf(r *api.Run) *failure {
 	out := failureOf(r.Failure)
 	if out == nil {
@@ -164,7 +164,7 @@ func failureOf(f *policy.Failure) *failure {
 	return out
 }
 
-// retried is a run as a retry leaves it: the steps that it resets wait for their first attempt.
+// retried returns a run as a retry leaves it: the steps that it resets wait for their first attempt.
 func retried(before, after *api.Run) run {
 	ended := map[string]api.Time{}
 	for _, s := range before.Steps {

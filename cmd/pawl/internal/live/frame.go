@@ -11,14 +11,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// View is what there is to draw.
+// View is the state to draw.
 type View struct {
-	Runs     []*api.Run          // those followed, the oldest first
+	Runs     []*api.Run          // the followed runs, the oldest first
 	Children map[string]*api.Run // child runs of theirs that are known, by run id
 	Stalled  string              // why the engine takes no work; "": it does
 	Others   int                 // open runs in the same database that rest meanwhile
 	Printed  map[StepOf]string   // the last line that each running step printed
-	Question screen.Line         // what the person is asked
+	Question screen.Line         // the question that the person is asked
 	Note     string              // more to say
 }
 
@@ -31,21 +31,21 @@ type class uint8
 const (
 	done    class = iota // closed, and well
 	coming               // has not begun
-	item                 // of a forEach: its group counts them
+	item                 // an item of a forEach: its group counts them
 	detail               // a second line of an open step
 	active               // open
 	problem              // closed, and not well
-	head                 // of a run
-	note                 // what was left out
+	head                 // a line about the run itself
+	note                 // the number of lines that were left out
 )
 
-// row is a line, and what it is.
+// row is a line, and its class.
 type row struct {
 	class class
 	line  screen.Line
 }
 
-// Resting says that so many other runs of the database are not carried on.
+// Resting formats the number of other runs of the database that nobody carries on.
 func Resting(others int) string {
 	return fmt.Sprintf("%s in this database %s not being executed (pawl resume)",
 		plural(others, "other open run"), verb(others, "is", "are"))
@@ -89,7 +89,7 @@ type drawing struct {
 	now     api.Time
 	width   int
 	rows    []row
-	inItems bool // what is drawn are items
+	inItems bool // the drawn steps are items
 	full    bool // values are drawn as long as they are
 }
 
@@ -137,7 +137,7 @@ func leaveOut(rows []row, out class, excess int) []row {
 		of = of[:min(len(of), excess+1)]
 	}
 	kept := make([]row, 0, len(rows))
-	var gone []row // of the run at hand
+	var gone []row // the rows left out of the current run
 	at := 0        // where the first of them stood
 	flush := func() {
 		switch {
@@ -210,7 +210,7 @@ type slot struct {
 	plan api.PlannedStep
 }
 
-// inOrder puts the steps into the order of the definition; what it does not name, such as hooks, follows.
+// inOrder puts the steps into the order of the definition; steps that it does not name, such as hooks, follow.
 func inOrder(r *api.Run, steps []*api.Step) []slot {
 	begun := byName(steps)
 	var out []slot
@@ -245,7 +245,7 @@ func waitsFor(p api.PlannedStep, begun map[string]*api.Step) string {
 	return "after " + strings.Join(open, ", ")
 }
 
-// header is the run's own line, and its deadline's.
+// header draws the run's own line, and its deadline's.
 func (d *drawing) header(r *api.Run) {
 	line := screen.Line{}.Add(screen.Bold, screen.Clean(r.Workflow)).Add(screen.Plain, " ").
 		Add(screen.Dim, Short(r.Run)).Add(screen.Plain, "  ")
@@ -291,7 +291,7 @@ func closedSteps(r *api.Run) int {
 	return n
 }
 
-// runPhase is the run's phase in words, with what it is on its way to.
+// runPhase returns the run's phase in words, and the end that it is heading for.
 func runPhase(r *api.Run) string {
 	switch {
 	case r.CompensateUntil != 0:
@@ -346,7 +346,7 @@ func verb(n int, one, many string) string {
 	return many
 }
 
-// nameWidth is the width of the column of names.
+// nameWidth returns the width of the column of names.
 func nameWidth(r *api.Run, width, depth int) int {
 	most := 0
 	for _, p := range r.Plan {

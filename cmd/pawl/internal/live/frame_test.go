@@ -74,7 +74,7 @@ func play(t *testing.T) *player {
 	return p
 }
 
-// run is the run as it is drawn.
+// run returns the run as it is drawn.
 func (p *player) run() *api.Run {
 	r := p.trail.Snapshot(p.now)
 	r.Plan = p.plan
@@ -122,7 +122,7 @@ func (p *player) end(key string, f *policy.Failure) {
 	p.do(core.TaskEnded{Step: s.ID, Attempt: s.Attempt, Output: []byte(`{}`), Failure: f})
 }
 
-// middle is a run in the middle of everything.
+// middle returns a run with steps in every state.
 func middle(t *testing.T) *player {
 	p := play(t)
 	p.start("fetch")

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// Printed is the end of what the last attempt of a step that failed printed: on stderr, or else on stdout. It is empty
-// if it says no more than the failure itself.
+// Printed returns the end of the text that the last attempt of a failed step printed: on stderr, or else on stdout.
+// It is empty if it says no more than the failure itself.
 func Printed(s *api.Step) string {
 	if s.Superseded || s.Phase != api.StepFailed && s.Phase != api.StepTimedOut || s.Failure == nil {
 		return ""

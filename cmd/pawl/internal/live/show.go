@@ -102,7 +102,7 @@ func (d *drawing) operation(op api.Audit) {
 	d.add(head, screen.Line{}.Add(screen.Dim, text))
 }
 
-// facts are the run's ids, input and deadlines.
+// facts draws the run's ids, input and deadlines.
 func (d *drawing) facts(r *api.Run) {
 	fact := func(label, text string) {
 		if text != "" {
@@ -161,7 +161,7 @@ func (d *drawing) facts(r *api.Run) {
 	d.add(head, nil)
 }
 
-// queueText is the queue of a run, with its key and priority there.
+// queueText formats the queue of a run, with its key and priority there.
 func queueText(q *api.RunQueue) string {
 	text := q.Name
 	if q.Key != "" {
@@ -173,7 +173,7 @@ func queueText(q *api.RunQueue) string {
 	return text
 }
 
-// amountOf is a deadline's length, and where it was set.
+// amountOf formats a deadline's length, and where it was set.
 func amountOf(l api.Deadline) string {
 	var parts []string
 	if l.After > 0 {
@@ -228,12 +228,12 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 // maxValue is how many characters of a value are drawn.
 const maxValue = 300
 
-// value is a value for people: of a big one its beginning and its size.
+// value formats a value for people: for a large one its beginning and its size.
 func (d *drawing) value(payload []byte) string {
 	return Folded(payload, d.full)
 }
 
-// Folded is a value for people: of a big one its beginning and its size, unless all of it is wanted.
+// Folded formats a value for people: for a large one its beginning and its size, unless all of it is wanted.
 func Folded(payload []byte, full bool) string {
 	text := screen.Clean(string(payload))
 	if full || utf8.RuneCountInString(text) <= maxValue {
@@ -243,10 +243,10 @@ func Folded(payload []byte, full bool) string {
 	return fmt.Sprintf("%s… (%d bytes, --full shows them)", string(runes), len(payload))
 }
 
-// boring are the parts of a process's output that are the same for every process; run logs and -o json show them.
+// boring holds the parts of a process's output that are the same for every process; run logs and -o json show them.
 var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes"}
 
-// Result is a step's output for people; nil where there is nothing of interest in it.
+// Result returns a step's output for people; nil where it holds nothing of interest.
 func Result(s *api.Step) []byte {
 	if len(s.Output) == 0 || string(s.Output) == "null" {
 		return nil
@@ -273,7 +273,7 @@ func (d *drawing) deadline(l api.Deadline, depth int) {
 	d.add(head, indent(depth-1).Add(screen.Dim, text))
 }
 
-// attempt is one line: number, start, how long it ran, how it ended and what follows.
+// attempt draws one line: number, start, length, outcome and next step.
 func (d *drawing) attempt(a *api.Attempt, depth int) {
 	line := indent(depth-1).Add(screen.Dim, fmt.Sprintf("#%-3d ", a.Attempt))
 	if a.StartedAt == 0 {
@@ -324,8 +324,8 @@ func (d *drawing) attempt(a *api.Attempt, depth int) {
 
 const second = 1_000_000_000
 
-// clock is an instant in a table whose head, above it, names the day and the zone. Where these are others, it says
-// them.
+// clock formats an instant of a table whose head names the day and the zone. An instant with another day or zone says
+// so.
 func (d *drawing) clock(at api.Time) string {
 	if d.sameDay(at) {
 		return at.Std().Local().Format("15:04:05.000")

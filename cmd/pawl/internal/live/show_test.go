@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestShowNamesOtherDays: a time of day alone is one of the day and the zone in the head of the run. What happened on
-// another day, or on the other side of a change of the clocks, is shown with both.
+// TestShowNamesOtherDays checks that a time of day alone belongs to the day and the zone in the head of the run. An
+// instant of another day, or on the other side of a change of the clocks, is shown with both.
 func TestShowNamesOtherDays(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// TestNextStepStaysInSight: of the steps to come the next one is on the screen, however low it is.
+// TestNextStepStaysInSight checks that the next step to begin stays on the screen, however low it is.
 func TestNextStepStaysInSight(t *testing.T) {
 	r := &api.Run{RunSummary: api.RunSummary{Run: "01a1fb50-f6b1-7624", Workflow: "long", Phase: api.RunRunning}}
 	for i := range 40 {
@@ -73,8 +73,8 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestPrintedLine: a running step shows its last line, an item in its own line. Nothing in it controls the terminal,
-// and what is too long is cut.
+// TestPrintedLine checks that a running step shows its last line, an item in its own line. Nothing in that line
+// controls the terminal, and a long line is cut.
 func TestPrintedLine(t *testing.T) {
 	index := 1
 	r := &api.Run{RunSummary: api.RunSummary{Run: "01a1fb50-f6b1-7624", Workflow: "w", Phase: api.RunRunning}}

@@ -46,7 +46,7 @@ func (d *drawing) step(r *api.Run, s *api.Step, items []*api.Step, name, depth i
 	}
 }
 
-// printed is the last line that a running step printed, with what could control the terminal made visible.
+// printed returns the last line that a running step printed, with control characters made visible.
 func (d *drawing) printed(r *api.Run, s *api.Step) string {
 	line := d.view.Printed[StepOf{r.Run, s.Step}]
 	if line == "" || s.Phase != api.StepRunning {
@@ -58,7 +58,7 @@ func (d *drawing) printed(r *api.Run, s *api.Step) string {
 // escapes are the sequences with which programs colour what they print and move the cursor.
 var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 
-// label is a step's name, filled up to its column; an item stands below its group and needs its index only.
+// label returns a step's name, filled up to its column; an item stands below its group and needs its index only.
 func label(s *api.Step, name int) string {
 	if s.Group != "" && s.Item != nil {
 		return screen.Pad(fmt.Sprintf("[%d]", *s.Item), 6)
@@ -109,7 +109,7 @@ func nameStyle(s *api.Step) screen.Style {
 	return screen.Bold
 }
 
-// status is what a step does, or how it ended.
+// status formats the state of a step, or how it ended.
 func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 	if s.Phase.Closed() {
 		return d.ended(s)
@@ -174,7 +174,7 @@ func lost(s *api.Step) string {
 	return fmt.Sprintf("  %s lost", plural(s.Lost, "attempt"))
 }
 
-// ended is how a closed step ended: the phase where it is not plain success, attempts, duration, and since when its
+// ended formats how a closed step ended: the phase where it is not plain success, attempts, duration, and since when its
 // work has been asked to stop, if it is not gone yet.
 func (d *drawing) ended(s *api.Step) screen.Line {
 	var line screen.Line
@@ -199,7 +199,7 @@ func (d *drawing) ended(s *api.Step) screen.Line {
 	return line
 }
 
-// lastError is why the attempt before this one ended, for an open step.
+// lastError returns the failure of the attempt before this one, for an open step.
 func lastError(s *api.Step) string {
 	for i := len(s.Attempts) - 1; i >= 0; i-- {
 		if a := s.Attempts[i]; a.EndedAt != 0 && a.Failure != nil {
@@ -212,7 +212,7 @@ func lastError(s *api.Step) string {
 // barWidth is the width of a bar.
 const barWidth = 16
 
-// stepBar is the line of the deadline that comes first for an open step; nil where there is none, or where it is the
+// stepBar returns the line of the earliest deadline of an open step; nil where there is none, or where it is the
 // run's, which has a line of its own.
 func (d *drawing) stepBar(s *api.Step, depth int) screen.Line {
 	b := s.Binding
@@ -222,7 +222,7 @@ func (d *drawing) stepBar(s *api.Step, depth int) screen.Line {
 	return d.bar(b, 2*depth+4)
 }
 
-// bar is a deadline's line: how much of its clock is used up, what is left, which limit it is and where it was
+// bar formats a deadline's line: how much of its clock is used up, the time left, which limit it is and where it was
 // configured.
 func (d *drawing) bar(b *api.Deadline, left int) screen.Line {
 	if b == nil {

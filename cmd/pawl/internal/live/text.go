@@ -12,14 +12,14 @@ import (
 // others of that millisecond, such as its own child.
 const shortRun = 18
 
-// Short is a run's id as people see it: its beginning.
+// Short returns a run's id as people see it: its beginning.
 func Short(id string) string { return id[:min(shortRun, len(id))] }
 
-// Local is an instant for people, in their own time, with its zone: output is copied to people elsewhere.
+// Local formats an instant for people, in their own time, with its zone: output is copied to people elsewhere.
 func Local(at api.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05 -07:00") }
 
-// held says why something is held and until when, as long as that instant is to come. After it something else may have
-// gone first.
+// held formats the reason why something is held, and the instant until which, if that is in the future. After it
+// something else may have gone first.
 func (d *drawing) held(h *api.Held) string {
 	why := screen.Clean(h.Why)
 	if h.Until > d.now {
@@ -37,7 +37,7 @@ func Count(s *api.Step, number int) string {
 	return fmt.Sprintf("%d/%d", number, s.MaxAttempts)
 }
 
-// Moved is a deadline that was set, in words: which one, and until when.
+// Moved formats a deadline that was set: which one, and until when.
 func Moved(m api.Move) string {
 	name := m.Limit + " deadline"
 	if m.Limit == policy.LimitDeadline.String() {
@@ -49,7 +49,8 @@ func Moved(m api.Move) string {
 	return name + " " + Local(m.At)
 }
 
-// Plain is an event as one line. Its columns are a contract: seconds since the run was created, type, step, text.
+// Plain formats an event as one line. Its columns are a contract: seconds since the run was created, type, step,
+// text.
 func Plain(e api.Event) string {
 	step := screen.Clean(e.Step)
 	if step == "" {

@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// TestHeldUntil: the instant until which something is held at least is shown as long as it is to come.
+// TestHeldUntil checks that the instant until which something is held at least is shown as long as it lies in the
+// future.
 func TestHeldUntil(t *testing.T) {
 	d := drawing{now: api.Time(epoch)}
 	for after, shown := range map[time.Duration]bool{-time.Second: false, 0: false, time.Minute: true} {

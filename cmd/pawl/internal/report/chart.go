@@ -24,7 +24,7 @@ type chart struct {
 	Width, Height, Plot, Bottom float64
 	Rows                        []chartRow
 	Ticks                       []mark
-	Limits                      []mark // of the run, over all rows
+	Limits                      []mark // the run's limits, drawn over all rows
 }
 
 type chartRow struct {
@@ -79,7 +79,7 @@ func draw(r *api.Run, steps []*api.Step, end api.Time) chart {
 	return c
 }
 
-// tickOf is the distance of two marks of the axis: a round length of time.
+// tickOf returns the distance of two marks of the axis: a round length of time.
 func tickOf(span time.Duration) time.Duration {
 	for unit := time.Millisecond; unit <= 10*time.Second; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {

@@ -45,7 +45,7 @@ func tags(page string) []string {
 	return out
 }
 
-// filled is a run with a text in every field that has one.
+// filled returns a run with a text in every field that has one.
 func filled(text string, started, ended int64) *api.Run {
 	instant := func(ms int64) api.Time { return api.At(time.UnixMilli(ms % (1 << 42))) }
 	value, err := json.Marshal(map[string]string{"text": text})

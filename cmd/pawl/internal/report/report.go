@@ -85,8 +85,8 @@ func Write(w io.Writer, r *api.Run, now api.Time) error {
 	return err
 }
 
-// shown are the steps on the page, in their order. Of very many, those that ended well are left out, the last ones
-// first.
+// shown returns the steps on the page, in their order. Of very many, those that ended well are left out, the last
+// ones first.
 func shown(r *api.Run) []*api.Step {
 	left := countSteps(r) - maxRows
 	var out []*api.Step
@@ -202,7 +202,7 @@ func kindOf(s *api.Step) string {
 	return s.Kind
 }
 
-// classOf is the class of the style sheet for a phase or an outcome.
+// classOf returns the class of the style sheet for a phase or an outcome.
 func classOf(phase string) string {
 	switch phase {
 	case "succeeded", "continued":
@@ -225,7 +225,7 @@ func instant(at api.Time) string {
 	return at.Std().UTC().Format("2006-01-02 15:04:05.000 UTC")
 }
 
-// pretty is a value with line breaks. It is empty if there is none.
+// pretty returns a value with line breaks. It is empty if there is none.
 func pretty(payload json.RawMessage) string {
 	if len(payload) == 0 || string(payload) == "null" {
 		return ""

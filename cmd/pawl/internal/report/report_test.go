@@ -56,7 +56,8 @@ func made(t *testing.T, r *api.Run) string {
 	return b.String()
 }
 
-// TestNothingOfTheRunIsMarkup: whatever a run holds is text on the page, and the page loads nothing.
+// TestNothingOfTheRunIsMarkup checks that every text of a run is text on the page too, and that the page loads
+// nothing.
 func TestNothingOfTheRunIsMarkup(t *testing.T) {
 	text := made(t, example())
 	for _, bad := range []string{"<script", "<img", "<i>", "<b>\"", "http:", "https:", "<link", " href=\"", "@import"} {
@@ -119,7 +120,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestManySteps: of very many steps those that failed stay.
+// TestManySteps checks that the failed steps of a run with very many steps stay on the page.
 func TestManySteps(t *testing.T) {
 	r := example()
 	for range 1000 {

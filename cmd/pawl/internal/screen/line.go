@@ -43,7 +43,7 @@ func (l Line) Add(style Style, text string) Line {
 	return append(l, Span{text, style})
 }
 
-// Width is the number of cells the line takes.
+// Width returns the number of cells that the line takes.
 func (l Line) Width() int {
 	n := 0
 	for _, s := range l {
@@ -75,7 +75,7 @@ func (l Line) Cut(width int) Line {
 	return out
 }
 
-// String is the line without styles and without blanks at its end.
+// String returns the line without styles and without blanks at its end.
 func (l Line) String() string {
 	var b strings.Builder
 	for _, s := range l {
@@ -84,7 +84,7 @@ func (l Line) String() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Render is the line as a terminal shows it.
+// Render returns the line as a terminal shows it.
 func (l Line) Render(color bool) string {
 	if !color {
 		return l.String()
@@ -100,8 +100,8 @@ func (l Line) Render(color bool) string {
 	return b.String()
 }
 
-// Width is the number of cells a text takes in a terminal outside East Asia; one that has characters wider is wrong
-// about bars and arrows only.
+// Width returns the number of cells that a text takes in a terminal outside East Asia; in one with wider characters
+// bars and arrows come out too long.
 func Width(text string) int { return displaywidth.String(text) }
 
 // Cut shortens a text to width cells, with an ellipsis where something is missing.

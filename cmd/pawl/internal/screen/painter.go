@@ -72,7 +72,7 @@ func (p *Painter) rewrapped(width int) []string {
 	return changed(n)
 }
 
-// changed is a block of n lines that equal nothing.
+// changed returns a block of n lines that equal nothing.
 func changed(n int) []string {
 	out := make([]string, n)
 	for i := range out {

@@ -68,7 +68,7 @@ type undrawn struct{ *os.File }
 
 func (undrawn) Write(b []byte) (int, error) { return len(b), nil }
 
-// Keys are the keys pressed, by the names that Bubble Tea gives them: c, C, enter, esc, ctrl+c.
+// Keys returns the channel of the keys pressed, by the names that Bubble Tea gives them: c, C, enter, esc, ctrl+c.
 func (t *Terminal) Keys() <-chan string { return t.keys }
 
 // Resized receives a value after the terminal's size has changed.
@@ -84,7 +84,7 @@ func (t *Terminal) Listens() bool {
 	}
 }
 
-// Size is the number of columns and lines.
+// Size returns the number of columns and lines.
 func (t *Terminal) Size() (width, height int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,8 +116,8 @@ func (t *Terminal) Close() {
 	})
 }
 
-// RestoreOnPanic is deferred by goroutines that run while the terminal is open: a panic ends the process, and without
-// this it would leave a terminal that shows nothing of what is typed.
+// RestoreOnPanic restores the terminal before a panic ends the process; goroutines that run while the terminal is
+// open defer it. Otherwise the terminal would no longer show typed text.
 func (t *Terminal) RestoreOnPanic() {
 	if p := recover(); p != nil {
 		t.Close()
@@ -212,7 +212,7 @@ func (t *Terminal) setModes() {
 // listener passes on what Bubble Tea reports.
 type listener struct{ t *Terminal }
 
-// Init is called once the terminal's modes are set.
+// Init runs once the terminal's modes are set.
 func (l listener) Init() tea.Cmd {
 	close(l.t.ready)
 	return nil
@@ -239,5 +239,5 @@ func (l listener) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return l, nil
 }
 
-// View is empty: the Painter draws.
+// View returns nothing: the Painter draws.
 func (l listener) View() tea.View { return tea.View{} }

@@ -16,8 +16,8 @@ type Row struct {
 	At      time.Duration  // ready for a worker
 	Started *time.Duration // nil: never started
 	Ended   *time.Duration // nil: it does not end by itself
-	End     string         // how it ended
-	Never   bool           // it would be the next one, but can never start
+	End     string         // outcome of the attempt
+	Never   bool           // the next attempt, which can never start
 }
 
 // Mark is a deadline: a vertical line.
@@ -84,8 +84,8 @@ func (p Plot) Draw(width int) []screen.Line {
 	return lines
 }
 
-// horizon is the span of the axis. A deadline far beyond the last attempt would squeeze all attempts into one column:
-// it is told below the drawing instead.
+// horizon returns the span of the axis. A deadline far beyond the last attempt would squeeze all attempts into one
+// column: it is written below the drawing instead.
 func (p Plot) horizon(marks []Mark) time.Duration {
 	whole := p.Until
 	for _, r := range p.Rows {
@@ -120,7 +120,7 @@ func (c canvas) axis() screen.Line {
 	return screen.Line{}.Add(screen.Dim, labels+"  "+strings.TrimRight(string(text), " "))
 }
 
-// step is a round span that gives an axis about a label every twelve columns.
+// step returns a round span that gives an axis about a label every twelve columns.
 func (c canvas) step() time.Duration {
 	wanted := c.whole / time.Duration(max(c.width/12, 1))
 	for _, unit := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour} {
@@ -160,7 +160,7 @@ func (c canvas) row(r Row, ready time.Duration, marks []Mark) screen.Line {
 		if r.End == "ok" {
 			style = screen.Good
 		}
-		put(r.At, *r.Started, "░", screen.Dim) // in the queue
+		put(r.At, *r.Started, "░", screen.Dim) // time in the queue
 		put(*r.Started, value(r.Ended, c.whole), "█", style)
 	}
 	if r.Ended == nil && !r.Never {
