@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -167,7 +168,24 @@ func (s source) calls(path string, names []string, report func(place, call strin
 // sources parses every Go file of the checkout that a person wrote, modules inside the module included.
 func sources(t *testing.T) []source {
 	t.Helper()
-	dir := top(t)
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// parsed parses the files once for all tests.
+var parsed = sync.OnceValues(func() ([]source, error) {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		return nil, err
+	}
+	return read(dir)
+})
+
+// read parses every Go file below a folder.
+func read(dir string) ([]source, error) {
 	var all []source
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -200,8 +218,5 @@ func sources(t *testing.T) []source {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return all, err
 }
