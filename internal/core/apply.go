@@ -323,7 +323,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 	s.Phase, s.Reason, s.EndedAt, s.moved = StepSuspended, policy.ReasonNone, 0, 0
 	s.Output, s.Failure, s.Restarted = nil, nil, true
 	if s.Spec.Kind == KindSleep {
-		s.ScheduledAt = at // with the sleep's end it says how long the sleep is
+		s.ScheduledAt = at // the record of the sleep's end says how long the sleep is
 	}
 	if s.Spec.Kind == KindTask || s.Spec.Kind == KindChild {
 		s.Phase, s.NextAt = StepBackingOff, at

@@ -80,7 +80,7 @@ func (m *machine) taskStarted(in TaskStarted) error {
 	return nil
 }
 
-// task is the attempt as a worker gets it.
+// task returns the attempt as a worker gets it.
 func (r *Run) task(s *Step, payload []byte) Task {
 	p := s.Effective()
 	t := Task{
@@ -90,7 +90,7 @@ func (r *Run) task(s *Step, payload []byte) Task {
 		Headers: r.Headers, Secret: s.Secret, Confirms: s.Confirms, Group: s.Among,
 	}
 	d := r.binding(s)
-	// What bounds the attempt as a whole; silence limits are measured on their own.
+	// The bound of the attempt as a whole; silence limits are measured on their own.
 	if d.limit == policy.LimitHeartbeat || d.limit == policy.LimitInactivity {
 		d = r.spanning(s).withLimit(policy.LimitStartToClose, p.StartToClose, s.Started)
 	}
@@ -111,7 +111,7 @@ func (r *Run) RemoteTasks() []Task {
 	return out
 }
 
-// reportEvery is how long work may give no sign before it has to be known, in microseconds: the limit, or its
+// reportEvery returns how long work may give no sign before that has to be known, in microseconds: the limit, or its
 // warning.
 func reportEvery(l *policy.Limit) int64 {
 	switch {
@@ -294,8 +294,8 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int)
 	return v, match.Error
 }
 
-// random is the number that spreads a delay: a function of the attempt, so that a preview shows the very delays that
-// will happen. A definition may choose its own, which the policy simulator does.
+// random returns the number that spreads a delay: a function of the attempt, so that a preview shows the very delays
+// that will happen. A definition may choose its own, which the policy simulator does.
 func (r *Run) random(s *Step) float64 {
 	if r.def.Random != nil {
 		return r.def.Random()
@@ -303,7 +303,7 @@ func (r *Run) random(s *Step) float64 {
 	return policy.Random(r.ID, s.Key(), s.Attempt)
 }
 
-// failedPhase is the terminal phase of a step whose last attempt failed so.
+// failedPhase returns the terminal phase of a step whose last attempt failed with f.
 func failedPhase(s *Step, f *policy.Failure) StepPhase {
 	switch f.Kind {
 	case policy.KindTimeout:

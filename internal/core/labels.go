@@ -101,7 +101,7 @@ func (l Labels) With(change Labels) Labels {
 // labelled is how a run came to its labels.
 type labelled struct {
 	start   Labels
-	changes []labelChange // in order
+	changes []labelChange // the changes in their order
 }
 
 // labelChange is a change of labels that a step of a body is recorded with.

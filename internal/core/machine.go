@@ -14,7 +14,7 @@ type machine struct {
 	now Time
 	out Output
 
-	returned []byte // by the attempt that is judged, although it failed
+	returned []byte // the details of the attempt that is judged, although it failed
 }
 
 // Advance applies one input to a run. The records it returns are folded into r already: a caller that cannot make
@@ -297,8 +297,8 @@ func applyRules(def *Definition, in *Start) {
 	if in.Execution == nil {
 		in.Execution = rules.Execution
 	}
-	// What a caller names replaces the definition's instant. What a child run has from its parent does not: the earlier
-	// one binds.
+	// A caller's instant replaces the definition's. The instant that a child run has from its parent does not: the
+	// earlier one binds.
 	child := in.Parent.Run != (RunID{})
 	if d := rules.Deadline; d != nil && (in.ExecutionAt.At == 0 || child && d.At < in.ExecutionAt.At) {
 		in.ExecutionAt = RunLimit{At: d.At, Origin: d.Origin}

@@ -21,7 +21,8 @@ const (
 // signal keeps an event, and gives it to an open wait of its name if there is one.
 func (m *machine) signal(in SignalReceived) error {
 	kept, bytes := 0, 0
-	for i := range m.r.Signals { // before the phase: the event that ended the run may be the one whose answer got lost
+	// The kept events come before the phase: the event that ended the run may be the one whose answer got lost.
+	for i := range m.r.Signals {
 		s := &m.r.Signals[i]
 		if in.ID != "" && s.ID == in.ID && s.Name == in.Name {
 			return nil

@@ -33,7 +33,7 @@ func (s *Step) apart(f *policy.Failure, details []byte) int {
 	}
 }
 
-// hashed is a hash of heartbeat details; zero of none.
+// hashed returns a hash of heartbeat details; zero if there are none.
 func hashed(details []byte) uint64 {
 	if len(details) == 0 {
 		return 0

@@ -11,8 +11,8 @@ import (
 type localEffect struct {
 	run  *run
 	eff  core.Effect
-	next *transition     // with Closed: the start of the chain's next run; nil: there is none
-	done *core.TaskEnded // with Dispatch: how the attempt ended, which took no time
+	next *transition     // the start of the chain's next run, for Closed; nil: there is none
+	done *core.TaskEnded // the end of an attempt that took no time, for Dispatch
 }
 
 // mostInstants is how many attempts that take no time one input starts and ends at most. Those that follow them wait
@@ -136,7 +136,7 @@ func (p *Partition) settle() {
 		if p.atHand.ticking {
 			break
 		}
-		if len(p.admissions.asking) > 0 { // before the turns: who has just come may go first
+		if len(p.admissions.asking) > 0 { // first the queues, then the turns: who has just come may go first
 			p.askQueues()
 			continue
 		}

@@ -120,7 +120,7 @@ type StartRequest struct {
 	Keep               []core.Kept   // results of steps of an earlier run
 	Notify             string        // the workflow id of a run that gets core.SignalEnded at the end of the chain
 	Actor, Reason      string        // who starts the run, and why
-	Labels             core.Labels   // what the run can be searched by
+	Labels             core.Labels   // the values that the run can be searched by
 	Queue              core.RunQueue // that it is started into; without a name: the definition's
 	Headers            core.Headers
 	// AfterFailure: the last run of the workflow failed. The engine looks for it where the definition recalls it.

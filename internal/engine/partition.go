@@ -21,7 +21,7 @@ import (
 type Partition struct {
 	cfg  Config
 	defs *definitions
-	ctx  context.Context // for reads of the journal
+	ctx  context.Context // the context of reads of the journal
 	now  core.Time       // never goes back
 
 	residents residents // the runs in memory
@@ -35,7 +35,7 @@ type Partition struct {
 	children   children   // the child runs that begin soon, and how many are open
 
 	atHand     atHand // the input at hand
-	generation int    // of the bodies; it grows whenever the partition forgets its memory
+	generation int    // the bodies' generation; it grows whenever the partition forgets its memory
 }
 
 // atHand is what the partition knows of the input at hand, which is a call, a report or a tick, for example.

@@ -33,7 +33,7 @@ type unborn struct {
 
 type unbornChild struct {
 	start core.ChildStart
-	batch uint64 // with the start
+	batch uint64 // the batch with the start
 }
 
 // lostChild is a start whose child may not have begun.
