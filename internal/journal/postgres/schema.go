@@ -53,7 +53,7 @@ func (s *storage) look(ctx context.Context) (st state, err error) {
 
 func (s *storage) lookOnce(ctx context.Context) (state, error) {
 	var st state
-	var names int // of Pawl's, but for the table of versions: goose makes that before all others
+	var names int // Pawl's names, but for the table of versions: goose makes that before all others
 	err := s.query(ctx, "SELECT (SELECT count(*) > 0 FROM pg_catalog.pg_namespace WHERE nspname = $1),"+
 		" count(*) FILTER (WHERE c.relname IN ('meta', 'partitions', '"+versions+"')) = 3,"+
 		" count(*) FILTER (WHERE c.relname <> '"+versions+"')"+
@@ -164,7 +164,7 @@ func (s *storage) migrations(partitions int) ([]*goose.Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := rand.Text() // of the database
+	id := rand.Text() // the id of the database
 	var all []*goose.Migration
 	for _, file := range files {
 		text, err := migrations.ReadFile(file)
