@@ -69,7 +69,7 @@ type Member struct {
 	stand atomic.Pointer[Stand]
 	look  chan struct{}
 	moves atomic.Int64
-	fails atomic.Pointer[error] // of the last round; nil: it went well
+	fails atomic.Pointer[error] // the failure of the last round; nil: it went well
 	// drained is what Drained said last.
 	drained bool
 

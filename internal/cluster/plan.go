@@ -32,7 +32,7 @@ type Partition struct {
 // Store is a database that keeps partitions.
 type Store struct {
 	Name    string
-	Address string // without a password; empty: it is the first one, whose address all nodes have
+	Address string // the address without a password; empty: it is the first one, whose address all nodes have
 	Err     error  // why it does not answer; nil: it does
 }
 
@@ -75,7 +75,7 @@ func Plan(s Stand) []string {
 	if len(nodes) == 0 {
 		return plan
 	}
-	owned := map[string]int{} // what is pinned counts for its node already, which owns it soon
+	owned := map[string]int{} // a pinned partition counts for its node already, which owns it soon
 	for _, p := range s.Partitions {
 		switch {
 		case slices.Contains(nodes, p.Pin):

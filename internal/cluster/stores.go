@@ -28,8 +28,8 @@ type Stores interface {
 	Clean(ctx context.Context, partition int, store string) (more bool, err error)
 }
 
-// PasswordOf is the variable of the environment with the password of a store. Without it the one of libpq is used,
-// PGPASSWORD, or the file ~/.pgpass.
+// PasswordOf returns the name of the environment variable with the password of a store. Without that variable the one
+// of libpq is used, PGPASSWORD, or the file ~/.pgpass.
 func PasswordOf(store string) string { return "PAWL_STORE_" + strings.ToUpper(store) + "_PASSWORD" }
 
 // RefusedError says why a database cannot become a store, or cannot cease to be one.

@@ -204,7 +204,7 @@ func (k *Keeper) reports(h *holder, u *up) (out []core.Input, unknown int) {
 	return out, unknown
 }
 
-// consult has a body called for a holder, or tells one that has called it everything again.
+// consult calls a body for a holder, or tells everything again to a holder that has called it.
 func (k *Keeper) consult(h *holder, u *up) {
 	switch l := k.leases[u.Run]; {
 	case h.leaving:

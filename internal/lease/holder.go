@@ -32,7 +32,7 @@ type Program struct {
 // HolderConfig configures a holder. All but Name is needed.
 type HolderConfig struct {
 	Server api.Bodies
-	Name   string // for people
+	Name   string // the name for people
 	Program
 	// DrainWithin is how long attempts that run may take to end when the holder stops.
 	DrainWithin time.Duration
@@ -47,7 +47,7 @@ type Holder struct {
 	calls sync.Mutex
 
 	mu    sync.Mutex
-	terms []*term // with the nodes that it has joined at present
+	terms []*term // the terms with the nodes that it has joined at present
 	where map[core.RunID]*term
 	runs  int // how many terms there were, as the generation of bodies
 }
@@ -69,7 +69,7 @@ func NewHolder(cfg HolderConfig) *Holder {
 type term struct {
 	holder *Holder
 	node   string // empty: the server is in no cluster
-	slots  int    // for attempts of that node's runs
+	slots  int    // the slots for attempts of that node's runs
 	id     string
 	pool   *worker.Pool
 	ctx    context.Context
@@ -372,7 +372,7 @@ func (h *Holder) gone(run core.RunID, of any) {
 	h.goes(run, l.term)
 }
 
-// again has the body of a run called again: by the node that has the run now, else by that of its last lease.
+// again asks the node that has the run now, else the one of its last lease, to call the run's body again.
 func (h *Holder) again(run core.RunID, of any) {
 	t := h.current(run)
 	if l, told := of.(*held); told && t == nil {

@@ -63,8 +63,8 @@ func TestReportsGoToTheNodeOfTheAttempt(t *testing.T) {
 	}
 }
 
-// A body has taken the end of another node's attempt. That node is told of the end. The decisions go to the node that
-// has the run, with the end: so it refuses them.
+// TestDecisionsOnTheEndOfAnotherNodesAttempt checks a body that has taken the end of another node's attempt. That node
+// is told of the end. The decisions go, with the end, to the node that has the run, which therefore refuses them.
 func TestDecisionsOnTheEndOfAnotherNodesAttempt(t *testing.T) {
 	h, has, made := twoTerms(t)
 	h.Do(run1, nil, []core.Input{core.TaskEnded{Attempt: 1}, core.Commands{}}, nil)
@@ -78,8 +78,8 @@ func TestDecisionsOnTheEndOfAnotherNodesAttempt(t *testing.T) {
 	}
 }
 
-// A body hands on the end of an attempt when no node has the run. The node that made the attempt is told of it, and the
-// decisions are refused.
+// TestEndsWhileNoNodeHasTheRun checks that the end of an attempt reaches the node that made it if a body hands it on
+// when no node has the run, and that the decisions are refused.
 func TestEndsWhileNoNodeHasTheRun(t *testing.T) {
 	for name, give := range map[string]func(*Holder, chan error){
 		"report": func(h *Holder, done chan error) {
@@ -111,7 +111,7 @@ func TestEndsWhileNoNodeHasTheRun(t *testing.T) {
 	}
 }
 
-// What comes after a term is void.
+// TestReportsAfterATerm checks that reports after a term are void.
 func TestReportsAfterATerm(t *testing.T) {
 	h, has, made := twoTerms(t)
 	h.unwind(made)

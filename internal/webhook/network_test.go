@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// server is a receiver on a real network, and webhooks that may reach it.
+// server returns a receiver on a real network, and webhooks that may reach it.
 func server(t *testing.T, allowed bool, handler http.HandlerFunc) (*Dispatcher, *httptest.Server) {
 	t.Helper()
 	s := httptest.NewServer(handler)
@@ -83,7 +83,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswer: of a body without end only the beginning is read and kept.
+// TestEndlessAnswer checks that only the beginning of an endless body is read and kept.
 func TestEndlessAnswer(t *testing.T) {
 	d, s := server(t, true, func(w http.ResponseWriter, r *http.Request) {
 		part := strings.Repeat("x", 1<<16)

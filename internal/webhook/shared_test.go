@@ -59,8 +59,8 @@ func (b *bed) shared(moved, deaf *atomic.Bool) (other *Dispatcher, heard *receiv
 	return two, heard
 }
 
-// TestDeliveriesMove: what a process has not delivered is sent by the one that takes the run over, at once and in
-// order. The first one sends nothing more, and what it still learns of its last request changes nothing.
+// TestDeliveriesMove checks that the process that takes a run over sends what the first one has not delivered, at once
+// and in order. The first one sends nothing more, and what it still learns of its last request changes nothing.
 func TestDeliveriesMove(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()

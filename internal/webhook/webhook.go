@@ -234,7 +234,8 @@ func (d *Dispatcher) AddWebhook(ctx context.Context, r api.WebhookRequest) (api.
 			Code: api.CodeFull, Message: fmt.Sprintf("there are %d webhooks, and can be no more", mostWebhooks),
 		}
 	}
-	h.CreatedAt = api.Time(d.cfg.Now()) // before the engine is asked: whatever happens afterwards is later
+	// The instant is taken before the engine is asked: whatever happens afterwards is later.
+	h.CreatedAt = api.Time(d.cfg.Now())
 	if err := d.beginFeed(ctx); err != nil {
 		return api.Webhook{}, err
 	}
@@ -266,7 +267,7 @@ func (d *Dispatcher) checkHook(h *hook) error {
 func (d *Dispatcher) create(ctx context.Context, h *hook) error {
 	d.change.Lock()
 	defer d.change.Unlock()
-	if err := d.clear(ctx, h.Name); err != nil { // what another process left of an earlier one
+	if err := d.clear(ctx, h.Name); err != nil { // another process may have left parts of an earlier webhook
 		return err
 	}
 	if err := d.put(ctx, document(hookKey(h.Name), h)); err != nil {

@@ -103,7 +103,7 @@ type ExecPayload struct {
 // /bin/sh, KillLeftovers ends. That works on Linux only. On Windows there is no guard: processes go on to their end.
 type Exec struct {
 	cfg     ExecConfig
-	results resultFolder // of attempts without logs
+	results resultFolder // the results of attempts without logs
 	guard   *processGuard
 
 	programs  programs
@@ -114,8 +114,8 @@ type Exec struct {
 const (
 	defaultGrace    = 5 * time.Second
 	defaultLogLimit = 10 << 20
-	minKillWait     = time.Second            // for a killed process to disappear
-	groupWait       = 500 * time.Millisecond // for the rest of the group to finish writing
+	minKillWait     = time.Second            // the time for a killed process to disappear
+	groupWait       = 500 * time.Millisecond // the time for the rest of the group to finish writing
 )
 
 // NewExec returns an executor of exec tasks.

@@ -50,7 +50,7 @@ type Node struct {
 
 	namespace string   // empty: the default one
 	main      *Node    // the node of the default namespace; nil: this is it
-	spaces    sync.Map // of that node: those of the other namespaces, by name
+	spaces    sync.Map // that node's nodes of the other namespaces, by name
 }
 
 // CheckAddresses refuses addresses at which no other node could reach this one. listenAt and reachedAt are what the
@@ -113,13 +113,13 @@ func (n *Node) hear(namespace string) (h wire.Hints, ok bool) {
 	return h, false
 }
 
-// ID is the name of the node.
+// ID returns the name of the node.
 func (n *Node) ID() string { return n.node.ID }
 
-// Operator is how people look at the nodes. The node has been configured.
+// Operator returns the view that people have of the nodes. The node has been configured.
 func (n *Node) Operator() Operator { return Operator{n.storage} }
 
-// Member is the node as the table of nodes has it; nil: it has not joined.
+// Member returns the node as the table of nodes has it; nil: it has not joined.
 func (n *Node) Member() *cluster.Member { return n.member.Load() }
 
 // ForAll reports whether this node, which owns some partitions, does what one node does for all. Two nodes may both do

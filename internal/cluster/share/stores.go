@@ -45,7 +45,7 @@ func storesOf(s cluster.Stand) []api.ClusterStore {
 	return out
 }
 
-// unreached are the nodes that are alive and have not reached a store.
+// unreached returns the nodes that are alive and have not reached a store.
 func unreached(s cluster.Stand, store string) []string {
 	out := []string{}
 	for _, n := range s.Nodes {
@@ -65,7 +65,7 @@ func (o Operator) AddStore(ctx context.Context, r api.StoreAdd) error {
 	return refused(stores.AddStore(ctx, r.Name, r.Address))
 }
 
-// refused is an error as the API tells it.
+// refused returns an error in the form of the API.
 func refused(err error) error {
 	if refused := new(cluster.RefusedError); errors.As(err, &refused) {
 		return &api.Error{Code: api.CodeConflict, Message: refused.Text}
@@ -167,7 +167,8 @@ func (o Operator) MoveToStore(ctx context.Context, r api.StoreMove) error {
 // lease only, and the first connection to a busy or distant database takes more.
 const reachWithin = 3 * time.Second
 
-// reached is Stand, as soon as a store has answered and all nodes have reached it, or when it had its time for that.
+// reached returns the nodes' state as soon as a store has answered and all nodes have reached it, or when it had its
+// time for that.
 func (o Operator) reached(ctx context.Context, store string) (s cluster.Stand, err error) {
 	for end := time.Now().Add(reachWithin); ; {
 		if s, err = o.Stand(ctx); err != nil {

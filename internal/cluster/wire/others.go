@@ -161,7 +161,7 @@ const askEvery = 250 * time.Millisecond
 // Poll implements api.Tasks.
 func (t *Tasks) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
 	if forwarded(ctx) {
-		return t.own.Poll(ctx, r) // of another node, which asks all of them
+		return t.own.Poll(ctx, r) // another node asks, and it asks all of them itself
 	}
 	until := time.Now().Add(time.Duration(r.Wait))
 	for turn := t.others.next.Add(1); ; turn++ {
