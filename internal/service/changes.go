@@ -20,10 +20,10 @@ const (
 	// mostChanges and mostChangeBytes bound what is kept for streams that are opened again, and for slow readers.
 	mostChanges     = 8192
 	mostChangeBytes = 16 << 20
-	mostEventData   = 64 << 10 // of an event with more, the data is left out
+	mostEventData   = 64 << 10 // larger event data is omitted
 	// changesIdle is how long changes are kept after the last stream has ended.
 	changesIdle  = time.Minute
-	changesPause = time.Second // after a failure of the storage
+	changesPause = time.Second // the pause after a failure of the storage
 )
 
 // Feed is the part of an engine that brings committed entries. See engine.API.

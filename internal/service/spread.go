@@ -66,7 +66,7 @@ func (s *Spread) For(p Program) { s.program, s.updates = p, p }
 // TakeUpdates says who sends updates to the bodies of this node's runs. Call it before the first request.
 func (s *Spread) TakeUpdates(own api.Updates) { s.updates = own }
 
-// errMoving is the error of a request whose partition has no owner for long.
+// errMoving returns the error of a request whose partition has no owner for long.
 func errMoving() error {
 	return &api.Error{
 		Code: api.CodeHeld, Message: "the partition of this run is on its way from one node to another",
@@ -191,7 +191,7 @@ func (s *Spread) Start(ctx context.Context, r api.StartRequest) (out api.Started
 		err = s.at(ctx, home, false, start, there)
 		return out, err
 	}
-	err = s.until(ctx, false, func() error { // without a name: here, unless this node has no partition
+	err = s.until(ctx, false, func() error { // a start without a name goes here, unless this node has no partition
 		if len(s.own.Owned()) > 0 {
 			return start(ctx)
 		}
@@ -322,7 +322,7 @@ func (s *Spread) Wait(ctx context.Context, name string) (out api.Outcome, err er
 
 // Watch implements api.Service. It goes on where it was when the run has moved.
 func (s *Spread) Watch(ctx context.Context, name string, after int, fn func(api.Event) error) error {
-	var refused error // what fn returned
+	var refused error // the error that fn returned
 	follow := func(e api.Event) error {
 		if refused = fn(e); refused == nil {
 			after = e.Seq

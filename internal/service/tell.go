@@ -21,7 +21,7 @@ type Told struct {
 	// Before and After are the run's rows before the entry and after it. Where the entry begins the run, Before is
 	// zero.
 	Before, After journal.RunRow
-	Words         *api.Words // of the system whose document the run was made from, after the entry; nil: there is none
+	Words         *api.Words // the words of the run's own system, after the entry; nil: it has none
 }
 
 // Teller tells the events of entries that come in the order of a feed, with the numbers that they have in the history
@@ -38,7 +38,7 @@ const mostTold = 4096
 type telling struct {
 	trail *trail.Trail
 	words Words
-	row   journal.RunRow // after the last entry
+	row   journal.RunRow // the row after the last entry
 	// ahead is how many more entries equal to last were told already, see [Teller.resume].
 	ahead int
 	last  []byte

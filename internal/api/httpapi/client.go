@@ -23,14 +23,14 @@ import (
 // Client is the service of a server.
 type Client struct {
 	base  string // http://host:port, without a slash at its end
-	name  string // of the server, as errors have it
+	name  string // the server's name in errors
 	http  *http.Client
 	token string // that it shows; empty: none
 	// namespace is the one that it works in; empty: that of its token, or the default one.
 	namespace string
 
 	answered atomic.Bool  // the server has answered something
-	shown    atomic.Int64 // what its clock showed last, an api.Time; 0: it goes by itself
+	shown    atomic.Int64 // the last time that its clock showed, an api.Time; 0: it goes by itself
 }
 
 // NamespaceHeader names the namespace that a request is for, where the caller may work in several.
