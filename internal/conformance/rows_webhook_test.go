@@ -45,7 +45,7 @@ func (stevoraTold) Event(e core.Event) string {
 // hookMessage is what the receiver of a webhook got.
 type hookMessage struct {
 	id, stamp string
-	genuine   error // of the signature
+	genuine   error // the error of the signature's check
 	Type      string
 	Data      struct {
 		Seq     int
@@ -173,7 +173,8 @@ func stevoraWebhook(t *testing.T) {
 	}
 }
 
-// checkMessages: of each message the receiver refuses the first attempt. Two attempts of the step come before the end.
+// checkMessages checks that the receiver refuses the first attempt of each message. Two attempts of the step come
+// before the end.
 func checkMessages(t *testing.T, got []hookMessage) {
 	t.Helper()
 	var types []string
