@@ -64,7 +64,7 @@ var _ Client = (*Engine)(nil)
 // Operation is what an operator or a caller asks of a run. Each is kept in the run's history.
 type Operation struct {
 	Op            client.Op
-	Step          string           // of operations on a step
+	Step          string           // the step, for operations on a step
 	Output        any              // OpComplete: the step's result
 	Err           error            // OpFail: the step's error
 	Policy        []StepOption     // OpSetPolicy
@@ -235,7 +235,7 @@ func (h *host) aim(ctx context.Context, in *core.Operation, op Operation, r *cor
 	}
 	codec := h.codec
 	if r.Definition != definitionID(r.Workflow) {
-		codec = JSON{} // of a flow
+		codec = JSON{} // the run is that of a flow
 	}
 	at := place{kindFailure, r.ID, r.Workflow, op.Step}
 	sealed, err := sealFailure(ctx, codec, at, in.Failure)
@@ -342,7 +342,7 @@ func queryOf(q *client.Query) api.Query {
 	return out
 }
 
-// summaryOf is a row of a list.
+// summaryOf returns a row of a list.
 func summaryOf(r *api.RunSummary) client.Summary {
 	s := client.Summary{
 		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: client.Phase(r.Phase),

@@ -47,7 +47,7 @@ type Payload struct {
 	// The place of the value, as far as it is known there: a run that is about to start has no id yet, who sends an
 	// event does not know the workflow, and a child's result is decoded in a step of its parent.
 	RunID, Workflow string
-	Name            string // of the step, event or update; empty: it belongs to the run as a whole
+	Name            string // the name of the step, event or update; empty: it belongs to the run as a whole
 	// Meta is stored beside the encoded value as it is, for everybody to read: the id of a key, a format.
 	Meta map[string]string
 }
@@ -182,7 +182,7 @@ func read[T any](ctx context.Context, c Codec, at place, b []byte) (v T, err err
 	return v, err
 }
 
-// readInto is read for a pointer.
+// readInto works as read, for a pointer.
 func readInto(ctx context.Context, c Codec, at place, b []byte, v any) error {
 	if len(b) == 0 || bytes.Equal(b, null) {
 		return nil
@@ -199,7 +199,7 @@ func readInto(ctx context.Context, c Codec, at place, b []byte, v any) error {
 	return err
 }
 
-// at is the place of a payload of the body's run.
+// at returns the place of a payload of the body's run.
 func (b *branch) at(kind, name string) place {
 	return place{kind, b.Run(), b.Head().Workflow, name}
 }
@@ -216,8 +216,8 @@ func (b *branch) encode(c Codec, what string, at place, v any) ([]byte, error) {
 	return out, err
 }
 
-// recorded is decode for a value that code of before has written. Where the code of today cannot read it, the body
-// cannot go on, and the call ends.
+// recorded decodes a value that earlier code has written. If the present code cannot read it, the body cannot go on,
+// and the call ends.
 func recorded[T any](b *branch, c Codec, what payloadName, at place, data []byte) T {
 	v, err := read[T](b, c, at, data)
 	if err != nil {
@@ -226,8 +226,8 @@ func recorded[T any](b *branch, c Codec, what payloadName, at place, data []byte
 	return v
 }
 
-// received is decode for what others have sent to a body: a mistake of theirs is the body's to handle. What the codec
-// cannot read for now ends the call of the body.
+// received decodes a value that others have sent to a body, which handles their mistakes. A value that the codec cannot
+// read for now ends the call of the body.
 func received[T any](b *branch, c Codec, what string, at place, data []byte) (T, error) {
 	v, err := decode[T](b, c, what, at, data)
 	if passing(err) {
@@ -242,7 +242,7 @@ const (
 	lastCodecPause  = 30 * time.Second
 )
 
-// at is the place of a payload of the attempt's step.
+// at returns the place of a payload of the attempt's step.
 func (a *attempt) at(kind string) place {
 	return place{kind, a.task.Token.Run, a.task.Workflow, a.task.StepName}
 }
@@ -321,7 +321,7 @@ func decodeInput[T any](ctx context.Context, c Codec, what string, b []byte) (v 
 	return v, err
 }
 
-// placeOf is a place as a client knows it. The id may also be a workflow id, which names no run.
+// placeOf returns a place as a client knows it. The id may also be a workflow id, which names no run.
 func placeOf(kind, id, workflow, name string) place {
 	run, _ := core.ParseRunID(id)
 	return place{kind, run, workflow, name}

@@ -153,7 +153,7 @@ func decodeFailure(f *policy.Failure) error {
 	}
 	err := decodeOwn(f)
 	kinds := kindsOf(f.Reason, f)
-	for c := f; c != nil; c = c.Cause { // of a run: the step that ended it; of a step: its child run
+	for c := f; c != nil; c = c.Cause { // the failed step is a cause of a run's failure, the child run one of a step's
 		switch {
 		case f.Reason == policy.ReasonCancelled: // a limit, perhaps, that ended it so
 		case c.Kind == policy.KindTimeout && c.Limit == policy.LimitWait:
@@ -170,7 +170,7 @@ func decodeFailure(f *policy.Failure) error {
 	return &recordedError{f.Message, err, kinds}
 }
 
-// decodeOwn is the error as it was, where its type is registered.
+// decodeOwn returns the error as it was, if its type is registered.
 func decodeOwn(f *policy.Failure) error {
 	if f.Type == "panic" {
 		p := &PanicError{}
@@ -185,7 +185,7 @@ func decodeOwn(f *policy.Failure) error {
 	if decode != nil {
 		holder := f
 		for len(holder.Details) == 0 && holder.Cause != nil && holder.Cause.Type == f.Type {
-			holder = holder.Cause // of a child run
+			holder = holder.Cause // the failure is that of a child run
 		}
 		if own, ok := decode(holder.Details); ok {
 			err = own
@@ -328,7 +328,7 @@ func sealFailure(ctx context.Context, c Codec, at place, f *policy.Failure) (*po
 	return &out, errors.Join(err, own)
 }
 
-// sealed is sealFailure for an attempt, which waits for its codec as it does with a result.
+// sealed encodes the failure of an attempt, which waits for its codec as it does with a result.
 func (a *attempt) sealed(f *policy.Failure) (out *policy.Failure) {
 	_ = a.patiently(func(ctx context.Context) (err error) {
 		out, err = sealFailure(ctx, a.codec, a.at(kindFailure), f)
@@ -337,7 +337,7 @@ func (a *attempt) sealed(f *policy.Failure) (out *policy.Failure) {
 	return out
 }
 
-// sealed is sealFailure for a body. Where its codec cannot encode for now, the call of the body ends.
+// sealed encodes the failure of a body. If its codec cannot encode for now, the call of the body ends.
 func (b *branch) sealed(f *policy.Failure) *policy.Failure {
 	out, err := sealFailure(b, b.host.codec, b.at(kindFailure, ""), f)
 	if passing(err) {
@@ -386,7 +386,7 @@ func encoded(f *policy.Failure) bool {
 	return false
 }
 
-// opened is openFailure for showing a failure: what the codec cannot read stays encoded.
+// opened decodes a failure to show it: a part that the codec cannot read stays encoded.
 func opened(ctx context.Context, c Codec, at place, f *policy.Failure) *policy.Failure {
 	at.kind = kindFailure
 	out, err := openFailure(ctx, c, at, f)

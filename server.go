@@ -87,7 +87,7 @@ func bodiesOf(ctx context.Context, server served.Remote, given any) (lease.Progr
 	return p, h.bodies.Close, nil
 }
 
-// served is what a server has to know of a workflow.
+// served returns what a server has to know of a workflow.
 func (d *definition) served() lease.Workflow {
 	w := lease.Workflow{
 		Definition: d.source(), Hooks: map[string]*core.StepSpec{}, Retry: d.retry, Execution: d.execution,
@@ -331,7 +331,7 @@ func (c *connected) give(ctx context.Context, id string, op Operation, out *api.
 	}
 	codec := c.codec
 	if r.Kind != journal.KindGo {
-		codec = JSON{} // of a flow
+		codec = JSON{} // the run is that of a flow
 	}
 	if op.Err != nil {
 		at := placeOf(kindFailure, r.Run, r.Workflow, op.Step)

@@ -157,7 +157,7 @@ func (e *Engine) SendUpdate(ctx context.Context, id string, r client.SendRequest
 	})
 }
 
-// unanswered is the error of a caller that stops waiting.
+// unanswered returns the error of a caller that stops waiting.
 func (e *Engine) unanswered(ctx context.Context, run core.RunID, r client.SendRequest, accepted bool) error {
 	what := fmt.Sprintf("the body has not accepted it, and waits perhaps for something else than update %q", r.Name)
 	if accepted {

@@ -31,7 +31,7 @@ func (o *Outbox) Committed() {
 	}
 }
 
-// channel is the name under which PostgreSQL announces messages of this table, however its name is written.
+// channel returns the name under which PostgreSQL announces messages of this table, however its name is written.
 func (o *Outbox) channel() string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(strings.ToLower(strings.ReplaceAll(o.table, `"`, ""))))

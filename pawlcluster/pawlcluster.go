@@ -121,7 +121,7 @@ func (s everywhere) StartNamed(ctx context.Context, workflow string, r api.Start
 // with this node only: the others need it, too.
 func (e *Engine) Register(workflows ...pawl.Definition) error { return e.engine.Register(workflows...) }
 
-// ID is the node's name in the table of nodes: pawl cluster status shows it.
+// ID returns the node's name in the table of nodes: pawl cluster status shows it.
 func (e *Engine) ID() string { return e.node.ID() }
 
 // Partitions returns the numbers of the partitions that this node owns at present, in order.

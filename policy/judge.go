@@ -40,7 +40,7 @@ func (r *Retry) LostBound() int {
 	return r.MaxLost
 }
 
-// lostPause is how long a step waits that was lost so often.
+// lostPause returns how long a step waits that was lost so often.
 func lostPause(h History) time.Duration {
 	if SuspectGroup(h.Lost) == 0 {
 		return 0

@@ -193,7 +193,7 @@ func isFinal(p *policy.Policy, kind policy.LimitKind) bool {
 	return !kind.RetriesByDefault()
 }
 
-// pauseOf is how long a step waits after a loss: nothing after the first one in a row, then 1s, 2s, 4s and so on.
+// pauseOf returns how long a step waits after a loss: nothing after the first one in a row, then 1s, 2s, 4s and so on.
 func pauseOf(h policy.History) time.Duration {
 	if h.Lost < 2 {
 		return 0

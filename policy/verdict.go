@@ -42,9 +42,9 @@ type History struct {
 // Verdict is what follows an attempt that ended badly.
 type Verdict struct {
 	Retry  bool
-	Delay  time.Duration // with Retry
-	At     Time          // with Retry: the instant of the next attempt
-	Reason Reason        // without Retry
-	Bound  LimitKind     // with ReasonNoTimeLeft: the limit whose deadline leaves no time
-	Detail string        // with ReasonExpressionError: what was wrong
+	Delay  time.Duration // the delay, for Retry
+	At     Time          // the instant of the next attempt, for Retry
+	Reason Reason        // the reason, if there is no Retry
+	Bound  LimitKind     // the limit whose deadline leaves no time, for ReasonNoTimeLeft
+	Detail string        // the mistake, for ReasonExpressionError
 }
