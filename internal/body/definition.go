@@ -44,7 +44,7 @@ type HookPayload struct {
 // looked up when it is needed, since a run may be read before its workflow is registered.
 type decider struct {
 	workflow func() *Workflow
-	steps    atomic.Int32 // that the run had which ended last
+	steps    atomic.Int32 // the number of steps of the run that ended most recently
 }
 
 var _ core.Decider = (*decider)(nil)

@@ -177,7 +177,7 @@ func (g *items) room() int {
 	if g.failed {
 		return 0
 	}
-	return max(min(g.count, g.ended+g.atOnce)-g.begun, 0) // less may run at once than the code allowed before
+	return max(min(g.count, g.ended+g.atOnce)-g.begun, 0) // the limit may be lower than when the branches were recorded
 }
 
 // newItems returns the branches of a pawl.Map, none of which has begun.

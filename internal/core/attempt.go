@@ -87,7 +87,7 @@ func (r *Run) task(s *Step, payload []byte) Task {
 		Token: Token{r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: r.Workflow,
 		Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
-		Headers: r.Headers, Secret: s.Secret, Confirms: s.Confirms, Group: s.Among,
+		Headers: r.Headers, Secret: s.Secret, Confirms: s.Confirms, Group: s.SuspectsBeside,
 	}
 	d := r.binding(s)
 	// The bound of the attempt as a whole; silence limits are measured on their own.
@@ -256,12 +256,12 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 	if v.Retry {
 		m.emit(AttemptEnded{
 			Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note,
-			Apart: apart,
+			LostAlone: apart,
 		})
 		m.readyAgain(s.ID)
 		return
 	}
-	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note, Apart: apart})
+	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note, LostAlone: apart})
 	phase, last := failedPhase(s, f), f
 	if v.Reason == policy.ReasonNoTimeLeft {
 		// The step ends as the deadline's expiry would end it, with the last real failure attached.
@@ -276,7 +276,7 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int)
 		Closed: m.r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || m.r.Closing != nil),
 	}
 	if f.Kind == policy.KindLost {
-		h.Counted, h.Lost, h.Apart = s.Counted-1, s.Lost, apart
+		h.Counted, h.Lost, h.LostAlone = s.Counted-1, s.Lost, apart
 		if !excused(f) {
 			h.Lost++
 		}

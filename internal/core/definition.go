@@ -65,7 +65,7 @@ type Definition struct {
 	Tolerates func(s *Step) bool
 
 	// CountItems returns how many items a group step has, those included that have not begun; false: the step is not a
-	// group, or its list cannot be evaluated. It is asked for people; nil: not known.
+	// group, or its list cannot be evaluated. It is called only for display. Nil: not known.
 	CountItems func(r *Run, s *Step) (int, bool)
 
 	// Queues and Services are the limits that the definition gives them, by name. Those of the engine come first.

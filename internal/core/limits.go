@@ -49,10 +49,10 @@ func (r *Run) clocksPaused(s *Step) bool { return r.PausedAt != 0 && !s.executes
 // limit on silence the longer one counts.
 func (s *Step) limit(kind policy.LimitKind) *policy.Limit {
 	is := s.Effective().Get(kind)
-	if kind != policy.LimitHeartbeat && kind != policy.LimitInactivity || is == nil || s.Told == nil {
+	if kind != policy.LimitHeartbeat && kind != policy.LimitInactivity || is == nil || s.PolicyAtStart == nil {
 		return is
 	}
-	if told := s.Told.Get(kind); told == nil || told.After > is.After {
+	if told := s.PolicyAtStart.Get(kind); told == nil || told.After > is.After {
 		return told
 	}
 	return is
@@ -211,7 +211,7 @@ func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration
 	if amount > 0 {
 		text += " of " + duration.Format(amount)
 	}
-	moved, at := r.moved, Time(0)
+	moved, at := r.extendedLimits, Time(0)
 	switch {
 	case kind == policy.LimitExecution:
 		at = r.Execution.At
@@ -219,7 +219,7 @@ func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration
 		at = r.Deadline.At
 	case s == nil:
 	default:
-		moved = s.moved
+		moved = s.extendedLimits
 		at = map[policy.LimitKind]Time{
 			policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline,
 			policy.LimitWait: s.NextAt,

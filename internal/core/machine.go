@@ -8,7 +8,7 @@ type Output struct {
 	Effects []Effect
 }
 
-// machine is one call of Advance.
+// machine holds the state of one call of Advance: the run, the instant, and the output so far.
 type machine struct {
 	r   *Run
 	now Time
@@ -120,11 +120,11 @@ func (m *machine) ask() bool {
 		return false
 	case fresh:
 		m.r.decider = nil // one that was made for a task of the run's may not know of what has closed since
-	case len(m.r.changed) == 0 && !m.r.unheard:
+	case len(m.r.changed) == 0 && !m.r.mustWarn:
 		return false
 	}
 	d := m.r.decide()
-	m.r.asked, m.r.unheard = true, false
+	m.r.asked, m.r.mustWarn = true, false
 	closed := m.r.changed
 	if fresh {
 		closed = nil // a new decider has read the state as it is

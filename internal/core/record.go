@@ -177,14 +177,14 @@ type (
 
 	// AttemptEnded ends an attempt. NextAt is set where another follows; else a StepEnded does.
 	AttemptEnded struct {
-		Step     StepID
-		Failure  *policy.Failure // nil: it succeeded
-		Details  []byte          // the details of a heartbeat that was not recorded before
-		Stopping bool            // its work has been told to stop
-		Retry    bool
-		NextAt   Time
-		Note     string // a broken When expression
-		Apart    int    // how many attempts that were lost alone count now; see Step
+		Step      StepID
+		Failure   *policy.Failure // nil: it succeeded
+		Details   []byte          // the details of a heartbeat that was not recorded before
+		Stopping  bool            // its work has been told to stop
+		Retry     bool
+		NextAt    Time
+		Note      string // a broken When expression
+		LostAlone int    // how many attempts that were lost alone count now; see Step
 	}
 
 	// AttemptStopped: the work of an ended attempt is gone or abandoned.

@@ -30,7 +30,7 @@ type Scenario struct {
 	Match func(when string, f *policy.Failure, attempt int) policy.Match
 }
 
-// Simulated is what became of a scenario. Instants are offsets from the step's first scheduling.
+// Simulated is the result of a scenario. Instants are offsets from the step's first scheduling.
 type Simulated struct {
 	Attempts []SimulatedAttempt
 	Phase    StepPhase

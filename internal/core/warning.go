@@ -24,7 +24,7 @@ func (r *Run) applyWarned(at Time, rec StepWarned) {
 		r.Warned = &Warning{
 			Step: rec.Step, Limit: strings.TrimSuffix(f.Message, expired), Origin: f.Origin, Deadline: r.warnedOf(rec),
 		}
-		r.unheard = !r.hasBody()
+		r.mustWarn = !r.hasBody()
 	}
 	switch {
 	case rec.Step != NoStep:

@@ -201,8 +201,8 @@ type Stats struct {
 	// SetAside counts runs that cannot go on because their code panicked or their definition cannot be used. Lists show
 	// the reason. After a restart they are tried again.
 	SetAside int
-	// Late is how late the timer was that fired latest since the engine was opened: the deadline, sleep or retry of a
-	// run. What was due while no engine was open counts from the opening.
+	// Late is the largest delay of any timer since the engine was opened: of the deadline, sleep or retry of a run. A
+	// timer that was due while no engine was open counts from the opening.
 	Late    time.Duration
 	Wake    core.Time // when a run does something by itself next; zero: never
 	Next    core.Time // when the engine has something to do next, for a run or for itself; zero: never

@@ -205,7 +205,7 @@ func (p *Partition) body(c *Call) {
 			}
 		}
 		if decided && c.Err == nil {
-			p.atHand.decided = r
+			p.handling.decided = r
 		}
 		if over {
 			p.tasks.release(tok)

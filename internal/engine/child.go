@@ -74,7 +74,7 @@ func (p *Partition) tellRun(parent core.RunID, in core.Input) error {
 func (p *Partition) startChild(parent *run, e core.StartChild) {
 	start, f := p.prepareChild(parent, e)
 	switch {
-	case p.atHand.readErr != nil:
+	case p.handling.readErr != nil:
 	case f != nil:
 		p.send(core.Message{To: parent.id(), Content: core.ChildEnded{
 			Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f,

@@ -156,7 +156,7 @@ func (p *Partition) Fetched(f Fetch, messages []journal.Message, err error, now 
 			p.Expect() // there may be more
 		}
 		p.deliver(msg, now)
-		if p.atHand.readErr != nil {
+		if p.handling.readErr != nil {
 			return // the open batch will not be saved
 		}
 	}

@@ -357,7 +357,7 @@ func (t *tasks) listAll() {
 func (p *Partition) offer(r *run, e core.Offer) {
 	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Group})
 	// A body knows the functions of the steps that it begins, so it need not be asked.
-	ready := r == p.atHand.decided && e.Attempt == 1 || p.hasFunction(r, e.Step)
+	ready := r == p.handling.decided && e.Attempt == 1 || p.hasFunction(r, e.Step)
 	bounds := p.bounds(r, e.Step)
 	if ready && bounds == nil && q.waiting.Len() == 0 && p.tasks.reserve(q) {
 		if p.tasks.claim(r, core.Token{Run: r.id(), Step: e.Step, Attempt: e.Attempt}) {

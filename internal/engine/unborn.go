@@ -91,7 +91,7 @@ func (p *Partition) beginChildren() {
 	if p.pipeline.open == nil {
 		return
 	}
-	for p.atHand.readErr == nil {
+	for p.handling.readErr == nil {
 		id, start, ok := p.children.unborn.next(p.pipeline.open.seq)
 		if !ok {
 			return

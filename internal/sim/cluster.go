@@ -158,7 +158,7 @@ func (m *machine) checkMoves(give []int) {
 		return
 	}
 	stay, held := 0, 0
-	stand := m.member.Stand()
+	stand := m.member.Snapshot()
 	for _, n := range stand.Nodes {
 		if n.Alive && !n.Leaving {
 			stay++
@@ -268,8 +268,8 @@ func (m *machine) Beat(_ context.Context, n cluster.Node) error {
 	return nil
 }
 
-// Stand implements cluster.Storage.
-func (m *machine) Stand(context.Context) (s cluster.Stand, err error) {
+// Snapshot implements cluster.Storage.
+func (m *machine) Snapshot(context.Context) (s cluster.Snapshot, err error) {
 	if err := m.reaches(); err != nil {
 		return s, err
 	}

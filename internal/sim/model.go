@@ -353,9 +353,9 @@ func (m *runModel) compare(i int, s *stepModel, f *core.Step) {
 		m.fail(FixedDeadline, "step %s has the deadlines %s and %s in the state, %s and %s in the model",
 			m.name(i), offset(f.ScheduleToClose), offset(f.Deadline), offset(s.toClose), offset(s.deadline))
 	}
-	if f.Lost != s.losses.row || f.Apart != s.losses.counts {
+	if f.Lost != s.losses.row || f.LostAlone != s.losses.counts {
 		m.fail(Counted, "step %s has lost %d attempts, of which %d count, in the state, %d and %d in the model",
-			m.name(i), f.Lost, f.Apart, s.losses.row, s.losses.counts)
+			m.name(i), f.Lost, f.LostAlone, s.losses.row, s.losses.counts)
 	}
 	if f.Attempt != s.attempt || f.Counted != s.counted || f.Stopping != s.stopping {
 		m.fail(OneAttempt, "step %s is in attempt %d (%d counted) in the state, %d (%d) in the model",

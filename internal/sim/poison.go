@@ -105,8 +105,8 @@ func (m *runModel) countLoss(s *stepModel, i int, rec core.AttemptEnded) {
 			l.others++
 		}
 	}
-	if rec.Apart != l.counts {
-		m.fail(Counted, "%d losses of step %s count, %d are recorded", l.counts, m.name(i), rec.Apart)
+	if rec.LostAlone != l.counts {
+		m.fail(Counted, "%d losses of step %s count, %d are recorded", l.counts, m.name(i), rec.LostAlone)
 	}
 	if f == nil || f.Kind != policy.KindLost || !rec.Retry {
 		return
