@@ -181,7 +181,7 @@ func TestOutboxWhileAStoreIsSilent(t *testing.T) {
 	await := func(what string, reached func(cluster.Partition) bool) {
 		t.Helper()
 		for ctx, cancel := context.WithTimeout(ctx, time.Minute); ; {
-			s, err := j.(cluster.Storage).Stand(ctx)
+			s, err := j.(cluster.Storage).Snapshot(ctx)
 			if err == nil && reached(s.Partitions[0]) {
 				cancel()
 				return
@@ -195,7 +195,7 @@ func TestOutboxWhileAStoreIsSilent(t *testing.T) {
 	proxy.Hold()
 	await("silent", func(p cluster.Partition) bool { return p.Silent })
 	for slices.Contains(node.Partitions(), 0) { // the lease ends
-		_, err := j.(cluster.Storage).Stand(ctx)
+		_, err := j.(cluster.Storage).Snapshot(ctx)
 		ok(t, err)
 	}
 	for n := range 6 {

@@ -27,8 +27,8 @@ type where struct {
 	copies time.Duration // how long one takes
 }
 
-func (k kept) Stand(ctx context.Context) (Stand, error) {
-	s, err := k.link.Stand(ctx)
+func (k kept) Snapshot(ctx context.Context) (Snapshot, error) {
+	s, err := k.link.Snapshot(ctx)
 	k.where.mu.Lock()
 	defer k.where.mu.Unlock()
 	for i := range s.Partitions {
@@ -142,7 +142,7 @@ func TestStoreMoves(t *testing.T) {
 
 // TestSilentStore: nobody takes a partition of which nobody knows whether it has an owner.
 func TestSilentStore(t *testing.T) {
-	s := Stand{Nodes: nodes(1), Partitions: []Partition{{}, {Silent: true}}}
+	s := Snapshot{Nodes: nodes(1), Partitions: []Partition{{}, {Silent: true}}}
 	if _, take := Moves(s, "n0"); len(take) != 1 || take[0] != 0 {
 		t.Errorf("taken: %v", take)
 	}

@@ -95,7 +95,7 @@ func hookServer(t *testing.T, s *stage, allow ...netip.Prefix) *httpapi.Client {
 	}
 	svc := service.NewEmbedded(s.engine, read, func() core.Time { return policy.At(time.Now()) })
 	hooks, err := webhook.New(t.Context(), webhook.Config{
-		Documents: s.journal, Feed: s.engine, Teller: svc.Teller, Send: true, Allow: allow,
+		Documents: s.journal, Feed: s.engine, Describer: svc.Describer, Send: true, Allow: allow,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func (d *Dispatcher) stopFeed() {
 
 // feedOnce reads the feed until that fails. It returns false where there is nothing more to read.
 func (d *Dispatcher) feedOnce(ctx context.Context) bool {
-	teller := d.cfg.Teller()
+	teller := d.cfg.Describer()
 	err := d.cfg.Feed.Feed(ctx, feedName, func(_ uint64, entries []core.Entry) error {
 		return d.take(ctx, teller, entries)
 	})
@@ -107,13 +107,13 @@ type toldOf struct {
 }
 
 // take makes deliveries of the events of a batch. When it has returned nil, they are durable.
-func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries []core.Entry) error {
+func (d *Dispatcher) take(ctx context.Context, teller *service.Describer, entries []core.Entry) error {
 	if len(entries) == 0 {
 		return d.adopt(ctx)
 	}
 	var all []toldOf
 	for _, e := range entries {
-		told, err := teller.Tell(ctx, e)
+		told, err := teller.Describe(ctx, e)
 		switch code := api.CodeOf(err); {
 		case err == nil:
 			all = append(all, toldOf{told, e.Run})
@@ -153,7 +153,7 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries [
 		t.counts.Missed += h.Missed - t.hook.Missed
 		t.hook = h
 	}
-	d.stir()
+	d.wakeSender()
 	return nil
 }
 

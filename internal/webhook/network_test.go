@@ -27,7 +27,7 @@ func server(t *testing.T, allowed bool, handler http.HandlerFunc) (*Dispatcher, 
 	first := openBed(t, memory.New(), b.receiver)
 	first.Dispatcher.Close()
 	d, err := New(t.Context(), Config{
-		Documents: first.journal, Feed: first.engine, Teller: first.svc.Teller, Send: true, Allow: allow,
+		Documents: first.journal, Feed: first.engine, Describer: first.svc.Describer, Send: true, Allow: allow,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -133,8 +133,8 @@ func (t *target) back(l *line, due core.Time) {
 	t.due.Push(l)
 }
 
-// stir wakes the loop that sends.
-func (d *Dispatcher) stir() {
+// wakeSender wakes the loop that sends.
+func (d *Dispatcher) wakeSender() {
 	select {
 	case d.wake <- struct{}{}:
 	default: // it is awake
@@ -314,7 +314,7 @@ func (d *Dispatcher) ended(all []*result) {
 			d.works.Go(func() { d.tellOthers(d.ctx) })
 		}
 	}
-	d.stir()
+	d.wakeSender()
 }
 
 // sweep deletes deliveries that ended long ago. Their events are older than that.

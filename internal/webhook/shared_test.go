@@ -43,12 +43,12 @@ func (b *bed) shared(moved, deaf *atomic.Bool) (other *Dispatcher, heard *receiv
 	}
 	var err error
 	one, err = New(b.Context(), Config{
-		Documents: b.journal, Feed: b.engine, Teller: b.svc.Teller, Send: true, Transport: b.receiver,
+		Documents: b.journal, Feed: b.engine, Describer: b.svc.Describer, Send: true, Transport: b.receiver,
 		Shared: &Shared{Has: func(core.RunID) bool { return !moved.Load() }, Changed: tell(&two)},
 	})
 	if err == nil {
 		two, err = New(b.Context(), Config{
-			Documents: b.journal, Feed: nothingComes{}, Teller: b.svc.Teller, Send: true, Transport: heard,
+			Documents: b.journal, Feed: nothingComes{}, Describer: b.svc.Describer, Send: true, Transport: heard,
 			Shared: &Shared{Has: func(core.RunID) bool { return moved.Load() }, Changed: tell(&one)},
 		})
 	}

@@ -167,14 +167,16 @@ func (n *Nodes) Server(h http.Handler) *http.Server {
 }
 
 // Look tells other nodes to read the table of nodes, and waits until they have been told or that takes too long.
-func (n *Nodes) Look(ctx context.Context, own string, s cluster.Stand) { n.tell(ctx, own, s, lookPath) }
+func (n *Nodes) Look(ctx context.Context, own string, s cluster.Snapshot) {
+	n.tell(ctx, own, s, lookPath)
+}
 
 // Webhooks tells other nodes to read webhooks and deliveries again, and waits likewise.
-func (n *Nodes) Webhooks(ctx context.Context, own string, s cluster.Stand) {
+func (n *Nodes) Webhooks(ctx context.Context, own string, s cluster.Snapshot) {
 	n.tell(ctx, own, s, webhooksPath)
 }
 
-func (n *Nodes) tell(ctx context.Context, own string, s cluster.Stand, path string) {
+func (n *Nodes) tell(ctx context.Context, own string, s cluster.Snapshot, path string) {
 	var told sync.WaitGroup
 	for _, node := range s.Nodes {
 		if node.Alive && node.ID != own {

@@ -62,11 +62,11 @@ func (o *Others) Anyone() api.Node {
 	return nil
 }
 
-func (o *Others) stand() cluster.Stand {
+func (o *Others) stand() cluster.Snapshot {
 	if m := o.member.Load(); m != nil {
-		return m.Stand()
+		return m.Snapshot()
 	}
-	return cluster.Stand{}
+	return cluster.Snapshot{}
 }
 
 // Failing returns why this node is no sound part of the cluster at present; nil: it is, or has not joined yet.

@@ -148,7 +148,7 @@ func TestStoreSilent(t *testing.T) {
 	if _, err := j.List(t.Context(), journal.Query{}); err == nil || !strings.Contains(err.Error(), "store b") {
 		t.Errorf("a list: %v", err)
 	}
-	s, err := j.Stand(t.Context())
+	s, err := j.Snapshot(t.Context())
 	if err != nil || s.Stores[1].Err == nil || !s.Partitions[1].Silent || s.Partitions[0].Owner != "owner" {
 		t.Errorf("%+v, %v", s, err)
 	}
