@@ -107,7 +107,7 @@ func LastHeartbeat[T any](ctx context.Context) (T, bool) {
 		return zero, false
 	}
 	var v T
-	err := a.patiently(func(ctx context.Context) (err error) {
+	err := a.retryCodec(func(ctx context.Context) (err error) {
 		v, err = decode[T](ctx, a.codec, heartbeatDetails, a.at(kindHeartbeat), a.task.Details)
 		return err
 	})

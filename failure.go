@@ -328,19 +328,19 @@ func sealFailure(ctx context.Context, c Codec, at place, f *policy.Failure) (*po
 	return &out, errors.Join(err, own)
 }
 
-// sealed encodes the failure of an attempt, which waits for its codec as it does with a result.
-func (a *attempt) sealed(f *policy.Failure) (out *policy.Failure) {
-	_ = a.patiently(func(ctx context.Context) (err error) {
+// encodedFailure encodes the failure of an attempt, which waits for its codec as it does with a result.
+func (a *attempt) encodedFailure(f *policy.Failure) (out *policy.Failure) {
+	_ = a.retryCodec(func(ctx context.Context) (err error) {
 		out, err = sealFailure(ctx, a.codec, a.at(kindFailure), f)
 		return err
 	})
 	return out
 }
 
-// sealed encodes the failure of a body. If its codec cannot encode for now, the call of the body ends.
-func (b *branch) sealed(f *policy.Failure) *policy.Failure {
+// encodedFailure encodes the failure of a body. If its codec cannot encode for now, the call of the body ends.
+func (b *branch) encodedFailure(f *policy.Failure) *policy.Failure {
 	out, err := sealFailure(b, b.host.codec, b.at(kindFailure, ""), f)
-	if passing(err) {
+	if isTransient(err) {
 		b.Unencodable("what a failure says", err)
 	}
 	return out
@@ -349,7 +349,7 @@ func (b *branch) sealed(f *policy.Failure) *policy.Failure {
 // openFailure reads what sealFailure made. The error tells that the codec cannot read it; the failure is then complete
 // but for what it says.
 func openFailure(ctx context.Context, c Codec, at place, f *policy.Failure) (*policy.Failure, error) {
-	if !encoded(f) {
+	if !isEncoded(f) {
 		return f, nil
 	}
 	out := *f
@@ -376,8 +376,8 @@ func openFailure(ctx context.Context, c Codec, at place, f *policy.Failure) (*po
 	return &out, nil
 }
 
-// encoded reports whether a codec has encoded the failure or one of its causes.
-func encoded(f *policy.Failure) bool {
+// isEncoded reports whether a codec has encoded the failure or one of its causes.
+func isEncoded(f *policy.Failure) bool {
 	for ; f != nil; f = f.Cause {
 		if f.Encoded != nil {
 			return true
@@ -386,8 +386,8 @@ func encoded(f *policy.Failure) bool {
 	return false
 }
 
-// opened decodes a failure to show it: a part that the codec cannot read stays encoded.
-func opened(ctx context.Context, c Codec, at place, f *policy.Failure) *policy.Failure {
+// decodedFailure decodes a failure to show it: a part that the codec cannot read stays encoded.
+func decodedFailure(ctx context.Context, c Codec, at place, f *policy.Failure) *policy.Failure {
 	at.kind = kindFailure
 	out, err := openFailure(ctx, c, at, f)
 	if err != nil {

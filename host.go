@@ -134,7 +134,7 @@ func (h *host) body(name string) *body.Workflow {
 	defer h.mu.Unlock()
 	switch r := h.workflows[name]; {
 	case r == nil && h.fakes != nil: // its fake may be there before a body names it
-		return h.fakedBody(h.registered(&definition{name: name, elsewhere: true}))
+		return h.fakedBody(h.registered(&definition{name: name, external: true}))
 	case r == nil:
 		return nil
 	case r.body == nil:
@@ -161,9 +161,9 @@ func (h *host) add(d *definition) (known bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch r := h.workflows[d.name]; {
-	case r != nil && d.elsewhere:
+	case r != nil && d.external:
 		return true, nil
-	case r == nil || r.elsewhere && d.document == nil:
+	case r == nil || r.external && d.document == nil:
 		h.workflows[d.name] = h.registered(d)
 		return false, nil
 	case !r.same(d):
@@ -175,7 +175,7 @@ func (h *host) add(d *definition) (known bool, err error) {
 // registered makes a definition known.
 func (h *host) registered(d *definition) *registered {
 	w := h.bodyOf(d)
-	if d.document != nil || d.elsewhere {
+	if d.document != nil || d.external {
 		return &registered{definition: d, standIn: w}
 	}
 	return &registered{definition: d, body: w}
@@ -240,7 +240,7 @@ func (h *host) closeRun(b *branch, out []byte, err error) {
 			end.Failure = nil
 		}
 		sealed, err := sealFailure(b, h.codec, b.at(kindFailure, ""), end.Failure)
-		if passing(err) {
+		if isTransient(err) {
 			t.NoteUnencodable("what the run's failure says", err)
 			continue
 		}
@@ -287,7 +287,7 @@ func (h *host) perform(at *attempt, fn stepFunc) worker.Result {
 		err = h.tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), out)
 	}
 	if err != nil {
-		return worker.Result{Failure: at.sealed(failureOf(err))}
+		return worker.Result{Failure: at.encodedFailure(failureOf(err))}
 	}
 	return worker.Result{Output: out}
 }

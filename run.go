@@ -132,7 +132,7 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	}
 	at := placeOf(kindOutput, out.ID, r.workflow, "")
 	if out.Phase != client.PhaseSucceeded {
-		failure := opened(ctx, r.codec, at, out.Failure)
+		failure := decodedFailure(ctx, r.codec, at, out.Failure)
 		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: failure, own: ownOf(failure)}
 	}
 	return decode[Out](ctx, r.codec, "the result", at, out.Output)
@@ -199,14 +199,14 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 			return nil
 		}
 		var err error
-		req.Keep, err = e.kept(r, steps, from)
+		req.Keep, err = e.keptSteps(r, steps, from)
 		return err
 	})
 	return started.ID, err
 }
 
 // kept returns the results that a rerun keeps.
-func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, error) {
+func (e *Engine) keptSteps(r *core.Run, steps []string, from string) ([]core.Kept, error) {
 	if !r.Phase.Closed() {
 		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w",
 			r.ID, r.Phase, ErrConflict)

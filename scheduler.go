@@ -26,8 +26,8 @@ type starter interface {
 	startAndTell(ctx context.Context, r client.StartRequest, notify string) (client.Started, error)
 }
 
-// lateStarter is a starter that is known when the engine begins to work. A node of a cluster has another one than its
-// own engine, which starts runs everywhere.
+// lateStarter is a starter that is set before the engine begins to work. That of a node of a cluster is not its own
+// engine: it can start runs on any node.
 type lateStarter struct{ starter }
 
 // scheduler executes schedules. Every engine has it.

@@ -53,7 +53,7 @@ type definition struct {
 	defaults     []StepOption
 	byStep       map[string][]StepOption
 	document     *kind.Workflow // nil: run is the workflow
-	elsewhere    bool           // another program has the function
+	external     bool           // another program has the function
 
 	known atomic.Pointer[journal.Definition] // the result of source for the name; each start needs it
 }
@@ -104,7 +104,7 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 // wait for the workflow's cron.
 func Ref[In, Out any](name string) *Workflow[In, Out] {
 	return &Workflow[In, Out]{def: &definition{
-		name: name, err: invalid(checkName(name), "workflow %q", name), elsewhere: true,
+		name: name, err: invalid(checkName(name), "workflow %q", name), external: true,
 	}}
 }
 
@@ -373,7 +373,7 @@ func causeOf(ctx context.Context, c Codec, p body.HookPayload) error {
 	if a := attemptOf(ctx); a != nil {
 		at = a.at(kindFailure)
 	}
-	failure := opened(ctx, c, at, p.Failure)
+	failure := decodedFailure(ctx, c, at, p.Failure)
 	return &RunError{Phase: client.Phase(p.Phase.String()), Failure: failure, own: ownOf(failure)}
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// answers are those to one batch of a holder. It may ask for them again.
+// answers holds the replies to one batch of a holder, which may request them again.
 type answers struct {
 	all  []api.DecisionAnswer
-	open atomic.Int64 // that have not come
+	open atomic.Int64 // how many have not come
 	done chan struct{}
 }
 

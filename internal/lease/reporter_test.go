@@ -28,7 +28,7 @@ func twoTerms(t *testing.T) (h *Holder, has, made *term) {
 	has.leases[run1] = &held{term: has, number: 1, over: make(chan struct{})}
 	made.live[core.Token{Run: run1, Attempt: 1}] = true
 	made.tasks[run1] = 1
-	h.comes(run1, has)
+	h.bind(run1, has)
 	return h, has, made
 }
 
@@ -98,7 +98,7 @@ func TestEndsWhileNoNodeHasTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, has, made := twoTerms(t)
 			has.forget(run1, has.lease(run1))
-			h.goes(run1, has)
+			h.unbind(run1, has)
 			done := make(chan error)
 			give(h, done)
 			<-done
