@@ -21,7 +21,7 @@ type attempt struct {
 	unkept   sync.Once // it was logged that the details of a heartbeat are not kept
 	deadline time.Time
 
-	begin sync.Once     // of done
+	begin sync.Once     // the making of done
 	done  chan struct{} // closed when the attempt's time is over
 }
 
@@ -50,7 +50,7 @@ func (a *attempt) Err() error {
 	return err
 }
 
-// Done is a channel of the attempt's own: contexts that are derived from a channel's owner take its Err as theirs.
+// Done returns a channel of the attempt's own: contexts that are derived from a channel's owner take its Err as theirs.
 func (a *attempt) Done() <-chan struct{} {
 	a.begin.Do(func() {
 		a.done = make(chan struct{})
@@ -107,7 +107,7 @@ func LastHeartbeat[T any](ctx context.Context) (T, bool) {
 		return zero, false
 	}
 	var v T
-	err := a.patiently(func(ctx context.Context) (err error) {
+	err := a.retryCodec(func(ctx context.Context) (err error) {
 		v, err = decode[T](ctx, a.codec, heartbeatDetails, a.at(kindHeartbeat), a.task.Details)
 		return err
 	})

@@ -64,7 +64,7 @@ var _ Client = (*Engine)(nil)
 // Operation is what an operator or a caller asks of a run. Each is kept in the run's history.
 type Operation struct {
 	Op            client.Op
-	Step          string           // of operations on a step
+	Step          string           // the step, for operations on a step
 	Output        any              // OpComplete: the step's result
 	Err           error            // OpFail: the step's error
 	Policy        []StepOption     // OpSetPolicy
@@ -80,7 +80,7 @@ func (e *Engine) Codec() Codec { return e.host.codec }
 
 // StartRun makes a run.
 func (e *Engine) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
-	if r.Workflow != schedule.Workflow { // a schedule is no part of what its caller is about just now
+	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, e.host.propagators, r.Headers)
 	}
 	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
@@ -158,7 +158,7 @@ func (e *Engine) await(ctx context.Context, run core.RunID) (client.Outcome, err
 	at := place{run: out.Run}
 	return client.Outcome{
 		ID: out.Run.String(), Phase: client.Phase(out.Phase.String()), Output: out.Output,
-		Failure: opened(ctx, e.host.codec, at, out.Failure),
+		Failure: decodedFailure(ctx, e.host.codec, at, out.Failure),
 	}, nil
 }
 
@@ -235,11 +235,11 @@ func (h *host) aim(ctx context.Context, in *core.Operation, op Operation, r *cor
 	}
 	codec := h.codec
 	if r.Definition != definitionID(r.Workflow) {
-		codec = JSON{} // of a flow
+		codec = JSON{} // the run is that of a flow
 	}
 	at := place{kindFailure, r.ID, r.Workflow, op.Step}
 	sealed, err := sealFailure(ctx, codec, at, in.Failure)
-	if in.Failure = sealed; passing(err) {
+	if in.Failure = sealed; isTransient(err) {
 		return err
 	}
 	if op.Output == nil {
@@ -263,7 +263,8 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (client.Description
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
 			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
-		Input: r.Input, Output: r.Output, Failure: opened(ctx, e.host.codec, at, r.Failure), Headers: r.Headers.Map(),
+		Input: r.Input, Output: r.Output, Headers: r.Headers.Map(),
+		Failure: decodedFailure(ctx, e.host.codec, at, r.Failure),
 	}
 	if problem := e.host.bodies.Problem(r.ID); problem != nil {
 		d.Problem = problem.Error()
@@ -281,7 +282,7 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (client.Description
 			Name: s.Key(), Phase: client.Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Counted,
 			Scheduled: s.ScheduledAt.Std(), Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
 			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output,
-			Failure: opened(ctx, e.host.codec, at, s.Failure),
+			Failure: decodedFailure(ctx, e.host.codec, at, s.Failure),
 		})
 	}
 	return d, nil
@@ -342,7 +343,7 @@ func queryOf(q *client.Query) api.Query {
 	return out
 }
 
-// summaryOf is a row of a list.
+// summaryOf returns a row of a list.
 func summaryOf(r *api.RunSummary) client.Summary {
 	s := client.Summary{
 		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: client.Phase(r.Phase),
@@ -376,13 +377,13 @@ func explained(ctx context.Context, r *api.Run, codec Codec) *client.Explanation
 // openExplanation reads what the codec made of failures. Inputs and outputs stay as they are recorded.
 func openExplanation(ctx context.Context, e *client.Explanation, c Codec) {
 	at := placeOf(kindFailure, e.ID, e.Workflow, "")
-	e.Failure = opened(ctx, c, at, e.Failure)
+	e.Failure = decodedFailure(ctx, c, at, e.Failure)
 	for i := range e.Steps {
 		s := &e.Steps[i]
 		at.name = s.Name
-		s.Failure = opened(ctx, c, at, s.Failure)
+		s.Failure = decodedFailure(ctx, c, at, s.Failure)
 		for j := range s.Attempts {
-			s.Attempts[j].Failure = opened(ctx, c, at, s.Attempts[j].Failure)
+			s.Attempts[j].Failure = decodedFailure(ctx, c, at, s.Attempts[j].Failure)
 		}
 	}
 }

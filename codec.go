@@ -47,7 +47,7 @@ type Payload struct {
 	// The place of the value, as far as it is known there: a run that is about to start has no id yet, who sends an
 	// event does not know the workflow, and a child's result is decoded in a step of its parent.
 	RunID, Workflow string
-	Name            string // of the step, event or update; empty: it belongs to the run as a whole
+	Name            string // the name of the step, event or update; empty: it belongs to the run as a whole
 	// Meta is stored beside the encoded value as it is, for everybody to read: the id of a key, a format.
 	Meta map[string]string
 }
@@ -101,26 +101,26 @@ func (p place) of() string {
 	return "run " + p.run.String() + ": "
 }
 
-// passingError is an error of a codec that may pass.
-type passingError struct{ error }
+// transientError is an error of a codec that may pass.
+type transientError struct{ error }
 
-func (e *passingError) Unwrap() error { return e.error }
+func (e *transientError) Unwrap() error { return e.error }
 
-func passing(err error) bool {
-	var p *passingError
+func isTransient(err error) bool {
+	var p *transientError
 	return errors.As(err, &p)
 }
 
 // codecError marks what a codec says: it may pass, or the same would come again.
 func codecError(c Codec, cause, err error) error {
-	if _, plain := c.(JSON); plain || lasting(cause) {
+	if _, plain := c.(JSON); plain || isPermanent(cause) {
 		return NonRetryable(err)
 	}
-	return &passingError{err}
+	return &transientError{err}
 }
 
-// lasting reports whether an error of a codec comes from the value or the type, and not from what the codec needs.
-func lasting(err error) bool {
+// isPermanent reports whether an error of a codec comes from the value or the type, and not from what the codec needs.
+func isPermanent(err error) bool {
 	var (
 		h           *hint
 		value       *json.UnsupportedValueError
@@ -146,7 +146,7 @@ func encode(ctx context.Context, c Codec, what string, at place, v any) ([]byte,
 		return b, nil
 	}
 	p := at.payload()
-	b, err := calling(func() ([]byte, error) { return c.Encode(ctx, &p, v) })
+	b, err := recoverCodec(func() ([]byte, error) { return c.Encode(ctx, &p, v) })
 	if err != nil {
 		return nil, codecError(c, err, fmt.Errorf("pawl: %s%s cannot be encoded: %w", at.of(), what, err))
 	}
@@ -157,8 +157,8 @@ func encode(ctx context.Context, c Codec, what string, at place, v any) ([]byte,
 	return envelope.Wrap(p.Meta, b)
 }
 
-// calling calls a codec. A panic of it is an error, so that it does not repeat the step whose result is at hand.
-func calling[T any](call func() (T, error)) (v T, err error) {
+// recoverCodec calls a codec. A panic of it is an error, so that it does not repeat the step whose result is at hand.
+func recoverCodec[T any](call func() (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = NonRetryable(fmt.Errorf("the codec panicked: %v", p))
@@ -182,7 +182,7 @@ func read[T any](ctx context.Context, c Codec, at place, b []byte) (v T, err err
 	return v, err
 }
 
-// readInto is read for a pointer.
+// readInto works as read, for a pointer.
 func readInto(ctx context.Context, c Codec, at place, b []byte, v any) error {
 	if len(b) == 0 || bytes.Equal(b, null) {
 		return nil
@@ -195,11 +195,11 @@ func readInto(ctx context.Context, c Codec, at place, b []byte, v any) error {
 	}
 	p := at.payload()
 	p.Meta, b = envelope.Open(b)
-	_, err := calling(func() (struct{}, error) { return struct{}{}, c.Decode(ctx, p, b, v) })
+	_, err := recoverCodec(func() (struct{}, error) { return struct{}{}, c.Decode(ctx, p, b, v) })
 	return err
 }
 
-// at is the place of a payload of the body's run.
+// at returns the place of a payload of the body's run.
 func (b *branch) at(kind, name string) place {
 	return place{kind, b.Run(), b.Head().Workflow, name}
 }
@@ -207,7 +207,7 @@ func (b *branch) at(kind, name string) place {
 // encode makes a payload of a body. Where its codec cannot do that for now, the call of the body ends.
 func (b *branch) encode(c Codec, what string, at place, v any) ([]byte, error) {
 	out, err := encode(b, c, what, at, v)
-	if passing(err) {
+	if isTransient(err) {
 		b.Unencodable(what, err)
 	}
 	if err == nil {
@@ -216,8 +216,8 @@ func (b *branch) encode(c Codec, what string, at place, v any) ([]byte, error) {
 	return out, err
 }
 
-// recorded is decode for a value that code of before has written. Where the code of today cannot read it, the body
-// cannot go on, and the call ends.
+// recorded decodes a value that earlier code has written. If the present code cannot read it, the body cannot go on,
+// and the call ends.
 func recorded[T any](b *branch, c Codec, what payloadName, at place, data []byte) T {
 	v, err := read[T](b, c, at, data)
 	if err != nil {
@@ -226,11 +226,11 @@ func recorded[T any](b *branch, c Codec, what payloadName, at place, data []byte
 	return v
 }
 
-// received is decode for what others have sent to a body: a mistake of theirs is the body's to handle. What the codec
-// cannot read for now ends the call of the body.
+// received decodes a value that others have sent to a body, which handles their mistakes. A value that the codec cannot
+// read for now ends the call of the body.
 func received[T any](b *branch, c Codec, what string, at place, data []byte) (T, error) {
 	v, err := decode[T](b, c, what, at, data)
-	if passing(err) {
+	if isTransient(err) {
 		b.Unreadable(what, reflect.TypeFor[T]().String(), err)
 	}
 	return v, err
@@ -242,18 +242,18 @@ const (
 	lastCodecPause  = 30 * time.Second
 )
 
-// at is the place of a payload of the attempt's step.
+// at returns the place of a payload of the attempt's step.
 func (a *attempt) at(kind string) place {
 	return place{kind, a.task.Token.Run, a.task.Workflow, a.task.StepName}
 }
 
-// patiently asks a codec until it answers, its error cannot pass, or the attempt's time is over. The function of a step
-// has done its work by then, which must neither be repeated nor lost.
-func (a *attempt) patiently(try func(ctx context.Context) error) error {
+// retryCodec asks a codec until it answers, its error cannot pass, or the attempt's time is over. The function of a
+// step has done its work by then, which must neither be repeated nor lost.
+func (a *attempt) retryCodec(try func(ctx context.Context) error) error {
 	ctx := context.WithoutCancel(a) // also the result of an attempt that is told to stop counts
 	for pause := firstCodecPause; ; pause = min(2*pause, lastCodecPause) {
 		err := try(ctx)
-		if !passing(err) {
+		if !isTransient(err) {
 			return err
 		}
 		if pause == firstCodecPause {
@@ -301,7 +301,7 @@ func encodeOutput(ctx context.Context, c Codec, name payloadName, v any) (out []
 	if _, plain := c.(JSON); plain || a == nil { // nil: an interceptor has passed on a context of its own
 		return encode(ctx, c, what, place{kind: kindOutput}, v)
 	}
-	err = a.patiently(func(ctx context.Context) (err error) {
+	err = a.retryCodec(func(ctx context.Context) (err error) {
 		out, err = encode(ctx, c, what, a.at(kindOutput), v)
 		return err
 	})
@@ -314,14 +314,14 @@ func decodeInput[T any](ctx context.Context, c Codec, what string, b []byte) (v 
 	if _, plain := c.(JSON); plain || a == nil {
 		return decode[T](ctx, c, what, place{kind: kindInput}, b)
 	}
-	err = a.patiently(func(ctx context.Context) (err error) {
+	err = a.retryCodec(func(ctx context.Context) (err error) {
 		v, err = decode[T](ctx, c, what, a.at(kindInput), b)
 		return err
 	})
 	return v, err
 }
 
-// placeOf is a place as a client knows it. The id may also be a workflow id, which names no run.
+// placeOf returns a place as a client knows it. The id may also be a workflow id, which names no run.
 func placeOf(kind, id, workflow, name string) place {
 	run, _ := core.ParseRunID(id)
 	return place{kind, run, workflow, name}

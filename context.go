@@ -29,12 +29,12 @@ type branch struct {
 	*body.Thread
 	host   *host
 	def    *definition
-	values context.Context // what the propagators made of the run's headers
+	values context.Context // the context that the propagators made of the run's headers
 }
 
 func (b *branch) of() *branch { return b }
 
-// on is the Context of another branch, or another scope, of the same body.
+// on returns the Context of another branch, or another scope, of the same body.
 func (b *branch) on(t *body.Thread) *branch {
 	return &branch{Thread: t, host: b.host, def: b.def, values: b.values}
 }
@@ -71,7 +71,7 @@ func call[T any](b *branch, fn func(ctx Context) (T, error), set func(T, error))
 	v, err = fn(b)
 }
 
-// closing is how a run ends whose body has returned. A call that made no sense fails the run even if the body
+// closing returns how a run ends whose body has returned. A call that made no sense fails the run even if the body
 // ignored its error.
 func (h *host) closing(d *definition, out []byte, err, invalid error) core.Close {
 	var next *continueError
@@ -91,8 +91,8 @@ func (h *host) closing(d *definition, out []byte, err, invalid error) core.Close
 	}
 }
 
-// failing is how a run ends whose body returned an error. If a step failed because the run had no time left,
-// the run ends as timed out, as it would have at its deadline.
+// failing returns how a run ends whose body returned an error. If a step failed because the run had no time left, the
+// run ends as timed out, as it would have at its deadline.
 func failing(err error) core.Close {
 	var step *StepError
 	if errors.As(err, &step) && step.Failure != nil {

@@ -81,7 +81,7 @@ type Engine struct {
 	node   *node.Node
 
 	explained *service.Embedded
-	schedules *lateStarter                      // what schedules start runs with
+	schedules *lateStarter                      // the starter with which schedules start runs
 	relay     func(to Client, turn func() bool) // begins to deliver what callers write into the journal's database
 	stopRelay func()                            // nil: it has not begun
 }

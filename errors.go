@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// What the engine decided about a step or a run, for errors.Is. errors.As finds the step's own error.
+// The decisions of the engine about a step or a run, for errors.Is. errors.As finds the step's own error.
 var (
 	ErrTimedOut         error = api.Sentinel(api.CodeTimedOut)
 	ErrRetriesExhausted error = api.Sentinel(api.CodeRetriesExhausted)
@@ -36,7 +36,7 @@ var (
 	ErrNested error = body.ErrNested
 )
 
-// What callers of an engine get, for errors.Is.
+// The errors that callers of an engine get, for errors.Is.
 var (
 	ErrNotFound  error = engine.ErrNotFound
 	ErrConflict  error = engine.ErrConflict
@@ -125,7 +125,7 @@ func (e *StepError) Unwrap() error { return e.own }
 // Business reports whether the step ended by its own error, and not because the engine gave up on it.
 func (e *StepError) Business() bool { return len(e.kinds) == 0 }
 
-// stepError is the error of a closed step; nil where it succeeded or was skipped.
+// stepError returns the error of a closed step; nil if it succeeded or was skipped.
 func (b *branch) stepError(s *engine.Step) error {
 	if s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped {
 		return nil
@@ -228,7 +228,7 @@ func (e *RunError) Unwrap() error { return e.own }
 // that fits; use [Version] if old and new runs have to go on.
 type ChangedError struct {
 	Run, Workflow, Recorded, Asked string
-	Err                            error // what the codec says; nil where no value is the reason
+	Err                            error // the codec's error; nil where no value is the reason
 }
 
 // Unwrap returns what the codec says.
@@ -248,7 +248,7 @@ func (e *ChangedError) Error() string {
 type TaskTimeoutError struct {
 	Run, Workflow string
 	Limit         time.Duration
-	Stack         string // of the goroutines that ran
+	Stack         string // the stack of the goroutines that ran
 }
 
 func (e *TaskTimeoutError) Error() string {

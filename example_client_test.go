@@ -162,7 +162,7 @@ func ExampleWorkflow_EnsureSchedule() {
 // sealed is a codec that encrypts: AES-GCM around JSON, as a JSON string. It encrypts with the current key and stores
 // the key's id beside the value, so it can still read what other keys have encrypted.
 type sealed struct {
-	keys    map[string]cipher.AEAD // by id
+	keys    map[string]cipher.AEAD // the keys by id
 	current string
 }
 

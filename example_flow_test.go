@@ -165,7 +165,7 @@ func ExampleForStep() {
 	w := pawl.Define("order", func(ctx pawl.Context, _ any) (any, error) { return nil, nil },
 		pawl.Defaults(pawl.Retry("fixed(3, 1s)")),
 		pawl.ForStep("charge", pawl.Retry("exponential(0.5, 1s)")))
-	fmt.Println(w.Err()) // before anything runs
+	fmt.Println(w.Err()) // the error comes before anything runs
 	// Output: pawl: workflow "order": step charge: retry: "exponential(0.5, 1s)": maxAttempts: 0.5 where a whole number is expected
 }
 
@@ -223,7 +223,7 @@ func ExampleLogger() {
 func ExampleContinueAsNew() {
 	w := pawl.Define("countdown", func(ctx pawl.Context, n int) (string, error) {
 		if n > 0 {
-			return "", pawl.ContinueAsNew(ctx, n-1) // with a fresh history
+			return "", pawl.ContinueAsNew(ctx, n-1) // the next run has a fresh history
 		}
 		return "lift off", nil
 	})

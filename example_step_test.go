@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	_ "github.com/pawl-dev/pawl/journal/memory" // for "memory:"; a service imports journal/sqlite
+	_ "github.com/pawl-dev/pawl/journal/memory" // the journal for "memory:"; a service imports journal/sqlite
 )
 
 // engineFor opens an engine in memory that knows the workflows.

@@ -1,4 +1,4 @@
 package pawl
 
-// ScheduleWorkflow is the workflow that schedules are runs of, to replay it.
+// ScheduleWorkflow returns the workflow that schedules are runs of, to replay it.
 func ScheduleWorkflow() Definition { return scheduleWorkflow(nil) }

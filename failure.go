@@ -153,7 +153,7 @@ func decodeFailure(f *policy.Failure) error {
 	}
 	err := decodeOwn(f)
 	kinds := kindsOf(f.Reason, f)
-	for c := f; c != nil; c = c.Cause { // of a run: the step that ended it; of a step: its child run
+	for c := f; c != nil; c = c.Cause { // the failed step is a cause of a run's failure, the child run one of a step's
 		switch {
 		case f.Reason == policy.ReasonCancelled: // a limit, perhaps, that ended it so
 		case c.Kind == policy.KindTimeout && c.Limit == policy.LimitWait:
@@ -170,7 +170,7 @@ func decodeFailure(f *policy.Failure) error {
 	return &recordedError{f.Message, err, kinds}
 }
 
-// decodeOwn is the error as it was, where its type is registered.
+// decodeOwn returns the error as it was, if its type is registered.
 func decodeOwn(f *policy.Failure) error {
 	if f.Type == "panic" {
 		p := &PanicError{}
@@ -185,7 +185,7 @@ func decodeOwn(f *policy.Failure) error {
 	if decode != nil {
 		holder := f
 		for len(holder.Details) == 0 && holder.Cause != nil && holder.Cause.Type == f.Type {
-			holder = holder.Cause // of a child run
+			holder = holder.Cause // the failure is that of a child run
 		}
 		if own, ok := decode(holder.Details); ok {
 			err = own
@@ -328,19 +328,19 @@ func sealFailure(ctx context.Context, c Codec, at place, f *policy.Failure) (*po
 	return &out, errors.Join(err, own)
 }
 
-// sealed is sealFailure for an attempt, which waits for its codec as it does with a result.
-func (a *attempt) sealed(f *policy.Failure) (out *policy.Failure) {
-	_ = a.patiently(func(ctx context.Context) (err error) {
+// encodedFailure encodes the failure of an attempt, which waits for its codec as it does with a result.
+func (a *attempt) encodedFailure(f *policy.Failure) (out *policy.Failure) {
+	_ = a.retryCodec(func(ctx context.Context) (err error) {
 		out, err = sealFailure(ctx, a.codec, a.at(kindFailure), f)
 		return err
 	})
 	return out
 }
 
-// sealed is sealFailure for a body. Where its codec cannot encode for now, the call of the body ends.
-func (b *branch) sealed(f *policy.Failure) *policy.Failure {
+// encodedFailure encodes the failure of a body. If its codec cannot encode for now, the call of the body ends.
+func (b *branch) encodedFailure(f *policy.Failure) *policy.Failure {
 	out, err := sealFailure(b, b.host.codec, b.at(kindFailure, ""), f)
-	if passing(err) {
+	if isTransient(err) {
 		b.Unencodable("what a failure says", err)
 	}
 	return out
@@ -349,7 +349,7 @@ func (b *branch) sealed(f *policy.Failure) *policy.Failure {
 // openFailure reads what sealFailure made. The error tells that the codec cannot read it; the failure is then complete
 // but for what it says.
 func openFailure(ctx context.Context, c Codec, at place, f *policy.Failure) (*policy.Failure, error) {
-	if !encoded(f) {
+	if !isEncoded(f) {
 		return f, nil
 	}
 	out := *f
@@ -376,8 +376,8 @@ func openFailure(ctx context.Context, c Codec, at place, f *policy.Failure) (*po
 	return &out, nil
 }
 
-// encoded reports whether a codec has encoded the failure or one of its causes.
-func encoded(f *policy.Failure) bool {
+// isEncoded reports whether a codec has encoded the failure or one of its causes.
+func isEncoded(f *policy.Failure) bool {
 	for ; f != nil; f = f.Cause {
 		if f.Encoded != nil {
 			return true
@@ -386,8 +386,8 @@ func encoded(f *policy.Failure) bool {
 	return false
 }
 
-// opened is openFailure for showing a failure: what the codec cannot read stays encoded.
-func opened(ctx context.Context, c Codec, at place, f *policy.Failure) *policy.Failure {
+// decodedFailure decodes a failure to show it: a part that the codec cannot read stays encoded.
+func decodedFailure(ctx context.Context, c Codec, at place, f *policy.Failure) *policy.Failure {
 	at.kind = kindFailure
 	out, err := openFailure(ctx, c, at, f)
 	if err != nil {

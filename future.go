@@ -13,10 +13,10 @@ import (
 // [SleepAsync] or [Go].
 type Future[T any] struct {
 	result *body.Result // nil: err is there from the beginning
-	step   bool         // of a step; else of a branch
-	codec  Codec        // of a step's result
+	step   bool         // the future is a step's, else a branch's
+	codec  Codec        // the codec of a step's result
 
-	// Of a branch, once it has ended.
+	// The result of a branch, once it has ended.
 	value T
 	err   error
 }
@@ -32,7 +32,7 @@ func (f *Future[T]) awaited() *body.Result { return f.result }
 
 func (f *Future[T]) missing() bool { return f == nil }
 
-// outcome is the error of a future whose result is there.
+// outcome returns the error of a future whose result is there.
 func (f *Future[T]) outcome(b *branch, record engine.Step) error {
 	if f.step {
 		return b.stepError(&record)

@@ -84,7 +84,7 @@ func (h Handler[In, Out]) CallAsync(ctx Context, name string, in In, opts ...Ste
 // At most slots of each handler run at once. Calls that no process serves wait; [QueueTimeout] bounds that. Tasks that
 // name no queue are in the queue "". A handler can be served once for each queue.
 func (e *Engine) Serve(queue string, slots int, handlers ...AnyHandler) error {
-	executors, err := e.host.served(queue, slots, handlers)
+	executors, err := e.host.executorsOf(queue, slots, handlers)
 	if err != nil {
 		return err
 	}
@@ -113,8 +113,9 @@ func (e *Engine) Serve(queue string, slots int, handlers ...AnyHandler) error {
 	return nil
 }
 
-// served makes what executes handlers, by task type: bodies call them by a type of their own, flows by their names.
-func (h *host) served(queue string, slots int, handlers []AnyHandler) (map[string]worker.Executor, error) {
+// executorsOf makes the executors of handlers, by task type: bodies call them by a type of their own, flows by their
+// names.
+func (h *host) executorsOf(queue string, slots int, handlers []AnyHandler) (map[string]worker.Executor, error) {
 	if slots <= 0 {
 		return nil, invalid(errors.New("give at least 1 slot"), "serve %q: %d slots", queue, slots)
 	}

@@ -33,7 +33,7 @@ type host struct {
 	maxPayload  int
 	grace       time.Duration
 	queues      map[string]policy.QueueLimits
-	fakes       fake.Table // of a test; nil: none
+	fakes       fake.Table // the fakes of a test; nil: none
 
 	mu        sync.Mutex
 	workflows map[string]*registered
@@ -43,7 +43,7 @@ type host struct {
 type registered struct {
 	*definition
 	body    *body.Workflow // nil: a document decides it, or another program has it
-	standIn *body.Workflow // of a workflow without a body, for a test that fakes it
+	standIn *body.Workflow // the body that a test gives a workflow without one, to fake it
 }
 
 // newHost returns a host without workflows. The context's values are those of the bodies' contexts.
@@ -85,8 +85,8 @@ func stuckError(s *body.Stuck) error {
 	}
 }
 
-// definitionID is the id of a Go workflow's definition, made from its name. That a body has changed shows in the keys
-// of its steps.
+// definitionID returns the id of a Go workflow's definition, made from its name. That a body has changed shows in the
+// keys of its steps.
 func definitionID(name string) core.DefinitionID {
 	sum := sha256.Sum256([]byte("go\x00" + name))
 	return core.DefinitionID(sum[:16])
@@ -133,8 +133,8 @@ func (h *host) body(name string) *body.Workflow {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch r := h.workflows[name]; {
-	case r == nil && h.fakes != nil: // what stands in for it may be there before a body names it
-		return h.fakedBody(h.registered(&definition{name: name, elsewhere: true}))
+	case r == nil && h.fakes != nil: // its fake may be there before a body names it
+		return h.fakedBody(h.registered(&definition{name: name, external: true}))
 	case r == nil:
 		return nil
 	case r.body == nil:
@@ -161,9 +161,9 @@ func (h *host) add(d *definition) (known bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch r := h.workflows[d.name]; {
-	case r != nil && d.elsewhere:
+	case r != nil && d.external:
 		return true, nil
-	case r == nil || r.elsewhere && d.document == nil:
+	case r == nil || r.external && d.document == nil:
 		h.workflows[d.name] = h.registered(d)
 		return false, nil
 	case !r.same(d):
@@ -175,13 +175,13 @@ func (h *host) add(d *definition) (known bool, err error) {
 // registered makes a definition known.
 func (h *host) registered(d *definition) *registered {
 	w := h.bodyOf(d)
-	if d.document != nil || d.elsewhere {
+	if d.document != nil || d.external {
 		return &registered{definition: d, standIn: w}
 	}
 	return &registered{definition: d, body: w}
 }
 
-// bodyOf is a workflow as its host needs it.
+// bodyOf returns a workflow as its host needs it.
 func (h *host) bodyOf(d *definition) *body.Workflow {
 	w := &body.Workflow{
 		Body: func(t *body.Thread) { h.callBody(d, t) }, TaskLimit: d.task, Hooks: map[string]*body.Hook{},
@@ -240,7 +240,7 @@ func (h *host) closeRun(b *branch, out []byte, err error) {
 			end.Failure = nil
 		}
 		sealed, err := sealFailure(b, h.codec, b.at(kindFailure, ""), end.Failure)
-		if passing(err) {
+		if isTransient(err) {
 			t.NoteUnencodable("what the run's failure says", err)
 			continue
 		}
@@ -257,8 +257,8 @@ func (h *host) knows(queue string) bool {
 	return known
 }
 
-// kinds are the workflows that a program can run without another package: functions. Flows are refused until package
-// pawlflow adds them.
+// kinds returns the kinds of workflows that a program can run without another package: functions. Flows are refused
+// until package pawlflow adds them.
 func (h *host) kinds() map[string]engine.Kind {
 	return map[string]engine.Kind{
 		journal.KindFlow: {Refuse: notLinked},
@@ -287,7 +287,7 @@ func (h *host) perform(at *attempt, fn stepFunc) worker.Result {
 		err = h.tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), out)
 	}
 	if err != nil {
-		return worker.Result{Failure: at.sealed(failureOf(err))}
+		return worker.Result{Failure: at.encodedFailure(failureOf(err))}
 	}
 	return worker.Result{Output: out}
 }
@@ -341,7 +341,7 @@ func (h *host) documented(executors map[string]worker.Executor) map[string]worke
 	return executors
 }
 
-// What package pawltest puts in the place of steps, handlers and workflows. Outside of tests host.fakes is nil.
+// Package pawltest replaces steps, handlers and workflows with the fakes of host.fakes, which is nil outside of tests.
 
 // fakeOf finds what stands in for the function of the attempt that ctx belongs to; nil: nothing does. out is the type
 // of the step's result; nil: not known.
@@ -438,8 +438,8 @@ func (h *host) standInFor(d *definition, t *body.Thread) func(b *branch, input [
 	return func(b *branch, input []byte) ([]byte, error) { return standIn(b, d.codec(h.codec), f, input) }
 }
 
-// standIn is the body of a run whose workflow is faked: one step that calls the fake. So the fake is called once, also
-// if the body is called again.
+// standIn executes the body of a run whose workflow is faked: one step that calls the fake. So the fake is called once,
+// also if the body is called again.
 func standIn(b *branch, c Codec, f fake.Func, input []byte) ([]byte, error) {
 	fn := func(ctx context.Context) ([]byte, error) { return answer(ctx, c, f, input) }
 	step := begin[json.RawMessage](b, "fake", &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal},

@@ -127,8 +127,8 @@ func attemptOfRecord(e *engine.Observation) client.AttemptObservation {
 	return a
 }
 
-// What the program plugs into the engine may be broken: its Observer, its Interceptor, its log handler. A panic there
-// must neither end the process nor repeat a step whose function has returned.
+// Code that the program plugs into the engine may be broken: its Observer, its Interceptor, its log handler. A panic
+// there must neither end the process nor repeat a step whose function has returned.
 
 // returned is what a step's function has returned.
 type returned struct {

@@ -32,7 +32,7 @@ type stepOptions struct {
 // RetryPolicy is a retry policy in fields; [Retry] is one in a text. Zero values: one attempt, and for those that have
 // more, one second before the second one, doubled for each further one.
 type RetryPolicy struct {
-	MaxAttempts        int           // in all, the first one included; -1: unlimited
+	MaxAttempts        int           // the number of all attempts, the first one included; -1: unlimited
 	InitialInterval    time.Duration // default 1s
 	BackoffCoefficient float64       // default 2
 	MaxInterval        time.Duration // default none
@@ -153,8 +153,8 @@ func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = nam
 // Config.Services.
 func Service(name string) StepOption { return func(o *stepOptions) { o.service = name } }
 
-// Key is what the limits for each key of the step's queue and service count by, such as a tenant. Steps without one
-// have the key "". Of a [Child] it is the key of the run in its queue; see [RunQueue].
+// Key sets the key by which limits for each key of the step's queue and service count, such as a tenant. Steps without
+// one have the key "". The key of a [Child] is that of the run in its queue; see [RunQueue].
 func Key(key string) StepOption { return func(o *stepOptions) { o.key = key } }
 
 // Priority orders the attempts that wait for a worker: a higher number goes first. Of a [Child] with a [Key], it is the

@@ -32,7 +32,7 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error
 	if err := h.register(w.definition()); err != nil {
 		return err
 	}
-	if w.definition().elsewhere {
+	if w.definition().external {
 		return invalid(errors.New("another program has the workflow's function"), "replay of %q", w.Name())
 	}
 	if w.definition().document != nil {

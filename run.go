@@ -20,7 +20,7 @@ type Run[Out any] struct {
 	ID       string
 	Existing bool // it was there before
 	client   Client
-	codec    Codec  // of its values
+	codec    Codec  // the codec of its values
 	workflow string // empty: not known
 }
 
@@ -132,13 +132,13 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	}
 	at := placeOf(kindOutput, out.ID, r.workflow, "")
 	if out.Phase != client.PhaseSucceeded {
-		failure := opened(ctx, r.codec, at, out.Failure)
+		failure := decodedFailure(ctx, r.codec, at, out.Failure)
 		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: failure, own: ownOf(failure)}
 	}
 	return decode[Out](ctx, r.codec, "the result", at, out.Output)
 }
 
-// ownOf is the body's own error; after a timeout or a cancel it is that of its compensation, if that failed.
+// ownOf returns the body's own error; after a timeout or a cancel it is that of its compensation, if that failed.
 func ownOf(f *policy.Failure) error {
 	switch {
 	case f == nil, f.Kind == policy.KindTimeout && f.Cause == nil:
@@ -166,14 +166,14 @@ func RunOf[Out any](c Client, id string) Run[Out] {
 	return Run[Out]{ID: id, Existing: true, client: c, codec: c.Codec()}
 }
 
-// RerunSteps as an option of [Client].RestartRun runs only these steps again, and those that did not succeed. The
-// results of all others are kept. A name includes its repetitions: "charge" for "charge#2".
+// RerunSteps makes [Client].RestartRun run only these steps again, and those that did not succeed. The results of all
+// others are kept. A name includes its repetitions: "charge" for "charge#2".
 func RerunSteps(names ...string) StartOption {
 	return func(r *client.StartRequest) { r.Steps = append(r.Steps, names...) }
 }
 
-// RerunFrom as an option of [Client].RestartRun keeps the results of the steps that began before the step with that
-// key; in a flow, of those that do not need that step.
+// RerunFrom makes [Client].RestartRun keep the results of the steps that began before the step with that key; in a
+// flow, of those that do not need that step.
 func RerunFrom(step string) StartOption { return func(r *client.StartRequest) { r.From = step } }
 
 // RestartRun starts a new run with the input of another one, with fresh deadlines, and returns its id.
@@ -199,14 +199,14 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 			return nil
 		}
 		var err error
-		req.Keep, err = e.kept(r, steps, from)
+		req.Keep, err = e.keptSteps(r, steps, from)
 		return err
 	})
 	return started.ID, err
 }
 
 // kept returns the results that a rerun keeps.
-func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, error) {
+func (e *Engine) keptSteps(r *core.Run, steps []string, from string) ([]core.Kept, error) {
 	if !r.Phase.Closed() {
 		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w",
 			r.ID, r.Phase, ErrConflict)

@@ -16,7 +16,7 @@ import (
 // historyLength is after how many firings a schedule continues as a new run, so that its history stays short.
 const historyLength = 100
 
-// patient is the policy of the steps of schedules: they are tried until they succeed.
+// patient returns the policy of the steps of schedules: they are tried until they succeed.
 func patient() StepOption { return RetryWith(RetryPolicy{MaxAttempts: -1, MaxInterval: time.Minute}) }
 
 // starter is what schedules work with: an engine, or the server of a process that serves workflows.
@@ -26,18 +26,18 @@ type starter interface {
 	startAndTell(ctx context.Context, r client.StartRequest, notify string) (client.Started, error)
 }
 
-// lateStarter is a starter that is known when the engine begins to work. A node of a cluster has another one than its
-// own engine, which starts runs everywhere.
+// lateStarter is a starter that is set before the engine begins to work. That of a node of a cluster is not its own
+// engine: it can start runs on any node.
 type lateStarter struct{ starter }
 
 // scheduler executes schedules. Every engine has it.
 type scheduler struct {
 	*schedule.State
 	runs     starter
-	deadline time.Time // of the schedule with all its runs
+	deadline time.Time // the deadline of the schedule with all its runs
 }
 
-// scheduleWorkflow is the workflow that schedules are runs of.
+// scheduleWorkflow returns the workflow that schedules are runs of.
 func scheduleWorkflow(runs starter) *Workflow[schedule.State, struct{}] {
 	return Define(schedule.Workflow, func(ctx Context, state schedule.State) (struct{}, error) {
 		s := &scheduler{&state, runs, Info(ctx).Deadline}
@@ -159,7 +159,7 @@ func (s *scheduler) save(ctx Context) error {
 	return err
 }
 
-// labels are those of the runs that the schedule starts.
+// labels returns the labels of the runs that the schedule starts.
 func (s *scheduler) labels() map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, s.Labels)
@@ -195,7 +195,7 @@ func (s *scheduler) begin(ctx Context, at time.Time, notify string) error {
 	return err
 }
 
-// firing is the start of a firing's run. The key makes sure that each firing starts one run.
+// firing returns the start of a firing's run. The key makes sure that each firing starts one run.
 func (s *scheduler) firing(at time.Time) client.StartRequest {
 	id := schedule.RunID(s.Name, at)
 	return client.StartRequest{

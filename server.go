@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-func init() { served.Register(withoutEngine, connect, toServe, bodiesOf, openShared) }
+func init() { served.Register(withoutEngine, connect, serviceOf, bodiesOf, openShared) }
 
 // openShared opens an engine that shares its database with others.
 func openShared(ctx context.Context, given any, share func(*engine.Config) error) (served.Shared, error) {
@@ -33,7 +33,7 @@ func openShared(ctx context.Context, given any, share func(*engine.Config) error
 		return served.Shared{}, err
 	}
 	return served.Shared{
-		Engine: e, Serves: serves{e.explained, e}, Own: e.explained, Partitions: e.engine,
+		Engine: e, Serves: engineService{e.explained, e}, Own: e.explained, Partitions: e.engine,
 		Schedule: func(c any) { e.schedules.starter = c.(*connected) },
 		Relay:    func(c any, turn func() bool) { e.relay(c.(Client), turn) },
 	}, nil
@@ -49,7 +49,7 @@ func withoutEngine(ctx context.Context, given any, queue string, slots int, hand
 		return nil, nil, invalid(err, "serve %q", queue)
 	}
 	h := newHost(ctx, cfg.withDefaults())
-	executors, err := h.served(queue, slots, all)
+	executors, err := h.executorsOf(queue, slots, all)
 	if err != nil {
 		h.bodies.Close()
 		return nil, nil, err
@@ -57,7 +57,7 @@ func withoutEngine(ctx context.Context, given any, queue string, slots int, hand
 	return executors, h.bodies.Close, nil
 }
 
-// bodiesOf makes what serves the workflows of a configuration in a process without an engine.
+// bodiesOf builds the lease.Program of a process without an engine from a configuration.
 func bodiesOf(ctx context.Context, server served.Remote, given any) (lease.Program, func(), error) {
 	cfg := given.(Config)
 	if err := cfg.check(); err != nil {
@@ -74,7 +74,7 @@ func bodiesOf(ctx context.Context, server served.Remote, given any) (lease.Progr
 	for _, w := range append([]Definition{scheduleWorkflow(runs), backfillWorkflow(runs)}, cfg.Workflows...) {
 		d := w.definition()
 		err := h.register(d)
-		if err == nil && (d.document != nil || d.elsewhere) {
+		if err == nil && (d.document != nil || d.external) {
 			err = invalid(fmt.Errorf("workflow %q is no function of this program: a flow is applied to the server",
 				d.name), "serve")
 		}
@@ -82,13 +82,13 @@ func bodiesOf(ctx context.Context, server served.Remote, given any) (lease.Progr
 			h.bodies.Close()
 			return lease.Program{}, nil, err
 		}
-		p.Workflows = append(p.Workflows, d.served())
+		p.Workflows = append(p.Workflows, d.leaseWorkflow())
 	}
 	return p, h.bodies.Close, nil
 }
 
-// served is what a server has to know of a workflow.
-func (d *definition) served() lease.Workflow {
+// leaseWorkflow returns what a server has to know of a workflow.
+func (d *definition) leaseWorkflow() lease.Workflow {
 	w := lease.Workflow{
 		Definition: d.source(), Hooks: map[string]*core.StepSpec{}, Retry: d.retry, Execution: d.execution,
 		Run: d.runLimit, Compensation: d.compensation, Queue: d.queue, Cron: d.cronSpec,
@@ -99,16 +99,17 @@ func (d *definition) served() lease.Workflow {
 	return w
 }
 
-// serves is an engine as a server needs it. What its program alone knows, its workflows, goes through the engine.
-type serves struct {
+// engineService is an engine as a server needs it. Calls about workflows, which its program alone knows, go through the
+// engine.
+type engineService struct {
 	*service.Embedded
 	engine *Engine
 }
 
-func toServe(e any) served.Engine { return serves{e.(*Engine).explained, e.(*Engine)} }
+func serviceOf(e any) served.Engine { return engineService{e.(*Engine).explained, e.(*Engine)} }
 
 // Workflows returns the names of the workflows that the program has.
-func (s serves) Workflows() (names []string) {
+func (s engineService) Workflows() (names []string) {
 	h := s.engine.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +123,7 @@ func (s serves) Workflows() (names []string) {
 }
 
 // Find returns the definition of a workflow.
-func (s serves) Find(_ context.Context, name string) (api.Definition, error) {
+func (s engineService) Find(_ context.Context, name string) (api.Definition, error) {
 	d := s.engine.host.definition(name)
 	if d == nil {
 		return api.Definition{}, &api.Error{
@@ -135,7 +136,7 @@ func (s serves) Find(_ context.Context, name string) (api.Definition, error) {
 }
 
 // Start makes a run of a workflow that the program has.
-func (s serves) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
+func (s engineService) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
 	name := r.Definition.Name
 	has, err := s.Find(ctx, name)
 	if err != nil {
@@ -168,7 +169,7 @@ func (s serves) Start(ctx context.Context, r api.StartRequest) (api.Started, err
 }
 
 // Restart makes a run like an earlier one.
-func (s serves) Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error) {
+func (s engineService) Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error) {
 	run, err := s.Run(ctx, name)
 	if err != nil {
 		return api.Started{}, err
@@ -181,7 +182,7 @@ func (s serves) Restart(ctx context.Context, name string, r api.RestartRequest) 
 }
 
 // Update sends an update to a run's body.
-func (s serves) Update(ctx context.Context, name string, u api.Update) (api.Answer, error) {
+func (s engineService) Update(ctx context.Context, name string, u api.Update) (api.Answer, error) {
 	a, err := s.engine.SendUpdate(ctx, name, client.SendRequest{Name: u.Name, ID: u.ID, Payload: u.Payload})
 	return api.Answer{Run: a.Run, Output: a.Output, Failure: a.Failure, Refused: a.Refused}, err
 }
@@ -228,7 +229,7 @@ func (c *connected) Register(workflows ...Definition) error {
 
 // StartRun implements Client.
 func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
-	if r.Workflow != schedule.Workflow { // a schedule is no part of what its caller is about just now
+	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, c.propagators, r.Headers)
 	}
 	return c.startAndTell(ctx, r, "")
@@ -278,7 +279,7 @@ func (c *connected) AwaitRun(ctx context.Context, id string) (client.Outcome, er
 	at := placeOf(kindFailure, out.Run, "", "")
 	return client.Outcome{
 		ID: out.Run, Phase: client.Phase(out.Phase), Output: out.Output,
-		Failure: opened(ctx, c.codec, at, out.Failure),
+		Failure: decodedFailure(ctx, c.codec, at, out.Failure),
 	}, nil
 }
 
@@ -331,11 +332,11 @@ func (c *connected) give(ctx context.Context, id string, op Operation, out *api.
 	}
 	codec := c.codec
 	if r.Kind != journal.KindGo {
-		codec = JSON{} // of a flow
+		codec = JSON{} // the run is that of a flow
 	}
 	if op.Err != nil {
 		at := placeOf(kindFailure, r.Run, r.Workflow, op.Step)
-		if out.Failure, err = sealFailure(ctx, codec, at, failureOf(op.Err)); passing(err) {
+		if out.Failure, err = sealFailure(ctx, codec, at, failureOf(op.Err)); isTransient(err) {
 			return err
 		}
 	}
@@ -392,7 +393,8 @@ func (c *connected) DescribeRun(ctx context.Context, id string) (client.Descript
 	at := placeOf(kindFailure, r.Run, r.Workflow, "")
 	d := client.Description{
 		Summary: summaryOf(&r.RunSummary), Input: r.Input, Output: r.Output,
-		Failure: opened(ctx, c.codec, at, r.Failure), Headers: r.Headers, State: r.State, StateAt: r.StateAt.Std(),
+		Failure: decodedFailure(ctx, c.codec, at, r.Failure), Headers: r.Headers, State: r.State,
+		StateAt: r.StateAt.Std(),
 	}
 	d.Held = ""
 	for _, s := range r.Steps {
@@ -410,7 +412,7 @@ func (c *connected) describe(ctx context.Context, at place, s *api.Step) client.
 		Name: s.Step, Phase: client.Phase(s.Phase), Attempts: s.Counted, Scheduled: s.ScheduledAt.Std(),
 		Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
 		Deadline: policy.Earliest(core.Time(s.ScheduleToClose), core.Time(s.Deadline)).Std(), Output: s.Output,
-		Failure: opened(ctx, c.codec, at, s.Failure),
+		Failure: decodedFailure(ctx, c.codec, at, s.Failure),
 	}
 	_ = d.Reason.UnmarshalText([]byte(s.Reason)) // one that only a newer server has is left out
 	return d

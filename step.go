@@ -25,7 +25,7 @@ func Step[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, 
 	return Async(ctx, name, fn, opts...).Get(ctx)
 }
 
-// Do is Step for a function without a result.
+// Do works as Step, for a function without a result.
 func Do(ctx Context, name string, fn func(ctx context.Context) error, opts ...StepOption) error {
 	var run func(ctx context.Context) (struct{}, error)
 	if fn != nil {
@@ -116,7 +116,7 @@ func SleepUntil(ctx Context, name string, t time.Time) error {
 	return err
 }
 
-// options are those of the workflow, of its step, and of the call. An option of the call itself must have an
+// options returns the options of the workflow, of its step, and of the call. An option of the call itself must have an
 // effect on it; options of the workflow need not have one on every step.
 func (b *branch) options(kind core.StepKind, name string, opts []StepOption) (stepOptions, error) {
 	o, err := stepPolicy(b.def.defaults, b.def.byStep[name], opts)

@@ -68,7 +68,7 @@ func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle fun
 		answer, err = b.encode(b.host.codec, fmt.Sprintf("the answer to update %q", name), b.at(kindAnswer, name), out)
 	}
 	if err != nil {
-		return b.AnswerUpdate(f.result, nil, b.sealed(failureOf(err)))
+		return b.AnswerUpdate(f.result, nil, b.encodedFailure(failureOf(err)))
 	}
 	return b.AnswerUpdate(f.result, answer, nil)
 }
@@ -102,7 +102,7 @@ func (u Update[In, Out]) Send(ctx context.Context, c Client, id string, in In, o
 	}
 	at := placeOf(kindAnswer, a.Run, "", r.Name)
 	if a.Failure != nil {
-		failure := opened(ctx, c.Codec(), at, a.Failure)
+		failure := decodedFailure(ctx, c.Codec(), at, a.Failure)
 		return zero, &UpdateError{
 			Run: a.Run, Update: r.Name, Refused: a.Refused, Failure: failure, own: decodeFailure(failure),
 		}
@@ -157,7 +157,7 @@ func (e *Engine) SendUpdate(ctx context.Context, id string, r client.SendRequest
 	})
 }
 
-// unanswered is the error of a caller that stops waiting.
+// unanswered returns the error of a caller that stops waiting.
 func (e *Engine) unanswered(ctx context.Context, run core.RunID, r client.SendRequest, accepted bool) error {
 	what := fmt.Sprintf("the body has not accepted it, and waits perhaps for something else than update %q", r.Name)
 	if accepted {

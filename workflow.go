@@ -49,13 +49,13 @@ type definition struct {
 	compensation time.Duration   // 0: a minute
 	task         time.Duration   // 0: the engine's; a definition may be registered with several
 	cron         *cron.Timetable // nil: runs begin when they are started, and none follows
-	cronSpec     *schedule.Spec  // what cron was made of
+	cronSpec     *schedule.Spec  // the schedule that cron was made of
 	defaults     []StepOption
 	byStep       map[string][]StepOption
 	document     *kind.Workflow // nil: run is the workflow
-	elsewhere    bool           // another program has the function
+	external     bool           // another program has the function
 
-	known atomic.Pointer[journal.Definition] // what source has made of the name; each start needs it
+	known atomic.Pointer[journal.Definition] // the result of source for the name; each start needs it
 }
 
 // hookDefinition is a function that runs while a run closes.
@@ -104,7 +104,7 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 // wait for the workflow's cron.
 func Ref[In, Out any](name string) *Workflow[In, Out] {
 	return &Workflow[In, Out]{def: &definition{
-		name: name, err: invalid(checkName(name), "workflow %q", name), elsewhere: true,
+		name: name, err: invalid(checkName(name), "workflow %q", name), external: true,
 	}}
 }
 
@@ -141,7 +141,7 @@ func checkTypes(def *core.Definition) error {
 	return nil
 }
 
-// codec is what the workflow's values are encoded with.
+// codec returns the codec of the workflow's values.
 func (d *definition) codec(c Codec) Codec {
 	if d.document != nil {
 		return JSON{}
@@ -154,7 +154,7 @@ func (d *definition) same(o *definition) bool {
 	return d == o || d.document != nil && o.document != nil && d.document.Source.ID == o.document.Source.ID
 }
 
-// source is what is stored of the workflow with its runs.
+// source returns what is stored of the workflow with its runs.
 func (d *definition) source() journal.Definition {
 	if d.document != nil {
 		return d.document.Source
@@ -298,7 +298,7 @@ func Options(opts []Option, err error) Option {
 	}
 }
 
-// Defaults are the options of all steps of the workflow. A step's own options replace them one by one.
+// Defaults sets the options of all steps of the workflow. A step's own options replace them one by one.
 func Defaults(opts ...StepOption) Option {
 	_, err := stepPolicy(opts)
 	return func(d *definition) {
@@ -364,7 +364,7 @@ func hook[In any](name string, fn func(context.Context, In, error) error, opts [
 	}
 }
 
-// causeOf is the error of a run that closes.
+// causeOf returns the error of a run that closes.
 func causeOf(ctx context.Context, c Codec, p body.HookPayload) error {
 	if p.Phase == core.RunSucceeded {
 		return nil
@@ -373,7 +373,7 @@ func causeOf(ctx context.Context, c Codec, p body.HookPayload) error {
 	if a := attemptOf(ctx); a != nil {
 		at = a.at(kindFailure)
 	}
-	failure := opened(ctx, c, at, p.Failure)
+	failure := decodedFailure(ctx, c, at, p.Failure)
 	return &RunError{Phase: client.Phase(p.Phase.String()), Failure: failure, own: ownOf(failure)}
 }
 

@@ -20,9 +20,9 @@ type Explanation struct {
 	State                    []byte // JSON: what its body published last
 	StateAt                  time.Time
 	CreatedAt                time.Time
-	StartAt                  time.Time // of a delayed start
+	StartAt                  time.Time // the time of a delayed start
 	StartedAt, EndedAt       time.Time
-	QueuedAt                 time.Time // of a run that waits for its queue: since when
+	QueuedAt                 time.Time // the time since which the run waits in its queue
 	Held                     string    // which limit of its queue holds it, in a sentence
 	HeldUntil                time.Time // no sooner does it begin; zero: when another run ends
 	PausedAt                 time.Time
@@ -33,7 +33,7 @@ type Explanation struct {
 	CompensateUntil          time.Time // it was cancelled or expired; its body undoes what it did, until then at most
 	Attempt                  int       // its number among the runs that its retry policy made, from 1
 	Parent                   string    // id of the run it is a child of
-	ParentClose              string    // what happens to it when its parent ends
+	ParentClose              string    // the fate of the run when its parent ends
 	Previous, Next           string    // ids of the runs before and after it in its chain
 	NextFrom                 time.Time // when the next run of its chain would begin if this one ended now
 	Cron                     string
@@ -52,9 +52,9 @@ func (e *Explanation) MarshalJSON() ([]byte, error) { return json.Marshal(e.all)
 type StepExplanation struct {
 	Name        string // its key: "charge", "charge#2" for the second call with that name
 	Kind        string // sleep, wait, flow for a child run, or what does the work
-	Queue       string // of a Call; empty: the engine's own
-	Event       string // of an event wait
-	Update      string // of a wait for an update
+	Queue       string // the queue of a Call; empty: the engine's own
+	Event       string // the event that a wait is for
+	Update      string // the update that a wait is for
 	Child       string // id of the run that its last attempt started
 	Phase       Phase
 	Reason      policy.Reason // why it was not tried again
@@ -63,9 +63,9 @@ type StepExplanation struct {
 	Output      []byte // JSON, as in Explanation
 	ScheduledAt time.Time
 	ReadyAt     time.Time // when its last attempt began to wait for a worker
-	StartedAt   time.Time // of the attempt that runs now
+	StartedAt   time.Time // the start of the attempt that runs now
 	EndedAt     time.Time
-	NextAt      time.Time             // of the next attempt, or when a sleep or a wait ends
+	NextAt      time.Time             // the next attempt, or the end of a sleep or a wait
 	Backoff     time.Duration         // the delay before the last or the next attempt
 	MaxAttempts int                   // 0: any number
 	Counted     int                   // attempts that count towards MaxAttempts: those lost with their worker do not
@@ -75,24 +75,24 @@ type StepExplanation struct {
 	Superseded  bool                  // it was made before the run was retried
 	Held        string                // which limit of a queue or service its attempt waits for, in a sentence
 	HeldUntil   time.Time             // no sooner does it go on; zero: when another attempt ends
-	Deadlines   []DeadlineExplanation // with where they were set
+	Deadlines   []DeadlineExplanation // the deadlines with where they were set
 	Binding     *DeadlineExplanation  // the one that ends it first; nil: none
 	Attempts    []AttemptExplanation
 }
 
 // AttemptExplanation is one attempt of a step.
 type AttemptExplanation struct {
-	Number    int       // from 1
+	Number    int       // the number, from 1
 	ReadyAt   time.Time // when it began to wait for a worker
 	StartedAt time.Time
 	EndedAt   time.Time
-	NextAt    time.Time        // of the attempt after it
+	NextAt    time.Time        // the instant of the attempt after it
 	Outcome   string           // succeeded, or the kind of its failure; empty: it has not ended
 	Limit     policy.LimitKind // the limit that ended it
 	Worker    string
 	Child     string    // id of the run it started
 	Why       string    // its failure in a sentence
-	Note      string    // what was wrong with the retry condition
+	Note      string    // the fault of the retry condition
 	StoppedAt time.Time // it ended before its work had; this is when the work was gone, or was abandoned
 	Killed    bool      // its process did not stop when it was asked, and was killed
 	Abandoned bool      // its function did not return in time
@@ -188,7 +188,7 @@ func operationOf(a api.Audit) OperationExplanation {
 	}
 }
 
-// reasonOf and limitNamed read what this version has written; a name of a later one is left out.
+// reasonOf returns the reason with the name. Like limitNamed, it leaves out a name of a later version.
 func reasonOf(name string) (r policy.Reason) {
 	_ = r.UnmarshalText([]byte(name))
 	return r

@@ -9,7 +9,7 @@ import (
 
 // HistoryEvent is one thing that happened to a run: a line of its history.
 type HistoryEvent struct {
-	Number   int // from 1 in each run
+	Number   int // the number in the run, from 1
 	At       time.Time
 	Type     string // "run.started", "step.scheduled", "attempt.ended", "operation.pause" and the like
 	Step     string // empty: it is about the run
@@ -19,15 +19,15 @@ type HistoryEvent struct {
 	Limit    policy.LimitKind // that it is about
 	Deadline time.Time        // when that limit ends
 	Next     time.Time        // the next attempt, the end of a sleep, a delayed start
-	Took     time.Duration    // of an attempt
+	Took     time.Duration    // the time that an attempt took
 	Worker   string
 	Child    string // the child run that an attempt started, or the next run of the chain
-	Name     string // of an event
+	Name     string // the name of an event
 	Actor    string
 	Why      string // the actor's reason
 	Failure  *policy.Failure
 	Data     []byte // JSON: an input, an output, a payload, a heartbeat's details
-	Text     string // what happened, in a sentence
+	Text     string // the entry in a sentence
 }
 
 // Event makes an event of what an engine tells.

@@ -14,7 +14,7 @@ type AttemptInfo struct {
 	Attempt  int // see pawl.AttemptNumber
 	// IdempotencyKey is the same for all attempts of the step and for no other step: give it to what the step calls.
 	IdempotencyKey string
-	Headers        map[string]string // of the run; see pawl.Headers
+	Headers        map[string]string // the headers of the run; see pawl.Headers
 }
 
 // RunInfo describes the run of a body.
@@ -22,9 +22,9 @@ type RunInfo struct {
 	ID         string
 	Workflow   string
 	WorkflowID string // chosen at the start; empty: none
-	ParentID   string // of a child run
+	ParentID   string // the parent of a child run
 	FirstID    string // the first run of the chain
-	Attempt    int    // of the run retry policy, from 1
+	Attempt    int    // the attempt of the run retry policy, from 1
 	StartedAt  time.Time
 	Deadline   time.Time // when it times out; zero: never
 	Headers    map[string]string
@@ -38,7 +38,7 @@ type RunObservation struct {
 	// Failure is why it did not succeed. With another codec than pawl.JSON it is as it was recorded: kind, type and
 	// code are there, and what the program said is encoded.
 	Failure *policy.Failure
-	Err     error // of BodyStopped
+	Err     error // the reason, for BodyStopped
 }
 
 // AttemptObservation is an attempt that something is told of.
@@ -47,7 +47,7 @@ type AttemptObservation struct {
 	Child          bool   // the attempt is a child run
 	Queue, Service string // empty: none
 	Worker         string
-	ReadyAt        time.Time       // since then it waited for a worker
+	ReadyAt        time.Time       // the instant since which it waited for a worker
 	StartedAt      time.Time       // zero: it waits
 	EndedAt        time.Time       // zero: it has not ended
 	Failure        *policy.Failure // nil: it succeeded, or has not ended; as that of a RunObservation
@@ -56,5 +56,5 @@ type AttemptObservation struct {
 	// Held is the kind of limit that holds the attempt: concurrency, rate, per_key, key_rate, retries or breaker;
 	// empty: none does any more. HeldBy is the queue or service that has the limit.
 	Held, HeldBy string
-	HeldUntil    time.Time // at least; zero: not known
+	HeldUntil    time.Time // the earliest instant at which it goes on; zero: not known
 }

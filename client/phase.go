@@ -12,17 +12,17 @@ const (
 	PhasePending    Phase = "pending"     // it has not begun: a run's start is delayed
 	PhaseScheduled  Phase = "scheduled"   // a step's attempt waits for a worker
 	PhaseRunning    Phase = "running"     // a step's attempt runs; a run does something
-	PhaseWaiting    Phase = "waiting"     // of a run: all open steps back off, sleep or wait
-	PhaseBackingOff Phase = "backing_off" // of a step: it waits for its next attempt
-	PhaseSuspended  Phase = "suspended"   // of a step: it sleeps, or waits for an event or a child run
-	PhasePaused     Phase = "paused"      // of a run
+	PhaseWaiting    Phase = "waiting"     // all open steps of a run back off, sleep or wait
+	PhaseBackingOff Phase = "backing_off" // a step waits for its next attempt
+	PhaseSuspended  Phase = "suspended"   // a step sleeps, or waits for an event or a child run
+	PhasePaused     Phase = "paused"      // a run is paused
 	PhaseSucceeded  Phase = "succeeded"
 	PhaseFailed     Phase = "failed"
 	PhaseTimedOut   Phase = "timed_out"
 	PhaseCancelled  Phase = "cancelled"
-	PhaseTerminated Phase = "terminated" // of a run
-	PhaseContinued  Phase = "continued"  // of a run: the next one of its chain goes on
-	PhaseSkipped    Phase = "skipped"    // of a step
+	PhaseTerminated Phase = "terminated" // a run was terminated
+	PhaseContinued  Phase = "continued"  // a run ended, and the next one of its chain goes on
+	PhaseSkipped    Phase = "skipped"    // a step was skipped
 )
 
 // Closed reports whether the run or the step has ended.

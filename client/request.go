@@ -14,15 +14,15 @@ type StartRequest struct {
 	Input         []byte // encoded
 	UseExisting   bool
 	At            time.Time // zero: now
-	Deadline      time.Time // of the chain; zero: what the workflow says
+	Deadline      time.Time // the deadline of the chain; zero: the workflow's own
 	Actor, Reason string
-	Labels        map[string]string // what the run can be searched by
+	Labels        map[string]string // the values that the run can be searched by
 	Queue         string            // that it is started into; empty: the workflow's; see pawl.InQueue
 	QueueKey      string
 	Priority      int32
-	Headers       map[string]string // what goes along with the run; see pawl.Headers
+	Headers       map[string]string // the headers that go along with the run; see pawl.Headers
 
-	// For a restart: the steps to run again, or the one to run again from; see pawl.RerunSteps and pawl.RerunFrom.
+	// A restart runs these steps again, or all from one step on; see pawl.RerunSteps and pawl.RerunFrom.
 	Steps []string
 	From  string
 }
@@ -38,7 +38,7 @@ type SendRequest struct {
 	Name    string
 	ID      string // chosen by the sender; what has the same name and id is a repetition; empty: it is new
 	Payload []byte // encoded
-	Actor   string // of an event
+	Actor   string // the actor of an event
 }
 
 // Answer is what a run answers to an update.

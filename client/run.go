@@ -8,7 +8,7 @@ import (
 
 // Outcome is how a run ended.
 type Outcome struct {
-	ID      string // of the chain's last run
+	ID      string // the id of the chain's last run
 	Phase   Phase  // succeeded, failed, timed_out, cancelled or terminated
 	Output  []byte // encoded
 	Failure *policy.Failure
@@ -21,7 +21,7 @@ type Description struct {
 	Output  []byte
 	Failure *policy.Failure
 	Headers map[string]string
-	State   []byte    // what it published last; see pawl.SetState
+	State   []byte    // the value that it published last; see pawl.SetState
 	StateAt time.Time // when it did; zero: it published nothing
 	Steps   []StepDescription
 }
@@ -47,7 +47,7 @@ type StepDescription struct {
 	Attempts  int           // that count
 	Scheduled time.Time
 	Ended     time.Time
-	Next      time.Time // of the next attempt, or when a sleep or a wait ends
+	Next      time.Time // the next attempt, or the end of a sleep or a wait
 	Deadline  time.Time // stored: the earlier one of scheduleToClose and deadline
 	Output    []byte
 	Failure   *policy.Failure
@@ -56,7 +56,7 @@ type StepDescription struct {
 // Query selects runs.
 type Query struct {
 	Workflow, WorkflowID string
-	Phases               []Phase           // of runs; empty: all
+	Phases               []Phase           // the phases of the runs; empty: all
 	Labels               map[string]string // the runs that have all of them
 	// CreatedFrom and CreatedBefore bound when the runs were created: from ≤ created < before. Zero: no bound.
 	CreatedFrom, CreatedBefore time.Time

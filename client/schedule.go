@@ -52,12 +52,12 @@ type ScheduleDescription struct {
 	Name     string
 	Workflow string
 	Input    []byte            // encoded
-	Labels   map[string]string // of the runs that it starts
-	Headers  map[string]string // of these runs, too
+	Labels   map[string]string // the labels of the runs that it starts
+	Headers  map[string]string // the headers of these runs
 	Next     time.Time         // the next firing; zero: it is paused, or never fires again
 	Last     time.Time         // the last firing that started a run
 	LastRun  string            // the workflow id of that run
-	Paused   time.Time         // since then; zero: it is not
+	Paused   time.Time         // the instant since which it is paused; zero: it is not
 	Missed   int               // firings that started no run
 	// RecentMissed are the newest rows of missed firings, the oldest first. Backfill makes up for them.
 	RecentMissed []MissedFirings

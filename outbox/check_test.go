@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-dev/pawl/outbox"
 )
 
-// TestRefusesWhatCanNeverBeDelivered: nothing is written, and the engine would have refused it too.
+// TestRefusesWhatCanNeverBeDelivered checks that nothing is written if the engine would refuse it.
 func TestRefusesWhatCanNeverBeDelivered(t *testing.T) {
 	const limit = 1000
 	w := pawl.Define("order", func(_ pawl.Context, s string) (string, error) { return s, nil })
-	large, fits := strings.Repeat("x", limit-1), strings.Repeat("x", limit-2) // with two quotes
+	large, fits := strings.Repeat("x", limit-1), strings.Repeat("x", limit-2) // two quotes are added
 	e := openEngine(t, pawl.Config{MaxPayload: limit}, w)
 	s := openShop(t, outbox.Config{MaxPayload: limit})
 	box, tx := s.box, outbox.SQLTx(s)

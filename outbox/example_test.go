@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/outbox"
 )
 
-// A shop saves an order and starts its workflow in one transaction, while a relay runs beside.
+// Example shows a shop that saves an order and starts its workflow in one transaction, while a relay runs beside.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -50,7 +50,7 @@ func Example() {
 	// context canceled
 }
 
-// Events reach a run in the order in which their transactions wrote them.
+// ExampleSendIn shows that events reach a run in the order in which their transactions wrote them.
 func ExampleSendIn() {
 	ctx := context.Background()
 	w := pawl.Define("order", func(ctx pawl.Context, _ any) (string, error) {

@@ -28,7 +28,8 @@ func (tenants) FromHeaders(ctx context.Context, headers map[string]string) conte
 	return context.WithValue(ctx, tenantKey{}, headers["tenant"])
 }
 
-// TestHeaders: what the context of the transaction held goes along with the run, though the relay has another context.
+// TestHeaders checks that values in the context of the transaction go along with the run, though the relay has another
+// context.
 func TestHeaders(t *testing.T) {
 	ran := make(chan string, 1)
 	tenant := pawl.Define("tenant", func(ctx pawl.Context, _ int) (string, error) {
@@ -61,7 +62,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestCarriedThatNoEngineTakes: such labels and headers are refused before anything is written.
+// TestCarriedThatNoEngineTakes checks that labels and headers that no engine takes are refused before anything is
+// written.
 func TestCarriedThatNoEngineTakes(t *testing.T) {
 	w := pawl.Define("w", func(pawl.Context, int) (int, error) { return 0, nil })
 	s := openShop(t, outbox.Config{})

@@ -16,7 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/pgtest"
-	_ "github.com/pawl-dev/pawl/journal/postgres" // of the engines whose own outbox is tested
+	_ "github.com/pawl-dev/pawl/journal/postgres" // the journal of the engines whose own outbox is tested
 	"github.com/pawl-dev/pawl/outbox"
 )
 
@@ -97,7 +97,8 @@ func testInsideOrders(t *testing.T, dsn string, place place) {
 	b.checkPurchases(t, e, kept)
 }
 
-// testInsideRolledBack: what a transaction that was rolled back wrote never happens, also beside others that commit.
+// testInsideRolledBack checks that messages of a transaction that was rolled back never take effect, also beside others
+// that commit.
 func testInsideRolledBack(t *testing.T, dsn string) {
 	b, e := openInside(t, dsn)
 	tx, err := b.BeginTx(t.Context(), nil)
@@ -380,7 +381,8 @@ func testInsideNoEngine(t *testing.T, dsn string) {
 	b.checkPurchases(t, e, []int{1})
 }
 
-// testInsideHeaders: what the context of the transaction held goes along with the run, by the engine's propagators.
+// testInsideHeaders checks that values in the context of the transaction go along with the run, by the engine's
+// propagators.
 func testInsideHeaders(t *testing.T, dsn string) {
 	b, e := openInside(t, dsn)
 	if err := b.placeSQL(context.WithValue(t.Context(), tenantKey{}, "acme"), 1, true); err != nil {

@@ -31,7 +31,7 @@ func (o *Outbox) Committed() {
 	}
 }
 
-// channel is the name under which PostgreSQL announces messages of this table, however its name is written.
+// channel returns the name under which PostgreSQL announces messages of this table, however its name is written.
 func (o *Outbox) channel() string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(strings.ToLower(strings.ReplaceAll(o.table, `"`, ""))))
@@ -74,7 +74,7 @@ func (o *Outbox) listenOnce(ctx context.Context) (listened bool, err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	err = conn.Raw(func(driverConn any) error {
-		if _, ok := waitOf(driverConn); !ok {
+		if _, ok := waiter(driverConn); !ok {
 			return errNoListener
 		}
 		return nil
@@ -93,7 +93,7 @@ func (o *Outbox) listenOnce(ctx context.Context) (listened bool, err error) {
 // listen in the pool.
 func (o *Outbox) hear(ctx context.Context, conn *sql.Conn) error {
 	return conn.Raw(func(driverConn any) error {
-		wait, _ := waitOf(driverConn)
+		wait, _ := waiter(driverConn)
 		for {
 			if err := wait(ctx); err != nil {
 				return errors.Join(err, closeConn(driverConn))
@@ -111,9 +111,9 @@ func closeConn(driverConn any) error {
 	return nil
 }
 
-// waitOf returns what waits for the next announcement on a connection of pgx; false: it is of another driver. This
-// package links no driver, so the methods are found by name: those of *stdlib.Conn and *pgx.Conn.
-func waitOf(driverConn any) (wait func(context.Context) error, ok bool) {
+// waiter returns a function that blocks until the next announcement on a connection of pgx; false: it is of another
+// driver. This package links no driver, so the methods are found by name: those of *stdlib.Conn and *pgx.Conn.
+func waiter(driverConn any) (wait func(context.Context) error, ok bool) {
 	connOf := reflect.ValueOf(driverConn).MethodByName("Conn")
 	if !connOf.IsValid() || connOf.Type().NumIn() != 0 || connOf.Type().NumOut() != 1 {
 		return nil, false

@@ -81,7 +81,7 @@ func (h *hangs) StartRun(ctx context.Context, r client.StartRequest) (client.Sta
 	return h.recorder.StartRun(ctx, r)
 }
 
-// TestOneThatHangsHoldsBackNoOthers: not for longer than ten seconds.
+// TestOneThatHangsHoldsBackNoOthers checks that one message that hangs holds back the others for ten seconds at most.
 func TestOneThatHangsHoldsBackNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openShop(t, outbox.Config{})

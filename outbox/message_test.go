@@ -21,7 +21,7 @@ type recorder struct {
 	mu     sync.Mutex
 	starts []client.StartRequest
 	events []client.SendRequest
-	runs   []string // of the events
+	runs   []string // the runs of the events
 }
 
 func (r *recorder) StartRun(_ context.Context, req client.StartRequest) (client.Started, error) {
@@ -114,8 +114,9 @@ func TestReadsMessages(t *testing.T) {
 	}
 }
 
-// TestUnreadableMessages: what no version of Pawl can read is marked. What a newer one has written stays as it is. It
-// holds back the messages for the same run, and no others: every format names the recipient in the same place.
+// TestUnreadableMessages checks that a message that no version of Pawl can read is marked. A message of a newer version
+// stays as it is. It holds back the messages for the same run, and no others: every format names the recipient in the
+// same place.
 func TestUnreadableMessages(t *testing.T) {
 	_, plain, event := written(t)
 	s := openShop(t, outbox.Config{})

@@ -49,8 +49,8 @@ type Outbox struct {
 	db          *sql.DB
 	dialect     Dialect
 	table       string
-	database    string      // of an engine's own outbox: what a message says of its database
-	turn        func() bool // of a node's own outbox: whether this node delivers; nil: it always does
+	database    string      // the database that messages name, for an engine's own outbox
+	turn        func() bool // reports whether this node delivers, for a node's own outbox; nil: it always does
 	every       time.Duration
 	codec       pawl.Codec
 	maxPayload  int
@@ -129,7 +129,7 @@ func (o *Outbox) Create(ctx context.Context) error {
 	if err != nil {
 		return wrap(err)
 	}
-	// In PostgreSQL, CREATE TABLE IF NOT EXISTS fails when two sessions run it at once and both find no table. The lock
+	// PostgreSQL fails a CREATE TABLE IF NOT EXISTS when two sessions run it at once and both find no table. The lock
 	// makes them run it one after the other.
 	_, err = tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtext('pawl outbox'))")
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/journal/memory"
-	_ "github.com/pawl-dev/pawl/journal/sqlite" // of the engine that is measured
+	_ "github.com/pawl-dev/pawl/journal/sqlite" // the journal of the engine that is measured
 	"github.com/pawl-dev/pawl/outbox"
 )
 
@@ -156,7 +156,7 @@ func (s shop) relayAll(ctx context.Context, c pawl.Client) error {
 	}
 }
 
-// purchase is a workflow that ends with its second event: a repeated second event finds a run that has ended.
+// purchase returns a workflow that ends with its second event: a repeated second event finds a run that has ended.
 func purchase() *pawl.Workflow[int, string] {
 	return pawl.Define("purchase", func(ctx pawl.Context, n int) (string, error) {
 		a, err := pawl.Event[int]("paid").Wait(ctx)
@@ -242,7 +242,7 @@ func TestKeepsWhatCanNeverBeDelivered(t *testing.T) {
 	}
 }
 
-// addLater is a workflow that ends with an event.
+// addLater returns a workflow that ends with an event.
 func addLater(name string) *pawl.Workflow[int, int] {
 	return pawl.Define(name, func(ctx pawl.Context, n int) (int, error) {
 		more, err := pawl.Event[int]("more").Wait(ctx)
@@ -361,7 +361,7 @@ func TestPostgresStatements(t *testing.T) {
 	}
 }
 
-// TestRefusesAtOnce: what is wrong is said where it is written, not when it is relayed.
+// TestRefusesAtOnce checks that a wrong message is refused where it is written, not when it is relayed.
 func TestRefusesAtOnce(t *testing.T) {
 	if _, err := outbox.New(nil, outbox.Config{Table: "a; DROP TABLE b"}); err == nil {
 		t.Error("a table name with a statement in it is taken")

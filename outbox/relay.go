@@ -78,7 +78,7 @@ type row struct {
 	id   string
 	text string
 
-	message message // what the text says
+	message message // the content of the text
 }
 
 // page reads the rows after a position.
@@ -242,7 +242,7 @@ func (p *pass) record(ctx context.Context) error {
 	return nil
 }
 
-// text is an error's text as every database stores it: PostgreSQL refuses invalid UTF-8 and the character zero.
+// text returns an error's text as every database stores it: PostgreSQL refuses invalid UTF-8 and the character zero.
 func text(err error) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\\x00")
 }

@@ -59,7 +59,7 @@ func TestRelay(t *testing.T) {
 			id    string
 			after time.Duration
 		}{
-			{"a", 2 * time.Minute}, // after two refusals, one at once and one a minute later
+			{"a", 2 * time.Minute}, // two refusals, one at once and one a minute later
 			{"b", 3 * time.Minute}, // written when the relay had looked
 		} {
 			if i > 0 {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // of the caller's own transactions
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the caller's own transactions
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/cluster"
@@ -84,8 +84,8 @@ func (o orders) ended(c pawl.Client, id string) {
 	}
 }
 
-// TestOutbox: what transactions write is started and sent once, by whichever node relays, also when that one leaves,
-// and when it does not know the workflow yet.
+// TestOutbox checks that the messages of transactions are started and sent once, by whichever node relays, also when
+// that one leaves, and when it does not know the workflow yet.
 func TestOutbox(t *testing.T) {
 	ctx := t.Context()
 	server := pgtest.StartServer(t)
@@ -139,7 +139,7 @@ func TestOutbox(t *testing.T) {
 	if _, err := nodes[0].DescribeRun(ctx, "never"); !errors.Is(err, pawl.ErrNotFound) {
 		t.Errorf("a transaction that was rolled back: %v", err)
 	}
-	for left := 1; left > 0; { // what was delivered is deleted after that
+	for left := 1; left > 0; { // delivered messages are deleted after that
 		failed := 0
 		if failed, left = failure(); failed > 0 {
 			t.Fatalf("%d messages could not be delivered", failed)
@@ -147,8 +147,8 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// TestOutboxWhileAStoreIsSilent: the store that keeps partition 0 does not answer. The outbox is in the first database,
-// and what it has for runs there is delivered.
+// TestOutboxWhileAStoreIsSilent checks that the outbox, which is in the first database, delivers its messages for runs
+// there while the store that keeps partition 0 does not answer.
 func TestOutboxWhileAStoreIsSilent(t *testing.T) {
 	ctx := t.Context()
 	server := pgtest.StartServer(t)
@@ -181,7 +181,7 @@ func TestOutboxWhileAStoreIsSilent(t *testing.T) {
 	await := func(what string, reached func(cluster.Partition) bool) {
 		t.Helper()
 		for ctx, cancel := context.WithTimeout(ctx, time.Minute); ; {
-			s, err := j.(cluster.Storage).Stand(ctx)
+			s, err := j.(cluster.Storage).Snapshot(ctx)
 			if err == nil && reached(s.Partitions[0]) {
 				cancel()
 				return
@@ -194,8 +194,8 @@ func TestOutboxWhileAStoreIsSilent(t *testing.T) {
 	await("moved", func(p cluster.Partition) bool { return p.Store == "b" && p.Owner == node.ID() && p.Alive })
 	proxy.Hold()
 	await("silent", func(p cluster.Partition) bool { return p.Silent })
-	for slices.Contains(node.Partitions(), 0) { // until its lease has ended
-		_, err := j.(cluster.Storage).Stand(ctx)
+	for slices.Contains(node.Partitions(), 0) { // the lease ends
+		_, err := j.(cluster.Storage).Snapshot(ctx)
 		ok(t, err)
 	}
 	for n := range 6 {

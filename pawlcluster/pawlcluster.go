@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg pawl.Config, at Node) (*Engine, error) {
 		Client: through.(pawl.Client), engine: opened.Engine.(*pawl.Engine), node: node, owned: opened.Partitions.Owned,
 	}
 	opened.Schedule(through)
-	opened.Relay(e, func() bool { return node.ForAll(opened.Partitions.Owned()) })
+	opened.Relay(e, func() bool { return node.Coordinator(opened.Partitions.Owned()) })
 	answers := server.New(server.Config{
 		Service: svc, Updates: svc, Engine: opened.Partitions.Err, Guarded: true, Log: log,
 	})
@@ -103,7 +103,7 @@ func (n Node) check() (*wire.Keys, error) {
 
 // everywhere is the service of the runs of all nodes.
 type everywhere struct {
-	*service.Spread
+	*service.Routed
 	own served.Engine
 }
 
@@ -121,7 +121,7 @@ func (s everywhere) StartNamed(ctx context.Context, workflow string, r api.Start
 // with this node only: the others need it, too.
 func (e *Engine) Register(workflows ...pawl.Definition) error { return e.engine.Register(workflows...) }
 
-// ID is the node's name in the table of nodes: pawl cluster status shows it.
+// ID returns the node's name in the table of nodes: pawl cluster status shows it.
 func (e *Engine) ID() string { return e.node.ID() }
 
 // Partitions returns the numbers of the partitions that this node owns at present, in order.

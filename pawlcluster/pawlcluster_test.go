@@ -66,7 +66,8 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// TestNodes: three nodes work with the runs of all of them. One loses its database and is replaced, one leaves.
+// TestNodes checks that three nodes work with the runs of all of them, also when one loses its database and is
+// replaced, and one leaves.
 func TestNodes(t *testing.T) {
 	ctx := t.Context()
 	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
@@ -115,7 +116,7 @@ func TestSchedules(t *testing.T) {
 	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
 	w := pawl.Define("job", func(_ pawl.Context, n int) (int, error) { return n, nil })
 	nodes := []*pawlcluster.Engine{open(t, address, w), open(t, address, w)}
-	names := []string{"a", "b", "c", "d"} // in several partitions
+	names := []string{"a", "b", "c", "d"} // the names are in several partitions
 	for i, name := range names {
 		_, err := w.EnsureSchedule(ctx, nodes[i%2], name, client.Schedule{
 			Cron: "@every 1s", Overlap: client.OverlapQueue,
@@ -143,7 +144,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot work is refused, with what to do.
+// TestRefused checks that configurations that cannot work are refused, with a way out.
 func TestRefused(t *testing.T) {
 	for want, at := range map[string]pawlcluster.Node{
 		"HOST:PORT":             {Listen: "nowhere", Secret: secret},

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/pawlflow"
 )
 
-// TestLeftoversEnd: a process that a killed program started for a step of this database still runs. It is ended when
-// the next program opens the database, before anything is tried again.
+// TestLeftoversEnd checks that a process that a killed program started for a step of this database is ended when the
+// next program opens the database, before anything is tried again.
 func TestLeftoversEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "left.db")
 	left := exec.Command("sleep", "1000")

@@ -28,7 +28,7 @@ type greeting struct {
 	Who string `json:"who"`
 }
 
-// parsed is a flow, of the steps given as YAML.
+// parsed returns a flow of the steps given as YAML.
 func parsed(t *testing.T, name, rest string) *flow.Document {
 	t.Helper()
 	doc, err := flow.Parse(name+".yaml", []byte("pawl: 1\nname: "+name+"\n"+rest))
@@ -160,7 +160,7 @@ func TestFlowEvents(t *testing.T) {
 	})
 }
 
-// TestFlowFake: a test stands in for a flow's processes, and time is skipped.
+// TestFlowFake checks that a test can replace a flow's processes, and that time is skipped.
 func TestFlowFake(t *testing.T) {
 	var heard []string
 	w := pawlflow.Define[any, string](parsed(t, "report",
@@ -188,7 +188,7 @@ func TestFlowFake(t *testing.T) {
 		})
 }
 
-// TestFlowFakeStays: what stands in for a process and ignores its context is abandoned, as a step's function is.
+// TestFlowFakeStays checks that a fake of a process that ignores its context is abandoned, as a step's function is.
 func TestFlowFakeStays(t *testing.T) {
 	w := pawlflow.Define[any, int](parsed(t, "w",
 		"steps: [{name: a, exec: ./a, timeout: {startToClose: 1m}, retry: \"fixed(2, 1s)\"}]\n"+
@@ -204,11 +204,12 @@ func TestFlowFakeStays(t *testing.T) {
 		if got, err := run(t, e.Engine, w, nil); got != 2 || err != nil || time.Since(from) != 65*time.Second {
 			t.Errorf("%d, %v after %s", got, err, time.Since(from))
 		}
-		e.Skip(time.Minute) // until it is gone
+		e.Skip(time.Minute) // the fake has gone by then
 	})
 }
 
-// TestFlowInterceptedError: what an interceptor makes of a process's failure is what counts.
+// TestFlowInterceptedError checks that the error that an interceptor makes of a process's failure is the one that
+// counts.
 func TestFlowInterceptedError(t *testing.T) {
 	w := pawlflow.Define[any, any](parsed(t, "w",
 		"steps: [{name: a, http: \"http://127.0.0.1:1/\", retry: \"fixed(3, 1ms)\"}]\n"))
@@ -232,7 +233,7 @@ func TestFlowInterceptedError(t *testing.T) {
 	}
 }
 
-// TestFlowRerun: reruns keep what the flow's graph says.
+// TestFlowRerun checks that reruns keep the steps that the flow's graph says.
 func TestFlowRerun(t *testing.T) {
 	w := pawlflow.Define[any, any](parsed(t, "w",
 		"steps: [{name: a, noop: {}}, {name: b, needs: a, sleep: 1h}, {name: c, needs: b, noop: {}}]\n"))
@@ -386,7 +387,7 @@ func replayOf(t *testing.T, e *pawltest.Env, w *pawl.Workflow[any, any]) error {
 	return pawl.Replay(t.Context(), pawl.Config{}, w, history)
 }
 
-// TestFlowLeftovers: what a killed program's steps left behind is marked with its database.
+// TestFlowLeftovers checks that processes that a killed program's steps left behind are marked with its database.
 func TestFlowLeftovers(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("there is no /proc here")
@@ -414,7 +415,8 @@ func (s slow) Append(ctx context.Context, b *journal.Batch) error {
 	return s.Journal.Append(ctx, b)
 }
 
-// TestRetryOfAFlowBeforeItsEndIsDurable: a flow has no body to be called again.
+// TestRetryOfAFlowBeforeItsEndIsDurable checks that a flow can be retried before its end is durable: it has no body to
+// be called again.
 func TestRetryOfAFlowBeforeItsEndIsDurable(t *testing.T) {
 	w := pawlflow.Define[any, string](parsed(t, "w",
 		"steps: [{name: paid, wait: paid, timeout: 10s}]\n"+

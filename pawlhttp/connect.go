@@ -18,7 +18,7 @@ type Client struct {
 
 // Access is how a client comes to a server. The zero value is for one on this machine that asks for no token.
 type Access struct {
-	Token string // of pawl token create. It is sent over https, or to this machine.
+	Token string // the token of pawl token create. It is sent over https, or to this machine.
 	// Transport sends the requests. Default: one with the system's certificates and the proxy of the environment.
 	Transport http.RoundTripper
 }

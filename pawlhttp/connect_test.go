@@ -155,7 +155,7 @@ func TestUpdateWaits(t *testing.T) {
 	}, w)
 }
 
-// TestSeenAlike: what a client of a server tells of runs is what the engine tells.
+// TestSeenAlike checks that a client of a server tells the same of runs as the engine.
 func TestSeenAlike(t *testing.T) {
 	w := order()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -307,7 +307,7 @@ func TestSchedules(t *testing.T) {
 	})
 }
 
-// TestStuck: a body that cannot go on is told of, and found.
+// TestStuck checks that a body that cannot go on is reported, and found.
 func TestStuck(t *testing.T) {
 	gone := pawl.Ref[int, int]("gone")
 	both(t, pawl.Config{Workflows: []pawl.Definition{gone}}, func(t *testing.T, e *pawltest.Env, c pawl.Client) {

@@ -19,7 +19,7 @@ type (
 	Result struct{ Rendered int }
 )
 
-// A program that executes the tasks Render of a server's queue, until it gets SIGTERM.
+// ExampleWorker shows a program that executes the tasks Render of a server's queue, until it gets SIGTERM.
 func ExampleWorker() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -38,7 +38,7 @@ func ExampleWorker() {
 	}
 }
 
-// A program that works with an engine of its own, or with a server: one line decides.
+// ExampleConnect shows a program that works with an engine of its own, or with a server: one line decides.
 func ExampleConnect() {
 	greet := pawl.Define("greet", func(_ pawl.Context, name string) (string, error) { return "hello, " + name, nil })
 	hello := func(c pawl.Client) {
@@ -57,10 +57,10 @@ func ExampleConnect() {
 	defer engine.Close()
 	hello(engine)
 
-	server := httptest.NewServer(pawlhttp.Handler(engine, nil)) // in the program that has the workflows
+	server := httptest.NewServer(pawlhttp.Handler(engine, nil)) // the program that has the workflows does this
 	defer server.Close()
 	address := server.URL
-	client, err := pawlhttp.Connect(address, pawlhttp.Access{}, cfg) // in the place of pawl.Open
+	client, err := pawlhttp.Connect(address, pawlhttp.Access{}, cfg) // it replaces pawl.Open
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func ExampleConnect() {
 	// hello, Ann <nil>
 }
 
-// The program that has the workflows serves its engine, for clients of any kind on this machine.
+// ExampleHandler shows how the program that has the workflows serves its engine to clients of any kind on this machine.
 func ExampleHandler() {
 	ctx := context.Background()
 	engine, err := pawl.Open(ctx, pawl.Config{Database: "memory:"})

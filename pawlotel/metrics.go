@@ -112,7 +112,7 @@ func (m *metrics) committed(took time.Duration, entries, _ int) {
 	m.entries.Add(context.Background(), int64(entries))
 }
 
-// stepName is a step's key without the numbers of repetitions, items and branches: "m[3]/charge#2" is "m/charge".
+// stepName returns a step's key without the numbers of repetitions, items and branches: "m[3]/charge#2" is "m/charge".
 func stepName(key string) string {
 	out, skip := make([]byte, 0, len(key)), false
 	for i := range len(key) {

@@ -75,7 +75,7 @@ func (l *lab) tree(id trace.TraceID) []string {
 	return out
 }
 
-// order is a workflow with a step that needs two attempts, a rest, and a child.
+// order returns a workflow with a step that needs two attempts, a rest, and a child.
 func order() (*pawl.Workflow[int, int], *pawl.Workflow[int, int]) {
 	ship := pawl.Define("ship", func(ctx pawl.Context, _ int) (int, error) {
 		return pawl.Step(ctx, "pack", func(context.Context) (int, error) { return 1, nil })
@@ -137,7 +137,7 @@ func TestTraceOfARun(t *testing.T) {
 	}
 }
 
-// TestRunWithoutACallersTrace: such a run has a trace of its own, with its attempts.
+// TestRunWithoutACallersTrace checks that a run without a caller's trace has a trace of its own, with its attempts.
 func TestRunWithoutACallersTrace(t *testing.T) {
 	w, child := order()
 	l := newLab(t, pawlotel.NewIDs(), w, child)

@@ -55,7 +55,7 @@ func (e *Env) WantStarts(run, step string, after ...time.Duration) {
 	}
 }
 
-// ending is how an attempt ended, in a few words.
+// ending describes how an attempt ended, in a few words.
 func ending(a client.AttemptExplanation) string {
 	switch {
 	case a.EndedAt.IsZero():

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-var t *testing.T // of the test function
+var t *testing.T // a test function gets it
 
 func ExampleFakeStep() {
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -21,7 +21,7 @@ func ExampleFakeStep() {
 			Fail(errors.New("the bank is closed")).Times(2).
 			After(time.Hour).Return("txn-1").
 			Return("txn-2")
-		// In all branches of a Map.
+		// The fake answers in all branches of a Map.
 		pawltest.FakeStep[int](e, "items[*]/weigh").Return(12)
 	}, fulfil)
 }

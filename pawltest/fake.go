@@ -29,7 +29,7 @@ type Fake[In, Out any] struct {
 
 	mu      sync.Mutex
 	answers []answer[In, Out]
-	next    answer[In, Out] // what After has said about the answer that follows
+	next    answer[In, Out] // the answer that follows, as far as After has described it
 	calls   []FakeCalled[In]
 	at      int // the answer that the next call gets
 	given   int // how many calls have got it
@@ -249,7 +249,7 @@ type entry struct {
 	mu       sync.Mutex
 	optional bool
 	told     bool         // the test has failed because of it
-	wanted   reflect.Type // of a call or child: the result's type where it was called last
+	wanted   reflect.Type // the result's type of a call or child where it was called last
 }
 
 func (e *entry) String() string { return kindNames[e.kind] + fmt.Sprintf(" %q", e.name) }

@@ -84,7 +84,7 @@ func TestFakes(t *testing.T) {
 		}
 		e.Skip(30 * time.Minute)
 		e.Restart()
-		e.Skip(time.Hour) // within the time that the second parcel takes
+		e.Skip(time.Hour) // the second parcel takes longer than that
 		e.Crash()
 		if err := e.Serve("mail", 1, notify); err != nil {
 			t.Fatal(err)

@@ -24,8 +24,8 @@ type fakeTable struct {
 	entries []*entry // the newest last
 	engine  fake.Engine
 	served  map[string]bool               // handlers that the engine serves for fakes
-	runs    map[string]*entry             // what stands in for child runs; nil: their own functions do
-	seen    map[fake.Kind]map[string]bool // what was called, by its name
+	runs    map[string]*entry             // the fakes of child runs; nil: their own functions run
+	seen    map[fake.Kind]map[string]bool // the names that were called
 	steps   map[string]fake.Target        // steps that call a handler or begin a child run, by their names
 }
 

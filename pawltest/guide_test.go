@@ -81,7 +81,7 @@ func TestFulfilAcrossADeploy(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(time.Hour)
-		e.Restart() // what a deploy does; e.Crash does what the death of the process does
+		e.Restart() // a deploy does the same; e.Crash does what the death of the process does
 		e.Skip(48 * time.Hour)
 		e.WantPhase("order-1", client.PhaseSucceeded)
 		e.WantAttempts("order-1", "charge", 1) // nobody was charged again
@@ -156,7 +156,7 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// flat is code without its indentation.
+// flat returns code without its indentation.
 func flat(code string) string {
 	lines := strings.Split(code, "\n")
 	for i, line := range lines {

@@ -33,8 +33,8 @@ func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Defini
 	RunWith(t, pawl.Config{Workflows: workflows}, test)
 }
 
-// RunWith is Run with a configuration. If it has neither a Journal nor a Database, the engine gets a new journal in
-// memory. A Database is opened inside the synctest bubble.
+// RunWith works as Run, with a configuration. If it has neither a Journal nor a Database, the engine gets a new journal
+// in memory. A Database is opened inside the synctest bubble.
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 		e.open()
 		defer func() { _ = e.Engine.Close() }()
 		test(t, e)
-		_ = e.Engine.Close() // what still runs must not call a fake when these are counted
+		_ = e.Engine.Close() // functions that still run must not call a fake when the calls are counted
 		e.fakes.check()
 	})
 }
@@ -98,7 +98,7 @@ func (e *Env) Crash(workflows ...pawl.Definition) {
 		e.t.Fatalf("pawltest: a journal of type %T cannot crash", e.journal)
 	}
 	e.dead.Store(true)
-	e.journal = m.Reopen() // from here on the old engine cannot save anything
+	e.journal = m.Reopen() // the old engine cannot save anything from here on
 	e.config.Journal = e.journal
 	_ = e.Close()
 	e.dead.Store(false)

@@ -26,7 +26,7 @@ func Replay(t testing.TB, w pawl.Definition, history []byte) {
 	ReplayWith(t, pawl.Config{}, w, history)
 }
 
-// ReplayWith is Replay with a configuration: the program's Codec, if it is not [pawl.JSON], and its TaskTimeout.
+// ReplayWith works as Replay, with a configuration: the program's Codec, if it is not [pawl.JSON], and its TaskTimeout.
 func ReplayWith(t testing.TB, cfg pawl.Config, w pawl.Definition, history []byte) {
 	t.Helper()
 	if err := pawl.Replay(t.Context(), cfg, w, history); err != nil {
@@ -56,8 +56,8 @@ func ReplayDatabase(t testing.TB, cfg pawl.Config, q client.Query) (replayed int
 	return replayAll(t, cfg, service.NewFile(j, readable(j), time.Now), "the database", q)
 }
 
-// ReplayServer is ReplayDatabase for runs that are read from a server, such as that of the command pawl dev, by its
-// address: http://127.0.0.1:7295. Of the configuration it takes Workflows, Codec and TaskTimeout.
+// ReplayServer works as ReplayDatabase for runs that are read from a server, such as that of the command pawl dev, by
+// its address: http://127.0.0.1:7295. Of the configuration it takes Workflows, Codec and TaskTimeout.
 func ReplayServer(t testing.TB, cfg pawl.Config, address string, q client.Query) (replayed int) {
 	t.Helper()
 	c, err := httpapi.New(address)

@@ -58,13 +58,13 @@ func trip(booking string) *pawl.Workflow[place, string] {
 	})
 }
 
-// production is a program with its database in a file.
+// production starts a program with its database in a file.
 func production(t *testing.T) pawl.Config {
 	t.Helper()
 	return productionIn(t, "sqlite:"+filepath.Join(t.TempDir(), "prod.db"))
 }
 
-// productionIn is a program that works with a database until the test ends. It returns its configuration.
+// productionIn starts a program that works with a database until the test ends, and returns its configuration.
 func productionIn(t *testing.T, database string) pawl.Config {
 	t.Helper()
 	doc, err := flow.Parse("page.yaml", []byte("pawl: 1\nname: page\nsteps: [{name: w, wait: printed}]\n"))
@@ -112,7 +112,7 @@ func TestReplayDatabase(t *testing.T) {
 		workflows []pawl.Definition
 		query     client.Query
 		replayed  int
-		want      []string // in what the test says; none: it passes
+		want      []string // parts of the test's report; none: it passes
 	}{
 		"the same code": {[]pawl.Definition{trip("book")}, client.Query{}, 2, nil},
 		"changed code, all runs": {

@@ -94,7 +94,7 @@ func TestDecodeInstant(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: what a journal keeps of a policy is the policy.
+// TestRoundTrip checks that a policy is the same after it was stored in a journal and read.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t)
@@ -118,7 +118,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// checkPreset: what String says without On, When and NonRetryable, ParsePreset reads as the same delays.
+// checkPreset checks that ParsePreset reads the text of String, without On, When and NonRetryable, as the same delays.
 func checkPreset(t *rapid.T, r *policy.Retry) {
 	plain := *r
 	plain.On, plain.When, plain.NonRetryable = nil, "", nil

@@ -39,7 +39,7 @@ func (r *Retry) Delay(n int, previous time.Duration, u float64) time.Duration {
 
 	grown := initial * math.Pow(max(r.BackoffCoefficient, 1), float64(max(n, 1)-1))
 	jitter := min(max(r.Jitter, 0), 1)
-	// Without the conversions a compiler may fuse the multiplication and the addition. Machines that do so round
+	// The conversions keep a compiler from fusing the multiplication and the addition. Machines that do so round
 	// differently, and then a preview would not show the delays that really happen.
 	return floor(min(grown, limit) * (float64(1-jitter) + float64(jitter*u)))
 }

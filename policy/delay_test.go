@@ -18,7 +18,7 @@ func TestDelay(t *testing.T) {
 		name  string
 		retry policy.Retry
 		u     float64
-		want  []time.Duration // after attempts 1, 2, …
+		want  []time.Duration // the delays after attempts 1, 2, …
 	}{
 		{"no delay", policy.Retry{BackoffCoefficient: 2}, 0, []time.Duration{0, 0, 0}},
 		{"constant", policy.Retry{InitialInterval: second, BackoffCoefficient: 1}, 0, []time.Duration{second, second}},

@@ -29,8 +29,8 @@ type Failure struct {
 	Details      json.RawMessage `json:"details,omitempty"`
 	NonRetryable bool            `json:"nonRetryable,omitempty"`
 	RetryAfter   *time.Duration  `json:"-"`                // the delay that the worker asked for; nil: none
-	Limit        LimitKind       `json:"limit,omitempty"`  // with KindTimeout: the limit that fired
-	Origin       string          `json:"origin,omitempty"` // with KindTimeout: where that limit was configured
+	Limit        LimitKind       `json:"limit,omitempty"`  // the limit that fired, for KindTimeout
+	Origin       string          `json:"origin,omitempty"` // the place where that limit was configured, for KindTimeout
 	Cause        *Failure        `json:"cause,omitempty"`
 	Also         []KnownError    `json:"also,omitempty"` // further errors of known types, where several were joined
 

@@ -40,12 +40,12 @@ func (r *Retry) LostBound() int {
 	return r.MaxLost
 }
 
-// lostPause is how long a step waits that was lost so often.
+// lostPause returns how long a step waits that was lost so often.
 func lostPause(h History) time.Duration {
 	if SuspectGroup(h.Lost) == 0 {
 		return 0
 	}
-	return min(firstLostPause<<min(h.Apart, 20), longestLostPause)
+	return min(firstLostPause<<min(h.LostAlone, 20), longestLostPause)
 }
 
 // defaultRetry is the policy of a step that has none: one attempt.
@@ -86,7 +86,7 @@ func Judge(p *Policy, h History, f *Failure, m Match, now Time, u float64) Verdi
 		return Verdict{Reason: ReasonCancelled}
 	}
 	if f.Kind == KindLost {
-		if bound := r.LostBound(); bound >= 0 && h.Apart >= bound {
+		if bound := r.LostBound(); bound >= 0 && h.LostAlone >= bound {
 			return Verdict{Reason: ReasonWorkerLost}
 		}
 		pause := lostPause(h)

@@ -77,7 +77,7 @@ func judge(t *testing.T, d *datadriven.TestData, p *policy.Policy) string {
 		case "lost":
 			arg.Scan(t, 0, &h.Lost)
 		case "apart":
-			arg.Scan(t, 0, &h.Apart)
+			arg.Scan(t, 0, &h.LostAlone)
 		case "previous":
 			h.Previous = amount()
 		case "closed":
@@ -156,7 +156,7 @@ func TestJudgeOrder(t *testing.T) {
 			applies bool
 		}{
 			{policy.ReasonCancelled, h.Closed},
-			{policy.ReasonWorkerLost, f.Kind == policy.KindLost && bound >= 0 && h.Apart >= bound},
+			{policy.ReasonWorkerLost, f.Kind == policy.KindLost && bound >= 0 && h.LostAlone >= bound},
 			{
 				policy.ReasonNoTimeLeft,
 				f.Kind == policy.KindLost && h.Deadline != 0 && epoch.Add(pauseOf(h)) >= h.Deadline,
@@ -193,13 +193,13 @@ func isFinal(p *policy.Policy, kind policy.LimitKind) bool {
 	return !kind.RetriesByDefault()
 }
 
-// pauseOf is how long a step waits after a loss: nothing after the first one in a row, then 1s, 2s, 4s and so on.
+// pauseOf returns how long a step waits after a loss: nothing after the first one in a row, then 1s, 2s, 4s and so on.
 func pauseOf(h policy.History) time.Duration {
 	if h.Lost < 2 {
 		return 0
 	}
 	pause := time.Second
-	for range h.Apart {
+	for range h.LostAlone {
 		pause *= 2
 	}
 	return min(pause, 5*time.Minute)
@@ -293,11 +293,11 @@ func drawKind() *rapid.Generator[policy.Kind] {
 
 func drawHistory(t *rapid.T) policy.History {
 	h := policy.History{
-		Counted:  rapid.IntRange(1, 7).Draw(t, "counted"),
-		Lost:     rapid.IntRange(0, 9).Draw(t, "lost"),
-		Apart:    rapid.IntRange(0, 7).Draw(t, "apart"),
-		Previous: drawAmount(t, "previous"),
-		Closed:   rapid.IntRange(0, 5).Draw(t, "closed") == 0,
+		Counted:   rapid.IntRange(1, 7).Draw(t, "counted"),
+		Lost:      rapid.IntRange(0, 9).Draw(t, "lost"),
+		LostAlone: rapid.IntRange(0, 7).Draw(t, "apart"),
+		Previous:  drawAmount(t, "previous"),
+		Closed:    rapid.IntRange(0, 5).Draw(t, "closed") == 0,
 	}
 	if rapid.Bool().Draw(t, "has deadline") {
 		h.Deadline = epoch.Add(drawAmount(t, "deadline"))

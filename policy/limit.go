@@ -27,7 +27,7 @@ func (k LimitKind) OfRun() bool { return k == LimitExecution || k == LimitRun }
 // Expire is how a step ends when its limit expires.
 type Expire uint8
 
-// What an expiry does to the step.
+// The effects of an expiry on the step.
 const (
 	ExpireFail   Expire = iota // timed_out: an error for the run
 	ExpireCancel               // cancelled

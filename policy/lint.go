@@ -26,7 +26,7 @@ const (
 	lintCapBelowInitial  = "cap-below-initial"   // maxInterval cuts even the first delay
 	lintCapNoEffect      = "cap-no-effect"       // no delay reaches maxInterval
 	lintNothingRetried   = "nothing-retried"     // attempts, but no kind of failure that uses them
-	lintOnReplaced       = "on-replaced-by-when" // on is ignored because there is a when
+	lintOnReplaced       = "on-replaced-by-when" // the policy's on is ignored because there is a when
 	lintLostInOn         = "lost-always-retried" // lost attempts are retried whatever on lists
 	lintJitterNoEffect   = "jitter-no-effect"    // there is no delay to spread
 	lintNoPause          = "no-pause"            // attempts without end, and no delay between them
@@ -182,7 +182,7 @@ func (l *linter) lintTimeoutsFit() {
 	}
 }
 
-// window is the shortest of the limits that span all attempts, and its name; 0 where there is none.
+// window returns the shortest of the limits that span all attempts, and its name; 0 if there is none.
 func (l *linter) window() (window time.Duration, name string) {
 	if l.runLimit > 0 {
 		window, name = l.runLimit, LimitRun.String()

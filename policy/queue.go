@@ -36,7 +36,7 @@ type Rate struct {
 type Breaker struct {
 	Failures int           // that open it; 0: there is no breaker
 	Of       int           // the last attempts that are looked at; 0: as many as Failures, so those in a row
-	Pause    time.Duration // until the first probe; 0: 10s
+	Pause    time.Duration // the time until the first probe; 0: 10s
 	MaxPause time.Duration // the doubled pause is no longer than that; 0: 5m, or Pause where that is longer
 }
 
@@ -46,7 +46,7 @@ const (
 	longestPause = 5 * time.Minute
 )
 
-// What limits may be at most. A rate's starts are remembered one by one, and so are a breaker's attempts.
+// The greatest values of limits. A rate's starts are remembered one by one, and so are a breaker's attempts.
 const (
 	maxQueue = 1_000_000
 	maxRate  = 100_000
@@ -56,7 +56,7 @@ const (
 // Zero reports whether the limits hold back nothing.
 func (l *QueueLimits) Zero() bool { return l == nil || *l == QueueLimits{Fair: l.Fair} }
 
-// PauseAfter is how long the breaker stays open after so many probes have failed.
+// PauseAfter returns how long the breaker stays open after the given number of probes have failed.
 func (b Breaker) PauseAfter(probes int) time.Duration {
 	pause, most := b.first(), b.MaxPause
 	if most == 0 {
@@ -68,7 +68,7 @@ func (b Breaker) PauseAfter(probes int) time.Duration {
 	return min(pause, most)
 }
 
-// first is the pause after the breaker has opened.
+// first returns the pause after the breaker has opened.
 func (b Breaker) first() time.Duration {
 	if b.Pause == 0 {
 		return firstPause
@@ -76,7 +76,7 @@ func (b Breaker) first() time.Duration {
 	return b.Pause
 }
 
-// Window is how many of the last attempts the breaker looks at.
+// Window returns how many of the last attempts the breaker looks at.
 func (b Breaker) Window() int { return max(b.Of, b.Failures) }
 
 // Check returns what is wrong with limits that were made in code: a *[FieldError].

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestQueueLimitsRoundTrip: what is written is read to the same limits.
+// TestQueueLimitsRoundTrip checks that limits that are written are read as the same ones.
 func TestQueueLimitsRoundTrip(t *testing.T) {
 	for _, l := range []policy.QueueLimits{
 		{},
@@ -38,7 +38,7 @@ func TestQueueLimitsRoundTrip(t *testing.T) {
 	}
 }
 
-// TestBreakerPauses: they double, and the longest one is the bound, for any number of probes.
+// TestBreakerPauses checks that pauses double, and that the longest one is the bound, for any number of probes.
 func TestBreakerPauses(t *testing.T) {
 	for _, c := range []struct {
 		b      policy.Breaker

@@ -36,7 +36,7 @@ func (t Time) Sub(u Time) time.Duration {
 	const longest = math.MaxInt64 / int64(time.Microsecond)
 	us := int64(t - u)
 	switch {
-	case t > u && (us < 0 || us > longest): // below zero: the difference itself overflowed
+	case t > u && (us < 0 || us > longest): // a difference below zero has overflowed
 		return math.MaxInt64
 	case t < u && (us > 0 || us < -longest):
 		return math.MinInt64

@@ -29,11 +29,11 @@ type Match struct {
 
 // History is what came before the attempt that ended.
 type History struct {
-	Counted  int           // attempts that use up MaxAttempts, the one that ended included unless it was lost
-	Lost     int           // lost attempts in a row, the one that ended included
-	Apart    int           // those of them that count: the step ran alone, and made no progress since
-	Previous time.Duration // the last delay, for decorrelated jitter; 0: none yet
-	Closed   bool          // the run is closed, or a cancel was requested
+	Counted   int           // attempts that use up MaxAttempts, the one that ended included unless it was lost
+	Lost      int           // lost attempts in a row, the one that ended included
+	LostAlone int           // those of them that count: the step ran alone, and made no progress since
+	Previous  time.Duration // the last delay, for decorrelated jitter; 0: none yet
+	Closed    bool          // the run is closed, or a cancel was requested
 
 	Deadline Time      // the earliest deadline of the step and its run that covers all attempts; zero: none
 	Bound    LimitKind // the limit that Deadline comes from
@@ -42,9 +42,9 @@ type History struct {
 // Verdict is what follows an attempt that ended badly.
 type Verdict struct {
 	Retry  bool
-	Delay  time.Duration // with Retry
-	At     Time          // with Retry: the instant of the next attempt
-	Reason Reason        // without Retry
-	Bound  LimitKind     // with ReasonNoTimeLeft: the limit whose deadline leaves no time
-	Detail string        // with ReasonExpressionError: what was wrong
+	Delay  time.Duration // the delay, for Retry
+	At     Time          // the instant of the next attempt, for Retry
+	Reason Reason        // the reason, if there is no Retry
+	Bound  LimitKind     // the limit whose deadline leaves no time, for ReasonNoTimeLeft
+	Detail string        // the mistake, for ReasonExpressionError
 }

@@ -84,7 +84,7 @@ func (m *machine) updates() api.Updates {
 			return core.ParseRunID(r.Run)
 		},
 	}
-	if all, ok := m.svc.(*service.Spread); ok {
+	if all, ok := m.svc.(*service.Routed); ok {
 		all.TakeUpdates(own)
 		return all
 	}

@@ -124,7 +124,7 @@ func TestResidentMemory(t *testing.T) {
 			fill(2<<20, `{"workflow":"x","input":[`, `{}`, `]}`), fill(2<<20, `{"labels":{`, `"":7`, `}}`),
 			fill(512<<10, `{"flow":"[`, `[]`, `]"}`),
 		},
-		"/tasks/poll":       {fill(64<<10, `{"queue":"x","types":[`, `7`, `]}`)},
+		"/tasks/poll": {fill(64<<10, `{"queue":"x","types":[`, `7`, `]}`)},
 		"/tasks/report": {
 			fill(8<<20, `{"reports":[`, `{}`, `]}`), fill(8<<20, `{"reports":[{"output":[`, `{}`, `]}]}`),
 		},

@@ -116,7 +116,7 @@ func besideNodes(ctx context.Context, j journal.Journal, err error) error {
 	if none != nil {
 		return err
 	}
-	s, unread := nodes.Stand(ctx)
+	s, unread := nodes.Snapshot(ctx)
 	if unread != nil || !slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool { return n.Alive }) {
 		return err
 	}

@@ -19,6 +19,6 @@ type Change struct {
 	// what it shows. It has no event.
 	Missed bool        `json:"missed,omitempty"`
 	Event  *Event      `json:"event,omitempty"` // nil: the stream begins
-	Run    *RunSummary `json:"run,omitempty"`   // after the event
+	Run    *RunSummary `json:"run,omitempty"`   // the run after the event
 	Left   bool        `json:"left,omitempty"`  // the query does not select the run any more
 }

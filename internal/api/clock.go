@@ -27,7 +27,7 @@ type ClockState struct {
 	Now   Time `json:"now"`
 	Next  Time `json:"next,omitzero"`      // when a run does something by itself next; zero: never
 	Live  int  `json:"live,omitempty"`     // attempts that execute; the clock stands meanwhile
-	More  bool `json:"more,omitempty"`     // after End: the bound was reached, and there is more to come
+	More  bool `json:"more,omitempty"`     // the bound was reached after End, and there is more to come
 	Moved bool `json:"moved,omitempty"`    // the clock was moved
-	Steps int  `json:"instants,omitempty"` // at so many instants something was due on the way
+	Steps int  `json:"instants,omitempty"` // the number of instants on the way at which something was due
 }

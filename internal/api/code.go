@@ -170,8 +170,8 @@ type Error struct {
 	Code    Code   `json:"code"`
 	Op      string `json:"operation,omitempty"`
 	ID      string `json:"id,omitempty"`      // run id, workflow id or name it was about
-	Message string `json:"message,omitempty"` // what happened; empty: Err says it
-	Hint    string `json:"hint,omitempty"`    // what the user can do next
+	Message string `json:"message,omitempty"` // the event in words; empty: Err says it
+	Hint    string `json:"hint,omitempty"`    // the next step of the user
 	Err     error  `json:"-"`                 // the cause; may be nil
 }
 

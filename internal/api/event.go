@@ -16,7 +16,7 @@ const (
 
 // Event is one thing that happened to a run. The same history always gives the same events with the same numbers.
 type Event struct {
-	Seq        int             `json:"seq"` // from 1 in each run
+	Seq        int             `json:"seq"` // the number in the run, from 1
 	Time       Time            `json:"time"`
 	OffsetMs   int64           `json:"offsetMs"` // milliseconds since the run was created
 	Run        string          `json:"run"`
@@ -28,7 +28,7 @@ type Event struct {
 	Limit      string          `json:"limit,omitempty"`      // the limit it is about
 	Deadline   Time            `json:"deadline,omitzero"`    // when that limit ends
 	NextAt     Time            `json:"nextAt,omitzero"`      // the next attempt, a sleep's end, a delayed start
-	DurationMs int64           `json:"durationMs,omitempty"` // of an attempt, in milliseconds
+	DurationMs int64           `json:"durationMs,omitempty"` // the time that an attempt took, in milliseconds
 	Worker     string          `json:"worker,omitempty"`
 	Child      string          `json:"child,omitempty"` // child run that an attempt started, or the chain's next run
 	Name       string          `json:"name,omitempty"`

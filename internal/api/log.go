@@ -11,7 +11,7 @@ type LogPlace struct {
 
 // LogPart is a part of what an attempt printed, stdout and stderr in the order in which they came.
 type LogPart struct {
-	Text []byte `json:"text,omitempty"` // at most 256 KiB; empty: there is no more at present
+	Text []byte `json:"text,omitempty"` // the text, at most 256 KiB; empty: there is no more at present
 	Next int64  `json:"next"`           // where the next part begins
 }
 

@@ -20,9 +20,9 @@ type Policies interface {
 
 // PolicyRequest is a policy, and what its attempts do.
 type PolicyRequest struct {
-	System   string          `json:"system,omitempty"`  // in whose form it is written: native (default), temporal, …
+	System   string          `json:"system,omitempty"`  // the form of the text: native (default), temporal, …
 	Policy   json.RawMessage `json:"policy,omitempty"`  // {retry: …, timeout: …}, or a text with it in YAML
-	RunLimit Duration        `json:"runLimit,omitzero"` // of the step's run
+	RunLimit Duration        `json:"runLimit,omitzero"` // the limit of the step's run
 	// Script says what the attempts do; the last one repeats. Default: they hang if a limit ends an attempt, else they
 	// fail at once.
 	Script []Act `json:"script,omitempty"`
@@ -36,7 +36,7 @@ type Act struct {
 	Queue        Duration   `json:"queue,omitzero"` // waits so long for a worker
 	Run          Duration   `json:"run,omitzero"`   // works so long
 	End          string     `json:"end"`            // ok, error, failed, hang, lost
-	Type         string     `json:"type,omitempty"` // of the failure
+	Type         string     `json:"type,omitempty"` // the type of the failure
 	NonRetryable bool       `json:"nonRetryable,omitempty"`
 	RetryAfter   *Duration  `json:"retryAfter,omitempty"`
 	Output       []Duration `json:"output,omitempty"`    // when it prints, from its start on
@@ -45,13 +45,13 @@ type Act struct {
 
 // Simulated is what becomes of a step. Its times are lengths since the step was scheduled.
 type Simulated struct {
-	Policy   policy.Policy      `json:"policy"`            // in the native form
+	Policy   policy.Policy      `json:"policy"`            // the policy in the native form
 	Attempts []SimulatedAttempt `json:"attempts"`          // those that begin, then those that never can
-	Phase    string             `json:"phase"`             // at the end; backing_off: it goes on like this
+	Phase    string             `json:"phase"`             // the phase at the end; backing_off: it goes on like this
 	Reason   string             `json:"reason,omitempty"`  // why it is not tried again
 	At       Duration           `json:"at"`                // the end
 	Marks    []Mark             `json:"marks,omitempty"`   // the deadlines that span attempts
-	Assumes  string             `json:"assumes,omitempty"` // what the attempts are assumed to do, in words
+	Assumes  string             `json:"assumes,omitempty"` // the attempts that were assumed, in words
 }
 
 // SimulatedAttempt is one attempt.

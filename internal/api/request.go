@@ -21,9 +21,9 @@ type StartRequest struct {
 	Reason      string          `json:"reason,omitempty"`
 	Notify      string          `json:"notify,omitempty"` // the workflow id of a run that is told of the end
 
-	Labels  map[string]string `json:"labels,omitempty"`  // what the run can be searched by
+	Labels  map[string]string `json:"labels,omitempty"`  // the values that the run can be searched by
 	Queue   *RunQueue         `json:"queue,omitempty"`   // that it is started into; nil: the workflow's
-	Headers map[string]string `json:"headers,omitempty"` // what goes along with it, to its steps and children
+	Headers map[string]string `json:"headers,omitempty"` // the headers for the run, its steps and its children
 }
 
 // Started answers a start.
@@ -98,7 +98,7 @@ type Query struct {
 	WorkflowID string     `json:"workflowId,omitempty"`
 	Phases     []RunPhase `json:"phases,omitempty"`
 	Cursor     string     `json:"cursor,omitempty"` // Page.Next of the page before
-	After      string     `json:"after,omitempty"`  // without a cursor: the id of the last run of the page before
+	After      string     `json:"after,omitempty"`  // the id of the last run of the page before; used without a cursor
 
 	Labels        map[string]string `json:"labels,omitempty"`       // the runs that have all of them
 	CreatedFrom   Time              `json:"createdFrom,omitzero"`   // those created at this instant or later
@@ -132,7 +132,7 @@ type Page struct {
 
 // Outcome is how a run ended.
 type Outcome struct {
-	Run     string          `json:"run"` // of a chain the last one
+	Run     string          `json:"run"` // the id of the run; of a chain the last one
 	Phase   RunPhase        `json:"phase"`
 	Output  json.RawMessage `json:"output,omitempty"`
 	Failure *policy.Failure `json:"failure,omitempty"`

@@ -74,9 +74,9 @@ type RunSummary struct {
 	Problem    string   `json:"problem,omitempty"` // why an open run cannot go on until somebody acts
 	Definition string   `json:"definition,omitempty"`
 
-	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by
+	Labels map[string]string `json:"labels,omitempty"` // the values that the run can be searched by
 
-	Retrying bool `json:"retrying,omitempty"` // in a list: a step backs off, or is tried again
+	Retrying bool `json:"retrying,omitempty"` // a step backs off or is tried again; only in a list
 	// ExpectedEnd is set in a list of runs that will miss their deadlines: when it would end at the pace of its
 	// workflow, or when it next does something by itself, whichever is later.
 	ExpectedEnd Time `json:"expectedEnd,omitzero"`
@@ -85,20 +85,20 @@ type RunSummary struct {
 // Run is a run at one moment, with everything that explains it.
 type Run struct {
 	RunSummary
-	Kind        string            `json:"kind,omitempty"` // of its definition: who can carry it on
+	Kind        string            `json:"kind,omitempty"` // the kind of its definition: who can carry it on
 	Input       json.RawMessage   `json:"input,omitempty"`
-	Headers     map[string]string `json:"headers,omitempty"` // what its caller sent along
+	Headers     map[string]string `json:"headers,omitempty"` // the headers that its caller sent along
 	Output      json.RawMessage   `json:"output,omitempty"`
 	Execution   Time              `json:"executionDeadline,omitzero"`
 	RunLimit    Time              `json:"runDeadline,omitzero"`
 	Deadlines   []Deadline        `json:"deadlines,omitempty"` // both, with where they were set
 	Binding     *Deadline         `json:"binding,omitempty"`   // the one that counts down now; a stopped clock has none
-	State       json.RawMessage   `json:"state,omitempty"`     // what its body published last
+	State       json.RawMessage   `json:"state,omitempty"`     // the value that its body published last
 	StateAt     Time              `json:"stateAt,omitzero"`    // when it did
-	StartAt     Time              `json:"startAt,omitzero"`    // of a delayed start
+	StartAt     Time              `json:"startAt,omitzero"`    // the time of a delayed start
 	StartedAt   Time              `json:"startedAt,omitzero"`
 	Queue       *RunQueue         `json:"queue,omitempty"`   // that it was started into
-	QueuedAt    Time              `json:"queuedAt,omitzero"` // of one that waits there: since when
+	QueuedAt    Time              `json:"queuedAt,omitzero"` // the time since which it waits in its queue
 	Held        *Held             `json:"held,omitempty"`    // which limit of the queue holds it
 	PausedAt    Time              `json:"pausedAt,omitzero"`
 	Closing     RunPhase          `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
@@ -114,7 +114,7 @@ type Run struct {
 	Next            string          `json:"next,omitempty"`        // the next run of its chain
 	NextFrom        Time            `json:"nextFrom,omitzero"`     // when that would begin if this one ended now
 	Notify          string          `json:"notify,omitempty"`      // workflow id of a run that awaits its chain's end
-	ParentClose     string          `json:"parentClose,omitempty"` // what becomes of it when its parent ends
+	ParentClose     string          `json:"parentClose,omitempty"` // the fate of a child run when its parent ends
 	Why             string          `json:"why,omitempty"`         // why it ended as it did
 	Failure         *policy.Failure `json:"failure,omitempty"`
 	Dialect         *Words          `json:"dialect,omitempty"`

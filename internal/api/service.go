@@ -73,5 +73,5 @@ type Definition struct {
 	ID     string `json:"id"`     // the hash of its contents, hexadecimal
 	Kind   string `json:"kind"`   // who can run it: flow, go
 	Name   string `json:"name"`   // the workflow's
-	Source string `json:"source"` // in the form of its kind
+	Source string `json:"source"` // the text in the form of its kind
 }

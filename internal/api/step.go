@@ -47,13 +47,13 @@ type Step struct {
 	ID     int    `json:"id"`              // its number in the run, from 0
 	Name   string `json:"name"`            // as the definition has it
 	Item   *int   `json:"item,omitempty"`  // index among the items of a forEach
-	Group  string `json:"group,omitempty"` // of an item: the key of its forEach
-	Items  int    `json:"items,omitempty"` // of a forEach: how many items it has, those that have not begun included
+	Group  string `json:"group,omitempty"` // the key of an item's forEach
+	Items  int    `json:"items,omitempty"` // the number of a forEach's items, those that have not begun included
 	Kind   string `json:"kind"`
-	Type   string `json:"type,omitempty"`   // of a task; else empty
-	Queue  string `json:"queue,omitempty"`  // of a task; empty: the engine's own workers
-	Event  string `json:"event,omitempty"`  // of a wait
-	Update string `json:"update,omitempty"` // of a wait for an update
+	Type   string `json:"type,omitempty"`   // the type of a task; else empty
+	Queue  string `json:"queue,omitempty"`  // the queue of a task; empty: the engine's own workers
+	Event  string `json:"event,omitempty"`  // the event that a wait is for
+	Update string `json:"update,omitempty"` // the update that a wait is for
 
 	Phase  StepPhase `json:"phase"`
 	Reason string    `json:"reason,omitempty"` // why it was not tried again
@@ -61,7 +61,7 @@ type Step struct {
 
 	ScheduledAt Time     `json:"scheduledAt,omitzero"`
 	ReadyAt     Time     `json:"readyAt,omitzero"`   // its last attempt waits, or waited, for a worker from here on
-	StartedAt   Time     `json:"startedAt,omitzero"` // of the attempt that runs now
+	StartedAt   Time     `json:"startedAt,omitzero"` // the start of the attempt that runs now
 	EndedAt     Time     `json:"endedAt,omitzero"`
 	NextAt      Time     `json:"nextAt,omitzero"`  // the next attempt, a sleep's end, a wait's deadline
 	Backoff     Duration `json:"backoff,omitzero"` // the delay before the last or the next attempt
@@ -75,9 +75,9 @@ type Step struct {
 
 	ScheduleToClose Time       `json:"scheduleToCloseDeadline,omitzero"`
 	Deadline        Time       `json:"deadline,omitzero"`
-	Held            *Held      `json:"held,omitempty"`      // of one that waits for a limit of its queue or service
+	Held            *Held      `json:"held,omitempty"`      // the limit of its queue or service that a step waits for
 	Deadlines       []Deadline `json:"deadlines,omitempty"` // both, with where they were set
-	Binding         *Deadline  `json:"binding,omitempty"`   // of an open step: the one that comes first
+	Binding         *Deadline  `json:"binding,omitempty"`   // the deadline of an open step that comes first
 
 	Failure    *policy.Failure `json:"failure,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`
@@ -99,11 +99,11 @@ type Attempt struct {
 	Child     string `json:"child,omitempty"`     // the run it started
 	NextAt    Time   `json:"nextAt,omitzero"`     // the attempt after it
 	Why       string `json:"why,omitempty"`       // its failure in a sentence
-	Note      string `json:"note,omitempty"`      // what was wrong with the retry condition
+	Note      string `json:"note,omitempty"`      // the fault of the retry condition
 	StoppedAt Time   `json:"stoppedAt,omitzero"`  // when its work was gone, if it ended before that
 	Killed    bool   `json:"killed,omitempty"`    // its work did not stop when it was asked, and was killed
 	Abandoned bool   `json:"abandoned,omitempty"` // its work did not stop
-	Held      *Held  `json:"held,omitempty"`      // what held it last before it started
+	Held      *Held  `json:"held,omitempty"`      // the limit that held it last before it started
 	// Heartbeats are the last ones that were recorded, at most 50. One in a second is.
 	Heartbeats []Time          `json:"heartbeats,omitempty"`
 	Failure    *policy.Failure `json:"failure,omitempty"`
@@ -115,9 +115,9 @@ type Held struct {
 	Reason  string `json:"reason"` // concurrency, rate, per_key, key_rate, retries or breaker
 	Queue   string `json:"queue,omitempty"`
 	Service string `json:"service,omitempty"`
-	Key     string `json:"key,omitempty"`    // of limits for each key
+	Key     string `json:"key,omitempty"`    // the key, for limits for each key
 	Since   Time   `json:"since,omitzero"`   // when it was recorded
 	Until   Time   `json:"until,omitzero"`   // no sooner than that; absent: until another attempt ends
-	Probes  int    `json:"probes,omitempty"` // of a breaker: the probes that have failed
-	Why     string `json:"why"`              // in a sentence, without Until
+	Probes  int    `json:"probes,omitempty"` // the failed probes of a breaker
+	Why     string `json:"why"`              // the reason in a sentence, without Until
 }

@@ -25,7 +25,7 @@ type Token struct {
 	Name      string   `json:"name"` // who has it; it is the actor of what the bearer does
 	Role      string   `json:"role"`
 	Namespace string   `json:"namespace"`        // whose runs its bearer sees; *: those of all
-	Queues    []string `json:"queues,omitempty"` // of a worker: whose tasks it may take; empty: those of all
+	Queues    []string `json:"queues,omitempty"` // the queues whose tasks a worker may take; empty: all
 	CreatedAt Time     `json:"createdAt"`
 	ExpiresAt Time     `json:"expiresAt,omitzero"` // none: never
 	// Token is the text to show. It is there only in the answer to the request that made the token.
@@ -38,7 +38,7 @@ type TokenRequest struct {
 	Role      string   `json:"role"`
 	Namespace string   `json:"namespace,omitempty"` // or * for all; default: that of the request
 	Queues    []string `json:"queues,omitempty"`
-	ExpiresIn Duration `json:"expiresIn,omitzero"` // from now on; none: never
+	ExpiresIn Duration `json:"expiresIn,omitzero"` // the time from now on; none: never
 }
 
 // Audited is one entry of the audit log: what somebody did through the server, or tried to do without the right to.
@@ -51,7 +51,7 @@ type Audited struct {
 	Namespace string `json:"namespace,omitempty"`
 	Method    string `json:"method"`
 	Path      string `json:"path"`
-	Status    int    `json:"status"`            // of the answer
+	Status    int    `json:"status"`            // the status of the answer
 	Request   string `json:"request,omitempty"` // the request's id, as the log and the answer have it
 	From      string `json:"from,omitempty"`    // the caller's address
 	// Unchecked: the storage could not be asked, and the token counted as it was read some minutes before at most.

@@ -44,7 +44,7 @@ type WebhookRequest struct {
 	Workflows []string          `json:"workflows,omitempty"` // names of workflows; default: all
 	Labels    map[string]string `json:"labels,omitempty"`    // that a run has to have, all of them
 	Secret    string            `json:"secret,omitempty"`    // whsec_ and base64; default: a random one
-	Policy    *policy.Policy    `json:"policy,omitempty"`    // of each delivery: retry, startToClose, scheduleToClose
+	Policy    *policy.Policy    `json:"policy,omitempty"`    // each delivery's retry, startToClose, scheduleToClose
 }
 
 // WebhookChange changes a webhook. What is absent stays as it is.
@@ -89,7 +89,7 @@ type Webhook struct {
 // WebhookCounts is what has become of the deliveries of a webhook since the process began.
 type WebhookCounts struct {
 	Webhook                            string
-	Pending                            int // at present
+	Pending                            int // the number at present
 	Delivered, Failed, Missed, Retried int
 }
 
@@ -111,8 +111,8 @@ type Delivery struct {
 	Run      string        `json:"run,omitempty"`
 	Workflow string        `json:"workflow,omitempty"`
 	State    DeliveryState `json:"state"`
-	At       Time          `json:"at"`               // of the event
-	NextAt   Time          `json:"nextAt,omitzero"`  // of the next attempt
+	At       Time          `json:"at"`               // the instant of the event
+	NextAt   Time          `json:"nextAt,omitzero"`  // the instant of the next attempt
 	EndedAt  Time          `json:"endedAt,omitzero"` // when it was delivered or given up
 	Why      string        `json:"why"`              // how it stands, in a sentence
 	Tried    int           `json:"tried"`            // attempts since it was sent or replayed
@@ -126,7 +126,7 @@ type Delivery struct {
 type DeliveryAttempt struct {
 	At         Time            `json:"at"`
 	DurationMs int64           `json:"durationMs"`
-	Status     int             `json:"status,omitempty"`   // of the answer; 0: there was none
+	Status     int             `json:"status,omitempty"`   // the status of the answer; 0: there was none
 	Response   string          `json:"response,omitempty"` // the beginning of the answer's body
 	Failure    *policy.Failure `json:"failure,omitempty"`
 	NextAt     Time            `json:"nextAt,omitzero"`  // when it was tried again
@@ -137,7 +137,7 @@ type DeliveryAttempt struct {
 type DeliveryQuery struct {
 	State  DeliveryState `json:"state,omitempty"` // empty: all
 	Run    string        `json:"run,omitempty"`   // a run id
-	Since  Time          `json:"since,omitzero"`  // of the event
+	Since  Time          `json:"since,omitzero"`  // the earliest instant of an event
 	Limit  int           `json:"limit,omitempty"` // default 50
 	Cursor string        `json:"cursor,omitempty"`
 }
@@ -152,10 +152,10 @@ type DeliveryPage struct {
 type ReplayRequest struct {
 	Delivery string `json:"delivery,omitempty"`
 	Failed   bool   `json:"failed,omitempty"`
-	Since    Time   `json:"since,omitzero"` // with Failed: of the event; default: all
+	Since    Time   `json:"since,omitzero"` // the earliest instant of an event, with Failed; default: all
 }
 
 // Replayed answers a replay.
 type Replayed struct {
-	Count int `json:"count"` // of deliveries that are sent once more
+	Count int `json:"count"` // the number of deliveries that are sent once more
 }

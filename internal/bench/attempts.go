@@ -52,7 +52,7 @@ func heldAttempts(ctx context.Context, s *session) (Row, error) {
 	return row, s.measureFile(&row)
 }
 
-// attemptsRow is a row of the memory that so many attempts take.
+// attemptsRow returns a row of the memory that n attempts take.
 func attemptsRow(added int64, n int) Row {
 	row := Row{Value: float64(added) / float64(n) / 1000, Unit: "KB RSS/run", RSS: added}
 	row.detail = fmt.Sprintf("%d attempts", n)

@@ -31,12 +31,12 @@ type Row struct {
 	Database string  `json:"database,omitempty"` // "postgres"; empty: a SQLite file
 	Value    float64 `json:"value"`
 	Unit     string  `json:"unit"`
-	P50      float64 `json:"p50_ms"`           // of the latencies: start to result, or lateness
+	P50      float64 `json:"p50_ms"`           // the median latency: start to result, or lateness
 	P99      float64 `json:"p99_ms"`           //
-	CPU      float64 `json:"cpu_s"`            // of this process and its children, while the value was measured
-	RSS      int64   `json:"rss_bytes"`        // of this process; for sleepers what the sleeping runs added
+	CPU      float64 `json:"cpu_s"`            // this process and its children, while the value was measured
+	RSS      int64   `json:"rss_bytes"`        // the memory of this process; for sleepers what the sleeping runs added
 	DB       int64   `json:"db_bytes"`         // size of the closed database's files
-	Floor    float64 `json:"fdatasync_p50_ms"` // of 4 KiB appended and synced on the same disk, around the row
+	Floor    float64 `json:"fdatasync_p50_ms"` // 4 KiB appended and synced on the same disk, around the row
 	detail   string  // further results, as text
 	cost     float64 // processor time of a run, in milliseconds
 	reached  bool

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
-// TestMain also acts as the child process that some rows start, see Command.
+// TestMain runs the tests, or acts as the child process that some rows start, see Command.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "bench" {
 		cmd := Command(nil)
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // TestOnServer measures a row on a file and on PostgreSQL, and checks the results, not the speed.
 func TestOnServer(t *testing.T) {
-	server := pgtest.StartServer(t).DSN() // of its own: the schema's name is the row's
+	server := pgtest.StartServer(t).DSN() // a server of its own: the schema's name is the row's
 	var log bytes.Buffer
 	rows, err := Run(t.Context(), Options{
 		Names: []string{"latency"}, Quick: true, Dir: t.TempDir(), Log: &log, Database: server,

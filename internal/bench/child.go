@@ -103,7 +103,7 @@ func (p *process) fail(err error) error {
 
 // wait waits until the child has ended by itself.
 func (p *process) wait() error {
-	for range p.lines { // what it still says must be read before Wait closes the pipe
+	for range p.lines { // the rest of its output must be read before Wait closes the pipe
 	}
 	return p.cmd.Wait()
 }

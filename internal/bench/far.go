@@ -10,7 +10,7 @@ import (
 
 // far makes a database server be far away: what passes arrives later by a fixed time, each way.
 type far struct {
-	address *url.URL // of the server by this way
+	address *url.URL // the server's address by this way
 	to      string
 	delay   time.Duration
 	listen  net.Listener

@@ -77,7 +77,7 @@ func chain(name string, steps int) string {
 	return b.String()
 }
 
-// definition is a flow as an engine needs it.
+// definition returns a flow as an engine needs it.
 func definition(source string) journal.Definition {
 	name, _, _ := strings.Cut(source[strings.Index(source, "name: ")+len("name: "):], "\n")
 	hash := sha256.Sum256([]byte(source))

@@ -54,7 +54,7 @@ var (
 	})
 )
 
-// goHeld is a workflow whose only step runs until it is told to end. It counts the steps that have begun.
+// goHeld returns a workflow whose only step runs until it is told to end. It counts the steps that have begun.
 func goHeld(began *atomic.Int64, end <-chan struct{}) *pawl.Workflow[int, int] {
 	return pawl.Define("bench-held", func(ctx pawl.Context, n int) (int, error) {
 		return pawl.Step(ctx, "step", func(ctx context.Context) (int, error) {
@@ -105,7 +105,7 @@ func goAttempts(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// goRows are the names of these rows.
+// goRows returns the names of these rows.
 func goRows() []string {
 	return slices.DeleteFunc(Names(), func(name string) bool {
 		return !strings.HasPrefix(name, "go-") && name != "inflight" && name != "payload"

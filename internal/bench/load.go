@@ -14,7 +14,7 @@ const inFlight = 256
 type window struct {
 	usage
 	all  []time.Duration // start to result, one each
-	done int             // with those of the warm-up
+	done int             // the number, with those of the warm-up
 	rss  int64
 }
 
@@ -87,14 +87,14 @@ func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
 	stop := meter()
 	phase.Store(counting)
 	rest(ctx, length)
-	_ = until(ctx, some.Load) // what ended the context is told below
+	_ = until(ctx, some.Load) // the cause of the context's end is returned below
 	phase.Store(over)
 	w.usage, w.rss = stop(), resident()
 	wait.Wait()
 	return w, context.Cause(ctx)
 }
 
-// rest waits.
+// rest waits for a time, or until the context is done.
 func rest(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

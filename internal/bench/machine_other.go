@@ -18,11 +18,11 @@ func resident() int64 {
 	return int64(m.Sys - m.HeapReleased)
 }
 
-// machineBusy is not known here.
+// machineBusy returns 0: it is not known here.
 func machineBusy() time.Duration { return 0 }
 
-// residentOf is not known here.
+// residentOf returns 0: it is not known here.
 func residentOf(string) int64 { return 0 }
 
-// processorOf is not known here.
+// processorOf returns 0: it is not known here.
 func processorOf(int) time.Duration { return 0 }

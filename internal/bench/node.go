@@ -29,8 +29,8 @@ func (s *session) prepareNodes(address *url.URL) error {
 	)
 }
 
-// runNode is a node of a cluster with so many clients, each of which starts one run after the other. It hands its
-// partitions over when ctx is done.
+// runNode works as a node of a cluster with the given number of clients. Each of them starts one run after the other.
+// It hands its partitions over when ctx is done.
 func runNode(ctx context.Context, dir string, clients int, say func(string, time.Time)) error {
 	address, err := os.ReadFile(filepath.Join(dir, addressFile))
 	if err != nil {

@@ -88,7 +88,7 @@ func (ns *nodes) until(
 	defer cancel()
 	since := map[int]time.Time{}
 	for {
-		stand, err := ns.stand.Stand(ctx)
+		stand, err := ns.stand.Snapshot(ctx)
 		if err != nil {
 			return gap, errors.Join(err, context.Cause(ctx))
 		}

@@ -91,10 +91,10 @@ type comparison struct {
 	source   string
 	taskType string
 	executor worker.Executor
-	runs     int // in flight
+	runs     int // the number in flight
 	fewer    int // runs in flight that are measured as well, for the row's text; 0: none are
 	bare     func(context.Context) error
-	atOnce   int // of the work without an engine
+	atOnce   int // how much of the work is done at once without an engine
 }
 
 // compare measures runs of the flow, and the work without an engine. Its value is the ratio of the two rates. The two

@@ -15,7 +15,7 @@ import (
 
 // server is a PostgreSQL database that a row is measured on, in a schema of its own.
 type server struct {
-	address *url.URL // with the schema
+	address *url.URL // the address with the schema
 	schema  string
 	stored  counter
 	before  int64 // statements when the runs began

@@ -17,8 +17,8 @@ func oneStep(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// partitioned is oneStep on a database with which the engine can use several cores. Its value is the ratio of the rates
-// on two cores and on one. The two take turns, so that a disturbance from outside hits both.
+// partitioned runs oneStep on a database with which the engine can use several cores. Its value is the ratio of the
+// rates on two cores and on one. The two take turns, so that a disturbance from outside hits both.
 func partitioned(ctx context.Context, s *session) (Row, error) {
 	j, err := sqlite.Open(filepath.Join(s.dir, databaseFile), sqlite.Options{Partitions: 4})
 	if err == nil {
@@ -100,7 +100,7 @@ func (s *session) rate(ctx context.Context, source, unit string, steps, clients 
 	return row, s.measureFile(&row)
 }
 
-// length is how long a closed loop is measured.
+// length returns how long a closed loop is measured.
 func (s *session) length() time.Duration { return pick(s, 10*time.Second, 2*time.Second) }
 
 // loop makes clients start runs of a flow and wait for them.

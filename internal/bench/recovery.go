@@ -105,7 +105,7 @@ func (s *session) killed(ctx context.Context, dir string) (Row, error) {
 type tally struct {
 	distinct int // steps that ran
 	repeated int // lines of steps that had run before
-	broken   int // of those, steps that had ended and were reported
+	broken   int // the repeated ones whose steps had ended and were reported
 }
 
 func judge(before, after []line, reported map[line]bool) tally {

@@ -33,7 +33,7 @@ type servingProcess struct {
 	cmd  *exec.Cmd
 	out  io.Reader
 	url  string
-	said *bytes.Buffer // on the standard error
+	said *bytes.Buffer // the output on the standard error
 }
 
 // apiClient is a client of such a server.
@@ -120,7 +120,7 @@ func (srv *servingProcess) resident() int64 { return residentOf(fmt.Sprint(srv.c
 // close ends the server as its users do.
 func (srv *servingProcess) close() error {
 	_ = srv.cmd.Process.Signal(os.Interrupt) // it may have ended by itself
-	_, _ = io.Copy(io.Discard, srv.out)      // what it still says must be read before Wait closes the pipe
+	_, _ = io.Copy(io.Discard, srv.out)      // the rest of its output must be read before Wait closes the pipe
 	if err := srv.cmd.Wait(); err != nil {
 		return fmt.Errorf("the server ends with %w: %s", err, srv.said)
 	}

@@ -24,14 +24,14 @@ func httpOneStep(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// remoteOneStep is the same with a step that a worker in this process executes.
+// remoteOneStep measures the same with a step that a worker in this process executes.
 func remoteOneStep(ctx context.Context, s *session) (Row, error) {
 	row, err := s.throughServer(ctx, "remote", inFlight, true)
 	row.reached = row.Value >= 4000
 	return row, err
 }
 
-// remoteLatency is remoteOneStep with one run at a time.
+// remoteLatency measures remoteOneStep with one run at a time.
 func remoteLatency(ctx context.Context, s *session) (Row, error) {
 	row, err := s.throughServer(ctx, "remote", 1, true)
 	row.Value, row.Unit = row.P50, "ms"
@@ -149,7 +149,7 @@ func idleClients(ctx context.Context, s *session) (row Row, err error) {
 // needs to make them ready would stay, and count.
 func (s *session) idleMemory(ctx context.Context) (bytes int64, err error) {
 	err = s.withServer(ctx, func(srv *servingProcess, _ *apiClient) error {
-		rest(ctx, pick(s, 3*time.Second, 300*time.Millisecond)) // until it trusts that the files of flows have settled
+		rest(ctx, pick(s, 3*time.Second, 300*time.Millisecond)) // the files of flows have settled then
 		var before int64
 		for _, streams := range []int{1, idleStreams} { // the first brings the code that serves clients into memory
 			before = srv.resident()

@@ -114,7 +114,7 @@ func (e *unsuccessfulError) Error() string {
 	return s
 }
 
-// flaky is a step that fails a number of times before it succeeds.
+// flaky returns a step that fails a number of times before it succeeds.
 func flaky(fails int) worker.Executor {
 	return worker.FuncExecutor(func(_ context.Context, t core.Task, _ worker.Alive) ([]byte, error) {
 		if t.Count > fails {

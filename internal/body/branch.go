@@ -13,23 +13,23 @@ import (
 // Branch is a line of execution in a body. Its steps are numbered apart from those of other branches, so that
 // branches do not disturb each other's keys.
 type Branch struct {
-	prefix string         // of the keys of its steps; "" for the body itself
-	counts map[string]int // of names used so far
+	prefix string         // the prefix of the keys of its steps; "" for the body itself
+	counts map[string]int // how often each name was used so far
 	cursor int            // recorded steps asked for so far
 	last   *Step          // the last step it has seen the end of
 	now    core.Time      // the instant of what it has seen last
 	draws  uint64         // random numbers so far
-	causes core.Causes    // of what it decides next; see causes.go
+	causes core.Causes    // the causes of its next decision; see causes.go
 	scope  *Scope         // that it was begun in
 	scopes int            // scopes it has made so far
 	place  core.Place     // where it is, for what it publishes
 
-	index  int // in Session.branches
+	index  int // the index in Session.branches
 	state  branchState
-	until  func() bool // what it waits for
-	busy   What        // names that, for errors; zero: it runs
+	until  func() bool // the condition that it waits for
+	busy   Call        // names that, for errors; zero: it runs
 	ended  Signal
-	group  *items  // of pawl.Map; nil: none
+	group  *items  // the items of pawl.Map; nil: none
 	thread *Thread // the shell's side of it; the session does not use it
 }
 
@@ -37,7 +37,7 @@ type branchState uint8
 
 const (
 	branchRuns   branchState = iota // it is in the user's code
-	branchWaits                     // until a signal
+	branchWaits                     // the branch waits until a signal
 	branchLeaves                    // it was woken in a session that is over
 	branchEnded
 )
@@ -101,7 +101,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	}
 	if st := s.refusal(b, sc, spec); st != nil {
 		st.scope = sc
-		b.causes = joined(b.causes, cancelsOf(sc)) // what it decides next was next because this step did not begin
+		b.causes = joined(b.causes, cancelsOf(sc)) // its next decision was next because this step did not begin
 		return st
 	}
 	if !s.Replays(b) {
@@ -123,7 +123,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	st.scope = sc
 	b.decided(st)
 	s.offer(st, fn)
-	if sc.isCancelled() { // by another branch, before this one came to the step again
+	if sc.isCancelled() { // another branch has cancelled the scope before this one came to the step again
 		s.CancelStep(st)
 	}
 	s.follow(b)
@@ -258,7 +258,7 @@ func (s *Session) versionKnown(key string) bool {
 
 // Wait lets the branch wait until something holds. One of the signals fires whenever it may have become true. It
 // reports whether the branch has to be stopped until Ready.Wake names it; otherwise it goes on at once.
-func (s *Session) Wait(b *Branch, what What, until func() bool, on ...*Signal) bool {
+func (s *Session) Wait(b *Branch, what Call, until func() bool, on ...*Signal) bool {
 	if s.over() || until() {
 		return false
 	}
@@ -315,7 +315,7 @@ type Outcome struct {
 	Text   string
 }
 
-// OutcomeOf is the outcome of a branch that returned that error.
+// OutcomeOf returns the outcome of a branch that returned err.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Outcome{}

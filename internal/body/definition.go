@@ -17,8 +17,8 @@ type Workflow struct {
 	// Body calls the function. It ends by Thread.Return.
 	Body      func(t *Thread)
 	TaskLimit time.Duration    // how long the body may take each time it goes on; 0: as the host says
-	Hooks     map[string]*Hook // by the names of their steps
-	Retry     *policy.Retry    // of its runs
+	Hooks     map[string]*Hook // the hooks by the names of their steps
+	Retry     *policy.Retry    // the retry policy of its runs
 	Execution *policy.Limit
 	Run       *policy.Limit
 	// Compensation is how long the body may take that was asked to stop; 0: a minute.
@@ -44,7 +44,7 @@ type HookPayload struct {
 // looked up when it is needed, since a run may be read before its workflow is registered.
 type decider struct {
 	workflow func() *Workflow
-	steps    atomic.Int32 // that the run had which ended last
+	steps    atomic.Int32 // the number of steps of the run that ended most recently
 }
 
 var _ core.Decider = (*decider)(nil)
@@ -150,7 +150,7 @@ func hookOf(phase core.RunPhase) string {
 	}
 }
 
-// Match is not asked: a Go step's retry policy has no expression.
+// Match returns no match: a Go step's retry policy has no expression.
 func (d *decider) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) policy.Match {
 	return policy.Match{}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// TestNewsOfDroppedSteps: a retry has dropped a step, and the body has decided one of the same key since. Whole news
-// that come twice do not contradict what the body has seen.
+// TestNewsOfDroppedSteps checks that whole news that come twice do not contradict what the body has seen, after a retry
+// has dropped a step and the body has decided one of the same key since.
 func TestNewsOfDroppedSteps(t *testing.T) {
 	spec := &core.StepSpec{Name: "a", Def: -1, Type: TypeLocal}
 	news := engine.News{Whole: true, Head: &engine.Head{}, Steps: []engine.Step{

@@ -25,7 +25,7 @@ type EngineCalls interface {
 // Config configures a host. All but Turns, Stopped and Shell is needed.
 type Config struct {
 	Log       *slog.Logger
-	TaskLimit time.Duration // of workflows that have none
+	TaskLimit time.Duration // the limit of tasks in workflows that have none
 	// Grace is how long an attempt may take to return after its context is done, before it is abandoned.
 	Grace time.Duration
 	// Turns is how many bodies may be at work at once; the others are called when their turns have come. Default 512.
@@ -121,7 +121,7 @@ func (h *Host) open(run core.RunID, urgent bool) (l *liveSession, fresh bool) {
 	return l, fresh
 }
 
-// session is open, and asks for the news that a new session waits for.
+// session returns what open returns, and asks for the news that a new session waits for.
 func (h *Host) session(run core.RunID, urgent bool) *liveSession {
 	l, fresh := h.open(run, urgent)
 	if fresh {
@@ -159,7 +159,7 @@ func (h *Host) consultAll(runs []core.RunID) {
 	}
 }
 
-// callAgain has a run's body called after a while, if nothing else does so before.
+// callAgain makes the host call a run's body after a while, if nothing else does so before.
 func (h *Host) callAgain(run core.RunID, lease any, pause time.Duration) {
 	call := func() {
 		if h.follow.Again != nil {
@@ -182,7 +182,7 @@ func (h *Host) callAgain(run core.RunID, lease any, pause time.Duration) {
 // Consult brings news of a run. It is called by the engine's loop.
 func (h *Host) Consult(n engine.News) (decides bool) { return h.ConsultFor(n, nil) }
 
-// ConsultFor is Consult with what the news were told for, which comes back when the call of the body has ended.
+// ConsultFor works as Consult. The lease, for which the news were told, comes back when the call of the body has ended.
 func (h *Host) ConsultFor(n engine.News, lease any) (decides bool) {
 	var l *liveSession
 	fresh := false

@@ -80,8 +80,8 @@ func (s *Session) rests() bool {
 	}
 }
 
-// giveBack has attempts given back whose functions the body has not come to, as after an operator had an earlier step
-// made again. They would hold slots that the earlier step needs.
+// giveBack gives back attempts whose functions the body has not come to, for example because an operator retried an
+// earlier step. They would hold slots that the earlier step needs.
 func (s *Session) giveBack() {
 	if len(s.wanted) > 0 {
 		s.wanted = nil

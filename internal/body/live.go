@@ -22,7 +22,7 @@ type liveSession struct {
 	touched atomic.Int64 // the host's beat when this was last locked
 
 	mu       sync.Mutex
-	ctx      context.Context // of the body; done when it is unwound. Nil: nobody has asked for it
+	ctx      context.Context // the body's context, done when it is unwound; nil: nobody has asked for it
 	cancel   context.CancelFunc
 	unwound  bool
 	session  *Session
@@ -30,9 +30,9 @@ type liveSession struct {
 	alarms   [timers]Alarm
 	armed    [timers]bool
 	stale    [timers]int // calls of alarms that are on their way although they were stopped
-	searches []*Search   // of attempts that wait for their functions
+	searches []*Search   // the searches of attempts that wait for their functions
 	retired  bool
-	problems []problem // to be told when the lock is free
+	problems []problem // the problems to tell when the lock is free
 }
 
 // problem is why a body cannot go on, and when it is called again.
@@ -178,7 +178,7 @@ func (l *liveSession) doneWith(inputs []core.Input) func(error) {
 	}
 }
 
-// answered is called by the engine's loop.
+// answered takes the engine's answer; the engine's loop calls it.
 func (l *liveSession) answered(err error) {
 	l.lock()
 	defer l.unlock()

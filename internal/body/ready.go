@@ -51,7 +51,7 @@ const (
 	TimerFlush              // decisions and ends have waited long enough for branches that compute
 	TimerIdle               // all branches have waited long enough to be unwound
 	TimerRetry              // a body that was stuck is called again
-	TimerTurn               // of a host: some that are at work have had their turn
+	TimerTurn               // some bodies of a host that are at work have had their turn
 )
 
 // timers is how many a session has.
@@ -62,7 +62,7 @@ func (t Timer) String() string { return [...]string{"task", "flush", "idle", "re
 // TimerChange sets or stops a timer.
 type TimerChange struct {
 	Op    TimerOp
-	After time.Duration // with TimerSet
+	After time.Duration // the time to it, for TimerSet
 }
 
 // TimerOp is what is done with a timer.
@@ -79,10 +79,10 @@ type Stuck struct {
 	Why             Why
 	Run             core.RunID
 	Workflow        string
-	Recorded, Asked string        // with Changed and Unreadable; Asked also with Unencodable
-	Err             error         // with Unreadable and Unencodable: what the codec says
-	Limit           time.Duration // with Overdue
-	Stack           string        // with Overdue: of the goroutines that ran, where the shell knows them
+	Recorded, Asked string        // the names, for Changed and Unreadable; Asked also for Unencodable
+	Err             error         // the codec's error, for Unreadable and Unencodable
+	Limit           time.Duration // the limit, for Overdue
+	Stack           string        // the stack of the goroutines that ran, for Overdue, where the shell knows them
 }
 
 // Why is a reason for a body not to go on.

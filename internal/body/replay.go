@@ -164,7 +164,7 @@ type items struct {
 	begun   int
 	ended   int
 	failed  bool        // one of them has
-	causes  core.Causes // of what those that have ended would decide next
+	causes  core.Causes // the causes of the next decision of those that have ended
 	changed Signal
 	old     bool // its rounds are not recorded: the history is from before they were, or the code is new
 }
@@ -172,12 +172,12 @@ type items struct {
 // item returns the key of an item's branch.
 func (g *items) item(i int) string { return g.key + "[" + strconv.Itoa(i) + "]" }
 
-// room is how many more may begin now.
+// room returns how many more may begin now.
 func (g *items) room() int {
 	if g.failed {
 		return 0
 	}
-	return max(min(g.count, g.ended+g.atOnce)-g.begun, 0) // less may run at once than the code allowed before
+	return max(min(g.count, g.ended+g.atOnce)-g.begun, 0) // the limit may be lower than when the branches were recorded
 }
 
 // newItems returns the branches of a pawl.Map, none of which has begun.
@@ -230,9 +230,9 @@ func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 	return n, true
 }
 
-// oldRound is round where rounds are not recorded. Which items had begun shows only in what they have decided. While
-// the body goes over what is recorded, others begin when all branches wait: only then it is known that none of those
-// that had begun has failed.
+// oldRound does the work of round where rounds are not recorded. Only the decisions of the items show which of them had
+// begun. While the body goes over what is recorded, others begin when all branches wait: only then it is known that
+// none of those that had begun has failed.
 func (s *Session) oldRound(parent *Branch, g *items) int {
 	key := g.item(g.begun)
 	if s.branchKnown(key) {

@@ -32,7 +32,7 @@ type Reply struct {
 	Failure  *policy.Failure
 	Refused  bool // the body did not accept it
 	Open     bool // there is none yet, and the caller waits no more
-	Accepted bool // with Open: the body works on it
+	Accepted bool // the body works on it; for Open
 }
 
 // Update asks the run, or one that follows it in its chain, and waits until it has replied or ctx is done.

@@ -15,10 +15,10 @@ import (
 type Scope struct {
 	parent    *Scope
 	by        *Branch // that made it; what is cancelled follows from the failures that it has seen
-	key       string  // of the mark that records its cancel
+	key       string  // the key of the mark that records its cancel
 	cancelled bool
-	// at is the mark's place among the recorded steps. What is recorded after it was decided when the scope had been
-	// cancelled. NoStep: the mark was not recorded when this call of the body began.
+	// The place of the mark among the recorded steps is at. Steps that are recorded after it were decided when the
+	// scope had been cancelled. NoStep: the mark was not recorded when this call of the body began.
 	at core.StepID
 	// detached: what is asked for in it goes on when scopes around it are cancelled, and when the run stops.
 	detached bool
@@ -128,7 +128,7 @@ func (s *Session) refusal(b *Branch, sc *Scope, spec *core.StepSpec) *Step {
 	}
 }
 
-// refused is a step that has ended without a beginning. It is not recorded.
+// refused returns a step that has ended without a beginning. It is not recorded.
 func refused(spec *core.StepSpec, phase core.StepPhase, f *policy.Failure) *Step {
 	record := engine.Step{Spec: spec, Phase: phase, Reason: policy.ReasonTimeoutNotRetryable, Failure: f}
 	if phase == core.StepCancelled {

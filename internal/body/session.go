@@ -18,7 +18,7 @@ const (
 	TypeAnswer = "answer"  // recorded where the body answers an update, never executed
 )
 
-// OwnTypes are the types of tasks that only the program with their body can execute.
+// OwnTypes returns the types of tasks that only the program with their body can execute.
 func OwnTypes() []string { return []string{TypeLocal, TypeHook} }
 
 // Notes reports whether a step of that type only notes what a body has decided: it is nothing that people look for
@@ -63,12 +63,12 @@ type Session struct {
 	invalid  error // the first call of the body's that makes no sense
 
 	steps    map[string]*Step
-	byID     []*Step            // by their ids, which count from 0; nil: not known
-	recorded map[string][]*Step // by the branch's prefix, in the order in which they were decided; without marks
+	byID     []*Step            // the steps by their ids, which count from 0; nil: not known
+	recorded map[string][]*Step // the steps by their branch's prefix, in the order of their decisions; without marks
 	unread   int                // how many of those no branch has come to in this call
 	released bool               // decisions are not held back, although there are such: see allRead
 	stray    string             // the first branch that began without being recorded, for errors
-	closing  []core.Command     // with which the body has returned, while decisions are held back
+	closing  []core.Command     // the last decisions of a body that has returned, while decisions are held back
 	versions map[string]int     // that this call goes by, by the key of the change
 
 	closed    int // steps known to be closed
@@ -80,7 +80,7 @@ type Session struct {
 
 	offers   []*Update // that no branch has yet
 	takers   []*Step   // that branches wait for updates with
-	accepted []*Update // by this call
+	accepted []*Update // the updates that this call accepted
 
 	commands []core.Command // decided and not sent
 	ends     []core.Input   // successful ends of attempts that wait to be sent with what the body makes of them
@@ -89,7 +89,7 @@ type Session struct {
 	wanted   []*Step        // local steps whose attempts wait for their functions
 	armed    [timers]bool
 	ready    Ready
-	taken    Ready // what Ready returned last
+	taken    Ready // the last result of Ready
 	dirty    bool  // there is something in ready
 }
 
@@ -100,7 +100,7 @@ const (
 	phaseLive     phase = iota // waits for news of the run, or executes the body
 	phaseReturned              // the body has returned
 	phaseStuck                 // the body cannot go on; it is called again after a pause
-	phaseGone                  // of no more use
+	phaseGone                  // the session is of no more use
 )
 
 // Step is a step as a session knows it.
@@ -111,7 +111,7 @@ type Step struct {
 	closed    bool
 	confirmed bool    // its end is durable: its instant is known
 	asked     bool    // the body has come to it in this call
-	follows   bool    // from a step that failed
+	follows   bool    // it follows from a step that failed
 	cancelled bool    // the body has cancelled it
 	refused   bool    // it never began, because its scope or its run had ended; nothing is recorded of it
 	queued    bool    // it waits for a worker, who needs its function then
@@ -288,7 +288,7 @@ func (s *Session) Ended(in core.Input) bool {
 	s.closed++
 	s.dequeue(st)
 	if s.ends == nil {
-		s.ends = make([]core.Input, 0, 2) // with what the body makes of it
+		s.ends = make([]core.Input, 0, 2) // room for the end and the body's answer to it
 	}
 	s.ends = append(s.ends, in)
 	s.fire(&st.changed)
@@ -344,7 +344,7 @@ func (s *Session) flush() {
 	s.send(inputs)
 }
 
-// decision is an input that carries decisions of the body.
+// decision returns an input that carries decisions of the body.
 func (s *Session) decision(commands []core.Command, waits bool) core.Commands {
 	return core.Commands{Commands: commands, Waits: waits, Closed: s.closed, Stopping: s.head.Stop != nil}
 }
@@ -399,7 +399,7 @@ func (s *Session) Fired(t Timer) {
 		}
 	case TimerRetry:
 		s.Retry()
-	case TimerTurn: // of no session
+	case TimerTurn: // no session has it
 	}
 }
 

@@ -275,7 +275,7 @@ func (p *player) wake(b *Branch) {
 		if other == b && p.s.over() {
 			p.say("%s leaves", name)
 		} else if other == b {
-			b.busy = What{}
+			b.busy = Call{}
 			p.say("%s goes on", name)
 		}
 	}

@@ -91,7 +91,7 @@ func (p *process) work(call branchCall) {
 		call.g.id.Store(id)
 		call.f()
 		call.g.id.Store("")
-		call = branchCall{} // what it refers to may be large
+		call = branchCall{} // the call may refer to large values
 		if !p.wait(next) {
 			return
 		}

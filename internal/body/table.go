@@ -16,14 +16,14 @@ const maxPause = 10 * time.Minute
 type Table[S comparable] struct {
 	sessions   map[core.RunID]S
 	stuck      map[core.RunID]*stuckBody
-	generation int // of new sessions
+	generation int // the generation of new sessions
 	closed     bool
 }
 
 // stuckBody is why a run's body cannot go on.
 type stuckBody struct {
 	err   error
-	times int // in a row
+	times int // how often in a row
 }
 
 // NewTable returns a table without sessions.

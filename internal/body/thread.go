@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// What a body gets that uses its context where it cannot be used.
+// The errors of a body that uses its context where it cannot be used.
 var (
 	ErrContextEnded error = misuse("the context's run has ended, or its body has returned: do not keep a pawl.Context")
 	ErrNested       error = misuse("a branch does one thing at a time: steps do not nest, use pawl.Go to do things " +
@@ -29,10 +29,10 @@ type Thread struct {
 	live      *liveSession
 	branch    *Branch
 	scope     *Scope
-	goroutine Goroutine // of the branch's own thread; those that are in a scope of their own have none
+	goroutine Goroutine // the goroutine of the branch's own thread; threads in a scope of their own have none
 }
 
-// Done is closed when the body is unwound.
+// Done returns a channel that is closed when the body is unwound.
 func (t *Thread) Done() <-chan struct{} { return t.live.context().Done() }
 
 // Err returns why Done is closed, nil while it is open.
@@ -54,17 +54,17 @@ func (t *Thread) Run() core.RunID { return t.live.session.run }
 // Head returns what the body may know of its run.
 func (t *Thread) Head() *engine.Head { return t.live.session.head }
 
-// What names a call, for errors. Text is only made where there is one. The zero value names none.
-type What struct {
+// Call names a call, for errors. Text is only made where there is one. The zero value names none.
+type Call struct {
 	kind, name string
 	result     *Result // instead of these
 }
 
 // Named returns the name of a call of some kind, such as "step pay".
-func Named(kind string, name ...string) What { return What{kind: kind, name: strings.Join(name, " ")} }
+func Named(kind string, name ...string) Call { return Call{kind: kind, name: strings.Join(name, " ")} }
 
 // String returns the name.
-func (w What) String() string {
+func (w Call) String() string {
 	switch {
 	case w.result != nil:
 		return w.result.String()
@@ -76,7 +76,7 @@ func (w What) String() string {
 }
 
 // enter locks the session for a call of the branch's. It returns an error where the context cannot be used now.
-func (t *Thread) enter(what What) error {
+func (t *Thread) enter(what Call) error {
 	l := t.live
 	l.lock()
 	switch s := l.session; {
@@ -85,7 +85,7 @@ func (t *Thread) enter(what What) error {
 		return fmt.Errorf("pawl: %s: %w", what, ErrContextEnded)
 	case s.over():
 		t.leave()
-	case t.branch.busy != (What{}):
+	case t.branch.busy != (Call{}):
 		return t.misused(fmt.Errorf("pawl: %s while %s is waited for: %w", what, t.branch.busy, ErrNested))
 	case !t.branch.thread.goroutine.Own():
 		return t.misused(fmt.Errorf("pawl: %s is called by another goroutine than the branch's: begin it with pawl.Go "+
@@ -114,14 +114,14 @@ func (t *Thread) leave() {
 
 // wait blocks the branch until something holds, which is asked with the session locked. It does not return where the
 // session is over by then.
-func (t *Thread) wait(what What, until func() bool, on ...*Signal) {
+func (t *Thread) wait(what Call, until func() bool, on ...*Signal) {
 	s := t.live.session
 	if s.Wait(t.branch, what, until, on...) {
 		g := t.branch.thread.goroutine
 		t.live.unlock()
 		g.Park()
 		t.live.lock()
-		t.branch.busy = What{}
+		t.branch.busy = Call{}
 	}
 	if s.over() || t.branch.state == branchEnded {
 		t.leave()
@@ -133,7 +133,7 @@ type Result struct {
 	live   *liveSession
 	step   *Step   // nil: of a branch
 	branch *Branch // nil: of a step
-	name   string  // of a branch, for errors
+	name   string  // the name of a branch, for errors
 	spec   *core.StepSpec
 }
 
@@ -159,9 +159,9 @@ func (r *Result) signal() *Signal {
 	return &r.branch.ended
 }
 
-// enterFor is enter for a call that waits for results. One of another session is guarded by another lock, and would
-// wake nobody here.
-func (t *Thread) enterFor(what What, results ...*Result) error {
+// enterFor enters a call that waits for results. A result of another session has its own lock and could not wake this
+// branch, so it is refused.
+func (t *Thread) enterFor(what Call, results ...*Result) error {
 	if err := t.enter(what); err != nil {
 		return err
 	}
@@ -189,14 +189,14 @@ func (t *Thread) Ask(name string, cmd core.Schedule, fn Func) (*Result, error) {
 }
 
 // Get waits for a result and returns what is recorded of it, where it is a step's. The branch has seen its end then.
-func (t *Thread) Get(r *Result) (engine.Step, error) { return t.await(What{result: r}, r, true) }
+func (t *Thread) Get(r *Result) (engine.Step, error) { return t.await(Call{result: r}, r, true) }
 
 // Await waits for a result, as part of a call of that name. It does not count as seen.
 func (t *Thread) Await(call string, r *Result) (engine.Step, error) {
 	return t.await(Named(call), r, false)
 }
 
-func (t *Thread) await(what What, r *Result, seen bool) (engine.Step, error) {
+func (t *Thread) await(what Call, r *Result, seen bool) (engine.Step, error) {
 	if err := t.enterFor(what, r); err != nil {
 		return engine.Step{}, err
 	}
@@ -346,7 +346,7 @@ func (t *Thread) Version(change string, oldest, newest int) (int, error) {
 func (t *Thread) Now() core.Time {
 	what := Named("pawl.Now")
 	t.live.lock()
-	if t.live.session.over() || t.branch.busy != (What{}) {
+	if t.live.session.over() || t.branch.busy != (Call{}) {
 		defer t.live.unlock() // its own goroutine may go on
 		return t.branch.now
 	}

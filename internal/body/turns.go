@@ -26,7 +26,7 @@ const (
 // The host's lock guards all but beat.
 type turns struct {
 	most  int
-	taken int // by those in the table that are at work
+	taken int // the turns that those in the table have taken which are at work
 
 	line   []core.RunID // who waits; those that are not in listed wait no more
 	listed map[core.RunID]bool
@@ -125,7 +125,7 @@ func (h *Host) tick() {
 	h.consultAll(runs)
 }
 
-// keepTicking has tick called while there are runs that wait.
+// keepTicking makes the clock call tick while there are runs that wait.
 func (h *Host) keepTicking() {
 	t := &h.turns
 	if t.ticking || len(t.listed) == 0 || h.ctx.Err() != nil {

@@ -156,7 +156,7 @@ func TestTurns(t *testing.T) {
 		c.want(1, 2, 4, 5, 3)
 	})
 	crowded("nobody overtakes", func(c *crowd) {
-		c.lost.Store(true) // for a moment
+		c.lost.Store(true) // the run is lost for a moment
 		c.goesOn(1, true)
 		if c.news(6) {
 			t.Error("run 6 has overtaken")

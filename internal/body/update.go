@@ -109,7 +109,7 @@ func answerText(key string) string { return fmt.Sprintf("the answer %q", key) }
 // TakeUpdate waits until the wait that Ask has begun takes an update. The check is asked about each that comes, in the
 // branch's goroutine; a failure refuses the update.
 func (t *Thread) TakeUpdate(r *Result, check func(payload []byte) *policy.Failure) (engine.Step, error) {
-	what := What{result: r}
+	what := Call{result: r}
 	if err := t.enterFor(what, r); err != nil {
 		return engine.Step{}, err
 	}
@@ -127,7 +127,7 @@ func (t *Thread) TakeUpdate(r *Result, check func(payload []byte) *policy.Failur
 		t.live.unlock()
 		f := check(payload)
 		t.live.lock()
-		t.branch.busy = What{}
+		t.branch.busy = Call{}
 		switch {
 		case s.over():
 			t.leave()
@@ -217,8 +217,8 @@ func (a *Asked) Offer() {
 	h.engine.Consult(a.run) // the body is called, and a new session asks for what is offered
 }
 
-// Again is sent to when the caller has to look at the run again: the update was answered, or will not be here. It is
-// closed with the host.
+// Again returns a channel that tells the caller to look at the run again: the update was answered, or will not be here.
+// The channel is closed with the host.
 func (a *Asked) Again() <-chan struct{} { return a.again }
 
 // Refused returns why the body does not accept the update, nil if it has not refused it.
@@ -262,7 +262,7 @@ func (h *Host) refuse(run core.RunID, refusals []Refusal) {
 	}
 }
 
-// lookAgain has the callers of a run's updates look at the run again.
+// lookAgain makes the callers of a run's updates look at the run again.
 func (h *Host) lookAgain(run core.RunID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,8 +18,8 @@ type Storage interface {
 	// Beat says that a node is alive. Its Since, Alive and Leaving do not matter: others may have asked it to leave,
 	// which Beat returns. A node that was removed is there again.
 	Beat(ctx context.Context, n Node) error
-	// Stand returns all nodes with a sign of life within the time, or which own something, and all partitions.
-	Stand(ctx context.Context) (Stand, error)
+	// Snapshot returns all nodes with a sign of life within the time, or which own something, and all partitions.
+	Snapshot(ctx context.Context) (Snapshot, error)
 	// Ask says that a node should leave, or should not any more. It returns false if there is no such node.
 	Ask(ctx context.Context, node string, leave bool) (bool, error)
 	// Pin says that a partition should be with a node, as long as that is in the table. It returns false if there is no
@@ -56,7 +56,7 @@ type Config struct {
 	// Every is the time between two signs of life.
 	Every time.Duration
 	// Moved is called after this node has given partitions back, so that others can be told to look. Default: none.
-	Moved func(ctx context.Context, s Stand)
+	Moved func(ctx context.Context, s Snapshot)
 	// Drained reports whether another table of nodes says that this one should leave. A change of that is passed on to
 	// the own table. Default: there is none.
 	Drained func() bool
@@ -66,17 +66,17 @@ type Config struct {
 // Member is this process as a node of the cluster.
 type Member struct {
 	cfg   Config
-	stand atomic.Pointer[Stand]
+	stand atomic.Pointer[Snapshot]
 	look  chan struct{}
 	moves atomic.Int64
-	fails atomic.Pointer[error] // of the last round; nil: it went well
+	fails atomic.Pointer[error] // the failure of the last round; nil: it went well
 	// drained is what Drained said last.
 	drained bool
 
 	// Only Round uses these.
-	errand  *errand         // nil: none is on its way
-	resting int             // rounds until the next errand
-	silent  map[string]bool // stores that do not answer, by name
+	storeMove *storeMove      // nil: none is on its way
+	resting   int             // rounds until the next move
+	silent    map[string]bool // stores that do not answer, by name
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when another stand was read
@@ -120,12 +120,12 @@ func Join(ctx context.Context, cfg Config) (*Member, error) {
 // alive. The caller calls Round from time to time; Leave is for those that Join.
 func Enter(ctx context.Context, cfg Config) (*Member, error) {
 	if cfg.Moved == nil {
-		cfg.Moved = func(context.Context, Stand) {}
+		cfg.Moved = func(context.Context, Snapshot) {}
 	}
 	m := &Member{
 		cfg: cfg, look: make(chan struct{}, 1), changed: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	s, err := cfg.Storage.Stand(ctx)
+	s, err := cfg.Storage.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +149,8 @@ func (m *Member) Look() {
 	}
 }
 
-// Stand returns what the member has read last.
-func (m *Member) Stand() Stand { return *m.stand.Load() }
+// Snapshot returns what the member has read last.
+func (m *Member) Snapshot() Snapshot { return *m.stand.Load() }
 
 // Moves counts the partitions that this node has taken or given back.
 func (m *Member) Moves() int64 { return m.moves.Load() }
@@ -172,7 +172,7 @@ func (m *Member) Changed() <-chan struct{} {
 
 // OwnerOf returns the node that owns a partition; ok is false if none that is known does.
 func (m *Member) OwnerOf(partition int) (n Node, ok bool) {
-	s := m.Stand()
+	s := m.Snapshot()
 	if partition >= len(s.Partitions) || !s.Partitions[partition].held() {
 		return Node{}, false
 	}
@@ -183,7 +183,7 @@ func (m *Member) OwnerOf(partition int) (n Node, ok bool) {
 	return s.Nodes[i], true
 }
 
-func (m *Member) keep(s Stand) {
+func (m *Member) keep(s Snapshot) {
 	if before := m.stand.Swap(&s); before != nil && reflect.DeepEqual(*before, s) {
 		return // all who wait for a change would look in vain, several times a second
 	}
@@ -233,7 +233,7 @@ func (m *Member) Round(ctx context.Context) error {
 		}
 		m.drained = drained
 	}
-	s, err := m.cfg.Storage.Stand(ctx)
+	s, err := m.cfg.Storage.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (m *Member) Round(ctx context.Context) error {
 	m.tellSilent(s)
 	give, take := Moves(s, m.cfg.Node.ID)
 	own := m.cfg.Engine.Owned()
-	moving := m.runErrand(ctx, s, own)
+	moving := m.runMove(ctx, s, own)
 	give = slices.DeleteFunc(give, func(p int) bool { return !slices.Contains(own, p) })
 	take = slices.DeleteFunc(take, func(p int) bool { return p == moving || slices.Contains(own, p) })
 	if len(give)+len(take) == 0 {
@@ -253,7 +253,7 @@ func (m *Member) Round(ctx context.Context) error {
 		taken.Go(func() { m.take(ctx, p) })
 	}
 	taken.Wait()
-	if s, err = m.cfg.Storage.Stand(ctx); err != nil {
+	if s, err = m.cfg.Storage.Snapshot(ctx); err != nil {
 		return err
 	}
 	m.keep(s)
@@ -262,7 +262,7 @@ func (m *Member) Round(ctx context.Context) error {
 }
 
 // tellSilent logs which stores do not answer any more, or do again.
-func (m *Member) tellSilent(s Stand) {
+func (m *Member) tellSilent(s Snapshot) {
 	was := m.silent
 	m.silent = map[string]bool{}
 	for _, store := range s.Stores {
@@ -308,7 +308,7 @@ func (m *Member) giveAll(all []int) {
 func (m *Member) Leave(ctx context.Context) error {
 	m.cancel()
 	<-m.stopped
-	if e := m.errand; e != nil {
+	if e := m.storeMove; e != nil {
 		if err := <-e.ended; err != nil {
 			m.cfg.Log.Info("the move of a partition to its store was left to the next node", "partition", e.partition,
 				"error", err)
@@ -316,7 +316,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	}
 	_, err := m.cfg.Storage.Ask(ctx, m.cfg.Node.ID, true)
 	m.giveAll(m.cfg.Engine.Owned())
-	s, standErr := m.cfg.Storage.Stand(ctx)
+	s, standErr := m.cfg.Storage.Snapshot(ctx)
 	if standErr == nil {
 		m.keep(s)
 		m.cfg.Moved(ctx, s)

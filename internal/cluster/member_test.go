@@ -76,7 +76,7 @@ func (l *link) Beat(_ context.Context, n Node) error {
 	return nil
 }
 
-func (l *link) Stand(context.Context) (s Stand, err error) {
+func (l *link) Snapshot(context.Context) (s Snapshot, err error) {
 	if err := l.enter(); err != nil {
 		return s, err
 	}

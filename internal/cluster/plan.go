@@ -32,12 +32,12 @@ type Partition struct {
 // Store is a database that keeps partitions.
 type Store struct {
 	Name    string
-	Address string // without a password; empty: it is the first one, whose address all nodes have
+	Address string // the address without a password; empty: it is the first one, whose address all nodes have
 	Err     error  // why it does not answer; nil: it does
 }
 
-// Stand is what the database knows at one moment: the nodes in the order of their ids, and all partitions.
-type Stand struct {
+// Snapshot is what the database knows at one moment: the nodes in the order of their ids, and all partitions.
+type Snapshot struct {
 	Nodes      []Node
 	Partitions []Partition
 	Stores     []Store // the first one first, the others by name
@@ -46,10 +46,10 @@ type Stand struct {
 // held reports whether somebody has a partition, so that nobody else can take it.
 func (p Partition) held() bool { return p.Owner != "" && p.Alive }
 
-// ForAll returns the partition whose owner does what one node does for all; -1: no partition has an owner. It is the
+// Coordinator returns the partition whose owner runs the cluster-wide chores; -1: no partition has an owner. It is the
 // first one that the first database keeps, as long as it keeps any: a store that is silent stops its own partitions
 // alone.
-func (s Stand) ForAll() int {
+func (s Snapshot) Coordinator() int {
 	for _, elsewhere := range []bool{false, true} {
 		for i, p := range s.Partitions {
 			if p.held() && (elsewhere || len(s.Stores) == 0 || p.Store == s.Stores[0].Name) {
@@ -64,7 +64,7 @@ func (s Stand) ForAll() int {
 // takes part is that node's. Beyond what is pinned, the shares of two nodes differ by one at most, and as few
 // partitions move as that allows. The plan depends on nothing but the stand, so all nodes that have read the same one
 // agree.
-func Plan(s Stand) []string {
+func Plan(s Snapshot) []string {
 	plan := make([]string, len(s.Partitions))
 	var nodes []string
 	for _, n := range s.Nodes {
@@ -75,7 +75,7 @@ func Plan(s Stand) []string {
 	if len(nodes) == 0 {
 		return plan
 	}
-	owned := map[string]int{} // what is pinned counts for its node already, which owns it soon
+	owned := map[string]int{} // a pinned partition counts for its node already, which owns it soon
 	for _, p := range s.Partitions {
 		switch {
 		case slices.Contains(nodes, p.Pin):
@@ -117,7 +117,7 @@ func Plan(s Stand) []string {
 
 // shares says how many partitions each of the nodes should own: those that are pinned to it, and of the others as many
 // as make the shares most alike. The first nodes get what is over.
-func shares(s Stand, nodes []string) map[string]int {
+func shares(s Snapshot, nodes []string) map[string]int {
 	out, free := map[string]int{}, 0
 	for _, p := range s.Partitions {
 		if slices.Contains(nodes, p.Pin) {
@@ -134,7 +134,7 @@ func shares(s Stand, nodes []string) map[string]int {
 
 // Moves says what a node has to do: give back what it owns and another one should, and take what it should own and
 // nobody has.
-func Moves(s Stand, node string) (give, take []int) {
+func Moves(s Snapshot, node string) (give, take []int) {
 	for i, id := range Plan(s) {
 		p := s.Partitions[i]
 		switch {

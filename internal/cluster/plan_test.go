@@ -17,9 +17,9 @@ func nodes(n int) []Node {
 
 // carryOut makes all nodes do what they have to: they read the same stand and give, and read again and take. It counts
 // the partitions that somebody gave.
-func carryOut(s *Stand) (moved int) {
+func carryOut(s *Snapshot) (moved int) {
 	for _, taking := range []bool{false, true} {
-		read := Stand{Nodes: s.Nodes, Partitions: slices.Clone(s.Partitions)}
+		read := Snapshot{Nodes: s.Nodes, Partitions: slices.Clone(s.Partitions)}
 		for _, n := range s.Nodes {
 			give, take := Moves(read, n.ID)
 			switch {
@@ -44,7 +44,7 @@ func carryOut(s *Stand) (moved int) {
 func TestPlanBalances(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		s := Stand{Nodes: nodes(1 + r.IntN(6)), Partitions: make([]Partition, 1+r.IntN(20))}
+		s := Snapshot{Nodes: nodes(1 + r.IntN(6)), Partitions: make([]Partition, 1+r.IntN(20))}
 		for range 10 {
 			for i := range s.Nodes {
 				n := &s.Nodes[i]
@@ -93,7 +93,7 @@ func TestPlanBalances(t *testing.T) {
 
 // least computes in another way how many partitions have to be given back: all of those that leave, and of the others
 // what is above the largest shares.
-func least(s Stand, workers int) (n int) {
+func least(s Snapshot, workers int) (n int) {
 	var owned []int
 	for _, node := range s.Nodes {
 		own := 0
@@ -124,7 +124,7 @@ func least(s Stand, workers int) (n int) {
 
 // TestPlanWaits leaves a partition alone that a process has which is no node, such as one of an older version.
 func TestPlanWaits(t *testing.T) {
-	s := Stand{Nodes: nodes(1), Partitions: []Partition{{Owner: "pid 7", Alive: true}, {Owner: "pid 7"}, {}}}
+	s := Snapshot{Nodes: nodes(1), Partitions: []Partition{{Owner: "pid 7", Alive: true}, {Owner: "pid 7"}, {}}}
 	give, take := Moves(s, "n0")
 	if len(give) != 0 || !slices.Equal(take, []int{1, 2}) {
 		t.Errorf("gives %v, takes %v", give, take)
@@ -137,7 +137,7 @@ func TestPlanWaits(t *testing.T) {
 func TestPlanPins(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		s := Stand{Nodes: nodes(1 + r.IntN(5)), Partitions: make([]Partition, 1+r.IntN(20))}
+		s := Snapshot{Nodes: nodes(1 + r.IntN(5)), Partitions: make([]Partition, 1+r.IntN(20))}
 		for range 10 {
 			part := map[string]bool{}
 			for i := range s.Nodes {
@@ -184,7 +184,7 @@ func TestPlanPins(t *testing.T) {
 // TestForAll: one node does what is for all, as long as any partition has an owner, and rather one whose partition is
 // not in another store.
 func TestForAll(t *testing.T) {
-	s := Stand{
+	s := Snapshot{
 		Stores: []Store{{Name: "first"}, {Name: "b"}},
 		Partitions: []Partition{
 			{Owner: "n0", Alive: true, Store: "b"},
@@ -193,13 +193,13 @@ func TestForAll(t *testing.T) {
 		},
 	}
 	for _, want := range []int{2, 0, -1} {
-		if got := s.ForAll(); got != want {
+		if got := s.Coordinator(); got != want {
 			t.Errorf("partition %d, want %d", got, want)
 		} else if got >= 0 {
 			s.Partitions[got].Alive = false
 		}
 	}
-	if got := (Stand{Partitions: []Partition{{Owner: "n0", Alive: true}}}).ForAll(); got != 0 {
+	if got := (Snapshot{Partitions: []Partition{{Owner: "n0", Alive: true}}}).Coordinator(); got != 0 {
 		t.Errorf("without stores: partition %d", got)
 	}
 }

@@ -28,8 +28,8 @@ type Stores interface {
 	Clean(ctx context.Context, partition int, store string) (more bool, err error)
 }
 
-// PasswordOf is the variable of the environment with the password of a store. Without it the one of libpq is used,
-// PGPASSWORD, or the file ~/.pgpass.
+// PasswordOf returns the name of the environment variable with the password of a store. Without that variable the one
+// of libpq is used, PGPASSWORD, or the file ~/.pgpass.
 func PasswordOf(store string) string { return "PAWL_STORE_" + strings.ToUpper(store) + "_PASSWORD" }
 
 // RefusedError says why a database cannot become a store, or cannot cease to be one.
@@ -37,27 +37,27 @@ type RefusedError struct{ Text string }
 
 func (e *RefusedError) Error() string { return e.Text }
 
-// restAfter is how many rounds a member rests after an errand that failed.
+// restAfter is how many rounds a member rests after a move that failed.
 const restAfter = 10
 
-// errand is what a member does for one of its partitions beside its rounds: it moves it to another store, or removes
+// storeMove is a task of a member beside its rounds: it moves one of its partitions to another store, or removes
 // what a move has left.
-type errand struct {
+type storeMove struct {
 	partition int
 	ended     chan error
 }
 
-// runErrand begins an errand if one of the partitions needs it and no other is on its way. It returns the partition
+// runMove begins a move if one of the partitions needs it and no other is on its way. It returns the partition
 // that must not be taken meanwhile, because it is being moved; -1: none.
 func (m *Member) runErrand(ctx context.Context, s Stand, own []int) (moving int) {
 	stores := m.cfg.Storage.Stores()
 	if stores == nil {
 		return -1
 	}
-	if e := m.errand; e != nil {
+	if e := m.storeMove; e != nil {
 		select {
 		case err := <-e.ended:
-			if m.errand = nil; err != nil && ctx.Err() == nil {
+			if m.storeMove = nil; err != nil && ctx.Err() == nil {
 				m.resting = restAfter
 				m.cfg.Log.Warn("a partition could not be moved to its store, trying again", "partition", e.partition,
 					"error", err)
@@ -75,8 +75,8 @@ func (m *Member) runErrand(ctx context.Context, s Stand, own []int) (moving int)
 		if p.Target == p.Store && p.Leftover == "" || p.Silent {
 			continue
 		}
-		e := &errand{n, make(chan error, 1)}
-		m.errand = e
+		e := &storeMove{n, make(chan error, 1)}
+		m.storeMove = e
 		go func() {
 			e.ended <- m.move(ctx, stores, n, p)
 			m.Look()

@@ -27,8 +27,8 @@ type where struct {
 	copies time.Duration // how long one takes
 }
 
-func (k kept) Stand(ctx context.Context) (Stand, error) {
-	s, err := k.link.Stand(ctx)
+func (k kept) Snapshot(ctx context.Context) (Snapshot, error) {
+	s, err := k.link.Snapshot(ctx)
 	k.where.mu.Lock()
 	defer k.where.mu.Unlock()
 	for i := range s.Partitions {
@@ -89,7 +89,8 @@ func (k kept) Clean(_ context.Context, p int, store string) (bool, error) {
 	return false, nil
 }
 
-// TestStoreMoves has the owner of a partition move it and remove what is left, one at a time, and again after an error.
+// TestStoreMoves checks that the owner of a partition moves it and removes what is left, one partition at a time, and
+// again after an error.
 func TestStoreMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(2)
@@ -130,7 +131,7 @@ func TestStoreMoves(t *testing.T) {
 			t.Errorf("at the end: %s", got)
 		}
 
-		// Of a store that does not answer nothing can be moved.
+		// Nothing can be moved from a store that does not answer.
 		k.does(1, "silence", func(at *Partition) { at.Target, at.Silent = "c", true })
 		want(20*term, "silence 1")
 		if err := m.Leave(t.Context()); err != nil {
@@ -141,7 +142,7 @@ func TestStoreMoves(t *testing.T) {
 
 // TestSilentStore: nobody takes a partition of which nobody knows whether it has an owner.
 func TestSilentStore(t *testing.T) {
-	s := Stand{Nodes: nodes(1), Partitions: []Partition{{}, {Silent: true}}}
+	s := Snapshot{Nodes: nodes(1), Partitions: []Partition{{}, {Silent: true}}}
 	if _, take := Moves(s, "n0"); len(take) != 1 || take[0] != 0 {
 		t.Errorf("taken: %v", take)
 	}

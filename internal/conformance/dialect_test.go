@@ -41,7 +41,7 @@ type try struct {
 	run    time.Duration
 	lines  []time.Duration // when it writes a line
 	beats  []time.Duration // when it heartbeats; the details say so
-	kind   policy.Kind     // of its failure; 0: it succeeds
+	kind   policy.Kind     // the kind of its failure; 0: it succeeds
 	typ    string
 	code   int
 	msg    string
@@ -79,7 +79,7 @@ type stage struct {
 	real      bool     // processes, in real time
 	across    bool     // a script goes on in the next run, instead of beginning anew in each
 	slots     int      // how many attempts run at once; 0: the pool's default
-	taskTypes []string // of workers' functions
+	taskTypes []string // the types of the workers' functions
 	leaves    []func() // ends what was begun beside the engine
 	stops     int      // attempts that were told to stop
 	files     int      // how many of the lists hold files, where no script says what a step that lists files finds
@@ -114,7 +114,7 @@ func (s *stage) change(script map[string][]try) {
 	s.script = script
 }
 
-// listed is the attempt of a step that the script does not name: it lists files, or just succeeds.
+// listed returns the attempt of a step that the script does not name: it lists files, or just succeeds.
 func (s *stage) listed(name string) try {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,7 +335,7 @@ func (s *stage) start(doc *flow.Document) {
 	s.root = started.Run
 }
 
-// kinds is the kind of the stage's workflows.
+// kinds returns the kind of the stage's workflows.
 func (s *stage) kinds() map[string]engine.Kind {
 	return map[string]engine.Kind{"dialect": {
 		Compile: func(d journal.Definition) (*core.Definition, error) { return flow.Compile(s.docs[d.Name]) },
@@ -475,7 +475,7 @@ func (s *stage) starts(step string) []time.Duration {
 	return out
 }
 
-// command is the command line of the nth attempt that a worker was given.
+// command returns the command line of the nth attempt that a worker was given.
 func (s *stage) command(n int) []string {
 	s.t.Helper()
 	var p struct{ Command []string }

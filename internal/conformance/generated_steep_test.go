@@ -20,7 +20,7 @@ type steepDocument struct {
 	made    map[string][]string // variables by what they hold: one, many
 }
 
-// steepServices are services with policies of their own here and there.
+// steepServices returns services with policies of their own here and there.
 func (g *generator) steepServices() string {
 	services := steepServices
 	for _, id := range []string{"one", "many", "maybe", "list"} {
@@ -155,7 +155,8 @@ func (d *steepDocument) policy() string {
 
 func (d *steepDocument) input(shape string) string { return d.pick(d.made[shape]...) }
 
-// once is what an action does that other processes may do at the same time: nothing hangs that no limit might end.
+// once returns the attempts of an action that other processes may run at the same time: none hangs that no limit might
+// end.
 func (d *steepDocument) once() []try {
 	tries := free(d.tries())
 	for i := range tries {

@@ -21,9 +21,9 @@ var (
 // mutant is a mistake as a patch. The test that it names must fail because of it.
 type mutant struct {
 	file   string // its path
-	folder string // of the test
+	folder string // the folder of the test
 	test   string
-	text   string // of the file: a line that says what it breaks, and the patch
+	text   string // the text of the file: a line that says what it breaks, and the patch
 }
 
 // mutantHead matches the first line of a mutant: the row that it breaks, or another test with its package. For example
@@ -201,7 +201,8 @@ func (c *treeCopy) apply(t *testing.T, m mutant) {
 func (c *treeCopy) run(t *testing.T, m mutant) (string, error) {
 	t.Helper()
 	binary := filepath.Join(c.dir, ".git", "mutant.test")
-	// With -trimpath the cache has what does not depend on the mistake, as the copy's folder is no part of it.
+	// The copy's folder is no part of the cache with -trimpath, so packages that do not depend on the mistake come from
+	// it.
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-trimpath", "-buildvcs=false", "-vet=off",
 		"-ldflags=-s -w", "-o", binary, "./"+m.folder)
 	build.Dir = c.dir

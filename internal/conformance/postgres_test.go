@@ -24,7 +24,7 @@ import (
 
 // TestConformanceOnPostgres runs the Go rows again, on PostgreSQL.
 func TestConformanceOnPostgres(t *testing.T) {
-	server := unsynced(t) // of its own: the schemas stay until it is removed
+	server := unsynced(t) // a server of its own: the schemas stay until it is removed
 	var schemas atomic.Int64
 	before := goDatabase
 	t.Cleanup(func() { goDatabase = before })
@@ -90,7 +90,7 @@ type racer struct {
 	address string
 	proxy   *pgtest.Proxy
 	w       *pawl.Workflow[nothing, int]
-	ended   chan error // of each engine that had the database
+	ended   chan error // the ends of all engines that had the database
 }
 
 // pending is an attempt of a step that waits until the test lets it succeed.

@@ -23,7 +23,7 @@ const everyHook = `"hooks": {"onSuccess": {"template": "work"}, "onFailure": {"t
     "onError": {"template": "work"}, "onTimeout": {"template": "work"}, "onExit": {"template": "work", "arguments": {
     "parameters": [{"name": "told", "value": "{{tasks.flaky.phase}} {{tasks.pre.outputs.parameters.n}}"}]}}}`
 
-// hookName is Aether's name of a hook, as its handler is told. A flow names its hooks by where they stand.
+// hookName returns Aether's name of a hook, as its handler is told. A flow names its hooks by where they stand.
 func hookName(t *testing.T, task core.Task) string {
 	t.Helper()
 	var p struct{ Stdin string }
@@ -105,7 +105,7 @@ func aetherTaskHooks(t *testing.T) {
 	}, across)
 }
 
-// aetherSuspender is a task whose process may answer that it suspends, and one after it.
+// aetherSuspender returns a flow with a task whose process may answer that it suspends, and a task after it.
 func aetherSuspender(t *testing.T) *dialect.Conversion {
 	t.Helper()
 	c, err := aether.Convert(aetherSource("", `{"name": "ask", "timeout": "30m", "executor": {"type": "mail"},
@@ -119,8 +119,8 @@ func aetherSuspender(t *testing.T) *dialect.Conversion {
 	return c
 }
 
-// aetherAnswersSuspended: a process answers that its task suspends. What resumes it is its output then, and its timeout
-// goes on.
+// aetherAnswersSuspended checks a task whose process answers that it suspends. The task's output is that of whoever
+// resumes it, and its timeout goes on.
 func aetherAnswersSuspended(t *testing.T) {
 	asks := map[string][]try{"ask": {{run: time.Minute, output: `{"suspended": true, "by": "nobody"}`}}}
 	resume := func(s *stage) {

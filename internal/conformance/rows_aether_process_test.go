@@ -237,7 +237,7 @@ func TestAetherReferences(t *testing.T) {
 			t.Errorf("%d attempts of exits, %d of quiet", len(given["exits"]), len(given["quiet"]))
 		}
 	})
-	// Without a number, any number of iterations may run at a time.
+	// Any number of iterations may run at a time if no number is given.
 	var items []string
 	for i := range 100 {
 		items = append(items, strconv.Itoa(i))

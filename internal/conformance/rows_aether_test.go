@@ -89,7 +89,7 @@ func aetherExpression(t *testing.T) {
 	aetherTask(t, retry("tasks.work.code == 7"), []try{{kind: policy.KindError, code: 7}, broken}, 2, "Error")
 	aetherTask(t, retry("tasks.work.msg contains 'trouble'"), []try{failed, ok}, 2, "Succeeded")
 	aetherTask(t, retry("tasks.work.outputs.parameters.done == true"), []try{broken}, 1, "Error")
-	// What an attempt returned although it failed, until one does not say so any more.
+	// The output of a failed attempt counts, until one does not say so any more.
 	busy := try{kind: policy.KindFailed, code: 1, output: `{"state": {"now": "busy"}}`}
 	gone := try{kind: policy.KindFailed, code: 1, output: `{"state": {"now": "gone"}}`}
 	aetherTask(t, retry("tasks.work.outputs.parameters.state.now == 'busy'"), []try{busy, busy, gone}, 3, "Failed")
@@ -195,7 +195,7 @@ func aetherExhausted(t *testing.T) {
 	}
 }
 
-// aetherContinueOnOfDag: what a dag says holds for all of its tasks, but for those that say it themselves.
+// aetherContinueOnOfDag checks that the setting of a dag holds for all of its tasks, but for those that have their own.
 func aetherContinueOnOfDag(t *testing.T, ending, own string, tries []try, task, dag string) {
 	t.Helper()
 	c := aetherFlow(t, "", `{"name": "sub", "template": "inner"}`, `, {"dag": {"name": "inner",
@@ -245,7 +245,7 @@ func aetherUnits(t *testing.T) {
 	}
 }
 
-// aetherWait is the page's example: a task that waits for a signal, and one after it.
+// aetherWait returns the page's example: a task that waits for a signal, and one after it.
 func aetherWait(t *testing.T, continueOn string) *dialect.Conversion {
 	t.Helper()
 	return aetherFlow(t, "", `{"name": "wait-external", "timeout": "1s", `+continueOn+`

@@ -228,7 +228,7 @@ func (c carrier) pawl(args ...string) string {
 	return string(out)
 }
 
-// program is a Go program that works on the database.
+// program runs a Go program that works on the database.
 func (c carrier) program(do func(ctx context.Context, e *pawl.Engine, w *pawl.Workflow[any, any])) {
 	c.Helper()
 	doc, err := flow.Parse(filepath.Join(c.dir, "flow.yaml"), []byte(passedOn))

@@ -85,7 +85,7 @@ func clocksElsewhereCountForNothing(t *testing.T) {
 	}
 }
 
-// withClocksOff is the server seen through a network on whose other side it is five hours later.
+// withClocksOff returns the address of the server as seen through a network on whose other side it is five hours later.
 func withClocksOff(t *testing.T, server string) string {
 	t.Helper()
 	target, err := url.Parse(server)

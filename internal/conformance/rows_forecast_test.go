@@ -25,8 +25,8 @@ func (n *native) forecast(q api.ForecastRequest) *api.Run {
 
 type assumed = api.ForecastRequest
 
-// forecastsComeTrue: what is shown of attempts to come is what comes, jitter included, and what lint says of a policy
-// is so.
+// forecastsComeTrue checks that attempts come as the forecast shows them, jitter included, and that lint's remarks on a
+// policy are true.
 func forecastsComeTrue(t *testing.T) {
 	for settings, c := range map[string]struct {
 		after  time.Duration // when the forecast is made
@@ -114,8 +114,8 @@ func lintIsTrue(t *testing.T) {
 	})
 }
 
-// openRunsAreChanged: the deadlines and policies of an open run are moved and replaced. Before that the caller sees
-// what will follow from it, and afterwards the history says who did it and why.
+// openRunsAreChanged checks that the deadlines and policies of an open run can be moved and replaced. Before that the
+// caller sees what will follow from it, and afterwards the history says who did it and why.
 func openRunsAreChanged(t *testing.T) {
 	const text = "pawl: 1\nname: row\ntimeout: 1m\nsteps:\n" +
 		"  - {name: work, exec: x, timeout: 30s, retry: \"fixed(unlimited, 8s)\"}\n"

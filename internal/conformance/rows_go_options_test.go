@@ -201,7 +201,7 @@ func temporalTypesOption(t *testing.T) {
 	}
 }
 
-// temporalWorkflowOption: timeouts of the chain and of one run, and a retry policy with its defaults.
+// temporalWorkflowOption checks the timeouts of the chain and of one run, and a retry policy with its defaults.
 func temporalWorkflowOption(t *testing.T) {
 	var at []time.Duration
 	var start time.Time
@@ -239,8 +239,8 @@ func temporalWorkflowOption(t *testing.T) {
 	}
 }
 
-// temporalCronOption: run after run of one chain; a start with the option returns at once, and its result is that of
-// the chain.
+// temporalCronOption checks that the option makes one run after the other of one chain; a start returns at once, and
+// its result is that of the chain.
 func temporalCronOption(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
 		temporal.Workflow(temporal.WorkflowOptions{

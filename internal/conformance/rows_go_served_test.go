@@ -49,9 +49,9 @@ type servedProgram struct {
 	listener *memnet.Listener
 
 	workflows []pawl.Definition
-	calls     []pawlhttp.Worker // of the queues that are served
+	calls     []pawlhttp.Worker // the workers of the queues that are served
 	stop      context.CancelFunc
-	ended     []chan error // of the bodies, and of each worker
+	ended     []chan error // the ends of the bodies, and of each worker
 }
 
 // servedEnv runs a test in virtual time against a server, which has a database in goDatabase, and a program that serves
@@ -91,7 +91,7 @@ func (p *servedProgram) open() {
 	synctest.Wait() // it has joined
 }
 
-// run has the program do something until it ends.
+// run makes the program do something until it ends.
 func (p *servedProgram) run(do func() error) {
 	ended := make(chan error, 1)
 	p.ended = append(p.ended, ended)

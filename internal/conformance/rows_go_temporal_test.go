@@ -28,7 +28,7 @@ func init() {
 	addGo("T12", temporalCron)
 }
 
-// temporalExecutionTimeout: it spans retries of the run and continuations.
+// temporalExecutionTimeout checks that the timeout spans retries of the run and continuations.
 func temporalExecutionTimeout(t *testing.T) {
 	runs := map[string]bool{}
 	w := pawl.Define("w", func(ctx pawl.Context, n int) (int, error) {
@@ -117,7 +117,7 @@ func temporalTaskTimeout(t *testing.T) {
 	}, w)
 }
 
-// temporalScheduleToStart is per attempt and never retried.
+// temporalScheduleToStart checks that the limit is per attempt and never retried.
 func temporalScheduleToStart(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
 		_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, pawl.Queue("q"),
@@ -163,7 +163,7 @@ var exhausts = pawl.Define("exhausts", func(ctx pawl.Context, _ nothing) (int, e
 	return step.Attempts, nil
 })
 
-// temporalStartToClose is per attempt, is retried, and its timer starts again.
+// temporalStartToClose checks that the limit is per attempt, is retried, and its timer starts again.
 func temporalStartToClose(t *testing.T) {
 	var budgets []time.Duration
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
@@ -238,7 +238,7 @@ func temporalHeartbeat(t *testing.T) {
 	}, w)
 }
 
-// temporalDefaults: 1s, doubled for each further attempt, without end.
+// temporalDefaults checks that the default delay is 1s, doubled for each further attempt, without end.
 func temporalDefaults(t *testing.T) {
 	var at []float64
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {

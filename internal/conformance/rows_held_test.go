@@ -57,9 +57,9 @@ func (s *shop) recover() {
 	s.well = true
 }
 
-// Many runs use a service that fails for a while. Few attempts reach it meanwhile: those that were on their way when
-// its breaker opened, and after each pause one probe. When it is well again all succeed. The record says why attempts
-// were held and until when.
+// testBreakerOfService checks a service that many runs use and that fails for a while. Few attempts reach it meanwhile:
+// those that were on their way when its breaker opened, and after each pause one probe. When it is well again all
+// succeed. The record says why attempts were held and until when.
 func testBreakerOfService(t *testing.T) {
 	const runs, concurrency, failures = 40, 3, 3
 	s := &shop{failedTold: make(chan int, 1000)}

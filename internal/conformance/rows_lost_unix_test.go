@@ -28,7 +28,7 @@ const (
 
 func init() { rows["B6"] = oneStepKills }
 
-// TestMain is the helper process of B6 where it is told so.
+// TestMain runs the tests, or acts as the helper process of B6.
 func TestMain(m *testing.M) {
 	dir := os.Getenv(poisonedDir)
 	if dir == "" {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// poisoned is a program with one step that kills its process beside others that do not. It ends when all runs have.
+// poisoned runs a program with one step that kills its process beside others that do not. It ends when all runs have.
 func poisoned(dir string) error {
 	life, err := strconv.Atoi(os.Getenv(poisonedLife))
 	if err != nil {
@@ -58,7 +58,7 @@ func poisoned(dir string) error {
 			if begun.Add(1) == harmless {
 				close(all)
 			}
-			if life <= 2 { // in flight when the process dies
+			if life <= 2 { // the step is in flight when the process dies
 				<-ctx.Done()
 				return 0, ctx.Err()
 			}
@@ -107,9 +107,9 @@ func poisoned(dir string) error {
 	return errors.Join(err, e.Close())
 }
 
-// oneStepKills has a step kill its process beside 50 others. Twice they die together. Then all of them are suspects,
-// and run in groups of at most 16, then 4, then one at a time: the others succeed, and the poisonous one is stopped
-// when it has killed two processes alone.
+// oneStepKills checks a step that kills its process beside 50 others. Twice they die together. Then all of them are
+// suspects, and run in groups of at most 16, then 4, then one at a time: the others succeed, and the poisonous one is
+// stopped when it has killed two processes alone.
 func oneStepKills(t *testing.T) {
 	dir := t.TempDir()
 	deaths := 0

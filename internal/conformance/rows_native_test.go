@@ -51,7 +51,7 @@ func playNative(t *testing.T, text string, script map[string][]try, play func(n 
 	})
 }
 
-// through returns the service that the rows ask in the place of the engine's own, and what ends it.
+// Rows ask the service that through returns in place of the engine's own; leave ends it.
 var through = func(svc *service.Embedded) (_ api.Service, leave func()) { return svc, func() {} }
 
 func newNative(s *stage) *native {
@@ -84,10 +84,10 @@ func (n *native) end() *api.Run {
 	return n.now()
 }
 
-// since is an instant as the time since the run's start.
+// since returns an instant as the time since the run's start.
 func (n *native) since(at api.Time) time.Duration { return at.Std().Sub(n.began) }
 
-// step runs a flow of one step, which is "work", and returns that step at its end.
+// playStep runs a flow of one step, which is "work", and returns that step at its end.
 func playStep(t *testing.T, settings string, script []try, check func(n *native, r *api.Run, s *api.Step)) {
 	t.Helper()
 	text := "pawl: 1\nname: row\nsteps:\n  - name: work\n    exec: x\n    " +
@@ -107,7 +107,7 @@ func stopsAreExplained(t *testing.T) {
 		phase  api.StepPhase
 		reason string
 		limit  policy.LimitKind
-		place  string // of the limit
+		place  string // the place of the limit
 		real   string // the last real failure, where a limit ended the step
 	}{
 		"timeout: {startToClose: 2s}; retry: fixed(2, 1s)": {
@@ -179,10 +179,10 @@ func stopsAreExplained(t *testing.T) {
 		})
 }
 
-// joined is a list with a line for each.
+// joined returns a list with a line for each.
 func joined(lines []string) string { return strings.Join(lines, "\n  ") }
 
-// told is what an attempt shows of its instants.
+// told returns the instants that the attempts of a step show.
 func (n *native) told(s *api.Step) []string {
 	var out []string
 	for _, a := range s.Attempts {
@@ -247,7 +247,7 @@ func pausesChooseTheirClock(t *testing.T) {
 			n.pass(3 * time.Minute)
 			before := n.now()
 			n.operate(core.Operation{Op: core.OpPause, Step: core.NoStep, StopClock: stop})
-			n.pass(20 * time.Minute) // beyond the deadline of the first step
+			n.pass(20 * time.Minute) // the deadline of the first step passes
 			if paused := n.now(); len(paused.Steps[0].Attempts) != 1 || paused.Steps[0].Phase.Closed() {
 				t.Errorf("clock stopped %t: during the pause %v", stop, n.told(paused.Steps[0]))
 			}

@@ -69,7 +69,7 @@ type runner struct {
 	gate  sync.Mutex // locked by each append, and while appends wait
 	holds bool       // appends wait
 	epoch uint64
-	tried chan error // what became of an append after another one had got the partition
+	tried chan error // the result of an append after another one had got the partition
 }
 
 // Acquire implements journal.Journal.
@@ -291,8 +291,8 @@ func (c *race) check(ctx context.Context, e *engine.Engine, run core.RunID) {
 	}
 }
 
-// raceInMemory and raceInSQLite share a journal. An owner is replaced there after it has missed its signs of life, or
-// has given the partition back.
+// raceInMemory checks the race of owners that share a journal in memory. Here and in raceInSQLite, an owner is replaced
+// after it has missed its signs of life or has given the partition back.
 func raceInMemory(t *testing.T) {
 	j := memory.New()
 	j.Term, j.Now = time.Hour, func() core.Time { return policy.At(time.Now()) }

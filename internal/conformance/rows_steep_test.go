@@ -228,8 +228,8 @@ func steepAttempts(t *testing.T) {
 		})
 }
 
-// steepNoAttempt: what depends on an action with maxAttempts: 0 goes on, wherever the action stands; the file that it
-// would have written is read by name.
+// steepNoAttempt checks that actions that depend on one with maxAttempts: 0 go on, wherever that one stands; the file
+// that it would have written is read by name.
 func steepNoAttempt(t *testing.T) {
 	for _, chains := range []string{"", "retries: {processChains: {maxAttempts: 2}}\n"} {
 		c := steepConversion(t, "api: 4.7.0\nname: w\n"+chains+`

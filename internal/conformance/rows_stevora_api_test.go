@@ -68,7 +68,7 @@ func (s *stage) stevoraServer() (ask func(method, path string) stevoraAnswer) {
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	listener := memnet.Listen()
-	go func() { _ = server.Serve(listener) }() // until it is closed
+	go func() { _ = server.Serve(listener) }() // Serve ends when it is closed
 	client := &http.Client{Transport: &http.Transport{DialContext: listener.Dial}}
 	s.t.Cleanup(func() {
 		client.CloseIdleConnections()
@@ -190,7 +190,7 @@ func stevoraRetryRequest(t *testing.T) {
 		s.pass(100 * time.Millisecond)
 		s.conflicts(ask, "RUNNING")
 		s.pass(time.Second)
-		s.conflicts(ask, "WAITING") // for the second attempt of work
+		s.conflicts(ask, "WAITING") // the run waits for the second attempt of work
 		s.pass(time.Minute)
 		retry(s, ask)
 		if step := ask("GET", path).run(t); step.step("work").Status != "FAILED" || step.step("work").Attempts != 1 ||
@@ -201,7 +201,7 @@ func stevoraRetryRequest(t *testing.T) {
 		retry(s, ask)
 		s.conflicts(ask, "RUNNING")
 		s.pass(time.Minute)
-		s.conflicts(ask, "WAITING") // for the payment
+		s.conflicts(ask, "WAITING") // the run waits for the payment
 		s.operate(core.Operation{Op: core.OpPause})
 		s.conflicts(ask, "PAUSED")
 		s.operate(core.Operation{Op: core.OpResume})

@@ -47,7 +47,7 @@ func stevoraFlow(t *testing.T, steps string) *dialect.Conversion {
 	return c
 }
 
-// stevoraTask is a definition of one task with a policy.
+// stevoraTask returns a definition of one task with a policy.
 func stevoraTask(t *testing.T, retry string) *dialect.Conversion {
 	t.Helper()
 	if retry != "" {
@@ -203,7 +203,7 @@ func stevoraBetween(t *testing.T) {
 	})
 }
 
-// stevoraEvents are the run's events in Stevora's words, as its API tells them.
+// stevoraEvents returns the run's events in Stevora's words, as its API tells them.
 func (s *stage) stevoraEvents() []string {
 	s.t.Helper()
 	var out []string

@@ -91,7 +91,7 @@ func (s *stage) lasts(want time.Duration) {
 	}
 }
 
-// temporalExecutionInFlow: it spans retries of the run, and no run follows it.
+// temporalExecutionInFlow checks that the timeout spans retries of the run, and no run follows it.
 func temporalExecutionInFlow(t *testing.T) {
 	c := temporalWork(t, once+"startToCloseTimeout: 1d",
 		"workflowExecutionTimeout: 1h, retryPolicy: {initialInterval: 1m, backoffCoefficient: 1}")
@@ -127,13 +127,13 @@ func temporalRunInFlow(t *testing.T) {
 		`workflowRunTimeout: 10m, retryPolicy: {nonRetryableErrorTypes: ["TemporalTimeout:StartToClose"]}`)
 	perform(t, c, map[string][]try{"work": {{run: time.Minute, kind: policy.KindError}}}, func(s *stage) {
 		s.pass(30 * time.Second)
-		s.change(map[string][]try{"work": {hangs}}) // from the second run on
+		s.change(map[string][]try{"work": {hangs}}) // the second run hangs
 	}, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-1m error", "work@1m1s-11m1s timeout run")
 	})
 }
 
-// temporalScheduleToStartInFlow is per attempt and never retried.
+// temporalScheduleToStartInFlow checks that the limit is per attempt and never retried.
 func temporalScheduleToStartInFlow(t *testing.T) {
 	one := func(s *stage) { s.slots = 1 }
 	c := formed(t, `
@@ -170,7 +170,8 @@ func temporalStartToCloseStarts(t *testing.T) {
 		}, func(s *stage) { s.slots = 1 })
 }
 
-// temporalStartToCloseInFlow is per attempt, retried, and its timer starts again; without one it is schedule-to-close.
+// temporalStartToCloseInFlow checks that the limit is per attempt, is retried, and its timer starts again; without one
+// it is schedule-to-close.
 func temporalStartToCloseInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {maximumAttempts: 3}", "")
 	perform(t, c, map[string][]try{"work": {hangs, hangs, {run: 9 * time.Second}}}, nil, func(s *stage, r *core.Run) {
@@ -242,7 +243,7 @@ func temporalHeartbeatInFlow(t *testing.T) {
 	perform(t, c, script, nil, func(s *stage, r *core.Run) { s.wantAttempts("work@0ms-5s timeout startToClose") })
 }
 
-// temporalDefaultsInFlow: 1s, doubled up to 100s, without end, whatever the failure.
+// temporalDefaultsInFlow checks that the default delay is 1s, doubled up to 100s, without end, whatever the failure.
 func temporalDefaultsInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 10s", "")
 	tries := slices.Repeat([]try{broken, failed, {kind: policy.KindTimeout}}, 3)
@@ -283,7 +284,7 @@ func temporalCoefficientInFlow(t *testing.T) {
 				t.Errorf("%d attempts, %s", got, r.Phase)
 			}
 		})
-	// With one attempt, the rest of the policy is ignored.
+	// The rest of the policy is ignored if there is only one attempt.
 	c = temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {maximumAttempts: 1, backoffCoefficient: 0.1, "+
 		"maximumInterval: 1ms}", "")
 	perform(t, c, map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {

@@ -45,7 +45,7 @@ func (stevoraTold) Event(e core.Event) string {
 // hookMessage is what the receiver of a webhook got.
 type hookMessage struct {
 	id, stamp string
-	genuine   error // of the signature
+	genuine   error // the error of the signature's check
 	Type      string
 	Data      struct {
 		Seq     int
@@ -95,7 +95,7 @@ func hookServer(t *testing.T, s *stage, allow ...netip.Prefix) *httpapi.Client {
 	}
 	svc := service.NewEmbedded(s.engine, read, func() core.Time { return policy.At(time.Now()) })
 	hooks, err := webhook.New(t.Context(), webhook.Config{
-		Documents: s.journal, Feed: s.engine, Teller: svc.Teller, Send: true, Allow: allow,
+		Documents: s.journal, Feed: s.engine, Describer: svc.Describer, Send: true, Allow: allow,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,8 @@ func stevoraWebhook(t *testing.T) {
 	}
 }
 
-// checkMessages: of each message the receiver refuses the first attempt. Two attempts of the step come before the end.
+// checkMessages checks that the receiver refuses the first attempt of each message. Two attempts of the step come
+// before the end.
 func checkMessages(t *testing.T, got []hookMessage) {
 	t.Helper()
 	var types []string

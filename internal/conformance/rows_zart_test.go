@@ -29,7 +29,8 @@ func zartWork(t *testing.T, step, handler string) *dialect.Conversion {
 	return formed(t, "zart: {"+handler+"}\nsteps:\n  - {name: work, zart: {"+step+"}, exec: ./work}\n")
 }
 
-// zartDeadlineInFlow: first scheduling and duration, stored, the same for every attempt, also after restarts.
+// zartDeadlineInFlow checks that the deadline is the first scheduling and the duration, is stored, and is the same for
+// every attempt, also after restarts.
 func zartDeadlineInFlow(t *testing.T) {
 	c := zartWork(t, `timeout: 1h, retry: "fixed(4, 10m)"`, "")
 	script := map[string][]try{"work": {broken, broken, broken, hangs}}
@@ -88,12 +89,12 @@ func zartDurationsInFlow(t *testing.T) {
 		refused(t, "steps:\n  - {name: work, zart: {timeout: "+text+"}, exec: ./work}\n", "4:34",
 			"write a number and s, m, h or d, as in 30s")
 	}
-	// Without a timeout it waits for ever.
+	// It waits for ever if there is no timeout.
 	perform(t, zartWork(t, "", ""), map[string][]try{"work": {{run: 900 * time.Hour}}}, nil,
 		func(s *stage, r *core.Run) { wantPhase(t, r, core.RunSucceeded) })
 }
 
-// zartGlobalInFlow: one window for all attempts, the second attempt has the rest.
+// zartGlobalInFlow checks that there is one window for all attempts: the second attempt has the rest.
 func zartGlobalInFlow(t *testing.T) {
 	for _, scope := range []string{"", ", timeout_scope: global"} {
 		c := zartWork(t, `timeout: 5m, retry: "fixed(3, 1s)"`+scope, "")
@@ -104,7 +105,7 @@ func zartGlobalInFlow(t *testing.T) {
 	}
 }
 
-// zartPerAttemptInFlow: each attempt a fresh countdown, capped by the execution's deadline.
+// zartPerAttemptInFlow checks that each attempt has a fresh countdown, capped by the execution's deadline.
 func zartPerAttemptInFlow(t *testing.T) {
 	late := try{run: 29 * time.Second, kind: policy.KindError}
 	c := zartWork(t, `timeout: 30s, timeout_scope: per_attempt, retry: "fixed(3, 1s)"`, "")
@@ -120,7 +121,7 @@ func zartPerAttemptInFlow(t *testing.T) {
 	})
 }
 
-// zartTerminalInFlow: in both scopes a timeout is not retried, and an error of any kind is.
+// zartTerminalInFlow checks that a timeout is not retried in both scopes, and that an error of any kind is.
 func zartTerminalInFlow(t *testing.T) {
 	for _, scope := range []string{"global", "per_attempt"} {
 		c := zartWork(t, `timeout: 30s, retry: "fixed(3, 1s)", timeout_scope: `+scope, "")

@@ -12,7 +12,7 @@ import (
 // done, unrolls for actions whose input is there, makes process chains of the others, and goes on whenever chains have
 // ended. Every action takes a second.
 type steepModel struct {
-	attempts int // of a process chain
+	attempts int // the attempts of a process chain
 	work     []*modelAction
 	chains   []*modelChain // that run
 	values   map[string]any
@@ -36,7 +36,7 @@ type modelAction struct {
 	folder  bool   // the output holds two files
 	fails   bool
 	needs   []string
-	input   string // of a for action
+	input   string // the input of a for action
 	enum    string
 	yields  string
 	actions []*modelAction
@@ -301,7 +301,7 @@ func (m *steepModel) following(a *modelAction) []*modelAction {
 	return out
 }
 
-// onlyNext is the one action that all which follow an action follow, or are.
+// onlyNext returns the one follower of an action that all its other followers follow in turn; nil: there is none.
 func (m *steepModel) onlyNext(a *modelAction) *modelAction {
 	list := m.following(a)
 	if len(list) < 2 {

@@ -136,7 +136,7 @@ actions:
 	})
 }
 
-// TestSteepChainBorders: which actions are one process chain is what Steep's generator makes of them. c fails, so the
+// TestSteepChainBorders checks that the same actions are one process chain as in Steep's generator. c fails, so the
 // actions of its chain run twice, and those of others once.
 func TestSteepChainBorders(t *testing.T) {
 	for name, c := range map[string]struct{ actions, want string }{
@@ -198,7 +198,8 @@ func TestSteepChainBorders(t *testing.T) {
 	}
 }
 
-// TestSteepCardinality: how often a parameter is given is known when the action begins, and checked then.
+// TestSteepCardinality checks that the number of times that a parameter is given is known when the action begins, and
+// is checked then.
 func TestSteepCardinality(t *testing.T) {
 	for list, want := range map[string]string{"[x]": "SUCCESS", "[x, y]": "ERROR", "[]": "ERROR"} {
 		c := steepConversion(t, `
@@ -226,7 +227,7 @@ actions:
 	}
 }
 
-// TestSteepStatus: what became of a submission depends on the process chains in its iterations as well.
+// TestSteepStatus checks that the status of a submission depends on the process chains in its iterations as well.
 func TestSteepStatus(t *testing.T) {
 	slow := []try{{run: time.Second}}
 	for name, c := range map[string]struct {
@@ -314,7 +315,7 @@ actions:
 	})
 }
 
-// steepStatus is a run's status in Steep's words.
+// steepStatus returns a run's status in Steep's words.
 func (s *stage) steepStatus(r *core.Run) string {
 	status, _ := steep.Status(s.told(r))
 	return status

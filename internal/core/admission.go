@@ -12,8 +12,8 @@ type RunQueue struct {
 // Admission is what a run has to do with its queue. It is replaced, never changed.
 type Admission struct {
 	Queue RunQueue
-	// Within are the queues in which runs above this one have places: those of its parent, and of that one's parent.
-	// In these it needs no place of its own, since theirs are taken until it has ended.
+	// The queues Within are those in which the runs above this one, its parent and that one's parent, have places.
+	// There the run needs no place of its own, since theirs are taken until it has ended.
 	Within []string
 
 	Entered  Time // when it began to wait in its queue; zero: it does not wait there
@@ -41,7 +41,7 @@ func (r *Run) HeldNow() Held {
 	return r.Admission.Held
 }
 
-// TakenQueues are the queues in which the run, or one above it, has a place. A child run needs no other one there.
+// TakenQueues returns the queues in which the run, or one above it, has a place. A child run needs no other one there.
 func (r *Run) TakenQueues() []string {
 	if r.Admission == nil {
 		return nil

@@ -106,7 +106,7 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 	case !r.waitsForStart():
 		r.Phase = RunRunning
 	}
-	r.EndedAt, r.moved = 0, 0
+	r.EndedAt, r.extendedLimits = 0, 0
 	r.Output, r.Failure = nil, nil
 	r.cameFrom(nil)
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
@@ -117,8 +117,8 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 	for _, id := range rec.Drop {
 		r.Steps[id].Dropped = true
 		r.unfollow(id)
-		if r.took != nil {
-			delete(r.took.by, id)
+		if r.signalsTaken != nil {
+			delete(r.signalsTaken.by, id)
 		}
 	}
 	r.relabel(rec.Labels)
@@ -165,7 +165,7 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 
 func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
 	if rec.Step == NoStep {
-		r.moved.add(rec.Limit)
+		r.extendedLimits.add(rec.Limit)
 		if rec.Limit == policy.LimitExecution {
 			r.Execution = r.Execution.moved(rec.At, at)
 		} else {
@@ -174,7 +174,7 @@ func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
 		return
 	}
 	r.change(rec.Step, func(s *Step) {
-		s.moved.add(rec.Limit)
+		s.extendedLimits.add(rec.Limit)
 		switch rec.Limit {
 		case policy.LimitScheduleToClose:
 			s.ScheduleToClose = rec.At
@@ -247,8 +247,8 @@ func (s *Step) start(at Time, rec AttemptStarted) {
 		s.ReadyAt, s.NextAt = at, 0
 	}
 	s.release()
-	s.Started, s.Told, s.Secret, s.Confirms = at, s.Effective(), rec.Secret, rec.Confirms
-	s.Among = s.SuspectGroup()
+	s.Started, s.PolicyAtStart, s.Secret, s.Confirms = at, s.Effective(), rec.Secret, rec.Confirms
+	s.SuspectsBeside = s.SuspectGroup()
 	if s.Began == 0 {
 		s.Began = at
 	}
@@ -281,9 +281,9 @@ func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 			s.Lost++
 		}
 		s.Counted--
-		s.Apart = rec.Apart
+		s.LostAlone = rec.LostAlone
 	} else {
-		s.Lost, s.Apart = 0, 0
+		s.Lost, s.LostAlone = 0, 0
 	}
 	s.Started = 0
 	s.Child = RunID{}
@@ -311,7 +311,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		s.NextAt = rec.NextAt
 	}
 	if rec.Budget {
-		s.Counted, s.Lost, s.Apart = 0, 0, 0
+		s.Counted, s.Lost, s.LostAlone = 0, 0, 0
 		s.Delay, s.Began = 0, 0
 	}
 	if s.Phase == StepScheduled {
@@ -320,10 +320,10 @@ func (s *Step) reset(at Time, rec StepReset) {
 	if !rec.Restart {
 		return
 	}
-	s.Phase, s.Reason, s.EndedAt, s.moved = StepSuspended, policy.ReasonNone, 0, 0
+	s.Phase, s.Reason, s.EndedAt, s.extendedLimits = StepSuspended, policy.ReasonNone, 0, 0
 	s.Output, s.Failure, s.Restarted = nil, nil, true
 	if s.Spec.Kind == KindSleep {
-		s.ScheduledAt = at // with the sleep's end it says how long the sleep is
+		s.ScheduledAt = at // the record of the sleep's end says how long the sleep is
 	}
 	if s.Spec.Kind == KindTask || s.Spec.Kind == KindChild {
 		s.Phase, s.NextAt = StepBackingOff, at

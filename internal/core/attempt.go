@@ -80,17 +80,17 @@ func (m *machine) taskStarted(in TaskStarted) error {
 	return nil
 }
 
-// task is the attempt as a worker gets it.
+// task returns the attempt as a worker gets it.
 func (r *Run) task(s *Step, payload []byte) Task {
 	p := s.Effective()
 	t := Task{
 		Token: Token{r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: r.Workflow,
 		Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
-		Headers: r.Headers, Secret: s.Secret, Confirms: s.Confirms, Group: s.Among,
+		Headers: r.Headers, Secret: s.Secret, Confirms: s.Confirms, Group: s.SuspectsBeside,
 	}
 	d := r.binding(s)
-	// What bounds the attempt as a whole; silence limits are measured on their own.
+	// The bound of the attempt as a whole; silence limits are measured on their own.
 	if d.limit == policy.LimitHeartbeat || d.limit == policy.LimitInactivity {
 		d = r.spanning(s).withLimit(policy.LimitStartToClose, p.StartToClose, s.Started)
 	}
@@ -111,7 +111,7 @@ func (r *Run) RemoteTasks() []Task {
 	return out
 }
 
-// reportEvery is how long work may give no sign before it has to be known, in microseconds: the limit, or its
+// reportEvery returns how long work may give no sign before that has to be known, in microseconds: the limit, or its
 // warning.
 func reportEvery(l *policy.Limit) int64 {
 	switch {
@@ -256,12 +256,12 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 	if v.Retry {
 		m.emit(AttemptEnded{
 			Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note,
-			Apart: apart,
+			LostAlone: apart,
 		})
 		m.readyAgain(s.ID)
 		return
 	}
-	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note, Apart: apart})
+	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note, LostAlone: apart})
 	phase, last := failedPhase(s, f), f
 	if v.Reason == policy.ReasonNoTimeLeft {
 		// The step ends as the deadline's expiry would end it, with the last real failure attached.
@@ -276,7 +276,7 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int)
 		Closed: m.r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || m.r.Closing != nil),
 	}
 	if f.Kind == policy.KindLost {
-		h.Counted, h.Lost, h.Apart = s.Counted-1, s.Lost, apart
+		h.Counted, h.Lost, h.LostAlone = s.Counted-1, s.Lost, apart
 		if !excused(f) {
 			h.Lost++
 		}
@@ -294,8 +294,8 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int)
 	return v, match.Error
 }
 
-// random is the number that spreads a delay: a function of the attempt, so that a preview shows the very delays that
-// will happen. A definition may choose its own, which the policy simulator does.
+// random returns the number that spreads a delay: a function of the attempt, so that a preview shows the very delays
+// that will happen. A definition may choose its own, which the policy simulator does.
 func (r *Run) random(s *Step) float64 {
 	if r.def.Random != nil {
 		return r.def.Random()
@@ -303,7 +303,7 @@ func (r *Run) random(s *Step) float64 {
 	return policy.Random(r.ID, s.Key(), s.Attempt)
 }
 
-// failedPhase is the terminal phase of a step whose last attempt failed so.
+// failedPhase returns the terminal phase of a step whose last attempt failed with f.
 func failedPhase(s *Step, f *policy.Failure) StepPhase {
 	switch f.Kind {
 	case policy.KindTimeout:

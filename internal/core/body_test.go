@@ -36,7 +36,7 @@ func talk(t *testing.T, r *Run, inputs ...Input) Output {
 	return out
 }
 
-// begins is a body's decision for a step; it waits for all that it has decided then.
+// begins returns a body's decision for a step. The body waits for everything that it has decided then.
 func begins(kind StepKind, closed int) Commands {
 	spec := &StepSpec{Name: kind.String(), Def: -1, Kind: kind}
 	cmd := Schedule{Spec: spec, Item: -1, Group: NoStep, For: time.Hour}
@@ -54,8 +54,8 @@ func asksAll(t *testing.T, r *Run, out Output) {
 	t.Errorf("the body is not asked; the run waits for it: %t", r.WaitsForBody())
 }
 
-// TestBodyIsAskedAfterARetry: also where what is retried is a child run, whose start asks the definition for its
-// input.
+// TestBodyIsAskedAfterARetry checks that a body is asked after a retry, also if a child run is retried, whose start
+// asks the definition for its input.
 func TestBodyIsAskedAfterARetry(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	failed := ChildEnded{Attempt: 1, Phase: RunFailed, Failure: &policy.Failure{Kind: policy.KindFailed}}
@@ -69,8 +69,8 @@ func TestBodyIsAskedAfterARetry(t *testing.T) {
 	asksAll(t, r, talk(t, r, Operation{Op: OpResume, Step: NoStep}))
 }
 
-// TestBodyDecidesNothingInAPause: what a body has on its way when its run is paused is refused, and the body asked
-// when it goes on.
+// TestBodyDecidesNothingInAPause checks that a decision that is on its way when its run is paused is refused, and that
+// the body is asked when it goes on.
 func TestBodyDecidesNothingInAPause(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	talk(t, r, Start{}, Operation{Op: OpPause, Step: NoStep})

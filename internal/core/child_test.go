@@ -94,7 +94,7 @@ func TestChildHasTheEarlierInstant(t *testing.T) {
 	at := func(h int) Time { return epoch.Add(time.Duration(h) * time.Hour) }
 	for _, c := range []struct {
 		own, parents int // hours
-		begins       int // with that limit
+		begins       int // hours until the child's limit when it begins
 		follows      int // where it moves when the parent's moves by two hours; 0: it stays
 		retried      int // when the child is retried an hour after its limit; 0: none
 	}{

@@ -167,7 +167,7 @@ func (r *Run) ScheduledFor() Time {
 	return max(r.CreatedAt, r.StartAt)
 }
 
-// retried is the run that follows a failed or timed-out one under a run retry policy; nil: none.
+// retried returns the run that follows a failed or timed-out one under a run retry policy; nil: none.
 func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	retry := m.r.def.RunRules().Retry
 	if retry == nil || f == nil || !phase.Failed() {

@@ -44,7 +44,7 @@ const (
 // AppendEntry appends the entry's encoding to dst.
 func AppendEntry(dst []byte, e *Entry) []byte { return appendEntry(dst, e, headerRun) }
 
-// AppendHistory is AppendEntry without the run's id, for a place that says whose entries it holds.
+// AppendHistory appends as AppendEntry does, without the run's id, for a place that says whose entries it holds.
 func AppendHistory(dst []byte, e *Entry) []byte { return appendEntry(dst, e, 0) }
 
 func appendEntry(dst []byte, e *Entry, header byte) []byte {
@@ -146,7 +146,7 @@ func decodeEntry(src []byte, run RunID, known bool) (Entry, []byte, error) {
 	return e, c.buf, nil
 }
 
-// createdAt is the instant a UUIDv7 holds in its first six bytes, milliseconds since the epoch.
+// createdAt returns the instant that a UUIDv7 holds in its first six bytes, milliseconds since the epoch.
 func createdAt(id RunID) Time {
 	var b [8]byte
 	copy(b[2:], id[:6])

@@ -127,7 +127,7 @@ func (c *coder) varint() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// number is a signed integer without a presence bit.
+// number codes a signed integer without a presence bit.
 func number[T ~int | ~int32 | ~int64](c *coder, p *T) {
 	if !c.reading {
 		c.buf = binary.AppendVarint(c.buf, int64(*p))
@@ -140,14 +140,14 @@ func number[T ~int | ~int32 | ~int64](c *coder, p *T) {
 	}
 }
 
-// optional is a signed integer that is mostly zero.
+// optional codes a signed integer that is mostly zero.
 func optional[T ~int | ~int32 | ~int64](c *coder, p *T) {
 	if c.has(*p != 0) {
 		number(c, p)
 	}
 }
 
-// small is an enumeration's value that is mostly zero.
+// small codes an enumeration's value that is mostly zero.
 func small[T ~uint8](c *coder, p *T) {
 	if !c.has(*p != 0) {
 		return
@@ -159,7 +159,7 @@ func small[T ~uint8](c *coder, p *T) {
 	}
 }
 
-// step is a step's number; NoStep takes no more room than the first.
+// step codes a step's number; NoStep takes no more room than the first.
 func (c *coder) step(p *StepID) {
 	if !c.reading {
 		c.buf = binary.AppendUvarint(c.buf, uint64(*p+1))
@@ -192,7 +192,7 @@ func (c *coder) steps(p *[]StepID) {
 	}
 }
 
-// index is an ordinal from 0, or -1.
+// index codes an ordinal from 0, or -1.
 func (c *coder) index(p *int32) {
 	if !c.reading {
 		c.buf = binary.AppendUvarint(c.buf, uint64(uint32(*p+1)))
@@ -205,7 +205,7 @@ func (c *coder) index(p *int32) {
 	*p = int32(uint32(v)) - 1
 }
 
-// group is the group that a step is an item of, which most steps are not.
+// group codes the group that a step is an item of. Most steps are in no group.
 func (c *coder) group(item *int32, group *StepID) {
 	if c.has(*item != -1 || *group != NoStep) {
 		c.index(item)
@@ -215,14 +215,14 @@ func (c *coder) group(item *int32, group *StepID) {
 	}
 }
 
-// flag is a presence bit and nothing else.
+// flag codes a presence bit and nothing else.
 func (c *coder) flag(p *bool) {
 	if present := c.has(*p); c.reading {
 		*p = present
 	}
 }
 
-// time is an instant; zero is none.
+// time codes an instant; zero is none.
 func (c *coder) time(p *Time) {
 	if !c.has(*p != 0) {
 		return
@@ -245,7 +245,7 @@ func (c *coder) id(p *[16]byte) {
 	}
 }
 
-// secret is a random number; zero is none.
+// secret codes a random number; zero is none.
 func (c *coder) secret(p *uint64) {
 	if !c.has(*p != 0) {
 		return

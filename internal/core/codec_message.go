@@ -59,7 +59,7 @@ func ReadMessage(src []byte) (m Message, err error) {
 	return m, nil
 }
 
-// fields is the message without its content. From here on instants are written as differences to its own.
+// fields codes the message without its content. Instants that follow are written as differences to its own.
 func (m *Message) fields(c *coder) {
 	outer := c.open()
 	c.id((*[16]byte)(&m.To))
@@ -70,7 +70,7 @@ func (m *Message) fields(c *coder) {
 	c.close(outer)
 }
 
-// writeContent and readContent are plain switches, as those of records are.
+// writeContent writes a message's content. Like readContent, it is a plain switch, as for records.
 func (c *coder) writeContent(a Content) {
 	tag := byte(0)
 	switch a.(type) {

@@ -231,7 +231,7 @@ func TestNewerEntries(t *testing.T) {
 	}
 }
 
-// born is a run's id and the instant of its creation.
+// born returns a run's id and the instant of its creation.
 func born() (RunID, Time) {
 	id, err := ParseRunID("019f1b2c-3d4e-7abc-8def-0123456789ab")
 	if err != nil {
@@ -327,7 +327,7 @@ func FuzzReadEntry(f *testing.F) {
 	})
 }
 
-// oneStep is what a run of one step journals.
+// oneStep returns the entries that a run of one step journals.
 func oneStep() []Entry {
 	run, at := born()
 	return []Entry{

@@ -22,7 +22,7 @@ func stub(def int32) *StepSpec {
 	return &StepSpec{Def: def}
 }
 
-// spec is the ordinal of a definition's step, or -1 and the whole spec. Reading an ordinal gives a spec with nothing
+// spec codes the ordinal of a definition's step, or -1 and the whole spec. Reading an ordinal gives a spec with nothing
 // else.
 func (c *coder) spec(p **StepSpec) {
 	if !c.has(*p != nil) {
@@ -131,7 +131,7 @@ func (c *coder) chain(p *Chain) {
 	c.close(outer)
 }
 
-// failure is a failure with its chain of causes; the loop keeps a hostile chain off the stack.
+// failure codes a failure with its chain of causes; the loop keeps a hostile chain off the stack.
 func (c *coder) failure(p **policy.Failure) {
 	for present := c.has(*p != nil); present; {
 		if c.reading {

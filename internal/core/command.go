@@ -19,8 +19,8 @@ type (
 		Group   StepID          // the group the step is an item of, or NoStep
 		Until   Time            // KindSleep: its end, or
 		For     time.Duration   // KindSleep: its length, from its scheduling
-		Key     string          // of limits for each key; empty: the spec's
-		Causes                  // what a body knew when it decided this
+		Key     string          // the key for limits for each key; empty: the spec's
+		Causes                  // the knowledge of the body when it decided this
 		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
 	}
 

@@ -65,7 +65,7 @@ type Definition struct {
 	Tolerates func(s *Step) bool
 
 	// CountItems returns how many items a group step has, those included that have not begun; false: the step is not a
-	// group, or its list cannot be evaluated. It is asked for people; nil: not known.
+	// group, or its list cannot be evaluated. It is called only for display. Nil: not known.
 	CountItems func(r *Run, s *Step) (int, bool)
 
 	// Queues and Services are the limits that the definition gives them, by name. Those of the engine come first.
@@ -82,8 +82,8 @@ type Definition struct {
 // RunRules are what a definition says about its runs as a whole. A limit that a start names replaces the one here.
 type RunRules struct {
 	Retry     *policy.Retry // whether another run follows one that failed; nil: none does
-	Execution *policy.Limit // of a chain of runs
-	Run       *policy.Limit // of one run
+	Execution *policy.Limit // the limit of a chain of runs
+	Run       *policy.Limit // the limit of one run
 	Deadline  *policy.Limit // an instant that the chain does not live past
 	// Compensation is how long a body may take that was asked to stop; zero: a minute.
 	Compensation time.Duration

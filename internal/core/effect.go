@@ -16,7 +16,7 @@ type (
 		Queue   string
 		Type    string
 		Prio    int32
-		Group   int // of a suspect: how many like it may run at once; 0: it is none
+		Group   int // how many suspects like it may run at once; 0: it is no suspect
 	}
 
 	// Withdraw takes an attempt that no worker has taken out of its queue.
@@ -40,7 +40,7 @@ type (
 		Step    StepID
 		Attempt int
 		Child   RunID
-		Payload []byte // what Decider.Task returned
+		Payload []byte // the payload that Decider.Task returned
 		// Execution is the instant the child inherits.
 		Execution RunLimit
 	}
@@ -88,8 +88,8 @@ type Task struct {
 	Deadline              Time             // the effective deadline, the earliest of all that apply
 	Bound                 policy.LimitKind // the limit that deadline comes from
 	Heartbeat, Inactivity int64            // microseconds it may be silent before the limit, or its warning, comes
-	Details               []byte           // of the previous attempt's last heartbeat
-	Headers               Headers          // of the run
+	Details               []byte           // the details of the previous attempt's last heartbeat
+	Headers               Headers          // the run's headers
 	// Announce: the attempt before was lost. A worker reports a Beat and begins when that is durable, so that an
 	// attempt which never began does not count among the lost ones that stop a step.
 	Announce bool

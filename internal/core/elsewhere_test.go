@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestElsewhere: what happens to a run that is elsewhere is recorded, and nothing follows until its program has it. An
-// event that comes after a limit does not end a wait.
+// TestElsewhere checks that changes of a run that is elsewhere are recorded, and nothing follows until its program has
+// it. An event that comes after a limit does not end a wait.
 func TestElsewhere(t *testing.T) {
 	theirs := *stoppable
 	theirs.Elsewhere = true

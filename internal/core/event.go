@@ -15,7 +15,7 @@ import (
 const (
 	EventRunScheduled = "run.scheduled" // its start is delayed
 	EventRunQueued    = "run.queued"    // it waits for its queue
-	EventRunHeld      = "run.held"      // by a limit of its queue
+	EventRunHeld      = "run.held"      // a limit of its queue holds the run
 	EventRunStarted   = "run.started"
 	EventRunWaiting   = "run.waiting"
 	EventRunPaused    = "run.paused"
@@ -53,9 +53,9 @@ const (
 // entry always gives the same events with the same numbers.
 type Event struct {
 	Run      RunID
-	Seq      int // from 1 in each run
+	Seq      int // the number in the run, from 1
 	At       Time
-	Offset   time.Duration // since the run was created
+	Offset   time.Duration // the time since the run was created
 	Type     string
 	Step     string // the step's key; empty: it is about the run
 	StepID   StepID // NoStep: it is about the run
@@ -65,7 +65,7 @@ type Event struct {
 	Limit    policy.LimitKind // the limit it is about
 	Deadline Time             // the instant that limit ends at
 	NextAt   Time             // the next attempt, a sleep's end, a delayed start
-	Took     time.Duration    // of an attempt: from its start to its end
+	Took     time.Duration    // the time from an attempt's start to its end
 	Worker   string
 	Child    RunID // the child run an attempt started, or the next run of the chain
 	Name     string
@@ -132,7 +132,7 @@ func payload(b []byte) json.RawMessage {
 	return text
 }
 
-// Text is the event in one line for people, without its instant, type and step.
+// Text formats the event as one line for people, without its instant, type and step.
 func (e Event) Text() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -203,10 +203,10 @@ func deadlineName(kind policy.LimitKind) string {
 	return kind.String() + " deadline"
 }
 
-// span is a duration in whole milliseconds, as flow files write it.
+// span formats a duration in whole milliseconds, as flow files write it.
 func span(d time.Duration) string { return duration.Format(d.Truncate(time.Millisecond)) }
 
-// Sentence is a failure for people: what failed and what came before it, in one line.
+// Sentence formats a failure and its causes as one line for people: what failed and what came before it.
 func Sentence(f *policy.Failure) string {
 	text := f.Message
 	switch {
@@ -244,5 +244,5 @@ func ends(text string) string {
 	return strings.ToValidUTF8(text[:kept], "") + " … " + strings.ToValidUTF8(text[len(text)-kept:], "")
 }
 
-// beginning is the part of a text that a failure which tells it has in any case, even if it leaves out the middle.
+// beginning returns the part of a text that every failure with this text shows, even if it leaves out the middle.
 func beginning(text string) string { return text[:min(len(text), 150)] }

@@ -6,7 +6,7 @@ import "github.com/pawl-dev/pawl/policy"
 type Teller struct {
 	run     *Run
 	seq     int
-	started Time // of the attempt that the record at hand ends
+	started Time // the start of the attempt that the current record ends
 	waits   bool // run.waiting was told and still holds
 }
 
@@ -16,7 +16,7 @@ func NewTeller(id RunID, def *Definition) *Teller {
 	return &Teller{run: &Run{ID: id, def: def}}
 }
 
-// Run is the state after the entries told so far. It is the teller's own.
+// Run returns the state after the entries told so far. It is the teller's own.
 func (t *Teller) Run() *Run { return t.run }
 
 // Events folds the run's next entry and returns what it tells.
@@ -48,12 +48,12 @@ func (t *Teller) Events(e Entry) []Event {
 	return out
 }
 
-// event is an event of the run.
+// event returns an event of the run.
 func (t *Teller) event(at Time, kind string) Event {
 	return Event{Run: t.run.ID, At: at, Offset: at.Sub(t.run.CreatedAt), Type: kind, StepID: NoStep}
 }
 
-// of is an event of a step.
+// of returns an event of a step.
 func (t *Teller) of(at Time, kind string, id StepID) Event {
 	ev := t.event(at, kind)
 	if id != NoStep {
@@ -62,7 +62,7 @@ func (t *Teller) of(at Time, kind string, id StepID) Event {
 	return ev
 }
 
-// attempt is an event of a step's last attempt.
+// attempt returns an event of a step's last attempt.
 func (t *Teller) attempt(at Time, kind string, id StepID) Event {
 	ev := t.of(at, kind, id)
 	ev.Attempt = t.run.Steps[id].Attempt

@@ -15,8 +15,8 @@ import (
 type fixture struct {
 	specs    []*StepSpec
 	needs    [][]string
-	lengths  []time.Duration // of sleeps
-	untils   []Time          // of sleeps that end at an instant
+	lengths  []time.Duration // the lengths of sleeps
+	untils   []Time          // the ends of sleeps that end at an instant
 	retry    *policy.Retry
 	every    time.Duration // runs begin at multiples of it; 0: when they are started
 	tolerate map[string]bool
@@ -170,7 +170,7 @@ func mustDuration(s string) time.Duration {
 	return d
 }
 
-// definition is the fixture as the machine sees it; a nil fixture has none.
+// definition returns the fixture as the machine sees it; a nil fixture has none.
 func (f *fixture) definition() *Definition {
 	if f == nil {
 		return nil
@@ -187,7 +187,7 @@ func (f *fixture) definition() *Definition {
 	return def
 }
 
-// firing is the first multiple of every, from the epoch, that is not before an instant.
+// firing returns the first multiple of every, from the epoch, that is not before an instant.
 func (f *fixture) firing(t Time) Time {
 	return epoch.Add((t.Sub(epoch) + f.every - 1) / f.every * f.every)
 }

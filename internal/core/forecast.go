@@ -25,7 +25,7 @@ func Forecast(r *Run, in Input, act Act, most int, now Time, told func(Entry)) e
 			return err
 		}
 	}
-	def.Elsewhere = false // what would happen is that its program carries it on
+	def.Elsewhere = false // the forecast shows what its program would do
 	for n := 0; n < maxForecast && f.interesting(r); n++ {
 		if more, err := p.next(); err != nil || !more {
 			return err

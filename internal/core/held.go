@@ -5,7 +5,7 @@ import "fmt"
 // Share names the queue and the service whose limits bound a step's attempts, together with those of other steps and
 // runs. The limits are the engine's or the definition's.
 type Share struct {
-	Queue   string // besides the step's task queue: the queue of a step that needs no worker of its own; empty: none
+	Queue   string // the queue of a step that needs no worker of its own, besides the step's task queue; empty: none
 	Service string // empty: none
 	Key     string // limits for each key count the attempts with this one; empty is a key as well
 }
@@ -46,7 +46,7 @@ var heldNames = [...]string{"", "concurrency", "rate", "per_key", "key_rate", "r
 
 func (r HeldReason) String() string { return name(heldNames[:], r) }
 
-// Place is the queue or service by name; "" where nothing is held.
+// Place returns the name of the queue or service; "" where nothing is held.
 func (h Held) Place() string {
 	switch {
 	case h.Reason == HeldNone:
@@ -84,7 +84,7 @@ func (h Held) Why() string {
 	return "held by " + h.Place() + ": " + why
 }
 
-// ShareKey is the key under which limits for each key count the step's attempts.
+// ShareKey returns the key under which limits for each key count the step's attempts.
 func (s *Step) ShareKey() string {
 	switch {
 	case s.Shared != nil && s.Shared.Key != "":

@@ -27,12 +27,12 @@ type (
 		Parent             Parent
 		Chain              Chain
 		Keep               []Kept   // results of an earlier run that this one does not repeat
-		Signals            []Signal // what the run before it in the chain knew of events
+		Signals            []Signal // the events that the run before it in the chain knew
 		Updates            []Update // that they have answered
 		Notify             string   // workflow id of a run that gets the event SignalEnded when the chain has ended
 		Actor, Reason      string
 		Labels             Labels
-		Queue              RunQueue // without a name: the definition's
+		Queue              RunQueue // the queue; without a name: the definition's
 		Within             []string // queues in which the runs above it have places
 		Admitted           bool     // it takes over the place in its queue from the run before it in the chain
 		Headers            Headers
@@ -59,7 +59,7 @@ type (
 		Step    StepID
 		Attempt int
 		Worker  string
-		Secret  uint64 // what a worker in another process shows with its reports; 0: the worker is in this process
+		Secret  uint64 // the worker in another process shows it with its reports; 0: the worker is in this process
 		// Confirms: that worker has promised to report that it has the task, and to report something at least every
 		// minute while it has it. So the task is known to be lost on its way if nothing comes.
 		Confirms bool
@@ -78,7 +78,7 @@ type (
 		Attempt int
 		Output  []byte
 		Failure *policy.Failure
-		Details []byte // of the last heartbeat, where it was not reported before
+		Details []byte // the details of the last heartbeat, where it was not reported before
 	}
 
 	// TaskStopped: the work of an attempt which had ended before (a limit, a cancel) is gone, or was abandoned
@@ -121,7 +121,7 @@ type (
 	// Operation is what an operator or a client does to a run; see Op.
 	Operation struct {
 		Op            Op
-		Step          StepID           // of operations on a step
+		Step          StepID           // the step that the operation is for
 		Output        []byte           // OpComplete
 		Failure       *policy.Failure  // OpFail
 		Policy        *policy.Policy   // OpSetPolicy

@@ -98,10 +98,10 @@ func (l Labels) With(change Labels) Labels {
 	return Labels(strings.Join(lines[:min(len(lines), MaxLabels)], labelLine))
 }
 
-// labelled is how a run came to its labels.
-type labelled struct {
+// labelLog is how a run came to its labels.
+type labelLog struct {
 	start   Labels
-	changes []labelChange // in order
+	changes []labelChange // the changes in their order
 }
 
 // labelChange is a change of labels that a step of a body is recorded with.
@@ -115,17 +115,17 @@ func (r *Run) applyLabels(id StepID, change Labels) {
 	if change == "" {
 		return
 	}
-	if r.labelled == nil {
-		r.labelled = &labelled{start: r.Labels}
+	if r.labelLog == nil {
+		r.labelLog = &labelLog{start: r.Labels}
 	}
-	r.labelled.changes = append(r.labelled.changes, labelChange{id, change})
+	r.labelLog.changes = append(r.labelLog.changes, labelChange{id, change})
 	r.Labels = r.Labels.With(change)
 }
 
 // relabel changes the labels when steps have been dropped, whose changes count no more.
 func (r *Run) relabel(change Labels) {
-	if r.labelled != nil {
-		r.labelled.changes = slices.DeleteFunc(r.labelled.changes, func(c labelChange) bool {
+	if r.labelLog != nil {
+		r.labelLog.changes = slices.DeleteFunc(r.labelLog.changes, func(c labelChange) bool {
 			return r.Steps[c.step].Dropped
 		})
 	}
@@ -134,11 +134,11 @@ func (r *Run) relabel(change Labels) {
 
 // unlabel returns the change with which the run's labels go back to what they are without some steps.
 func (r *Run) unlabel(drop []StepID) Labels {
-	if r.labelled == nil || len(drop) == 0 {
+	if r.labelLog == nil || len(drop) == 0 {
 		return ""
 	}
-	want := r.labelled.start
-	for _, c := range r.labelled.changes {
+	want := r.labelLog.start
+	for _, c := range r.labelLog.changes {
 		if !slices.Contains(drop, c.step) {
 			want = want.With(c.change)
 		}

@@ -28,8 +28,8 @@ func (d due) withLimit(kind policy.LimitKind, l *policy.Limit, from Time) due {
 	return d.earlier(kind, limitEnd(l, from))
 }
 
-// limitEnd is when a limit of one attempt whose clock started at from fires; zero: there is none, or its clock
-// stands.
+// limitEnd returns the instant at which a limit of one attempt fires whose clock started at from; zero: there is none,
+// or its clock stands.
 func limitEnd(l *policy.Limit, from Time) Time {
 	if l == nil || from == 0 {
 		return 0
@@ -49,10 +49,10 @@ func (r *Run) clocksPaused(s *Step) bool { return r.PausedAt != 0 && !s.executes
 // limit on silence the longer one counts.
 func (s *Step) limit(kind policy.LimitKind) *policy.Limit {
 	is := s.Effective().Get(kind)
-	if kind != policy.LimitHeartbeat && kind != policy.LimitInactivity || is == nil || s.Told == nil {
+	if kind != policy.LimitHeartbeat && kind != policy.LimitInactivity || is == nil || s.PolicyAtStart == nil {
 		return is
 	}
-	if told := s.Told.Get(kind); told == nil || told.After > is.After {
+	if told := s.PolicyAtStart.Get(kind); told == nil || told.After > is.After {
 		return told
 	}
 	return is
@@ -183,7 +183,7 @@ func (r *Run) warnings(s *Step) []due {
 	return out
 }
 
-// timeout is the failure of an expired limit, saying which one, how long it was and where it was configured.
+// timeout returns the failure of an expired limit. It names the limit, its length and where it was configured.
 func (r *Run) timeout(s *Step, kind policy.LimitKind, cause *policy.Failure) *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindTimeout, Type: "timeout", Limit: kind, Cause: cause}
 	var amount time.Duration
@@ -211,7 +211,7 @@ func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration
 	if amount > 0 {
 		text += " of " + duration.Format(amount)
 	}
-	moved, at := r.moved, Time(0)
+	moved, at := r.extendedLimits, Time(0)
 	switch {
 	case kind == policy.LimitExecution:
 		at = r.Execution.At
@@ -219,7 +219,7 @@ func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration
 		at = r.Deadline.At
 	case s == nil:
 	default:
-		moved = s.moved
+		moved = s.extendedLimits
 		at = map[policy.LimitKind]Time{
 			policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline,
 			policy.LimitWait: s.NextAt,
@@ -232,8 +232,8 @@ func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration
 	return text
 }
 
-// noTimeLeft is the failure of a step that has no further attempt because it would begin after a deadline. The limit
-// has not expired yet.
+// noTimeLeft returns the failure of a step that has no further attempt because it would begin after a deadline. The
+// limit has not expired yet.
 func (r *Run) noTimeLeft(s *Step, kind policy.LimitKind, cause *policy.Failure) *policy.Failure {
 	f := r.timeout(s, kind, cause)
 	f.Message = strings.TrimSuffix(f.Message, expired) + " leaves no time for another attempt"
@@ -247,7 +247,7 @@ func (l movedLimits) has(kind policy.LimitKind) bool { return l&(1<<kind) != 0 }
 
 func (l *movedLimits) add(kind policy.LimitKind) { *l |= 1 << kind }
 
-// expiredPhase is the phase in which a limit's expiry ends the step.
+// expiredPhase returns the phase in which a limit's expiry ends the step.
 func expiredPhase(p *policy.Policy, kind policy.LimitKind) StepPhase {
 	if l := p.Get(kind); l != nil && l.OnExpire == policy.ExpireCancel {
 		return StepCancelled
@@ -271,10 +271,10 @@ func limitFrom(l *policy.Limit, from Time) RunLimit {
 	return out
 }
 
-// lead is how long before the limit its warning is due. It divides first: a limit may last for centuries.
+// lead returns how long before the limit its warning is due. It divides first: a limit may last for centuries.
 func lead(l *policy.Limit) time.Duration { return l.After / 100 * time.Duration(100-l.Warn) }
 
-// warned is the percentage that a run limit's lead came from.
+// warned returns the percentage that a run limit's lead came from.
 func warned(l RunLimit) int {
 	if l.Lead == 0 {
 		return 0
@@ -291,7 +291,7 @@ func (l RunLimit) fresh(now Time) RunLimit {
 	return l
 }
 
-// ifAhead is the limit, or none where its instant has passed.
+// ifAhead returns the limit, or none if its instant has passed.
 func (l RunLimit) ifAhead(now Time) RunLimit {
 	if l.At <= now {
 		return RunLimit{}

@@ -8,13 +8,13 @@ type Output struct {
 	Effects []Effect
 }
 
-// machine is one call of Advance.
+// machine holds the state of one call of Advance: the run, the instant, and the output so far.
 type machine struct {
 	r   *Run
 	now Time
 	out Output
 
-	returned []byte // by the attempt that is judged, although it failed
+	returned []byte // the details of the attempt that is judged, although it failed
 }
 
 // Advance applies one input to a run. The records it returns are folded into r already: a caller that cannot make
@@ -120,11 +120,11 @@ func (m *machine) ask() bool {
 		return false
 	case fresh:
 		m.r.decider = nil // one that was made for a task of the run's may not know of what has closed since
-	case len(m.r.changed) == 0 && !m.r.unheard:
+	case len(m.r.changed) == 0 && !m.r.mustWarn:
 		return false
 	}
 	d := m.r.decide()
-	m.r.asked, m.r.unheard = true, false
+	m.r.asked, m.r.mustWarn = true, false
 	closed := m.r.changed
 	if fresh {
 		closed = nil // a new decider has read the state as it is
@@ -297,8 +297,8 @@ func applyRules(def *Definition, in *Start) {
 	if in.Execution == nil {
 		in.Execution = rules.Execution
 	}
-	// What a caller names replaces the definition's instant. What a child run has from its parent does not: the earlier
-	// one binds.
+	// A caller's instant replaces the definition's. The instant that a child run has from its parent does not: the
+	// earlier one binds.
 	child := in.Parent.Run != (RunID{})
 	if d := rules.Deadline; d != nil && (in.ExecutionAt.At == 0 || child && d.At < in.ExecutionAt.At) {
 		in.ExecutionAt = RunLimit{At: d.At, Origin: d.Origin}

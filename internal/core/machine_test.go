@@ -68,7 +68,7 @@ func (tr *transcript) do(t *testing.T, d *datadriven.TestData) string {
 	return b.String()
 }
 
-// now is the argument t, or for a tick the instant at which the run wants one.
+// now returns the argument t or, for a tick, the instant at which the run wants one.
 func (tr *transcript) now(t *testing.T, d *datadriven.TestData) Time {
 	if d.HasArg("t") {
 		var s string
@@ -271,7 +271,7 @@ func (tr *transcript) checkReplay(t *testing.T) {
 	}
 }
 
-// visible is the state without what is derived.
+// visible returns the state without its derived fields.
 func visible(r *Run) Run {
 	c := *r
 	c.forgetDecider()

@@ -23,9 +23,9 @@ type (
 		Input      []byte
 		Execution  RunLimit
 		Parent     Parent
-		Queue      RunQueue // without a name: the definition's
+		Queue      RunQueue // the queue; without a name: the definition's
 		Within     []string // see Admission
-		Headers    Headers  // of the parent run
+		Headers    Headers  // the parent run's headers
 	}
 
 	// ChildStop applies Op to a child run, as far as its parent-close policy lets its parent do that.

@@ -109,7 +109,7 @@ func (m *machine) resume() {
 		return // its steps get fresh deadlines when it begins
 	}
 	if m.r.WaitsForBody() {
-		m.r.asked = false // what the body decided meanwhile was refused
+		m.r.asked = false // the decisions that the body made meanwhile were refused
 	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
@@ -323,7 +323,7 @@ func (m *machine) extendStep(in Operation, s *Step) error {
 		return err
 	}
 	m.audit(in, s.ID)
-	if to == 0 { // for good: not to come again with another attempt, or after a pause
+	if to == 0 { // the limit is removed for good: it does not return with another attempt or after a pause
 		m.removeLimit(s, limit)
 	}
 	m.emit(DeadlineMoved{Step: s.ID, Limit: limit, At: to})

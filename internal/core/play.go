@@ -13,7 +13,7 @@ type player struct {
 	run  *Run
 	def  *Definition
 	now  Time
-	act  func(s *Step) *Act // what the step's attempt does; nil: nothing, not even start
+	act  func(s *Step) *Act // the act of the step's attempt; nil: it does not even start
 	told func(e Entry)
 }
 

@@ -69,7 +69,7 @@ type (
 		Phase   RunPhase
 		Output  []byte
 		Failure *policy.Failure
-		From    []StepID // of a body: the failed steps that the failure came from; none: the body's own
+		From    []StepID // the failed steps that a body's failure came from; none: the body's own
 		SameAs  StepID   // 1 + the step that has the run's output, which is not recorded again; 0: Output has it
 	}
 
@@ -87,14 +87,14 @@ type (
 	// RunEnded writes the terminal phase; output and failure are those of RunClosing, where there was one.
 	RunEnded struct {
 		Phase   RunPhase
-		Failure *policy.Failure // of a termination
+		Failure *policy.Failure // the failure that a termination gives
 		Next    RunID           // the chain's next run; zero: none
 	}
 
 	// RunReopened follows an operator's retry of a closed run.
 	RunReopened struct {
 		Execution, Deadline RunLimit
-		Drop                []StepID // what is decided anew: skipped dependants, what a body made of the failure, hooks
+		Drop                []StepID // steps decided anew: skipped dependants, a body's reaction to the failure, hooks
 		Queued              bool     // it waits for its queue again
 		Labels              Labels   // a change: the run's labels go back to what they are without the dropped steps
 	}
@@ -126,9 +126,9 @@ type (
 		ScheduleToClose Time
 		NextAt          Time     // a sleep's end, a wait's deadline
 		Deadline        Time     // one that is an instant; it binds from here on
-		Until           bool     // of a sleep: NextAt is the instant it was to end at, not a length from now
-		ShareKey        string   // of its queue's and service's limits for each key; empty: the spec's
-		Saw, After      []StepID // of a body; see Causes
+		Until           bool     // NextAt is the instant at which a sleep was to end, not a length from now
+		ShareKey        string   // the key for its queue's and service's limits for each key; empty: the spec's
+		Saw, After      []StepID // a body's knowledge; see Causes
 	}
 
 	// StepOmitted records a step that does not run.
@@ -137,11 +137,11 @@ type (
 		Item     int32
 		Group    StepID
 		Reason   string
-		Upstream bool // what it needs did not succeed
+		Upstream bool // a step that it needs did not succeed
 		Kept     bool // its result was taken over from an earlier run
 		Phase    StepPhase
 		Output   []byte
-		Saw      []StepID // of a body; see Causes
+		Saw      []StepID // a body's knowledge; see Causes
 		After    []StepID
 		Labels   Labels // a change of the run's labels, which the body has decided
 	}
@@ -177,14 +177,14 @@ type (
 
 	// AttemptEnded ends an attempt. NextAt is set where another follows; else a StepEnded does.
 	AttemptEnded struct {
-		Step     StepID
-		Failure  *policy.Failure // nil: it succeeded
-		Details  []byte          // of a heartbeat not recorded before
-		Stopping bool            // its work has been told to stop
-		Retry    bool
-		NextAt   Time
-		Note     string // a broken When expression
-		Apart    int    // of a lost attempt: how many now count; see Step
+		Step      StepID
+		Failure   *policy.Failure // nil: it succeeded
+		Details   []byte          // the details of a heartbeat that was not recorded before
+		Stopping  bool            // its work has been told to stop
+		Retry     bool
+		NextAt    Time
+		Note      string // a broken When expression
+		LostAlone int    // how many attempts that were lost alone count now; see Step
 	}
 
 	// AttemptStopped: the work of an ended attempt is gone or abandoned.
@@ -217,7 +217,7 @@ type (
 		ScheduleToClose Time
 		Deadline        Time
 		NextAt          Time
-		Restart         bool // from a terminal phase back to scheduled
+		Restart         bool // the step goes from a terminal phase back to scheduled
 	}
 
 	// StepPolicy replaces a step's policy.

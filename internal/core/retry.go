@@ -190,7 +190,7 @@ func (m *machine) restart(ids, drop []StepID) {
 			Deadline: stepDeadline(s.Effective().Deadline, 0), NextAt: m.restartAt(s),
 		})
 	}
-	m.r.forgetDecider() // what was decided on the failure is decided again
+	m.r.forgetDecider() // the decisions on the failure are made again
 	for _, id := range ids {
 		s := &m.r.Steps[id]
 		switch s.Spec.Kind {

@@ -13,7 +13,7 @@ import (
 // that the body had begun before, or beside it in another branch, keep their results.
 type failures struct {
 	from   []StepID          // the failed steps that the run's failure came from
-	causes map[StepID]causes // by step
+	causes map[StepID]causes // the causes of each step
 }
 
 // causes are those of a step, as they are recorded; see Causes.

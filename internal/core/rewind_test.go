@@ -41,7 +41,7 @@ func TestRetryOfATerminatedEnd(t *testing.T) {
 	}
 }
 
-// decided is a step that a body decides when it has seen some failures.
+// decided returns a step that a body decides after it has seen some failures.
 func decided(name string, kind StepKind, saw ...string) Schedule {
 	spec := &StepSpec{Name: name, Def: -1, Kind: kind}
 	if kind == KindWait {
@@ -50,7 +50,7 @@ func decided(name string, kind StepKind, saw ...string) Schedule {
 	return Schedule{Spec: spec, Item: -1, Group: NoStep, Causes: Causes{Saw: saw}}
 }
 
-// labels is a change of labels that a body decides when it has seen some failures.
+// labels returns a change of labels that a body decides after it has seen some failures.
 func labels(name string, change Labels, saw ...string) Mark {
 	return Mark{
 		Spec: &StepSpec{Name: name, Def: -1}, Output: []byte(change), Labels: change, Causes: Causes{Saw: saw},
@@ -69,8 +69,8 @@ func failOn(t *testing.T, start Start, before []Command, then ...Input) *Run {
 	return r
 }
 
-// TestRetryUndoesLabels: what a body set when it had seen the failure is undone with its decision: a label that it
-// changed, one that it added, one that it removed. What it set before stays.
+// TestRetryUndoesLabels checks that the labels that a body set after it had seen the failure are undone with its
+// decision: a label that it changed, one that it added, one that it removed. Labels that it set before stay.
 func TestRetryUndoesLabels(t *testing.T) {
 	before := []Command{
 		labels("one", "kept=by the body\nstage=packed"), labels("gone", "old="), decided("task", KindTask),

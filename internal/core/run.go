@@ -39,16 +39,16 @@ type Run struct {
 	Input      []byte // JSON
 	Phase      RunPhase
 	CreatedAt  Time
-	StartAt    Time // with RunPending: when the run starts
+	StartAt    Time // the start of the run, for RunPending
 	StartedAt  Time // when it first began
-	Firing     Time // of a timetable: what the run is for; zero: see ScheduledFor
+	Firing     Time // the firing of a timetable that the run is for; zero: see ScheduledFor
 	EndedAt    Time
 
 	// Execution and Deadline are the run's stored deadlines, zero where it has none.
 	Execution RunLimit // spans the chain
 	Deadline  RunLimit // this run
 
-	Parent Parent // of a child run
+	Parent Parent // the parent of a child run
 	Chain  Chain
 	Notify string // workflow id of a run that is told of the chain's end; empty: none
 	Labels Labels
@@ -57,7 +57,7 @@ type Run struct {
 	// Headers are what its caller sent along; they never change.
 	Headers Headers
 
-	Steps   []Step   // by StepID
+	Steps   []Step   // the steps by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)
 	Updates []Update // that the body has accepted, and the latest answers of the chain
 	// Published is what the body shows of its state; nil: nothing.
@@ -76,22 +76,22 @@ type Run struct {
 	Next         RunID // the chain's next run; zero: none
 	Seq          int   // entries folded so far
 
-	def      *Definition
-	decider  Decider
-	asked    bool              // the decider has been asked about the state as a whole
-	wakes    wakes             // open steps by the instant each wants something
-	byKey    map[string]StepID // steps by key; built when first asked for
-	open     int               // steps that are not closed, hooks included
-	retried  int               // open steps that back off or are tried again
-	live     int               // steps with a running attempt, or one that is still stopping
-	queued   int               // steps whose attempt waits for a worker
-	changed  []StepID          // closed since the decider was last asked
-	unheard  bool              // a warning was given since, which the decider of a flow may want to tell
-	last     Time              // the instant of the last entry
-	failures *failures         // of a body: what came from which failure; nil: nothing
-	labelled *labelled         // how the run came to its labels; nil: it still has those of its start
-	moved    movedLimits       // by operations
-	took     *took             // which waits took which events; nil: none did
+	def            *Definition
+	decider        Decider
+	asked          bool              // the decider has been asked about the state as a whole
+	wakes          wakes             // open steps by the instant each wants something
+	byKey          map[string]StepID // steps by key; built when first asked for
+	open           int               // steps that are not closed, hooks included
+	retried        int               // open steps that back off or are tried again
+	live           int               // steps with a running attempt, or one that is still stopping
+	queued         int               // steps whose attempt waits for a worker
+	changed        []StepID          // closed since the decider was last asked
+	mustWarn       bool              // a warning was given since, which the decider of a flow may want to tell
+	last           Time              // the instant of the last entry
+	failures       *failures         // a body's account of what came from which failure; nil: nothing
+	labelLog       *labelLog         // how the run came to its labels; nil: it still has those of its start
+	extendedLimits movedLimits       // the limits that operations moved
+	signalsTaken   *signalsTaken     // which waits took which events; nil: none did
 	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
 	bodyPending bool
 }
@@ -142,7 +142,7 @@ const (
 type Chain struct {
 	First    RunID // the chain's first run; zero: this one
 	Previous RunID // zero: none
-	Attempt  int   // of the run retry policy, from 1
+	Attempt  int   // the attempt of the run retry policy, from 1
 	// AfterFailure: the run before this one failed or timed out. It is the one before it in the chain; of a run that
 	// begins a chain, the last one of its workflow, if the definition recalls it; of a retried run, the run itself.
 	AfterFailure bool
@@ -182,38 +182,38 @@ type Step struct {
 	Deadline        Time
 	Warned          Time // the warnings due up to here were given
 
-	Attempt  int    // number of the last attempt, 0 before the first
-	Counted  int    // attempts that use up the budget
-	Lost     int    // lost attempts in a row
-	Among    int    // of the last attempt: SuspectGroup as it began
-	Apart    int    // those of them that count: it was the only suspect that ran, and has made no progress since
-	Began    Time   // the first attempt's start; zero: not started
-	ReadyAt  Time   // the attempt became ready for a worker
-	Started  Time   // the attempt's start; zero: not started
-	BeatAt   Time   // the attempt's last heartbeat
-	ByteAt   Time   // the attempt's last output
-	NextAt   Time   // backing off: the next attempt; sleeping: its end; waiting: the wait's deadline
-	Delay    int64  // the last backoff, milliseconds
-	Until    bool   // of a sleep: NextAt is the instant it was to end at, not a length from its scheduling
-	Stopping bool   // the work of an ended attempt has not stopped yet
-	Child    RunID  // of a child step: the run its attempt started
-	Secret   uint64 // of the last attempt: see TaskStarted
-	Confirms bool   // of the last attempt: see TaskStarted
-	Upstream bool   // skipped because what it needs did not succeed
-	Kept     bool   // its result was taken over from an earlier run
-	items    int32  // of a group: its items that are open
-	Dropped  bool   // forgotten by a retry of the run: another step took its place
+	Attempt        int    // number of the last attempt, 0 before the first
+	Counted        int    // attempts that use up the budget
+	Lost           int    // lost attempts in a row
+	SuspectsBeside int    // SuspectGroup when the last attempt began
+	LostAlone      int    // those of them that count: it was the only suspect that ran, and has made no progress since
+	Began          Time   // the first attempt's start; zero: not started
+	ReadyAt        Time   // the attempt became ready for a worker
+	Started        Time   // the attempt's start; zero: not started
+	BeatAt         Time   // the attempt's last heartbeat
+	ByteAt         Time   // the attempt's last output
+	NextAt         Time   // backing off: the next attempt; sleeping: its end; waiting: the wait's deadline
+	Delay          int64  // the last backoff, milliseconds
+	Until          bool   // NextAt is the instant at which a sleep was to end, not a length from its scheduling
+	Stopping       bool   // the work of an ended attempt has not stopped yet
+	Child          RunID  // the run that a child step's attempt started
+	Secret         uint64 // the last attempt's secret: see TaskStarted
+	Confirms       bool   // the last attempt confirms its start: see TaskStarted
+	Upstream       bool   // skipped because what it needs did not succeed
+	Kept           bool   // its result was taken over from an earlier run
+	items          int32  // the number of a group's items that are open
+	Dropped        bool   // forgotten by a retry of the run: another step took its place
 	// Restarted: an operator has put it back to work after it had closed. What was decided on its end may stand.
 	Restarted bool
 
-	Details []byte          // of the last heartbeat; the next attempt reads them
-	moved   movedLimits     // by operations
-	resumed uint64          // a hash of them, as the attempt found them
-	Output  []byte          // JSON
-	Failure *policy.Failure // the last failure
-	Told    *policy.Policy  // what the worker of the last attempt was told: the policy when it began
-	Policy  *policy.Policy  // an operator's replacement; nil: the spec's
-	Shared  *Shared         // its key and why it is held; nil: neither is there
+	Details        []byte          // the details of the last heartbeat; the next attempt reads them
+	extendedLimits movedLimits     // the limits that operations moved
+	resumed        uint64          // a hash of them, as the attempt found them
+	Output         []byte          // JSON
+	Failure        *policy.Failure // the last failure
+	PolicyAtStart  *policy.Policy  // the policy when the last attempt began; its worker was told this one
+	Policy         *policy.Policy  // an operator's replacement; nil: the spec's
+	Shared         *Shared         // its key and why it is held; nil: neither is there
 }
 
 // StepSpec is what a definition or a command says about a step. It is shared between runs and never changed.

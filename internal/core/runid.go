@@ -138,5 +138,5 @@ func (id *RunID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// CreatedAt is when the run was created, to the millisecond, as its id says.
+// CreatedAt returns when the run was created, to the millisecond, as its id says.
 func (id RunID) CreatedAt() Time { return createdAt(id) }

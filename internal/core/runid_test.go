@@ -18,7 +18,7 @@ func drawID(t *rapid.T) RunID {
 	return id
 }
 
-// TestRelativesKeepTheKey: children, and those of children, and the next run of a chain live where the first run
+// TestRelativesKeepTheKey checks that children, their children and the next run of a chain live where the first run
 // does.
 func TestRelativesKeepTheKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +35,7 @@ func TestRelativesKeepTheKey(t *testing.T) {
 	})
 }
 
-// TestNextRunKeepsTheKey: the same, seen from the machine.
+// TestNextRunKeepsTheKey checks that the machine gives the next run of a chain the key of the first one.
 func TestNextRunKeepsTheKey(t *testing.T) {
 	f, err := parseFixture("run again\na task")
 	fatal(t, err)
@@ -73,7 +73,8 @@ func TestNamesSayTheKey(t *testing.T) {
 	})
 }
 
-// TestKeysStay: where a name is looked for must not change with the version.
+// TestKeysStay checks that the key of a name stays the same in every version, so that the name is looked for in the
+// same place.
 func TestKeysStay(t *testing.T) {
 	for name, want := range map[string]uint16{"": 0x23b0, "order-1": 0x0baf, "order-2": 0x3d5e, "ä": 0x33e6} {
 		if got := hashKey(name); got != want {

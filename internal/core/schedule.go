@@ -37,7 +37,7 @@ func (m *machine) schedule(cmd Schedule) {
 	}
 	if cmd.Failure != nil {
 		f := *cmd.Failure
-		f.NonRetryable = true // what cannot begin now cannot begin later: its input is what it is
+		f.NonRetryable = true // a step that cannot begin now cannot begin later: its input stays the same
 		m.attemptEnded(s, &f, nil, false)
 		return
 	}
@@ -83,7 +83,7 @@ func (m *machine) startChild(s *Step) {
 	m.effect(StartChild{Step: s.ID, Attempt: s.Attempt, Child: child, Payload: payload, Execution: m.r.inherited(s)})
 }
 
-// inherited is the deadline a child run has from its parent: nothing outlives its parent.
+// inherited returns the deadline that a child run has from its parent: nothing outlives its parent.
 func (r *Run) inherited(s *Step) RunLimit {
 	d := r.binding(s)
 	if d.at == 0 {

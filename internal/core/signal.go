@@ -21,7 +21,8 @@ const (
 // signal keeps an event, and gives it to an open wait of its name if there is one.
 func (m *machine) signal(in SignalReceived) error {
 	kept, bytes := 0, 0
-	for i := range m.r.Signals { // before the phase: the event that ended the run may be the one whose answer got lost
+	// The kept events come before the phase: the event that ended the run may be the one whose answer got lost.
+	for i := range m.r.Signals {
 		s := &m.r.Signals[i]
 		if in.ID != "" && s.ID == in.ID && s.Name == in.Name {
 			return nil
@@ -109,26 +110,27 @@ func (r *Run) keepSignal(at Time, rec SignalKept) {
 
 // takenBy lists the events that waits took which a retry drops, so that they can be given back, the last one first.
 func (r *Run) takenBy(drop []StepID) []SignalKept {
-	if r.took == nil {
+	if r.signalsTaken == nil {
 		return nil
 	}
 	var waits []StepID
 	for _, id := range drop {
-		if _, ok := r.took.by[id]; ok {
+		if _, ok := r.signalsTaken.by[id]; ok {
 			waits = append(waits, id)
 		}
 	}
-	slices.SortFunc(waits, func(a, b StepID) int { return cmp.Compare(r.took.by[b].nth, r.took.by[a].nth) })
+	by := r.signalsTaken.by
+	slices.SortFunc(waits, func(a, b StepID) int { return cmp.Compare(by[b].nth, by[a].nth) })
 	var back []SignalKept
 	for _, id := range waits {
 		s := &r.Steps[id]
-		back = append(back, SignalKept{Name: s.Spec.Event, ID: r.took.by[id].event, Payload: s.Output, Back: true})
+		back = append(back, SignalKept{Name: s.Spec.Event, ID: by[id].event, Payload: s.Output, Back: true})
 	}
 	return back
 }
 
-// took has the events that a run's waits took.
-type took struct {
+// signalsTaken has the events that a run's waits took.
+type signalsTaken struct {
 	n  int // how many there were
 	by map[StepID]taking
 }
@@ -141,11 +143,11 @@ type taking struct {
 
 // noteTaking notes that a wait took an event.
 func (r *Run) noteTaking(wait StepID, event string) {
-	if r.took == nil {
-		r.took = &took{by: map[StepID]taking{}}
+	if r.signalsTaken == nil {
+		r.signalsTaken = &signalsTaken{by: map[StepID]taking{}}
 	}
-	r.took.n++
-	r.took.by[wait] = taking{event, r.took.n}
+	r.signalsTaken.n++
+	r.signalsTaken.by[wait] = taking{event, r.signalsTaken.n}
 }
 
 // takeSignal marks the first kept event of that name as taken by a wait. Taken events are remembered by their id, to

@@ -58,7 +58,8 @@ func TestTakenIDsAreBounded(t *testing.T) {
 	}
 }
 
-// TestKeptEventsAreBounded: what nobody takes must not grow without end; the sender is told, and taking makes room.
+// TestKeptEventsAreBounded checks that events that nobody takes do not grow without end: the sender is told, and taking
+// makes room.
 func TestKeptEventsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		payload []byte

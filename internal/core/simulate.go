@@ -11,7 +11,7 @@ type Act struct {
 	Queue        time.Duration // wait for a worker
 	Run          time.Duration // how long it runs
 	End          string        // ok, error, failed, hang, lost
-	Message      string        // of its failure; empty: as scripted
+	Message      string        // the message of its failure; empty: as scripted
 	Type         string
 	NonRetryable bool
 	RetryAfter   *time.Duration
@@ -23,14 +23,14 @@ type Act struct {
 type Scenario struct {
 	Policy      policy.Policy
 	Script      []Act
-	Random      *float64 // what every jitter draw yields; nil: the draws of a real run
+	Random      *float64 // the number that every jitter draw yields; nil: the draws of a real run
 	RunDeadline time.Duration
 	MaxAttempts int // stop after that many attempts; 0: 1000
 	// Match evaluates the policy's When; nil: a policy with When is broken.
 	Match func(when string, f *policy.Failure, attempt int) policy.Match
 }
 
-// Simulated is what became of a scenario. Instants are offsets from the step's first scheduling.
+// Simulated is the result of a scenario. Instants are offsets from the step's first scheduling.
 type Simulated struct {
 	Attempts []SimulatedAttempt
 	Phase    StepPhase
@@ -82,7 +82,7 @@ func Simulate(sc Scenario) (Simulated, error) {
 	return s.result(), nil
 }
 
-// definition is a workflow of the one step.
+// definition returns a workflow of the one step.
 func (s *simulation) definition() *Definition {
 	def := &Definition{Specs: []*StepSpec{&s.spec}, NewDecider: func(*Run) Decider { return s }}
 	if s.sc.Random != nil {
@@ -113,7 +113,7 @@ func (s *simulation) Match(_ *Run, st *Step, when string, f *policy.Failure, _ [
 	return s.sc.Match(when, f, st.Counted)
 }
 
-// Task has no payload: acts are the scenario's.
+// Task returns no payload: the scenario has the acts.
 func (s *simulation) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }
 
 func (s *simulation) step() *Step { return &s.run.Steps[0] }

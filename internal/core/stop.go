@@ -87,7 +87,7 @@ func (m *machine) compensate() bool {
 		}
 	}
 	m.emit(RunStopping{Phase: stop.Phase, Failure: stop.Failure, Until: m.now.Add(m.compensationTime())})
-	m.r.asked = false // what the body decided meanwhile was refused: it is told all
+	m.r.asked = false // the decisions that the body made meanwhile were refused: it is told everything again
 	return true
 }
 

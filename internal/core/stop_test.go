@@ -17,8 +17,8 @@ var stoppable = func() *Definition {
 	return &d
 }()
 
-// stopping is a run whose body has decided a task and a sleep, and a detached task if that is asked for. The attempts
-// of the tasks run.
+// stopping returns a run whose body has decided a task and a sleep, and a detached task if that is asked for. The
+// attempts of the tasks run.
 func stopping(t *testing.T, detached bool) *Run {
 	t.Helper()
 	r := NewRun(RunID{6: 0x70, 15: 9})
@@ -57,8 +57,8 @@ func refuses(t *testing.T, r *Run, code Code, in Input) {
 	}
 }
 
-// TestBodyIsAskedWhenTheWorkHasGone: after a graceful cancel when the attempt has ended, after an interrupt when it has
-// stopped, and after the run's limit, too.
+// TestBodyIsAskedWhenTheWorkHasGone checks that the body is asked when the attempt has ended after a graceful cancel,
+// when it has stopped after an interrupt, and after the run's limit, too.
 func TestBodyIsAskedWhenTheWorkHasGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask, gone Input
@@ -84,7 +84,7 @@ func TestBodyIsAskedWhenTheWorkHasGone(t *testing.T) {
 			r.Stop.Until != r.LastAt().Add(3*time.Minute) || r.Wake() != r.Stop.Until {
 			t.Errorf("%s: %+v, wakes at %s", name, r.Stop, offset(r.Wake()))
 		}
-		refuses(t, r, CodeStale, Commands{Closed: 2}) // of a call that does not know
+		refuses(t, r, CodeStale, Commands{Closed: 2}) // the caller does not know how much has closed
 		refuses(t, r, CodeConflict, Operation{Op: OpPause, Step: NoStep})
 		refuses(t, r, CodeConflict, Operation{Op: OpExtend, Step: NoStep, By: time.Hour})
 
@@ -134,7 +134,7 @@ func TestRetryAfterLateCompensation(t *testing.T) {
 	}
 }
 
-// TestRetryAfterCompensation is refused where the body has decided anything.
+// TestRetryAfterCompensation checks that a retry is refused where the body has decided anything.
 func TestRetryAfterCompensation(t *testing.T) {
 	undo := Schedule{Spec: &StepSpec{Name: "undo", Def: -1, Detached: true}, Item: -1, Group: NoStep}
 	for _, undoes := range []bool{false, true} {

@@ -19,7 +19,7 @@ func (s *Step) apart(f *policy.Failure, details []byte) int {
 	case f.Kind != policy.KindLost:
 		return 0
 	case excused(f):
-		return s.Apart
+		return s.LostAlone
 	case details == nil:
 		details = s.Details
 	}
@@ -27,13 +27,13 @@ func (s *Step) apart(f *policy.Failure, details []byte) int {
 	case hashed(details) != s.resumed:
 		return 0
 	case s.SuspectGroup() == 1:
-		return s.Apart + 1
+		return s.LostAlone + 1
 	default:
-		return s.Apart
+		return s.LostAlone
 	}
 }
 
-// hashed is a hash of heartbeat details; zero of none.
+// hashed returns a hash of heartbeat details; zero if there are none.
 func hashed(details []byte) uint64 {
 	if len(details) == 0 {
 		return 0

@@ -109,7 +109,7 @@ func (m *machine) expire(s *Step, kind policy.LimitKind) {
 		m.revoke(s, policy.KindTimeout)
 		m.attemptEnded(s, f, nil, true)
 	default:
-		// Between attempts, or in a sleep, a wait or a group: there is no attempt to judge.
+		// There is no attempt to judge: the step is between attempts, or it is a sleep, a wait or a group.
 		if kind == policy.LimitWait {
 			f.Type = "deadline_exceeded"
 		}
@@ -121,7 +121,7 @@ func (m *machine) expire(s *Step, kind policy.LimitKind) {
 	}
 }
 
-// revoke has the work of a running attempt stopped.
+// revoke stops the work of a running attempt.
 func (m *machine) revoke(s *Step, why policy.Kind) {
 	if s.Spec.Kind == KindChild {
 		m.effect(StopChild{Child: s.Child, Op: OpCancel})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waitFor is a wait for an update of that name.
+// waitFor returns a wait for an update of the given name.
 func waitFor(name string, n int) Schedule {
 	spec := &StepSpec{Name: fmt.Sprintf("%s#%d", name, n), Def: -1, Kind: KindWait, Update: name}
 	return Schedule{Spec: spec, Item: -1, Group: NoStep}

@@ -6,7 +6,7 @@ import "github.com/pawl-dev/pawl/internal/heap"
 // quickly where many steps are open. It is not state: it is derived again whenever a step changes.
 type wakes struct {
 	heap   heap.Heap[wake]
-	places []int32 // by step: its place in the heap plus 1; 0: it is not there
+	places []int32 // the place of each step in the heap plus 1; 0: it is not there
 }
 
 // wake is the instant at which an open step wants something.

@@ -9,7 +9,7 @@ import (
 // Warning is a deadline warning: a limit will expire if nothing happens before. It is as it was when it was given.
 type Warning struct {
 	Step     StepID // whose limit it is; NoStep: the run's
-	Limit    string // in words, such as "run limit of 1h"
+	Limit    string // the limit in words, such as "run limit of 1h"
 	Origin   string // where the limit was configured
 	Deadline Time
 }
@@ -24,7 +24,7 @@ func (r *Run) applyWarned(at Time, rec StepWarned) {
 		r.Warned = &Warning{
 			Step: rec.Step, Limit: strings.TrimSuffix(f.Message, expired), Origin: f.Origin, Deadline: r.warnedOf(rec),
 		}
-		r.unheard = !r.hasBody()
+		r.mustWarn = !r.hasBody()
 	}
 	switch {
 	case rec.Step != NoStep:
@@ -54,7 +54,8 @@ func (r *Run) warnedOf(rec StepWarned) Time {
 	}
 }
 
-// perAttempt is the instant at which a limit of one attempt ends, which is not stored: it follows from the attempt.
+// perAttempt returns the instant at which a limit of one attempt ends. It is not stored, as it follows from the
+// attempt.
 func (r *Run) perAttempt(rec StepWarned) Time {
 	s := &r.Steps[rec.Step]
 	l := s.limit(rec.Limit)

@@ -17,7 +17,7 @@ import (
 type admissions struct {
 	limiter *limiter
 	client  *matcherClient
-	tickets map[core.RunID]*ticket // of runs whose queues have limits
+	tickets map[core.RunID]*ticket // the runs whose queues have limits
 	asking  []*run                 // runs that ask their queues when the input at hand is done
 	loading bool                   // the limiter waits until all places of this partition are counted
 }
@@ -81,7 +81,7 @@ func (p *Partition) finishLoad() {
 func (p *Partition) followQueue(r *run) {
 	s := r.state
 	if s.Admission == nil || s.Phase.Closed() {
-		return // of one that has closed, p.closed takes care
+		return // p.closed handles a run that has closed
 	}
 	t := p.admissions.tickets[r.id()]
 	switch waits := s.InQueue() && s.PausedAt == 0 && !r.rests; {

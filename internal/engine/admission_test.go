@@ -172,7 +172,7 @@ func TestRunsOfAKey(t *testing.T) {
 	wantRuns(t, r.began(), a2)
 }
 
-// What ends a run that is held, or pauses it, lets the others pass.
+// TestHeldRunLeavesItsQueue checks that a held run that ends or is paused lets the others pass.
 func TestHeldRunLeavesItsQueue(t *testing.T) {
 	operate := func(op core.Op) func(r *rig, id core.RunID) {
 		return func(r *rig, id core.RunID) {
@@ -223,7 +223,7 @@ func TestResumedRunKeepsItsAge(t *testing.T) {
 func TestCancelledRunUsesNoTurn(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		cancel []int  // of the three runs of key a that wait
+		cancel []int  // the waiting runs among the three of key a
 		more   int    // runs of key a that come after that; where keys have the same turn, the older run goes first
 		want   string // the keys of those that wait, in the order in which they begin
 	}{
@@ -348,7 +348,7 @@ func TestChildInTheQueueOfItsParent(t *testing.T) {
 	wantRuns(t, r.began(), waiter)
 }
 
-// What a batch that failed let begin has not begun.
+// TestAdmissionAfterAFailedAppend checks that a run has not begun if the batch that let it begin failed.
 func TestAdmissionAfterAFailedAppend(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 	first := r.bill("", 0)

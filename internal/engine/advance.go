@@ -11,8 +11,8 @@ import (
 type localEffect struct {
 	run  *run
 	eff  core.Effect
-	next *transition     // with Closed: the start of the chain's next run; nil: there is none
-	done *core.TaskEnded // with Dispatch: how the attempt ended, which took no time
+	next *transition     // the start of the chain's next run, for Closed; nil: there is none
+	done *core.TaskEnded // the end of an attempt that took no time, for Dispatch
 }
 
 // mostInstants is how many attempts that take no time one input starts and ends at most. Those that follow them wait
@@ -104,11 +104,11 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 	switch eff := e.(type) {
 	case core.Dispatch:
 		p.tasks.hold(eff.Task.Token)
-		if p.atHand.instants < mostInstants && p.hasRoom(p.cfg.Inflight) {
+		if p.handling.instants < mostInstants && p.hasRoom(p.cfg.Inflight) {
 			if done, ok := p.tasks.do(&eff.Task); ok {
-				p.atHand.instants++
+				p.handling.instants++
 				done = p.cfg.bounded(done)
-				p.atHand.todo.push(localEffect{run: r, eff: eff, done: &done})
+				p.handling.todo.push(localEffect{run: r, eff: eff, done: &done})
 				return
 			}
 		}
@@ -120,7 +120,7 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 			p.bodyEffect(r, e)
 		}
 	default:
-		p.atHand.todo.push(localEffect{run: r, eff: e, next: next})
+		p.handling.todo.push(localEffect{run: r, eff: e, next: next})
 	}
 }
 
@@ -129,14 +129,14 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 // All of it joins one batch.
 func (p *Partition) settle() {
 	for {
-		if p.atHand.todo.len() > 0 {
-			p.performLocal(p.atHand.todo.pop())
+		if p.handling.todo.len() > 0 {
+			p.performLocal(p.handling.todo.pop())
 			continue
 		}
-		if p.atHand.ticking {
+		if p.handling.ticking {
 			break
 		}
-		if len(p.admissions.asking) > 0 { // before the turns: who has just come may go first
+		if len(p.admissions.asking) > 0 { // first the queues, then the turns: who has just come may go first
 			p.askQueues()
 			continue
 		}
@@ -151,7 +151,7 @@ func (p *Partition) settle() {
 		p.startNext(q)
 	}
 	p.residents.evictUnneeded()
-	p.atHand.instants = 0
+	p.handling.instants = 0
 }
 
 func (p *Partition) performLocal(e localEffect) {

@@ -14,7 +14,7 @@ import (
 type alarm struct {
 	rings chan struct{}
 	fd    int
-	file  *os.File // of fd
+	file  *os.File // the File of fd
 }
 
 // newAlarm returns an alarm; nil: there are none, or the process has a clock of its own, as in a test.

@@ -120,7 +120,7 @@ type StartRequest struct {
 	Keep               []core.Kept   // results of steps of an earlier run
 	Notify             string        // the workflow id of a run that gets core.SignalEnded at the end of the chain
 	Actor, Reason      string        // who starts the run, and why
-	Labels             core.Labels   // what the run can be searched by
+	Labels             core.Labels   // the values that the run can be searched by
 	Queue              core.RunQueue // that it is started into; without a name: the definition's
 	Headers            core.Headers
 	// AfterFailure: the last run of the workflow failed. The engine looks for it where the definition recalls it.
@@ -201,8 +201,8 @@ type Stats struct {
 	// SetAside counts runs that cannot go on because their code panicked or their definition cannot be used. Lists show
 	// the reason. After a restart they are tried again.
 	SetAside int
-	// Late is how late the timer was that fired latest since the engine was opened: the deadline, sleep or retry of a
-	// run. What was due while no engine was open counts from the opening.
+	// Late is the largest delay of any timer since the engine was opened: of the deadline, sleep or retry of a run. A
+	// timer that was due while no engine was open counts from the opening.
 	Late    time.Duration
 	Wake    core.Time // when a run does something by itself next; zero: never
 	Next    core.Time // when the engine has something to do next, for a run or for itself; zero: never

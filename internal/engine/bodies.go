@@ -79,8 +79,8 @@ type Step struct {
 	Failure     *policy.Failure
 	Dropped     bool
 	Kept        bool   // taken over from an earlier run
-	Restarted   bool   // by an operator, after it had closed
-	UpdateID    string // of the update that a wait has taken; empty: none, or one that is forgotten
+	Restarted   bool   // an operator restarted it after it had closed
+	UpdateID    string // the update that a wait has taken; empty: none, or one that is forgotten
 }
 
 // NewsOf makes news from a run's state: about the steps that closed, or about everything if closed is nil.
@@ -205,7 +205,7 @@ func (p *Partition) body(c *Call) {
 			}
 		}
 		if decided && c.Err == nil {
-			p.atHand.decided = r
+			p.handling.decided = r
 		}
 		if over {
 			p.tasks.release(tok)

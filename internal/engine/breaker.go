@@ -10,7 +10,7 @@ import (
 type breaker struct {
 	failed   []bool // how the last attempts ended, a ring
 	next     int
-	failures int // in the ring
+	failures int // the failures in the ring
 
 	open   bool
 	until  core.Time // open: no probe goes before that

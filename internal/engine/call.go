@@ -66,10 +66,10 @@ type Call struct {
 	// Done is called once, in the goroutine that drives the partition. It must not block. It may be nil.
 	Done func(*Call)
 
-	workflow    *workflow     // of Start.Definition; nil: the partition compiles it
+	workflow    *workflow     // the workflow of Start.Definition; nil: the partition compiles it
 	batchFailed bool          // Err is the error of the batch that the call waited for
 	ch          chan struct{} // Engine.do waits on it
-	taken       func(error)   // of Engine.Do: is told the answer
+	taken       func(error)   // it receives the answer, for Engine.Do
 }
 
 // op names the operation in errors.

@@ -12,7 +12,7 @@ import (
 
 func event(name string) planStep { return planStep{Kind: core.KindWait, Event: name} }
 
-// relay is a chain of runs. Each run takes one event and then fails, so that the next run follows.
+// relay returns a chain of runs. Each run takes one event and then fails, so that the next run follows.
 func relay(r *rig) plan {
 	r.workers.act = failTask
 	p := flow("relay", event("go"), task())

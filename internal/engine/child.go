@@ -14,7 +14,7 @@ import (
 type childPayload struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
-	Close string          `json:"close"` // what happens to the child when the step stops: cancel, terminate or abandon
+	Close string          `json:"close"` // the fate of the child when the step stops: cancel, terminate or abandon
 }
 
 var closePolicies = map[string]core.CloseChild{
@@ -74,7 +74,7 @@ func (p *Partition) tellRun(parent core.RunID, in core.Input) error {
 func (p *Partition) startChild(parent *run, e core.StartChild) {
 	start, f := p.prepareChild(parent, e)
 	switch {
-	case p.atHand.readErr != nil:
+	case p.handling.readErr != nil:
 	case f != nil:
 		p.send(core.Message{To: parent.id(), Content: core.ChildEnded{
 			Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f,
@@ -140,7 +140,7 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 	}, nil
 }
 
-// queueOfChild is what a child step says about the queue that its run is started into.
+// queueOfChild returns the queue that a child step names for its run.
 func queueOfChild(s *core.Step) core.RunQueue {
 	q := core.RunQueue{Key: s.ShareKey()}
 	if s.Spec.Share != nil {

@@ -22,7 +22,7 @@ func TestClockSteps(t *testing.T) {
 	for _, step := range []struct {
 		what   string
 		passed time.Duration
-		shown  time.Duration // since the epoch
+		shown  time.Duration // the time since the epoch
 		want   time.Duration
 		warns  int
 	}{

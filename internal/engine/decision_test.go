@@ -36,7 +36,7 @@ type quickBodies struct {
 
 func (b *quickBodies) Consult(n News) (decides bool) {
 	if !n.Whole || b.silent {
-		return true // in vain
+		return true // the call is in vain
 	}
 	decided := core.Commands{Commands: []core.Command{core.Close{Phase: core.RunSucceeded, Output: []byte("1")}}}
 	b.engine.Do(n.Run, NewBody(0), []core.Input{decided}, nil)
@@ -47,7 +47,7 @@ func (*quickBodies) CanBegin(core.RunID, string, string, string) bool { return t
 func (*quickBodies) Forget(core.RunID)                                {}
 func (*quickBodies) Reset(int, func(core.RunID) bool)                 {}
 
-// kindsWith are the kinds of a test whose runs have those bodies.
+// kindsWith returns the kinds of a test whose runs have the given bodies.
 func kindsWith(b Bodies) map[string]Kind {
 	def := &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return decidesElsewhere{} }, HasBody: true, HandlesCancel: true,
@@ -56,8 +56,8 @@ func kindsWith(b Bodies) map[string]Kind {
 	return map[string]Kind{"plan": {Compile: compile, Bodies: b}}
 }
 
-// TestStartAndDecisionAreOneCommit: what a body decides while its run's start waits to be saved is saved with it, where
-// a commit takes some time.
+// TestStartAndDecisionAreOneCommit checks that a decision that a body makes while its run's start waits to be saved is
+// saved with it, if a commit takes some time.
 func TestStartAndDecisionAreOneCommit(t *testing.T) {
 	for latency, want := range map[time.Duration][]int{time.Second: {1, 1, 2}, 0: {1, 1, 1, 1}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestStartAndDecisionAreOneCommit(t *testing.T) {
 func TestStartWaitsForNoDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &quickBodies{silent: true}
-		var looks atomic.Int64 // at the clock
+		var looks atomic.Int64 // reads of the clock
 		e, _ := open(t, &slowJournal{Journal: memory.New(), latency: time.Second}, -1, succeed, func(c *Config) {
 			c.Kinds = kindsWith(b)
 			c.Now = func() core.Time {

@@ -22,7 +22,7 @@ type workflow struct {
 type definitions struct {
 	journal journal.Journal
 	kinds   map[string]*Kind
-	refuses bool // at least one kind has Refuse
+	refuses bool // some kind has Refuse
 
 	mu   sync.RWMutex
 	byID map[core.DefinitionID]*workflow

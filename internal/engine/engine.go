@@ -20,7 +20,7 @@ type Engine struct {
 	defs     *definitions
 	requests *requestQueue
 	gate     chan struct{} // bounds how many callers wait for the loop at once
-	calls    sync.Pool     // of *Call
+	calls    sync.Pool     // it holds *Call
 	state    atomic.Pointer[status]
 	stats    struct {
 		sync.Mutex
@@ -161,9 +161,9 @@ func (e *Engine) Close() error {
 	return e.unsaved
 }
 
-// Done is closed when the engine has ended, by Close or by an error. Err then returns the error. CodeFenced means that
-// another engine owns the partition; other engines of this process go on. CodeStorage means that the journal cannot be
-// used any more.
+// Done returns a channel that is closed when the engine has ended, by Close or by an error. Err then returns the error.
+// CodeFenced means that another engine owns the partition; other engines of this process go on. CodeStorage means that
+// the journal cannot be used any more.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
 // Err returns why the engine takes no requests. It returns nil while it takes them.
@@ -328,11 +328,11 @@ type loop struct {
 	clock   clock
 	timer   *time.Timer
 	alarm   *alarm          // rings before the timer, where the system has alarms; nil: there is none
-	rings   <-chan struct{} // of the alarm
+	rings   <-chan struct{} // the alarm's rings
 	timerAt core.Time       // the instant that timer and alarm are set to; 0: they are not set
 	stall   stall
 
-	taken     []request // from the queue; those from next on are not handled yet
+	taken     []request // requests from the queue; those from next on are not handled yet
 	next      int
 	jobs      chan job
 	results   chan result
@@ -351,7 +351,7 @@ type loop struct {
 
 // job is one thing that the committer does: it appends a batch, or renews the ownership, or removes old runs.
 type job struct {
-	batch *journal.Batch // to append; nil: nothing
+	batch *journal.Batch // the batch to append; nil: nothing
 	renew uint64         // the owner's epoch; 0: nothing to renew
 	prune core.Time      // removes runs that closed before
 }
@@ -361,7 +361,7 @@ type result struct {
 	job    job
 	pruned int           // how many runs were removed
 	began  time.Time     // when the job began
-	took   time.Duration // of an append
+	took   time.Duration // the duration of an append
 	err    error
 }
 

@@ -158,7 +158,7 @@ var ErrLeaseEnded = errors.New("the lease of the partition has ended, because no
 
 var errHeld = api.Sentinel(CodeHeld)
 
-// moved is the error for who asks an engine for a partition that it does not run.
+// moved returns the error for a caller that asks an engine for a partition that it does not run.
 func moved(partition int) error {
 	return &Error{
 		Code: CodeHeld, Op: "engine",

@@ -213,7 +213,7 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// TestFamilyIsBounded: of a tree of runs no more are open than are allowed.
+// TestFamilyIsBounded checks that no more runs of a tree are open than are allowed.
 func TestFamilyIsBounded(t *testing.T) {
 	r := newRig(t, -1)
 	r.family = 3

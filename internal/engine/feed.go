@@ -325,7 +325,7 @@ type feedReader struct {
 	seen      uint64 // the last batch that was read
 	reported  uint64 // the position that the partition knows
 	delivered uint64 // the last batch that fn has taken
-	failed    error  // what fn returned
+	failed    error  // the error that fn returned
 }
 
 func (r *feedReader) run(ctx context.Context) error {

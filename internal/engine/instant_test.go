@@ -94,8 +94,8 @@ func TestInstantTasksLeaveTimeForOthers(t *testing.T) {
 	r.wantPhase(other, core.RunSucceeded)
 }
 
-// No more attempts end on the spot once the open batch is full: those of many runs that are due together must not make
-// it many times as large as a batch may be.
+// TestInstantTasksLeaveRoomInTheBatch checks that no more attempts end on the spot once the open batch is full:
+// otherwise many runs that are due together could make it many times as large as a batch may be.
 func TestInstantTasksLeaveRoomInTheBatch(t *testing.T) {
 	r := instantRig(t)
 	const runs, inflight = 20, 100

@@ -42,8 +42,8 @@ func (p *Partition) receiveKept(ctx context.Context, now core.Time) error {
 		for i := range page {
 			last = page[i].Seq
 			p.deliver(&page[i], now)
-			if p.atHand.readErr != nil {
-				return p.atHand.readErr
+			if p.handling.readErr != nil {
+				return p.handling.readErr
 			}
 		}
 		if len(page) == 0 {

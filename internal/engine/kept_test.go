@@ -70,8 +70,8 @@ var keptCases = []keptCase{
 	}, func(*rig, core.RunID) {}, time.Minute, core.RunSucceeded, 0},
 }
 
-// TestMessagesAreKept: what others do to a run while it is set aside, because its code panicked or its definition could
-// not be read, happens when it is taken up again.
+// TestMessagesAreKept checks that messages to a run that is set aside, because its code panicked or its definition
+// could not be read, take effect when it is taken up again.
 func TestMessagesAreKept(t *testing.T) {
 	for _, c := range keptCases {
 		t.Run(c.name+", the code panicked", func(t *testing.T) {

@@ -24,7 +24,7 @@ type limiter struct {
 	mu     sync.Mutex
 	now    core.Time // the latest instant that any partition has come with
 	called []*ticket // who has a turn or a notice since the lock was taken
-	order  uint64    // of the newest ticket of an attempt
+	order  uint64    // the order of the newest ticket of an attempt
 	places map[place]*limited
 	dues   heap.Heap[*limited] // those that want something at an instant
 	loads  int                 // partitions of which not all places of runs are counted; then no run is admitted
@@ -35,7 +35,7 @@ type limiter struct {
 // apart: otherwise runs could take what their own steps need.
 type place struct {
 	service bool
-	runs    bool // of a queue: it counts runs
+	runs    bool // the place belongs to a queue and counts runs
 	name    string
 }
 
@@ -46,20 +46,20 @@ type limited struct {
 	since          core.Time // how new the limits are
 	running        int
 	offered        int // tickets that have their turn
-	offeredRetries int // of them
+	offeredRetries int // the offered ones that are retries
 	starts         starts
-	tries          starts // of retries
+	tries          starts // the starts of retries
 	keys           map[string]*limitedKey
 	ready          heap.Heap[*readyKey]   // keys with tickets that wait, but not for their key
 	blocked        heap.Heap[*blockedKey] // those that wait for their key
 	later          heap.Heap[*ticket]     // retries that wait for their budget
 	retries        int                    // retries that wait for something else
 	waiting        int                    // tickets in all lines
-	round          uint64                 // of the keys' turns: the last one that was served
+	round          uint64                 // the last round that was served, of the keys' turns
 	breaker        breaker
 
 	due   core.Time // never: nothing happens by time alone
-	index int       // in limiter.dues
+	index int       // the index in limiter.dues
 }
 
 // limitedKey is what is counted for one key of a place.
@@ -75,7 +75,7 @@ type limitedKey struct {
 
 	due   core.Time // blocked: when it may be no longer; never: not by time alone
 	where keyState
-	index int // in limited.ready or limited.blocked
+	index int // the index in limited.ready or limited.blocked
 }
 
 // keyState says in which heap a key is.
@@ -149,14 +149,14 @@ func (k *blockedKey) Moved(to int) { k.index = to }
 type ticket struct {
 	token  core.Token
 	client *matcherClient
-	queue  queueKey // of the attempt's worker
+	queue  queueKey // the queue of the attempt's worker
 	prio   int32
-	order  uint64 // by age; of a run: when it came to its queue
+	order  uint64 // the ticket's place by age; for a run: when it came to its queue
 	retry  bool
 	shares []ticketShare
 
 	in      *ticketShare // the place that it waits for, or where it has its turn; nil: none
-	index   int          // in its line; heap.Gone: it stands in none
+	index   int          // the index in its line; heap.Gone: it stands in none
 	later   bool         // it stands in the line of retries that wait for their budget
 	offered bool         // it has its turn
 	running bool
@@ -414,7 +414,7 @@ func (l *limiter) lock(asks *matcherClient, now core.Time) (unlock func()) {
 	}
 }
 
-// nextDue is when tick is to be called; zero: nothing happens by time alone.
+// nextDue returns the instant at which tick must be called; zero: nothing happens by time alone.
 func (l *limiter) nextDue() core.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

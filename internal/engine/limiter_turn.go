@@ -275,7 +275,7 @@ func (l *limiter) offer(t *ticket) {
 	l.called = append(l.called, t)
 }
 
-// notify has a ticket's client record why it is held now.
+// notify makes a ticket's client record why the ticket is held now.
 func (l *limiter) notify(t *ticket, held core.Held) {
 	if t.held = held; t.noted {
 		return

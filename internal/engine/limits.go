@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// bounds are the limits that a step's attempts share with others: those of its queue and of its service. What the
+// bounds returns the limits that a step's attempts share with others: those of its queue and of its service. What the
 // engine's configuration says about one replaces what the definition says.
 func (p *Partition) bounds(r *run, step core.StepID) []bound {
 	spec, def := r.state.Steps[step].Spec, r.state.Attached()
@@ -163,7 +163,7 @@ func (p *Partition) tickLimits(most int) (more bool) {
 // limited reports whether limits of queues or services bound anything in the partition.
 func (p *Partition) limited() bool { return p.tasks.tickets+len(p.admissions.tickets) > 0 }
 
-// limitsDue is when the limiter wants a Tick; zero: never.
+// limitsDue returns the instant at which the limiter needs a Tick; zero: never.
 func (p *Partition) limitsDue() core.Time {
 	switch t := &p.tasks; {
 	case !p.limited():

@@ -20,7 +20,7 @@ func newLimitedRig(t *testing.T, l policy.QueueLimits) *rig {
 	return r
 }
 
-// shop is a step that uses the service.
+// shop returns a step that uses the service shop.
 func shop(key string) planStep {
 	s := task()
 	s.Service, s.Key = "shop", key
@@ -154,7 +154,7 @@ func TestLimitsOfAKey(t *testing.T) {
 	}
 	r.wantHeld(ids[1], core.Held{Reason: core.HeldKeyConcurrency, Key: "a"})
 	r.wantHeld(ids[5], core.Held{Reason: core.HeldConcurrency})
-	r.end(tasks[0], succeed) // of key a: its next one has to wait for the rate, d need not
+	r.end(tasks[0], succeed) // the next attempt of key a has to wait for the rate, d need not
 	wantRuns(t, r.began(), ids[5])
 	r.end(tasks[1], succeed)
 	wantRuns(t, r.began())
@@ -178,7 +178,8 @@ func TestPriorityOfHeldAttempts(t *testing.T) {
 	wantRuns(t, got, ids[0], ids[2], ids[1])
 }
 
-// A failing service: its breaker opens, one probe goes first, and a probe's success lets all go.
+// TestBreaker checks the breaker of a failing service: it opens, one probe goes first, and a probe's success lets all
+// go.
 func TestBreaker(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{
 		Concurrency: 2, Breaker: policy.Breaker{Failures: 3, Pause: 10 * time.Second, MaxPause: 15 * time.Second},
@@ -304,7 +305,8 @@ func TestRetriesShareABudget(t *testing.T) {
 	}
 }
 
-// What is offered a turn and finds no worker passes, so that others that find one go on.
+// TestTurnsPassWhereNoWorkerIs checks that a queue passes its turn if it finds no worker, so that others that find one
+// go on.
 func TestTurnsPassWhereNoWorkerIs(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Concurrency: 1})
 	r.startAll("")

@@ -35,7 +35,7 @@ func newLoop(e *Engine) *loop {
 		fetches: make(chan fetched, 1), // there is one fetch at a time, so its reader never blocks
 	}
 	if e.cfg.Retention > 0 {
-		l.prune = 1 // at once
+		l.prune = 1 // the loop prunes at once
 	}
 	return l
 }
@@ -67,7 +67,7 @@ func endLeftovers(ctx context.Context, end func(context.Context) error) error {
 	return nil
 }
 
-// run is the loop: it handles what has come, cuts a batch when the committer is free, and sleeps until something
+// run executes the loop: it handles what has come, cuts a batch when the committer is free, and sleeps until something
 // happens.
 func (l *loop) run() {
 	committed := make(chan struct{})
@@ -90,7 +90,7 @@ func (l *loop) run() {
 	close(l.e.done)
 }
 
-// round is one round of the loop. It reports whether the loop goes on.
+// round executes one round of the loop and reports whether the loop goes on.
 func (l *loop) round() bool {
 	now := l.clock.read()
 	l.stall.woke(now)
@@ -136,7 +136,7 @@ func (l *loop) round() bool {
 
 // handle handles the requests in the queue while there is room. It reports whether more requests may be waiting.
 func (l *loop) handle(now core.Time) (more bool) {
-	leftOver := l.next < len(l.taken) // from a round that ran out of room
+	leftOver := l.next < len(l.taken) // an earlier round ran out of room
 	if !leftOver {
 		clear(l.taken)
 		l.taken, l.next = l.e.requests.take(l.taken), 0
@@ -247,7 +247,7 @@ func (l *loop) setTimer(now core.Time) {
 	l.timerAt = at
 	wait := at.Sub(now)
 	if wait <= 0 && l.busy {
-		// What is due may need the committer. Its result ends the sleep, so the timer need not fire at once.
+		// Due work may need the committer. The committer's result ends the sleep, so the timer need not fire at once.
 		wait, l.timerAt = 10*time.Millisecond, 0
 	}
 	if l.alarm != nil && wait > 0 {
@@ -257,7 +257,8 @@ func (l *loop) setTimer(now core.Time) {
 	l.timer.Reset(max(l.untilLeaseEnds(wait), 0))
 }
 
-// commit is the committer. It carries out one job after the other, so batches reach the journal in order.
+// commit executes the committer. The committer carries out one job after the other, so batches reach the journal in
+// order.
 func (l *loop) commit(done chan<- struct{}) {
 	defer close(done)
 	j := l.e.cfg.Journal

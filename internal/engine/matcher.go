@@ -24,10 +24,10 @@ type Matcher struct {
 	mu       sync.Mutex
 	queues   map[queueKey]*queueSlots
 	suspects []suspects // partitions in which suspects wait, in the order in which they came
-	group    group      // of the suspects that have slots
+	group    group      // the group of the suspects that have slots
 	loads    int        // partitions of which not all runs are read
 
-	limiter *limiter // of queues and services; it has a lock of its own
+	limiter *limiter // the limits of queues and services; it has a lock of its own
 }
 
 // namedWorkers are workers with the name that is recorded for their attempts. If the name is empty, the name of the
@@ -43,14 +43,14 @@ type namedWorkers struct {
 // queueSlots counts the slots of one queue and task type.
 type queueSlots struct {
 	busy    map[*namedWorkers]int // slots that are taken
-	waiting []*matcherClient      // in the order in which they get slots
+	waiting []*matcherClient      // the clients in the order in which they get slots
 }
 
 // slot is room for one attempt at a worker.
 type slot struct {
 	of   *namedWorkers
 	key  queueKey
-	seat Seat // with remote workers
+	seat Seat // the seat at remote workers
 	used bool // remote workers have the task, so there is no seat to give back
 
 	claims core.Token // the attempt that has claimed the slot in its place; zero: none had to

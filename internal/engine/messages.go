@@ -27,7 +27,7 @@ type messages struct {
 
 const (
 	inboxPage  = 256         // how many messages of the inbox are read at once
-	inboxRetry = time.Second // after how long a failed read of the inbox is repeated
+	inboxRetry = time.Second // the pause after which a failed read of the inbox is repeated
 
 	// maxClockLead is how far a message moves the receiver's time forward, if the sender's clock is ahead.
 	maxClockLead = time.Second
@@ -156,7 +156,7 @@ func (p *Partition) Fetched(f Fetch, messages []journal.Message, err error, now 
 			p.Expect() // there may be more
 		}
 		p.deliver(msg, now)
-		if p.atHand.readErr != nil {
+		if p.handling.readErr != nil {
 			return // the open batch will not be saved
 		}
 	}

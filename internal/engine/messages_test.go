@@ -143,14 +143,14 @@ func (w *partitionPair) children(phase core.RunPhase) (n [2]int) {
 	return n
 }
 
-// spread is a step that starts a child run in any partition.
+// spread returns a step that starts a child run in any partition.
 func spread(payload string) planStep {
 	s := child(payload)
 	s.Spread = true
 	return s
 }
 
-// parentOf is a plan that starts child runs in any partition, one after the other.
+// parentOf returns a plan that starts child runs in any partition, one after the other.
 func parentOf(children int, payload string) plan {
 	p := flow("parent")
 	for range children {
@@ -175,7 +175,7 @@ func TestSpreadChildren(t *testing.T) {
 	}
 }
 
-// TestChildThatCannotStart: the other partition cannot use the child's definition. The parent is told.
+// TestChildThatCannotStart checks that the parent is told if the other partition cannot use the child's definition.
 func TestChildThatCannotStart(t *testing.T) {
 	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
@@ -201,8 +201,8 @@ func TestChildThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestUncertainSend: a batch with messages is stored, but the sender gets an error. The receiver is still told about
-// the messages.
+// TestUncertainSend checks that the receiver is told about messages whose batch is stored although the sender gets an
+// error.
 func TestUncertainSend(t *testing.T) {
 	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
@@ -318,8 +318,8 @@ func TestHomes(t *testing.T) {
 	}
 }
 
-// TestDeadlineThatHasPassed: a parent's deadline is moved, and the new one has passed when the child is told. The
-// child still times out.
+// TestDeadlineThatHasPassed checks that a child still times out if the moved deadline of its parent has passed when the
+// child is told.
 func TestDeadlineThatHasPassed(t *testing.T) {
 	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Hour)).definition()

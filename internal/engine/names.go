@@ -95,7 +95,7 @@ func (p *Partition) existingOpen(req *StartRequest, id core.RunID) (Started, err
 type origin struct {
 	workflow string
 	input    []byte
-	first    core.RunID // of its chain; zero: the run itself
+	first    core.RunID // the first run of its chain; zero: the run itself
 }
 
 // originOf returns what a run was started with. known is false if the run's history cannot be read: it was deleted

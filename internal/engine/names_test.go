@@ -32,7 +32,7 @@ func (r *rig) everywhere(check func(where string)) {
 	check("after a restart")
 }
 
-// TestKeysBelongToAWorkflow: two workflows use the same key. Each finds its own run by it.
+// TestKeysBelongToAWorkflow checks that each of two workflows that use the same key finds its own run by it.
 func TestKeysBelongToAWorkflow(t *testing.T) {
 	r := newRig(t, -1)
 	charge, refund := flow("charge", nap(time.Hour)), flow("refund", nap(time.Hour))
@@ -54,7 +54,7 @@ func TestKeysBelongToAWorkflow(t *testing.T) {
 	})
 }
 
-// TestKeyWithAnotherInput: a caller uses a key again with another input. That is refused as a mistake.
+// TestKeyWithAnotherInput checks that it is refused as a mistake if a caller uses a key again with another input.
 func TestKeyWithAnotherInput(t *testing.T) {
 	r := newRig(t, -1)
 	charge := flow("charge", nap(time.Hour))
@@ -78,8 +78,8 @@ func TestKeyWithAnotherInput(t *testing.T) {
 	})
 }
 
-// TestUseExistingOfAnotherWorkflow: a run of another workflow has the workflow id. A start with ConflictUse does not
-// get that run.
+// TestUseExistingOfAnotherWorkflow checks that a start with ConflictUse does not get a run of another workflow that has
+// the workflow id.
 func TestUseExistingOfAnotherWorkflow(t *testing.T) {
 	r := newRig(t, -1)
 	charge, refund := flow("charge", nap(time.Hour)), flow("refund", nap(time.Hour))

@@ -25,13 +25,13 @@ type Observer struct {
 type Observation struct {
 	Record core.Record
 	At     core.Time
-	Run    Head // without Input, Updates, Places and Stop
+	Run    Head // the run without Input, Updates, Places and Stop
 	ID     core.RunID
 	Step   string // its key; empty: the record is about the run
 	Spec   *core.StepSpec
 	// Attempt is that of an attempt's record. Its row may lack what happened in an earlier process.
 	Attempt journal.AttemptRow
-	Failure *policy.Failure // of a run that has ended
+	Failure *policy.Failure // the failure of a run that has ended
 }
 
 // BeginsRun reports whether the run begins with the record. One that waits, for its start or for its queue, begins

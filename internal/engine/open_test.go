@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// TestSlotsAfterAFailedOpen: attempts that begin because of messages which were kept take slots. If Open fails after
-// that, the slots are free again.
+// TestSlotsAfterAFailedOpen checks that slots are free again if Open fails after attempts have taken them because of
+// messages that were kept.
 func TestSlotsAfterAFailedOpen(t *testing.T) {
 	r := newRig(t, 1)
 	r.plans["kid"] = flow("kid", nap(time.Second)).definition()
@@ -44,8 +44,9 @@ func TestSlotsAfterAFailedOpen(t *testing.T) {
 	r.wantPhase(bad, core.RunSucceeded)
 }
 
-// TestUnbornChildOfARunSetAside: a process dies when the start of a child run is durable and its beginning is not. The
-// next one cannot read the parent. Once the parent can be read again, the child run is started anew.
+// TestUnbornChildOfARunSetAside checks that a child run is started anew after a process died when its start was durable
+// and its beginning was not. The next process cannot read the parent; the child starts when the parent can be read
+// again.
 func TestUnbornChildOfARunSetAside(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = succeed

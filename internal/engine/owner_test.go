@@ -57,8 +57,8 @@ func TestOwnerIsNotPushedAside(t *testing.T) {
 	})
 }
 
-// TestFencedEngineStops: an engine loses its lease while the network is down. Its next append is refused. It then
-// ends: it tells its callers, stops its workers, and does not acquire the partition again.
+// TestFencedEngineStops checks that an engine that lost its lease while the network was down ends after its next append
+// is refused: it tells its callers, stops its workers, and does not acquire the partition again.
 func TestFencedEngineStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, cut := leased()
@@ -97,8 +97,8 @@ func TestFencedEngineStops(t *testing.T) {
 	})
 }
 
-// TestStalledEngineTakesNothingBack: the journal takes no writes for a while. Afterwards the engine goes on as the
-// same owner. But if there is a newer owner by then, the engine ends.
+// TestStalledEngineTakesNothingBack checks that an engine goes on as the same owner after the journal took no writes
+// for a while. But if there is a newer owner by then, the engine ends.
 func TestStalledEngineTakesNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, cut := leased()

@@ -28,9 +28,9 @@ const (
 type pace struct {
 	off    bool
 	clock  clock         // the reader's own, which goes on from that of the loop
-	near   time.Duration // after a run that wakes sooner than this there is no rest
+	near   time.Duration // the reader does not rest after a run that wakes sooner than this
 	began  time.Time     // when the reader began with the part at hand
-	rested time.Duration // in all
+	rested time.Duration // the sum of all rests
 }
 
 // newPace returns the pace of a reader that begins with a window now. If the clock is not the system's, nobody can say

@@ -87,7 +87,7 @@ func (l *lateRuns) act(due time.Time) func(core.Task) core.Input {
 	}
 }
 
-// For these tests windows are read 20 s before their first run wakes, and what wakes within 10 s is near.
+// Windows are read, in these tests, 20 s before their first run wakes, and what wakes within 10 s is near.
 const pacedHorizon = 40 * time.Second
 
 func withPacedHorizon(c *Config) { c.Horizon = pacedHorizon }
@@ -144,10 +144,11 @@ func TestRecoveryDoesNotRest(t *testing.T) {
 	})
 }
 
-// TestNearRunsAreReadWithoutRests: for a while the window cannot be read, and then its runs are near.
+// TestNearRunsAreReadWithoutRests checks that near runs are read without rests: the window cannot be read for a while,
+// and then its runs are near.
 func TestNearRunsAreReadWithoutRests(t *testing.T) {
 	for _, c := range []struct {
-		broken time.Duration // until then, from the start
+		broken time.Duration // the time from the start until it can be read
 		rests  int
 	}{
 		{85 * time.Second, 2}, {95 * time.Second, 0},
@@ -174,7 +175,7 @@ func TestNearRunsAreReadWithoutRests(t *testing.T) {
 	}
 }
 
-// TestRestEndsWithTheEngine: the reader rests when the engine is closed, which does not wait for it.
+// TestRestEndsWithTheEngine checks that the engine does not wait for a reader that rests when it is closed.
 func TestRestEndsWithTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &pacedReads{Journal: memory.New(), each: 10 * time.Millisecond}
@@ -197,8 +198,8 @@ func TestRestEndsWithTheEngine(t *testing.T) {
 	})
 }
 
-// TestRestsMakeNoLongerWindows: the reader rests for so long that the next window would be read earlier if that
-// counted.
+// TestRestsMakeNoLongerWindows checks that rests do not count for the time of the next window, even if the reader rests
+// for so long that the next window would be read earlier.
 func TestRestsMakeNoLongerWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &pacedReads{Journal: memory.New(), each: 1500 * time.Microsecond}
@@ -238,7 +239,8 @@ func TestLengthOfRests(t *testing.T) {
 	}
 }
 
-// TestNoRestsInAnotherTime: where the clock is not the system's, nobody can say how far away a run is.
+// TestNoRestsInAnotherTime checks that there are no rests if the clock is not the system's: nobody can say then how far
+// away a run is.
 func TestNoRestsInAnotherTime(t *testing.T) {
 	w := Window{From: 2, Before: epoch.Add(time.Hour)}
 	if p := newPace(w, clock{}, epoch); p.off {
@@ -249,8 +251,8 @@ func TestNoRestsInAnotherTime(t *testing.T) {
 	}
 }
 
-// TestRestsMakeNoShorterWindows: reading takes so long that the next window is read earlier, also when the reader has
-// rested after its last part.
+// TestRestsMakeNoShorterWindows checks that the next window is read earlier if reading takes long, also when the reader
+// has rested after its last part.
 func TestRestsMakeNoShorterWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &pacedReads{Journal: memory.New(), each: 200 * time.Millisecond}

@@ -195,7 +195,7 @@ func TestPanicWhileFolding(t *testing.T) {
 	}
 }
 
-// TestPanicWhileEncoding: what a run did is saved completely or not at all.
+// TestPanicWhileEncoding checks that the changes of a run are saved completely or not at all.
 func TestPanicWhileEncoding(t *testing.T) {
 	for n := 1; n < 8; n++ {
 		r := newRig(t, -1)
@@ -282,7 +282,7 @@ func TestPanicWhileRowsAreMade(t *testing.T) {
 // TestPanicOfAChain: the end of a run and the start of the next one in its chain are saved together or not at all.
 func TestPanicOfAChain(t *testing.T) {
 	r := newRig(t, -1)
-	r.trap = (&plantedPanic{"decide", 4}).trap // of the second run, at its start
+	r.trap = (&plantedPanic{"decide", 4}).trap // the second run panics at its start
 	r.restart()
 	r.workers.act = failTask
 	p := flow("bad", task(), task())
@@ -314,7 +314,7 @@ func TestPanicOfAChild(t *testing.T) {
 	r.wantPhase(outer, core.RunFailed)
 	r.wantAside()
 
-	r.trap = (&plantedPanic{"decide", 2}).trap // of the parent, when it is told about the child's end
+	r.trap = (&plantedPanic{"decide", 2}).trap // the parent panics when it hears of the child's end
 	r.plans["inner"] = flow("inner", task()).definition()
 	r.restart()
 	parent := r.start(flow("bad", child(`{"name":"inner"}`), task()))
@@ -327,8 +327,8 @@ func TestPanicOfAChild(t *testing.T) {
 	r.wantPhase(parent, core.RunSucceeded)
 }
 
-// TestPanicWhileServing: a run panics in a running engine. The engine serves the other runs, and tells those who
-// wait for that one.
+// TestPanicWhileServing checks that an engine serves the other runs when one panics, and tells those who wait for that
+// one.
 func TestPanicWhileServing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -358,7 +358,7 @@ func TestPanicWhileServing(t *testing.T) {
 		if out, err := e.Result(t.Context(), good); err != nil || out.Phase != core.RunSucceeded {
 			t.Errorf("the other run: %+v, %v", out, err)
 		}
-		<-time.After(time.Minute) // of the bubble
+		<-time.After(time.Minute) // a minute of the bubble
 		check := func(n int) {
 			t.Helper()
 			page, err := e.List(t.Context(), journal.Query{})
@@ -379,7 +379,7 @@ func TestPanicWhileServing(t *testing.T) {
 			j = j.Reopen()
 			closeEngine(t, e)
 			start(at.trap)
-			<-time.After(time.Minute) // of the bubble
+			<-time.After(time.Minute) // a minute of the bubble
 			check(1)
 		}
 		j = j.Reopen()
@@ -393,7 +393,7 @@ func TestPanicWhileServing(t *testing.T) {
 	})
 }
 
-// TestPanicOfARunThatHasEnded: a closed run panics when somebody retries it. Its row stays as it was.
+// TestPanicOfARunThatHasEnded checks that the row of a closed run that panics when somebody retries it stays as it was.
 func TestPanicOfARunThatHasEnded(t *testing.T) {
 	r := newRig(t, -1)
 	at := &plantedPanic{"decide", 1_000}
@@ -426,8 +426,8 @@ func TestPanicOfARunThatHasEnded(t *testing.T) {
 	r.wantRowsOfHistory()
 }
 
-// TestPanicRightAfterTheEnd: a closed run panics when somebody retries it before the view has its steps. They are
-// written nevertheless, because no later owner takes a closed run up again.
+// TestPanicRightAfterTheEnd checks that the steps of a closed run are written although it panics when somebody retries
+// it before the view has them: no later owner takes a closed run up again.
 func TestPanicRightAfterTheEnd(t *testing.T) {
 	r := newRig(t, -1)
 	at := &plantedPanic{"decide", 1_000}

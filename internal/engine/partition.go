@@ -21,7 +21,7 @@ import (
 type Partition struct {
 	cfg  Config
 	defs *definitions
-	ctx  context.Context // for reads of the journal
+	ctx  context.Context // the context of reads of the journal
 	now  core.Time       // never goes back
 
 	residents residents // the runs in memory
@@ -34,12 +34,12 @@ type Partition struct {
 	admissions admissions // the open runs of queues
 	children   children   // the child runs that begin soon, and how many are open
 
-	atHand     atHand // the input at hand
-	generation int    // of the bodies; it grows whenever the partition forgets its memory
+	handling   handling // the state of the input being handled
+	generation int      // the bodies' generation; it grows whenever the partition forgets its memory
 }
 
-// atHand is what the partition knows of the input at hand, which is a call, a report or a tick, for example.
-type atHand struct {
+// handling is the state of the input that the partition handles, which is a call, a report or a tick, for example.
+type handling struct {
 	todo     ring[localEffect] // effects inside the partition that must still join the open batch
 	readErr  error             // why the open batch must not be saved; see noteTemporary
 	instants int               // attempts that took no time and that it has started
@@ -74,7 +74,7 @@ func (p *Partition) forget() {
 	p.pipeline.forget()
 	p.messages.forget()
 	p.children.forget(p.cfg.families)
-	p.atHand.todo, p.atHand.readErr = ring[localEffect]{}, nil
+	p.handling.todo, p.handling.readErr = ring[localEffect]{}, nil
 	p.residents.carried = p.cfg.Carried.count()
 }
 
@@ -106,7 +106,7 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 	case CallBody:
 		p.body(c)
 		p.settle()
-		p.atHand.decided = nil
+		p.handling.decided = nil
 		return
 	case CallConsult:
 		p.consult(c)
@@ -139,7 +139,7 @@ func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 		p.tasks.release(tok)
 	}
 	p.settle()
-	if p.pipeline.last() == nil && p.atHand.readErr == nil {
+	if p.pipeline.last() == nil && p.handling.readErr == nil {
 		// The run refused the report, and all that the run did before is durable. So the report need not be kept.
 		p.pipeline.open.reports = p.pipeline.open.reports[:0]
 	}
@@ -229,9 +229,9 @@ const tickRuns = 512
 // It reports whether it stopped early because of tickRuns.
 func (p *Partition) Tick(now core.Time) (more bool) {
 	p.at(now)
-	p.atHand.ticking = true
+	p.handling.ticking = true
 	defer func() {
-		p.atHand.ticking = false
+		p.handling.ticking = false
 		p.settle()
 	}()
 	n := 0
@@ -296,7 +296,7 @@ func (p *Partition) noteFired(r *run, due core.Time) {
 // driver appends one batch after the other and calls Committed or Failed for each.
 func (p *Partition) Cut(now core.Time) *journal.Batch {
 	p.at(now)
-	if p.beginChildren(); p.atHand.readErr != nil {
+	if p.beginChildren(); p.handling.readErr != nil {
 		return nil
 	}
 	b := p.pipeline.cut(p.cfg.Partition, p.now, p.residents.wakes.next(), p.feeds.due(p.now, p.pipeline.view.flushing))

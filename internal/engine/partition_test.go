@@ -283,7 +283,8 @@ func TestOutcomeWaitsForItsBatch(t *testing.T) {
 	}
 }
 
-// A reader reads a run from the view. Meanwhile the run is loaded, changes and leaves memory. What was read is ignored.
+// TestLoadedRunIsOutOfDate checks that a run that a reader has read from the view is ignored if it was loaded, changed
+// and left memory meanwhile.
 func TestLoadedRunIsOutOfDate(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("wait", nap(time.Hour), nap(2*time.Hour)))

@@ -15,7 +15,7 @@ import (
 type parts struct {
 	engines []atomic.Pointer[Engine]
 	coming  []atomic.Pointer[Engine] // those that Take opens at present
-	moves   []sync.Mutex             // of each partition: one Take or Give at a time
+	moves   []sync.Mutex             // one Take or Give of each partition at a time
 	next    atomic.Uint64            // runs without a workflow id or key go to the partitions in turn
 	opened  int                      // how many engines are open; protected by Engine.opening of the engine in front
 	closed  bool                     // protected by Engine.opening of the engine in front

@@ -112,8 +112,8 @@ func TestEngineOfPartitions(t *testing.T) {
 	})
 }
 
-// TestPartitionsOpenAgain: one partition cannot be opened, because somebody else owns it. The others stay open, and
-// a second Open opens only that one.
+// TestPartitionsOpenAgain checks that the other partitions stay open if one cannot be opened, because somebody else
+// owns it, and that a second Open opens only that one.
 func TestPartitionsOpenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.NewPartitions(3)

@@ -24,7 +24,7 @@ type pipeline struct {
 	lastEntry core.Time                  // when the last entry was made
 	view      projection
 
-	// What failed batches leave for the next Open.
+	// Work that failed batches leave for the next Open:
 	reports    []report // reports of workers, which are applied again
 	revokes    []effect // Open carries out the revokes among them whose batch is on disk after all
 	unnotified []int    // partitions to which messages may be on disk although they were not notified
@@ -37,9 +37,9 @@ type batch struct {
 	entries         int
 	large           []journal.Large // the large entries in blob
 	defs            []journal.Definition
-	posted          []journal.Message // to other partitions
+	posted          []journal.Message // messages to other partitions
 	encodedMessages []byte            // the bytes of the posted messages
-	taken           []journal.Taken   // from other partitions
+	taken           []journal.Taken   // messages from other partitions
 	view            journal.View
 	viewed          []*run // the runs that have rows in the view part
 	out             journal.Batch
@@ -63,7 +63,7 @@ func (b *batch) mustSave() bool { return b.entries+len(b.posted)+len(b.taken) > 
 // effect is an effect outside the partition, with the run that causes it.
 type effect struct {
 	run  core.RunID
-	kind *Kind // of the run's workflow
+	kind *Kind // the kind of the run's workflow
 	eff  core.Effect
 }
 

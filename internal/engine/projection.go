@@ -228,7 +228,7 @@ func (v *projection) takeUrgent(b *batch) (size int) {
 // taken is a run whose rows join the open batch.
 type taken struct {
 	run   *run
-	first uint64 // what its firstPending was
+	first uint64 // its firstPending before
 }
 
 // take chooses a run whose rows join the open batch. It returns the size of its entries.
@@ -263,7 +263,8 @@ func (r *run) keptFrom(b *batch) bool {
 // rows are written that can be made, and its own says why it stands still.
 func (v *projection) write(b *batch, partition int, t taken) {
 	to, r := &b.view, t.run
-	r.firstPending = t.first // until it is written: one that is set aside is not behind once more
+	// The old value stays until the rows are written: a run that is set aside is not behind once more.
+	r.firstPending = t.first
 	if r.aside == nil {
 		runs, steps, attempts, fresh := len(to.Runs), len(to.Steps), len(to.Attempts), len(to.New)
 		if err := guard("its rows were written", func() { r.writeRows(to, partition, b.seq) }); err != nil {

@@ -68,7 +68,7 @@ func TestRowsDoNotDelayTimers(t *testing.T) {
 	const many = 100
 	for name, c := range map[string]struct {
 		runs  int           // that wait to be written
-		dueIn time.Duration // until the timer fires; 0: it fires in the batch
+		dueIn time.Duration // the time until the timer fires; 0: it fires in the batch
 		ends  bool          // the engine ends
 		want  bool          // rows
 	}{
@@ -103,14 +103,14 @@ func TestRowsDoNotDelayTimers(t *testing.T) {
 	}
 }
 
-// TestQuotaWithTimers: the journal's tail must not grow without end, also while timers fire all the time. A batch of
-// rows alone takes few of them before a timer.
+// TestQuotaWithTimers checks that the journal's tail does not grow without end, also while timers fire all the time. A
+// batch of rows alone takes few of them before a timer.
 func TestQuotaWithTimers(t *testing.T) {
 	const entries, now = 10, epoch
 	for name, c := range map[string]struct {
 		settled, tail, entries int
 		flushing               bool
-		calm, hurry            int // what is wanted
+		calm, hurry            int // the result that is wanted
 	}{
 		"nothing has gathered":     {gatherRuns - 1, 1, entries, false, 0, 0},
 		"runs have gathered":       {gatherRuns, 1, entries, false, entries + fewRuns, 0},
@@ -157,8 +157,8 @@ func TestRowsAreWrittenBeforeATimer(t *testing.T) {
 	}
 }
 
-// TestRowsDoNotWaitForTimersForEver: a run ends when a timer fires, and others fire all the time. Its row is written
-// nevertheless.
+// TestRowsDoNotWaitForTimersForEver checks that the row of a run that ends when a timer fires is written although other
+// timers fire all the time.
 func TestRowsDoNotWaitForTimersForEver(t *testing.T) {
 	r := newRig(t, -1)
 	const between = quietAge / 2

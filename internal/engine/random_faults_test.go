@@ -46,7 +46,7 @@ func newFaultRun(t *testing.T, seed uint64) *faultRun {
 			return nil
 		}
 	}
-	s.journal = s.journal.Reopen() // with the fault
+	s.journal = s.journal.Reopen() // the new journal still has the fault
 	s.restart()
 	s.workers.act = func(k core.Task) core.Input {
 		s.busy = append(s.busy, k)

@@ -12,7 +12,7 @@ type ranked[T any] struct {
 type rankedNode[T any] struct {
 	value       T
 	weight      uint64
-	size        int // of the node and all below it
+	size        int // the number of nodes here and below
 	left, right *rankedNode[T]
 }
 

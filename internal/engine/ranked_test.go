@@ -40,7 +40,7 @@ func TestRanked(t *testing.T) {
 	}
 }
 
-// TestRankedStaysFlat: values that come in their order are the worst case of a search tree without weights.
+// TestRankedStaysFlat checks values that come in their order: they are the worst case of a search tree without weights.
 func TestRankedStaysFlat(t *testing.T) {
 	const n = 1 << 14
 	compared := 0

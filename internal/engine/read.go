@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// readError is the error of a read that the caller's goroutine does itself. If the engine has ended meanwhile, the
+// readError returns the error of a read that the caller's own goroutine makes. If the engine has ended meanwhile, the
 // journal is closed too, and that is the reason.
 func (e *Engine) readError(op, id string, err error) error {
 	if errors.Is(err, journal.ErrNotFound) {

@@ -20,8 +20,8 @@ func (p *Partition) noteTemporary(err error) bool {
 	if err == nil || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) || permanent(err) {
 		return false
 	}
-	if p.atHand.readErr == nil {
-		p.atHand.readErr = err
+	if p.handling.readErr == nil {
+		p.handling.readErr = err
 	}
 	return true
 }
@@ -37,4 +37,4 @@ func (p *Partition) unreadable(err error, what string, about ...any) bool {
 
 // ReadError returns why the open batch must not be saved; nil: it may be saved. The driver calls Failed with the
 // error as soon as no other batch is on its way to the journal.
-func (p *Partition) ReadError() error { return p.atHand.readErr }
+func (p *Partition) ReadError() error { return p.handling.readErr }

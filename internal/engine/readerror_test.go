@@ -51,8 +51,8 @@ func (j *unreliableReads) History(ctx context.Context, id core.RunID) (journal.H
 	return j.Journal.History(ctx, id)
 }
 
-// TestInputWaitsForARunThatCannotBeRead: a child ends, but its parent is not in memory and cannot be read. The
-// parent is told as soon as it can be read.
+// TestInputWaitsForARunThatCannotBeRead checks that a parent that is not in memory and cannot be read is told of its
+// child's end as soon as it can be read.
 func TestInputWaitsForARunThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := flow("inner", nap(time.Hour))
@@ -101,7 +101,7 @@ func (j *removedRun) History(ctx context.Context, id core.RunID) (journal.Histor
 	return j.Journal.History(ctx, id)
 }
 
-// TestRemovedWhileItIsRead: memory has the end of a run still, whose beginning was removed. Then the run is not there.
+// TestRemovedWhileItIsRead checks that a run is not there if its beginning was removed while memory still has its end.
 func TestRemovedWhileItIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &removedRun{Journal: memory.New()}

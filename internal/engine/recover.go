@@ -56,7 +56,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	for _, rep := range reports {
 		p.Report(rep.run, p.reportedAgain(rep), p.now)
 	}
-	if err := p.atHand.readErr; err != nil {
+	if err := p.handling.readErr; err != nil {
 		p.Failed(err)
 		return failure("open", "", err)
 	}

@@ -29,7 +29,7 @@ type RemoteWorkers interface {
 // Seat is room for one attempt at a remote worker.
 type Seat struct {
 	Worker string // the name that is recorded with the attempt
-	Secret uint64 // what the worker shows with its reports; not 0
+	Secret uint64 // the worker shows it with its reports; not 0
 	// Confirms: see core.TaskStarted.
 	Confirms bool
 }
@@ -130,7 +130,7 @@ func (e *Engine) Deliver(run core.RunID, in core.Input, done func(error)) {
 
 // AttemptState is what a worker in another process is told about its attempt.
 type AttemptState struct {
-	Task   core.Task // without the payload; its limits may have been changed by an operator
+	Task   core.Task // the task without the payload; an operator may have changed its limits
 	Now    core.Time // when that was so
 	Paused bool      // the run is paused: this attempt goes on, and nothing new starts
 }

@@ -114,9 +114,9 @@ func (r *rig) open(workers RemoteWorkers, carried *Carried) {
 	}
 }
 
-// TestRemoteWorkOfARunThatRests: an operator completes a step of a run that rests, while a remote worker executes the
-// step since before the engine was opened. The attempt is over when that worker has stopped, not before: else another
-// attempt, after a retry, could begin beside it.
+// TestRemoteWorkOfARunThatRests checks that an attempt at a remote worker is over when that worker has stopped, not
+// before: an operator completes the step while the run rests and the worker has executed it since before the engine was
+// opened. Otherwise another attempt, after a retry, could begin beside it.
 func TestRemoteWorkOfARunThatRests(t *testing.T) {
 	r := newRig(t, 1)
 	workers := &remoteFake{fakeWorkers: r.workers}

@@ -11,7 +11,7 @@ import (
 // attempts are collected here, because the state has only the last attempt of each step.
 type rows struct {
 	steps    []core.StepID     // that changed; a step may be listed twice
-	made     []journal.StepRow // of a run that was set aside, made from a state that could still be trusted
+	made     []journal.StepRow // the rows of a run that was set aside, made from a state that could still be trusted
 	nextStep core.StepID       // the id of the next step that is recorded
 	attempts []attempt         // that are open, or changed since the view was written
 	index    map[core.StepID]int

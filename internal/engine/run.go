@@ -20,9 +20,9 @@ type run struct {
 	aside         *aside // set if the run is set aside: its state must not be used then
 	rests         bool   // nothing happens to it but what callers and other runs do
 	unrecovered   bool   // an earlier owner left it with attempts, and recover has not run yet
-	keptRemote    bool   // what remote workers execute of it is known; see keepRemote
+	keptRemote    bool   // it is known what remote workers execute of the run; see keepRemote
 
-	// What the view does not have.
+	// Changes that the view does not have yet:
 	pending       Piece     // entries for which no batch has taken the rows
 	firstPending  uint64    // the first batch with an entry in pending; 0: pending is empty
 	pendingSince  core.Time // when the first entry in pending was recorded
@@ -36,9 +36,9 @@ type run struct {
 	endedAt  core.Time
 	failure  *policy.Failure
 
-	wake       core.Time // by which wakes orders it; 0: it is not there
-	place      int       // in the heap of wakes
-	prev, next *run      // in behindList
+	wake       core.Time // the key in wakes; 0: it is not there
+	place      int       // the index in the heap of wakes
+	prev, next *run      // the neighbours in behindList
 }
 
 func (r *run) id() core.RunID { return r.state.ID }
@@ -104,8 +104,8 @@ func (r *run) pieces() []Piece {
 	return out
 }
 
-// viewWake is the wake time in the run's row. A run with attempts, or of a queue, has journal.WakeActive, so that the
-// next owner loads it at once.
+// viewWake returns the wake time in the run's row. A run with attempts, or of a queue, has journal.WakeActive, so that
+// the next owner loads it at once.
 func (r *run) viewWake() core.Time {
 	if r.state.Phase.Closed() {
 		return 0
@@ -129,7 +129,7 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 		row.Deadline = d
 	}
 	if r.aside != nil {
-		r.asideRow(&row) // what follows goes through the state
+		r.asideRow(&row) // the rest reads the state, which cannot be trusted
 		return row
 	}
 	row.Wake, row.Retrying = r.viewWake(), s.Retrying() && !s.Phase.Closed()

@@ -42,7 +42,8 @@ func (e *Engine) Take(ctx context.Context, partition int) error {
 	p.coming[partition].Store(part)
 	defer p.coming[partition].Store(nil)
 	if err := part.Open(ctx); err != nil {
-		part.state.CompareAndSwap(nil, &status{err: moved(partition), final: true}) // for what has come meanwhile
+		// Callers that came meanwhile get this error.
+		part.state.CompareAndSwap(nil, &status{err: moved(partition), final: true})
 		return errors.Join(err, part.Close())
 	}
 	e.opening.Lock()
@@ -269,7 +270,7 @@ func (e *Engine) storedEntries(ctx context.Context, id core.RunID, after int) (p
 	return part{all[min(after, len(all)):], closed}, nil
 }
 
-// noPartition is the error of a start on an engine that runs no partition.
+// noPartition returns the error of a start on an engine that runs no partition.
 func noPartition() error {
 	return &Error{
 		Code: CodeHeld, Op: "start", Err: fmt.Errorf("this node has no partition at present"),

@@ -323,8 +323,8 @@ func (b *lateBodies) Consult(n News) (decides bool) {
 	return false
 }
 
-// TestBodyIsCalledWhileAPartitionComes: what a body is asked and says before the engine has said that it runs the
-// partition is heard.
+// TestBodyIsCalledWhileAPartitionComes checks that a body can be asked and can answer before the engine has said that
+// it runs the partition.
 func TestBodyIsCalledWhileAPartitionComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.NewPartitions(1)

@@ -78,7 +78,8 @@ func (s *slowDisk) wait() (latest time.Duration) {
 	return latest
 }
 
-// TestTimersDoNotWaitForOthersReads: callers list runs, and each of their reads takes long. Timers fire in time.
+// TestTimersDoNotWaitForOthersReads checks that timers fire in time while callers list runs and each of their reads
+// takes long.
 func TestTimersDoNotWaitForOthersReads(t *testing.T) {
 	onSlowDisk(t, 3, func(s *slowDisk) {
 		const callers = 4
@@ -107,7 +108,8 @@ func TestTimersDoNotWaitForOthersReads(t *testing.T) {
 	})
 }
 
-// TestTimersAfterFailedReads: for a while, the runs that come due cannot be read. Their timers fire soon after that.
+// TestTimersAfterFailedReads checks that the timers of runs that cannot be read for a while, although they are due,
+// fire soon after that.
 func TestTimersAfterFailedReads(t *testing.T) {
 	onSlowDisk(t, 3, func(s *slowDisk) {
 		fault := func() error {
@@ -123,8 +125,8 @@ func TestTimersAfterFailedReads(t *testing.T) {
 	})
 }
 
-// TestTimersReadEarlier: reading always takes long. After the first timers, the others are read earlier, and fire in
-// time.
+// TestTimersReadEarlier checks that runs are read earlier after the first timers if reading always takes long, so that
+// their timers fire in time.
 func TestTimersReadEarlier(t *testing.T) {
 	onSlowDisk(t, 20, func(s *slowDisk) {
 		fault := func() error { <-time.After(time.Second); return nil }

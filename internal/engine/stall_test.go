@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// The batch with a run's end is on disk, but the journal's answer is lost. Whoever watches the run still gets its
-// end.
+// TestWatchAfterALostAnswer checks that whoever watches a run gets its end if the batch with it is on disk, but the
+// journal's answer is lost.
 func TestWatchAfterALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -44,8 +44,8 @@ func TestWatchAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// A batch is on its way and then fails. Callers that only read meanwhile are answered when the journal takes writes
-// again.
+// TestReadersAreAnsweredAfterAStall checks that callers that only read while a batch fails are answered when the
+// journal takes writes again.
 func TestReadersAreAnsweredAfterAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -92,7 +92,8 @@ func TestReadersAreAnsweredAfterAStall(t *testing.T) {
 	})
 }
 
-// The disk is full. Starts that wait for room in the partition are refused, as later ones are.
+// TestFullDiskRefusesWaitingStarts checks that starts that wait for room in the partition are refused when the disk is
+// full, as later ones are.
 func TestFullDiskRefusesWaitingStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -132,8 +133,8 @@ func TestFullDiskRefusesWaitingStarts(t *testing.T) {
 	})
 }
 
-// A worker reports while the partition is being opened again. Close is called before the journal takes writes again.
-// The report is recorded.
+// TestCloseRecordsReportsFromAReopening checks that a report of a worker is recorded if it comes while the partition is
+// being opened again and Close is called before the journal takes writes again.
 func TestCloseRecordsReportsFromAReopening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -150,7 +151,7 @@ func TestCloseRecordsReportsFromAReopening(t *testing.T) {
 		c.arrived = make(chan core.Task, 1)
 		id := mustStart(t, e, flow("two", task(), task()))
 		k := <-c.arrived
-		<-time.After(time.Minute) // by now the view has everything
+		<-time.After(time.Minute) // the view has everything by now
 		full.Store(true)
 		if err := e.Signal(t.Context(), id, core.SignalReceived{Name: "x"}); !errors.Is(err, ErrStalled) {
 			t.Fatal(err)
@@ -183,8 +184,8 @@ func TestCloseRecordsReportsFromAReopening(t *testing.T) {
 	})
 }
 
-// The process stands still, as by SIGSTOP, while a step is executed, and its limit passes. What the step has reported
-// when everything goes on comes first; a limit of a step that really hangs fires then.
+// TestLimitsAfterTheProcessStoodStill checks that reports come before limits after the process stood still, as by
+// SIGSTOP, while a step is executed and its limit passes. The limit of a step that really hangs fires then.
 func TestLimitsAfterTheProcessStoodStill(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -31,7 +31,7 @@ func newSuspectRig(t *testing.T, slots, partitions int) *suspectRig {
 	return s
 }
 
-// take has a partition take a slot for the next attempt of a queue. It returns the attempt.
+// take makes a partition take a slot for the next attempt of a queue. It returns the attempt.
 func (s *suspectRig) take(part int, queue string, group int, want bool) core.Token {
 	s.t.Helper()
 	p := &s.parts[part]
@@ -53,8 +53,8 @@ func (s *suspectRig) wantWoken(want ...string) {
 	s.woken = nil
 }
 
-// TestSuspectsRunApart: of the suspects of a process that run alone one at a time has a slot, in the order in which
-// they came, whatever partition and queue they are of. What is not suspected goes on beside them.
+// TestSuspectsRunApart checks that suspects of a process that must run alone get a slot one at a time, in the order in
+// which they came, whatever their partition and queue. Other attempts go on beside them.
 func TestSuspectsRunApart(t *testing.T) {
 	s := newSuspectRig(t, 3, 3)
 	first := s.take(0, "one", 1, true)

@@ -15,7 +15,7 @@ type suspects struct {
 type group struct {
 	size    int // how many of them may have slots at once
 	running int
-	begun   int // since none had a slot
+	begun   int // how many began since none had a slot
 }
 
 // joins reports whether a suspect may run beside those that do. If suspects of other groups wait, those that have come

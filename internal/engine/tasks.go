@@ -23,9 +23,9 @@ type tasks struct {
 
 	matcher  *Matcher
 	client   *matcherClient
-	reserved slot // for the attempt that is about to start; zero: no slot is reserved
+	reserved slot // the slot of the attempt that is about to start; zero: no slot is reserved
 
-	admitted *ticket // of the attempt that is about to start; nil: no limit of a queue or service bounds it
+	admitted *ticket // the ticket of the attempt that is about to start; nil: no limit of a queue or service bounds it
 	tickets  int     // attempts, waiting or with a slot, that such limits bound
 }
 
@@ -35,7 +35,7 @@ type tasks struct {
 // their group holds.
 type queueKey struct {
 	queue, taskType string
-	group           int // of suspects: how many of them may run at once; 0: not of suspects
+	group           int // the number of suspects that may run at once; 0: they are not suspects
 }
 
 // ordinary returns the key of the queue whose slots the attempts need.
@@ -357,7 +357,7 @@ func (t *tasks) listAll() {
 func (p *Partition) offer(r *run, e core.Offer) {
 	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Group})
 	// A body knows the functions of the steps that it begins, so it need not be asked.
-	ready := r == p.atHand.decided && e.Attempt == 1 || p.hasFunction(r, e.Step)
+	ready := r == p.handling.decided && e.Attempt == 1 || p.hasFunction(r, e.Step)
 	bounds := p.bounds(r, e.Step)
 	if ready && bounds == nil && q.waiting.Len() == 0 && p.tasks.reserve(q) {
 		if p.tasks.claim(r, core.Token{Run: r.id(), Step: e.Step, Attempt: e.Attempt}) {
@@ -365,7 +365,7 @@ func (p *Partition) offer(r *run, e core.Offer) {
 			return
 		}
 		p.tasks.unreserve()
-		ready = false // until there is a slot where its function is
+		ready = false // the attempt waits for a slot where its function is
 	}
 	if o := p.tasks.add(r, e, !ready); o != nil && bounds != nil {
 		p.bind(o, bounds)

@@ -12,7 +12,7 @@ import (
 // by a clock that nobody sets. Then no attempt runs twice at once.
 type Tenure struct {
 	term  time.Duration // how long the lease lasts without a sign of life; 0: without end
-	ends  bool          // with the lease
+	ends  bool          // the tenure ends with the lease
 	sent  time.Time     // when the last sign of life that the journal has was sent
 	renew core.Time     // when to renew the lease; 0: never
 }

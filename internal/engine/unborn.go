@@ -33,7 +33,7 @@ type unborn struct {
 
 type unbornChild struct {
 	start core.ChildStart
-	batch uint64 // with the start
+	batch uint64 // the batch with the start
 }
 
 // lostChild is a start whose child may not have begun.
@@ -91,7 +91,7 @@ func (p *Partition) beginChildren() {
 	if p.pipeline.open == nil {
 		return
 	}
-	for p.atHand.readErr == nil {
+	for p.handling.readErr == nil {
 		id, start, ok := p.children.unborn.next(p.pipeline.open.seq)
 		if !ok {
 			return

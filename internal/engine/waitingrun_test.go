@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestRunWaitedForByARefusedRun: a run whose kind this process refuses waits for the end of another run. Then the other
-// run is set aside too. Otherwise nobody could tell the first one about the end, and it would wait for ever. A process
-// that accepts both kinds carries both on.
+// TestRunWaitedForByARefusedRun checks that a run is set aside if a run whose kind this process refuses waits for its
+// end. Otherwise nobody could tell that run about the end, and it would wait for ever. A process that accepts both
+// kinds carries both on.
 func TestRunWaitedForByARefusedRun(t *testing.T) {
 	for _, view := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in the view: %t", view), func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestRunWaitedForByARefusedRun(t *testing.T) {
 			own := r.start(flow("own", child(payload("inner"))))
 			r.settle()
 			if view {
-				r.pass(10 * time.Minute) // by now everything is in the view and nothing in the tail
+				r.pass(10 * time.Minute) // everything is in the view by now and nothing in the tail
 			}
 
 			r.kinds = map[string]Kind{

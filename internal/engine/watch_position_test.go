@@ -66,7 +66,7 @@ func TestPositionInMemoryReadsNoHistory(t *testing.T) {
 		defer closeEngine(t, e)
 		id := mustStart(t, e, flow("one", task()))
 		k := <-c.arrived
-		<-time.After(10 * time.Second) // by now the view has everything
+		<-time.After(10 * time.Second) // the view has everything by now
 		all, err := e.Entries(t.Context(), id, 0)
 		if err != nil || reads.Load() != 1 {
 			t.Fatalf("%d reads: %v", reads.Load(), err)

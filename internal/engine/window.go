@@ -19,7 +19,7 @@ type Window struct {
 // Loaded is a run that a reader has read because it comes due.
 type Loaded struct {
 	Run     core.RunID
-	Wake    core.Time // from its row
+	Wake    core.Time // the wake time in its row
 	History journal.History
 	Err     error // why it can never be read; nil: it was read
 }

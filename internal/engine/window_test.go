@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// The runs that come due next cannot be read, neither their list nor their histories. They are read again, and wake
-// when that succeeds, so a run whose time is far enough away wakes on time.
+// TestWindowIsReadAgain checks that the runs that come due next are read again if neither their list nor their
+// histories could be read. They wake when that succeeds, so a run whose time is far enough away wakes on time.
 func TestWindowIsReadAgain(t *testing.T) {
 	for _, op := range []memory.Op{memory.OpDue, memory.OpHistory} {
 		t.Run(string(op), func(t *testing.T) {
@@ -54,7 +54,8 @@ func TestWindowIsReadAgain(t *testing.T) {
 	}
 }
 
-// A run that comes due before all others is started while the loop sleeps until something later. It wakes on time.
+// TestEarlierTimer checks that a run that comes due before all others wakes on time if it is started while the loop
+// sleeps until something later.
 func TestEarlierTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed, func(c *Config) { c.Horizon = 24 * time.Hour })
@@ -73,8 +74,9 @@ func TestEarlierTimer(t *testing.T) {
 	})
 }
 
-// While a batch is on its way, a run cannot be read, so what has come since must not be saved. The batch itself is
-// saved: who waits for it is told so, before the partition forgets its memory.
+// TestBatchIsAnsweredBeforeAFailedRead checks that a batch is saved although a run cannot be read while it is on its
+// way, so that later changes must not be saved. Who waits for the batch is told so before the partition forgets its
+// memory.
 func TestBatchIsAnsweredBeforeAFailedRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &unreliableReads{Journal: memory.New()}

@@ -6,7 +6,7 @@ import "context"
 // run, such as webhooks and their deliveries.
 type Document struct {
 	Key   string // its parts are separated by "/"; the first one names the part of Pawl that it belongs to
-	Value []byte // in Put: nil deletes the document
+	Value []byte // the value to put; nil deletes the document
 }
 
 // Documents stores documents.

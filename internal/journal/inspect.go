@@ -20,7 +20,7 @@ type Inspection struct {
 	Runs, Open, Steps, Attempts int64
 	Pieces, Batches, Entries    int64 // pieces of history, batches in the journal, entries in both
 	Definitions                 int64
-	Messages                    int64 // between partitions, not taken yet
+	Messages                    int64 // the messages between partitions that are not taken yet
 	Partitions                  []PartitionState
 
 	// Problems lists what is wrong, as sentences. At most a hundred are kept.

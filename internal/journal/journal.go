@@ -31,7 +31,7 @@ var (
 	ErrNotFound = errors.New("journal: not found")
 	ErrLost     = errors.New(
 		"journal: the storage failed to sync; what was acknowledged is safe, the process must restart")
-	ErrNoAnswer  = errors.New("journal: the storage does not answer") // of what only reads; a later try may succeed
+	ErrNoAnswer  = errors.New("journal: the storage does not answer") // only a read returns it; a later try may succeed
 	ErrGone      = errors.New("journal: the storage was taken away while it was open")
 	ErrNoJournal = errors.New("journal: not a Pawl database")
 )
@@ -113,9 +113,9 @@ type Lease struct {
 	Term    time.Duration  // how long it lasts without a sign of life; 0: as long as the journal is open
 	Last    uint64         // sequence number of the last batch
 	Through uint64         // the view has every batch up to here
-	Taken   map[int]uint64 // by sender: the last message that the partition has taken
+	Taken   map[int]uint64 // the last message from each sender that the partition has taken
 
-	Feeds     []Feed // in the order of their names
+	Feeds     []Feed // the feeds in the order of their names
 	FeedBytes int64  // bytes of entries after the oldest position of a feed that has not lapsed
 }
 
@@ -132,7 +132,7 @@ type Span struct {
 type Message struct {
 	From, To int
 	Seq      uint64 // MessageSeq; it grows with each message of the sender
-	Encoded  []byte // by core.AppendMessage
+	Encoded  []byte // the form that core.AppendMessage gives it
 }
 
 // MessageSeq returns the sequence number of a batch's nth message, counted from 0.
@@ -174,7 +174,7 @@ type Feed struct {
 	Name    string
 	Seq     uint64 // the consumer has seen every batch up to here
 	Lapsed  bool   // it was too far behind: nothing is kept for it any more
-	Removed bool   // in a batch: the feed is deleted
+	Removed bool   // the batch deletes the feed
 }
 
 // View is a part of the view, written in the commit of a batch. A row replaces the older row with the same key.
@@ -186,7 +186,7 @@ type View struct {
 	// New are runs of which no row was written before: all that the view has of them from now on is here. They, and the
 	// rows of their steps, attempts and histories, are in the order of Runs.
 	New []core.RunID
-	// Through: after this batch the view has every batch up to here. The journal may delete those that no feed needs.
+	// The view has every batch up to Through after this one. The journal may delete those that no feed needs.
 	Through uint64
 }
 
@@ -255,7 +255,7 @@ type AttemptRow struct {
 // HistoryRow is a piece of a run's history: entries encoded by core.AppendHistory, or by core.AppendEntry.
 type HistoryRow struct {
 	Run     core.RunID
-	Seq     uint64 // of the first entry's batch; the pieces of a run are sorted by it
+	Seq     uint64 // the sequence of the first entry's batch; the pieces of a run are sorted by it
 	Entries []byte
 	Large   []Large // where Entries has large entries, in order
 }
@@ -285,7 +285,7 @@ type Due struct {
 
 // Lookup finds a run by its workflow id or by its key.
 type Lookup struct {
-	WorkflowID string // of an open run; empty: find by the key
+	WorkflowID string // the workflow id of an open run; empty: find by the key
 	// Key is the idempotency key of a run, open or closed. It belongs to the workflow with that name: a run of another
 	// workflow with the same key is not found.
 	Workflow, Key string
@@ -324,7 +324,7 @@ type Query struct {
 	// stuck.
 	Stuck  bool
 	Bodies map[core.RunID]bool
-	Parent core.RunID // of this run the children that its steps started; zero: any
+	Parent core.RunID // the run whose steps started the children; zero: any
 	Top    bool       // no child runs
 	// Retrying selects open runs of which a step backs off or is tried again.
 	Retrying bool

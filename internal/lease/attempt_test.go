@@ -30,8 +30,9 @@ func twoNodes(t *testing.T, w pawl.Definition) (a, b *bed, list *nodeList, p *pr
 	return a, b, list, p
 }
 
-// A node dies while an attempt is at work in a process, and another node makes the attempt again. Then the first
-// attempt ends, of which the other node knows nothing: no decision may rest on that end.
+// TestAttemptOfANodeThatHasGone checks that no decision rests on the end of an attempt of which the present node knows
+// nothing: a node dies while an attempt is at work in a process, another node makes the attempt again, and then the
+// first one ends.
 func TestAttemptOfANodeThatHasGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts, seconds atomic.Int64
@@ -83,8 +84,8 @@ func TestAttemptOfANodeThatHasGone(t *testing.T) {
 	})
 }
 
-// What a node said of a run before it lost the run comes while an attempt of the next node is at work. The end of the
-// attempt goes to the node that made it.
+// TestAttemptEndsWhileAnotherNodeIsHeard checks that the end of an attempt goes to the node that made it, although
+// messages of the node that had the run before arrive while the attempt is at work.
 func TestAttemptEndsWhileAnotherNodeIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
@@ -127,9 +128,9 @@ func TestAttemptEndsWhileAnotherNodeIsHeard(t *testing.T) {
 	})
 }
 
-// Many runs go from node to node while their steps are at work, and the process hears of it at some other time.
-// Whatever attempts end meanwhile: each step sees the result of the one before that the run has in the end, and no run
-// stops.
+// TestStepsSeeWhatIsRecorded checks many runs that go from node to node while their steps are at work, of which the
+// process hears at some other time. Whatever attempts end meanwhile: each step sees the result of the one before that
+// the run has in the end, and no run stops.
 func TestStepsSeeWhatIsRecorded(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -141,7 +142,7 @@ func TestStepsSeeWhatIsRecorded(t *testing.T) {
 				defer mu.Unlock()
 				return time.Duration(1+rnd.IntN(n)) * time.Millisecond
 			}
-			saw := map[string][]int64{} // by run and step: what its attempts have got
+			saw := map[string][]int64{} // the results of attempts by run and step
 			const steps = 8
 			w := pawl.Define("w", func(ctx pawl.Context, run int) (all []int64, err error) {
 				last := int64(0)

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// answers are those to one batch of a holder. It may ask for them again.
+// answers holds the replies to one batch of a holder, which may request them again.
 type answers struct {
 	all  []api.DecisionAnswer
-	open atomic.Int64 // that have not come
+	open atomic.Int64 // how many have not come
 	done chan struct{}
 }
 
@@ -204,7 +204,7 @@ func (k *Keeper) reports(h *holder, u *up) (out []core.Input, unknown int) {
 	return out, unknown
 }
 
-// consult has a body called for a holder, or tells one that has called it everything again.
+// consult calls a body for a holder, or tells everything again to a holder that has called it.
 func (k *Keeper) consult(h *holder, u *up) {
 	switch l := k.leases[u.Run]; {
 	case h.leaving:

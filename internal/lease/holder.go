@@ -32,7 +32,7 @@ type Program struct {
 // HolderConfig configures a holder. All but Name is needed.
 type HolderConfig struct {
 	Server api.Bodies
-	Name   string // for people
+	Name   string // the name for people
 	Program
 	// DrainWithin is how long attempts that run may take to end when the holder stops.
 	DrainWithin time.Duration
@@ -47,7 +47,7 @@ type Holder struct {
 	calls sync.Mutex
 
 	mu    sync.Mutex
-	terms []*term // with the nodes that it has joined at present
+	terms []*term // the terms with the nodes that it has joined at present
 	where map[core.RunID]*term
 	runs  int // how many terms there were, as the generation of bodies
 }
@@ -61,7 +61,7 @@ var (
 func NewHolder(cfg HolderConfig) *Holder {
 	h := &Holder{cfg: cfg, where: map[core.RunID]*term{}}
 	cfg.Host.Attach(h)
-	cfg.Host.Follow(body.Follow{Gone: h.gone, Again: h.again, Stopped: h.stopped})
+	cfg.Host.Follow(body.Follow{Gone: h.onEnded, Again: h.requestCall, Stopped: h.onStuck})
 	return h
 }
 
@@ -69,7 +69,7 @@ func NewHolder(cfg HolderConfig) *Holder {
 type term struct {
 	holder *Holder
 	node   string // empty: the server is in no cluster
-	slots  int    // for attempts of that node's runs
+	slots  int    // the slots for attempts of that node's runs
 	id     string
 	pool   *worker.Pool
 	ctx    context.Context
@@ -293,9 +293,9 @@ func (h *Holder) counts(t *term) bool {
 	return slices.Contains(h.terms, t)
 }
 
-// comes notes that a node tells of a run, which another one may have had before. While that one has a lease, one that
+// bind notes that a node tells of a run, which another one may have had before. While that one has a lease, one that
 // has no more than an attempt does not count.
-func (h *Holder) comes(run core.RunID, t *term) {
+func (h *Holder) bind(run core.RunID, t *term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if before := h.where[run]; before == nil || before.lease(run) == nil || t.lease(run) != nil {
@@ -303,8 +303,8 @@ func (h *Holder) comes(run core.RunID, t *term) {
 	}
 }
 
-// goes notes that a lease or an attempt of a run has ended.
-func (h *Holder) goes(run core.RunID, t *term) {
+// unbind notes that a lease or an attempt of a run has ended.
+func (h *Holder) unbind(run core.RunID, t *term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.where[run] == t && !t.has(run) {
@@ -362,18 +362,18 @@ func (h *Holder) Report(run core.RunID, in core.Input) {
 // Confirm implements body.EngineCalls. A term's reporter confirms what its node has made; other attempts have ended.
 func (h *Holder) Confirm(_ core.RunID, _ core.Input, done func(ended bool)) { go done(true) }
 
-// gone says that a call of a body has ended: its lease goes back, if it is that of the run still.
-func (h *Holder) gone(run core.RunID, of any) {
+// onEnded says that a call of a body has ended: its lease goes back, if it is that of the run still.
+func (h *Holder) onEnded(run core.RunID, of any) {
 	l, told := of.(*held)
 	if !told || !l.term.forget(run, l) {
 		return
 	}
 	l.term.put(outgoing{up: up{Kind: upEnd, Run: run, Lease: l.number, Seen: int(l.seen.Load())}})
-	h.goes(run, l.term)
+	h.unbind(run, l.term)
 }
 
-// again has the body of a run called again: by the node that has the run now, else by that of its last lease.
-func (h *Holder) again(run core.RunID, of any) {
+// requestCall asks the node that has the run now, else the one of its last lease, to call the run's body again.
+func (h *Holder) requestCall(run core.RunID, of any) {
 	t := h.current(run)
 	if l, told := of.(*held); told && t == nil {
 		t = l.term
@@ -383,8 +383,8 @@ func (h *Holder) again(run core.RunID, of any) {
 	}
 }
 
-// stopped says that a body cannot go on.
-func (h *Holder) stopped(run core.RunID, err error) {
+// onStuck says that a body cannot go on.
+func (h *Holder) onStuck(run core.RunID, err error) {
 	h.put(up{Kind: upProblem, Run: run, Text: fmt.Sprintf("%v (in %s)", err, h.cfg.Name)})
 }
 

@@ -31,7 +31,7 @@ const (
 // holder is a process that serves workflows, for as long as it is known. The keeper's lock guards its fields.
 type holder struct {
 	id, name string
-	number   int // in the order of the joins
+	number   int // the number in the order of the joins
 	serves   map[string]bool
 	slots    int
 	steps    room

@@ -42,7 +42,7 @@ type Keeper struct {
 	waiting    map[core.RunID]string  // the workflows of runs that wait for a holder
 	problems   map[core.RunID]error
 	tasks      map[core.Token]*task
-	claims     map[core.Token]claim    // of attempts that are about to start
+	claims     map[core.Token]claim    // the claims of attempts that are about to start
 	asked      map[core.RunID][]*asked // updates that callers wait for
 	last       uint64                  // number of a lease
 	joins      int
@@ -132,7 +132,7 @@ func (k *Keeper) Find(name string) (journal.Definition, error) {
 	}
 }
 
-// FindStored is Find that also knows what another process has stored since this one has read it.
+// FindStored works as Find, and also knows what another process has stored since this one has read it.
 func (k *Keeper) FindStored(name string) (journal.Definition, error) {
 	d, err := k.Find(name)
 	if err == nil || k.cfg.Documents == nil {

@@ -70,7 +70,7 @@ func enter(t *testing.T, k *Keeper, holder string) {
 
 var run1 = core.RunID{1}
 
-// whole is everything of a run with a step, which has ended at an instant; 0: it has not.
+// whole returns everything of a run with a step, which has ended at an instant; 0: it has not.
 func whole(at core.Time) engine.News {
 	s := engine.Step{ID: 0, Spec: &core.StepSpec{Name: "s", Type: body.TypeLocal}, Phase: core.StepScheduled}
 	if at != 0 {
@@ -235,7 +235,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// What a process says of itself is checked.
+// TestJoinRefused checks that a process whose account of itself is wrong may not join.
 func TestJoinRefused(t *testing.T) {
 	k, _ := keep(t)
 	defer k.Drain()

@@ -30,7 +30,8 @@ func ok(t *testing.T, err error) {
 
 const hello pawl.Event[string] = "hello"
 
-// order has a bit of everything that a body does: local steps that fail, branches, sleeps, events, children and hooks.
+// order returns a workflow and its child with a bit of everything that a body does: local steps that fail, branches,
+// sleeps, events, children and hooks.
 func order(exits *atomic.Int64) (whole, part *pawl.Workflow[int, int]) {
 	part = pawl.Define("part", func(ctx pawl.Context, n int) (int, error) {
 		return pawl.Step(ctx, "double", func(context.Context) (int, error) { return 2 * n, nil })
@@ -141,7 +142,7 @@ func TestNobodyServes(t *testing.T) {
 		<-time.After(time.Second)
 		first.end()
 		b.close()
-		b.open() // what is known of the workflow is stored
+		b.open() // the description of the workflow is stored
 		r, err := ref.Start(t.Context(), b, "", nil)
 		ok(t, err)
 		<-time.After(time.Minute)
@@ -217,8 +218,8 @@ func TestLeave(t *testing.T) {
 	})
 }
 
-// A node stops while a process has a lease of it, and another node goes on with its run before the process has noticed:
-// the call of the body that the new node wants takes the place of the old one.
+// TestAnotherNodeGoesOn checks that the call of the body that a new node wants takes the place of the old one: a node
+// stops while a process has a lease of it, and another node goes on with its run before the process has noticed.
 func TestAnotherNodeGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := make(chan struct{}, 10)
@@ -258,8 +259,8 @@ func TestAnotherNodeGoesOn(t *testing.T) {
 	})
 }
 
-// Many runs go from node to node again and again while a process serves them: a node dies, and the process may hear of
-// that before or after the next one has the runs. None is forgotten.
+// TestRunsGoFromNodeToNode checks that no run is forgotten when many runs go from node to node again and again while a
+// process serves them: a node dies, and the process may hear of that before or after the next one has the runs.
 func TestRunsGoFromNodeToNode(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ any) (int, error) {
 		for i := range 30 {

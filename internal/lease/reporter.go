@@ -80,7 +80,7 @@ func (t *term) works(tok core.Token) bool {
 // ended notes the end of an attempt, if it is one of this term.
 func (t *term) ended(run core.RunID, in core.Input) {
 	if tok, over := endOf(run, in); over && t.forgetAttempt(tok) {
-		t.holder.goes(run, t)
+		t.holder.unbind(run, t)
 	}
 }
 

@@ -28,7 +28,7 @@ func twoTerms(t *testing.T) (h *Holder, has, made *term) {
 	has.leases[run1] = &held{term: has, number: 1, over: make(chan struct{})}
 	made.live[core.Token{Run: run1, Attempt: 1}] = true
 	made.tasks[run1] = 1
-	h.comes(run1, has)
+	h.bind(run1, has)
 	return h, has, made
 }
 
@@ -63,8 +63,8 @@ func TestReportsGoToTheNodeOfTheAttempt(t *testing.T) {
 	}
 }
 
-// A body has taken the end of another node's attempt. That node is told of the end. The decisions go to the node that
-// has the run, with the end: so it refuses them.
+// TestDecisionsOnTheEndOfAnotherNodesAttempt checks a body that has taken the end of another node's attempt. That node
+// is told of the end. The decisions go, with the end, to the node that has the run, which therefore refuses them.
 func TestDecisionsOnTheEndOfAnotherNodesAttempt(t *testing.T) {
 	h, has, made := twoTerms(t)
 	h.Do(run1, nil, []core.Input{core.TaskEnded{Attempt: 1}, core.Commands{}}, nil)
@@ -78,8 +78,8 @@ func TestDecisionsOnTheEndOfAnotherNodesAttempt(t *testing.T) {
 	}
 }
 
-// A body hands on the end of an attempt when no node has the run. The node that made the attempt is told of it, and the
-// decisions are refused.
+// TestEndsWhileNoNodeHasTheRun checks that the end of an attempt reaches the node that made it if a body hands it on
+// when no node has the run, and that the decisions are refused.
 func TestEndsWhileNoNodeHasTheRun(t *testing.T) {
 	for name, give := range map[string]func(*Holder, chan error){
 		"report": func(h *Holder, done chan error) {
@@ -98,7 +98,7 @@ func TestEndsWhileNoNodeHasTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, has, made := twoTerms(t)
 			has.forget(run1, has.lease(run1))
-			h.goes(run1, has)
+			h.unbind(run1, has)
 			done := make(chan error)
 			give(h, done)
 			<-done
@@ -111,7 +111,7 @@ func TestEndsWhileNoNodeHasTheRun(t *testing.T) {
 	}
 }
 
-// What comes after a term is void.
+// TestReportsAfterATerm checks that reports after a term are void.
 func TestReportsAfterATerm(t *testing.T) {
 	h, has, made := twoTerms(t)
 	h.unwind(made)

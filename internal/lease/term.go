@@ -143,7 +143,7 @@ func (t *term) deliver(d *down) {
 	case downEnd:
 		if l := t.lease(d.Run); l != nil && l.number == d.Lease && t.forget(d.Run, l) {
 			h.cfg.Host.Forget(d.Run)
-			h.goes(d.Run, t)
+			h.unbind(d.Run, t)
 		}
 	case downTask:
 		t.mu.Lock()
@@ -152,7 +152,7 @@ func (t *term) deliver(d *down) {
 			t.tasks[d.Run]++
 		}
 		t.mu.Unlock()
-		h.comes(d.Run, t)
+		h.bind(d.Run, t)
 		d.Task.Deadline = 0
 		t.pool.DispatchFor(*d.Task, d.Left)
 	case downOffer:
@@ -183,7 +183,7 @@ func (t *term) begin(d *down) {
 	t.mu.Lock()
 	t.leases[d.Run] = l
 	t.mu.Unlock()
-	h.comes(d.Run, t)
+	h.bind(d.Run, t)
 	h.cfg.Host.ConsultFor(*d.News, l)
 	l.seen.Add(1)
 }

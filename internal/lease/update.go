@@ -88,7 +88,7 @@ func (k *Keeper) refuse(u *up) {
 	k.lookAgain(u.Run)
 }
 
-// lookAgain has the callers of a run's updates look at the run again.
+// lookAgain makes the callers of a run's updates look at the run again.
 func (k *Keeper) lookAgain(run core.RunID) {
 	for _, a := range k.asked[run] {
 		if k.drained {
@@ -126,7 +126,7 @@ func (s Updates) Update(ctx context.Context, name string, u api.Update) (api.Ans
 	}, err
 }
 
-// open is the error of a caller that waits no more.
+// open returns the error of a caller that waits no more.
 func (s Updates) open(ctx context.Context, reply *body.Reply, u api.Update) error {
 	what := fmt.Sprintf("the body has not accepted it, and waits perhaps for something else than update %q", u.Name)
 	if reply.Accepted {

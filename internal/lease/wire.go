@@ -66,12 +66,12 @@ type down struct {
 	Kind   downKind
 	Run    core.RunID
 	Lease  uint64
-	News   *engine.News  // of begin and news
-	Task   *core.Task    // of task
-	Left   time.Duration // until the task's deadline; 0: it has none
-	Update *body.Update  // of offer
-	Token  core.Token    // of revoke
-	Why    policy.Kind   // of revoke
+	News   *engine.News  // the news, for begin and news
+	Task   *core.Task    // the task, for task
+	Left   time.Duration // the time until the task's deadline; 0: it has none
+	Update *body.Update  // the update, for offer
+	Token  core.Token    // the token, for revoke
+	Why    policy.Kind   // the reason, for revoke
 }
 
 // upKind says what a holder tells.
@@ -79,7 +79,7 @@ type upKind uint8
 
 const (
 	upDecide  upKind = iota // the body has decided, and attempts have ended
-	upReport                // on an attempt
+	upReport                // a report on an attempt
 	upConfirm               // the same, and the answer says whether the attempt goes on
 	upBegin                 // the body has come to a recorded step, whose attempts may begin
 	upConsult               // tell everything of the run
@@ -96,11 +96,11 @@ type up struct {
 	Run     core.RunID
 	Lease   uint64 // 0: the holder has none of the run
 	Inputs  []core.Input
-	Step    core.StepID     // of begin
-	Seen    int             // of end: how many news and updates of the lease the body has got
-	Text    string          // of problem
-	Update  *body.Update    // of refuse
-	Failure *policy.Failure // of refuse
+	Step    core.StepID     // the step, for begin
+	Seen    int             // the news and updates of the lease that the body has got, for end
+	Text    string          // the text, for problem
+	Update  *body.Update    // the update, for refuse
+	Failure *policy.Failure // the failure, for refuse
 }
 
 // encodedMost is how many bytes are sent at once, if that is not one thing alone.

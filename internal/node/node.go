@@ -54,7 +54,7 @@ type Node struct {
 	spare  []*worker.Pool // those that serve every queue
 	closed bool           // it takes no more workers
 	once   sync.Once
-	err    error // of Close
+	err    error // the error of Close
 }
 
 // New returns a node that does nothing yet. Call Close even if Open was not called or has failed.
@@ -102,7 +102,7 @@ func (n *Node) Compile(d journal.Definition) (*core.Definition, error) {
 	}
 }
 
-// Executors returns, by task type, what executes the steps of the plugins' workflows.
+// Executors returns the executors, by task type, of the steps of the plugins' workflows.
 func (n *Node) Executors() map[string]worker.Executor {
 	out := map[string]worker.Executor{}
 	for _, p := range n.cfg.Plugins {

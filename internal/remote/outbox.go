@@ -20,7 +20,7 @@ type outbox struct {
 
 	mu       sync.Mutex
 	waiting  []*report
-	signs    map[sign]*report // of those that wait: the last heartbeat and the last output of each task
+	signs    map[sign]*report // the waiting ones: the last heartbeat and the last output of each task
 	apart    int              // reports that wait to be repeated
 	finished bool             // no more reports come
 	ready    chan struct{}    // holds a value while there may be reports

@@ -59,7 +59,7 @@ func sending(t *testing.T, answer func(r *api.TaskReport) *api.Error) (o *outbox
 	}
 }
 
-// While the server is away, only the last signs of life of each task wait.
+// TestOutboxWhileTheServerIsAway checks that while the server is away, only the last signs of life of each task wait.
 func TestOutboxWhileTheServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := &api.Error{Code: api.CodeClosed, Op: "request"}

@@ -158,7 +158,7 @@ func (q *Queues) leave(ctx context.Context, p *poll) ([]api.Task, error) {
 	return out, nil
 }
 
-// handOut is a task as its worker gets it.
+// handOut returns a task as its worker gets it.
 func (q *Queues) handOut(p *poll, t core.Task, now core.Time) api.Task {
 	out := api.Task{
 		Task: tokenText(t.Token, t.Secret), Run: t.Token.Run.String(), Workflow: t.Workflow, Step: t.StepName,
@@ -182,7 +182,7 @@ func (q *Queues) handOut(p *poll, t core.Task, now core.Time) api.Task {
 	return out
 }
 
-// leftOf is what is left of a task's clocks.
+// leftOf returns the rest of a task's clocks.
 func leftOf(t core.Task, now core.Time) api.Left {
 	l := api.Left{
 		Heartbeat:  api.Duration(time.Duration(t.Heartbeat) * time.Microsecond),
@@ -351,7 +351,7 @@ func (q *Queues) give(a *attempt, why *policy.Failure) {
 	q.cfg.Engine.Report(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Failure: why})
 }
 
-// notBegun is the failure of an attempt that has not begun. It counts for nothing, and is made again at once.
+// notBegun returns the failure of an attempt that has not begun. It counts for nothing, and is made again at once.
 func notBegun(why string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindLost, Type: core.TypeNotBegun, Message: why}
 }

@@ -54,7 +54,7 @@ type Queues struct {
 
 	mu       sync.Mutex
 	closed   bool
-	polls    map[string][]*poll // by queue, in the order in which they came
+	polls    map[string][]*poll // the polls by queue, in the order in which they came
 	seats    map[uint64]*poll   // that are reserved, by the secrets of their attempts; nil: no poll had room
 	attempts map[core.Token]*attempt
 	drained  func() // looks whether all seats are free; nil: nobody wants to know
@@ -77,7 +77,7 @@ type attempt struct {
 	revoked     bool        // it has ended, and its worker is to stop the work
 	why         policy.Kind
 	told        bool        // the worker knows that
-	abandon     *time.Timer // of a revoked one
+	abandon     *time.Timer // the timer that abandons a revoked one
 }
 
 // New returns queues. Give them to the engine before it is opened: attempts that workers execute since an earlier

@@ -20,7 +20,7 @@ type fakeEngine struct {
 	ends    []core.TaskEnded            // that were delivered
 	refuses error                       // what it answers to what is delivered
 	saved   func()                      // answers what was delivered last
-	states  []error                     // what it answers to questions about an attempt, one after the other
+	states  []error                     // the answers to questions about an attempt, one after the other
 	asked   func(q *Queues, number int) // called before such an answer
 	queues  *Queues
 	number  int
@@ -178,10 +178,11 @@ func TestBeginningIsNotSaved(t *testing.T) {
 	}
 }
 
-// A report that a worker starts its task comes just when the task is given to another one: only one of both happens.
+// TestStartAtTheLastMoment checks that only one of two things happens if a worker reports that it starts a task just
+// when the task is given to another one.
 func TestStartAtTheLastMoment(t *testing.T) {
 	for name, c := range map[string]struct {
-		first string // what gets the lock first
+		first string // the one that gets the lock first
 		code  api.Code
 		lost  int
 	}{
@@ -226,7 +227,8 @@ func TestStartAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// An attempt may end while a report makes it known that the engine has not told of. It does not stay known.
+// TestAttemptEndsBeforeItIsKnown checks that an attempt that the engine has not told of does not stay known if it ends
+// while a report makes it known.
 func TestAttemptEndsBeforeItIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeEngine{states: []error{nil, &api.Error{Code: api.CodeStale}}}
@@ -287,8 +289,8 @@ func TestOwnTypes(t *testing.T) {
 	}
 }
 
-// When the engine was started again, an attempt whose worker promised to report something, and does not, is lost. Of
-// other workers nothing is expected.
+// TestKeptAttemptOfSilentWorker checks that after a restart of the engine an attempt is lost if its worker promised to
+// report something and does not. Nothing is expected of other workers.
 func TestKeptAttemptOfSilentWorker(t *testing.T) {
 	for name, c := range map[string]struct {
 		confirms, looks bool

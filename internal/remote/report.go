@@ -25,7 +25,7 @@ func (q *Queues) Report(ctx context.Context, reports []api.TaskReport) ([]api.Ta
 			later = append(later, finish)
 		}
 	}
-	for _, finish := range later { // what was delivered becomes durable together
+	for _, finish := range later { // all that was delivered becomes durable together
 		finish()
 	}
 	return answers, nil
@@ -116,7 +116,7 @@ func isOver(code api.Code) bool {
 	return code == api.CodeStale || code == api.CodeRunClosed || code == api.CodeNotFound
 }
 
-// serverStops is the error of a request that has to wait until the server runs again.
+// serverStops returns the error of a request that has to wait until the server runs again.
 func serverStops() *api.Error {
 	return &api.Error{Code: api.CodeClosed, Op: "report", Message: "the server stops", Hint: "repeat it"}
 }

@@ -21,7 +21,7 @@ import (
 
 // WorkerConfig configures a worker. Tasks, Slots, and one of Executors and Other are needed.
 type WorkerConfig struct {
-	Tasks api.Tasks // of the server
+	Tasks api.Tasks // the tasks of the server
 	Queue string
 	// Name is recorded with each attempt, for people. Default: the host's name and the process's number.
 	Name string
@@ -46,8 +46,8 @@ const (
 
 	answerWithin = 30 * time.Second // a request; a poll may wait besides
 
-	stopWithin  = 15 * time.Second // for tasks that were told to stop because the worker stops
-	flushWithin = 10 * time.Second // for the last reports
+	stopWithin  = 15 * time.Second // the time for tasks that were told to stop because the worker stops
+	flushWithin = 10 * time.Second // the time for the last reports
 )
 
 // Worker executes the tasks of a queue that a server has.
@@ -262,8 +262,8 @@ func (w *Worker) dispatch(t *api.Task) {
 	w.pool.DispatchFor(task, t.Left.Deadline.Std())
 }
 
-// headersOf are the headers of a task's run. What the attempt calls and starts belongs to the span of the attempt, if
-// it has one, and not to that of whoever started the run.
+// headersOf returns the headers of a task's run. The calls and runs of the attempt belong to the span of the attempt,
+// if it has one, and not to that of whoever started the run.
 func headersOf(t *api.Task) (core.Headers, error) {
 	if t.Trace != "" {
 		all := maps.Clone(t.Headers)

@@ -26,12 +26,12 @@ func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 // withWebhooks gives the bed's server webhooks.
 func (b *bed) withWebhooks() *webhook.Dispatcher {
 	b.Helper()
-	teller := func() *service.Teller {
+	teller := func() *service.Describer {
 		now := func() core.Time { return policy.At(time.Now()) }
-		return service.NewEmbedded(b.engine, readFlow, now).Teller()
+		return service.NewEmbedded(b.engine, readFlow, now).Describer()
 	}
 	hooks, err := webhook.New(b.Context(), webhook.Config{
-		Documents: b.journal.(journal.Documents), Feed: b.engine, Teller: teller, Send: true, Transport: refusing{},
+		Documents: b.journal.(journal.Documents), Feed: b.engine, Describer: teller, Send: true, Transport: refusing{},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -20,10 +20,10 @@ const (
 	// mostChanges and mostChangeBytes bound what is kept for streams that are opened again, and for slow readers.
 	mostChanges     = 8192
 	mostChangeBytes = 16 << 20
-	mostEventData   = 64 << 10 // of an event with more, the data is left out
+	mostEventData   = 64 << 10 // larger event data is omitted
 	// changesIdle is how long changes are kept after the last stream has ended.
 	changesIdle  = time.Minute
-	changesPause = time.Second // after a failure of the storage
+	changesPause = time.Second // the pause after a failure of the storage
 )
 
 // Feed is the part of an engine that brings committed entries. See engine.API.
@@ -38,7 +38,7 @@ type Feed interface {
 // unless it stayed away for too long.
 type Changes struct {
 	feed   Feed
-	teller func() *Teller
+	teller func() *Describer
 	now    func() core.Time
 	log    *slog.Logger
 
@@ -72,7 +72,8 @@ type change struct {
 // told.
 func (s *Embedded) Changes(feed Feed, log *slog.Logger) *Changes {
 	return &Changes{
-		feed: feed, teller: s.Teller, now: s.now, log: log, era: rand.Text()[:8], first: 1, news: make(chan struct{}),
+		feed: feed, teller: s.Describer, now: s.now, log: log, era: rand.Text()[:8], first: 1,
+		news: make(chan struct{}),
 	}
 }
 
@@ -332,13 +333,13 @@ func (c *Changes) readOnce(ctx context.Context) bool {
 }
 
 // take keeps what entries tell.
-func (c *Changes) take(ctx context.Context, teller *Teller, entries []core.Entry) error {
+func (c *Changes) take(ctx context.Context, teller *Describer, entries []core.Entry) error {
 	var all []*change
 	if len(entries) == 0 { // a partition has come from another process
 		all = append(all, &change{missed: true})
 	}
 	for _, e := range entries {
-		told, err := teller.Tell(ctx, e)
+		told, err := teller.Describe(ctx, e)
 		switch code := api.CodeOf(err); {
 		case err == nil:
 		case ctx.Err() != nil || code == api.CodeStalled || code == api.CodeClosed || code == api.CodeUncertain:

@@ -45,7 +45,7 @@ func (f *following) end(t *testing.T) []api.Change {
 	return f.got
 }
 
-// seen are the events of some changes: their runs, numbers and types.
+// seen returns the events of some changes: their runs, numbers and types.
 func seen(changes []api.Change) (out []string) {
 	for _, c := range changes {
 		if c.Event != nil {

@@ -93,8 +93,8 @@ func (m *moved) looked() {
 	}
 }
 
-// A writer moves a run from the tail to the view while both are read. The run is listed once, whether it moves between
-// the two reads or after both.
+// TestReaderListsWhatMoves checks that a run is listed once if a writer moves it from the tail to the view while both
+// are read, between the two reads or after both.
 func TestReaderListsWhatMoves(t *testing.T) {
 	for after := range 2 {
 		testListed(t, after)

@@ -15,7 +15,7 @@ import (
 type tailed struct {
 	partition int
 	entries   []core.Entry
-	seqs      []uint64 // of the entries' batches
+	seqs      []uint64 // the sequences of the entries' batches
 	ended     bool
 }
 
@@ -30,7 +30,8 @@ func (r *reader) List(ctx context.Context, q journal.Query) (journal.Page, error
 	if q.Limit <= 0 {
 		q.Limit = journal.DefaultLimit
 	}
-	tail, err := r.tail(ctx) // before the view: an entry that moves to the view meanwhile is then seen twice, not never
+	// The tail comes before the view: an entry that moves to the view meanwhile is then seen twice, not never.
+	tail, err := r.tail(ctx)
 	if err != nil {
 		return journal.Page{}, err
 	}

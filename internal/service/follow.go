@@ -27,7 +27,7 @@ type followed struct {
 	users int    // calls that use it now
 	used  uint64 // when it was last released; the one with the lowest number is dropped first
 
-	mu       sync.Mutex // of the fields below
+	mu       sync.Mutex // the lock of the fields below
 	trail    *trail.Trail
 	kind     string
 	workflow *Workflow
@@ -171,7 +171,7 @@ func (f *followed) fold(e core.Entry) {
 	}
 }
 
-// told is an event with the name that the run's own system has for it.
+// told returns an event with the name that the run's own system has for it.
 func (f *followed) told(ev core.Event) api.Event {
 	out := trail.Event(ev)
 	if f.workflow.Words != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// What no index answers is looked at run by run. These bound how many runs one page looks at, so that it comes soon;
+// Queries that no index answers look at run by run. These bound how many runs one page looks at, so that it comes soon;
 // the next page goes on there.
 const (
 	mostEstimated = 2000 // whose end is estimated
 	mostOpened    = 200  // whose history is read
-	leastLooked   = 50   // before the time counts, so that a small database is searched whole
+	leastLooked   = 50   // the runs before the time counts, so that a small database is searched whole
 	mostTime      = 5 * time.Millisecond
 )
 

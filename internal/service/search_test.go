@@ -73,7 +73,7 @@ func TestSearch(t *testing.T) {
 		}
 		<-time.After(time.Hour)
 		var late, fine string
-		for customer, settled := range []bool{false, true} { // at first the view does not have them yet
+		for customer, settled := range []bool{false, true} { // the view does not have them yet at first
 			what := fmt.Sprintf("settled: %v, ", settled)
 			free := b.naps("10m", 0, customer)
 			late = b.naps("1m", 35*time.Minute, customer) // its first sleep ends in time; the usual run takes longer

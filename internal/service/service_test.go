@@ -287,7 +287,8 @@ func TestWatchFromAPosition(t *testing.T) {
 	})
 }
 
-// A watcher is further behind than the kept events. It gets the older ones from the history.
+// TestSlowWatcherGetsAll checks that a watcher that is further behind than the kept events gets the older ones from the
+// history.
 func TestSlowWatcherGetsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -338,7 +339,7 @@ func TestRunsByPages(t *testing.T) {
 					break
 				}
 				q.Cursor = page.Next
-				b.start(api.StartRequest{}) // on no later page
+				b.start(api.StartRequest{}) // no later page has it
 			}
 			want = want[:25]
 			if got := listed[len(listed)-25:]; !slices.Equal(got, want) {

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// Spread is the service of a node that shares the partitions of its journal with others: what concerns a run of another
+// Routed is the service of a node that shares the partitions of its journal with others: what concerns a run of another
 // node is asked of that node. Lists and searches are answered here, of the view and of what this node knows beyond it.
-type Spread struct {
+type Routed struct {
 	*Embedded
 	own   Own
 	nodes Nodes
@@ -52,21 +52,21 @@ type Nodes interface {
 	Changed() <-chan struct{}
 }
 
-var _ api.Service = (*Spread)(nil)
+var _ api.Service = (*Routed)(nil)
 
-// NewSpread returns the service of a node.
-func NewSpread(e *Embedded, own Own, nodes Nodes, patience time.Duration) *Spread {
+// NewRouted returns the service of a node.
+func NewRouted(e *Embedded, own Own, nodes Nodes, patience time.Duration) *Routed {
 	e.shared = true
-	return &Spread{Embedded: e, own: own, nodes: nodes, patience: patience}
+	return &Routed{Embedded: e, own: own, nodes: nodes, patience: patience}
 }
 
 // For makes the service that of a node which is a Go program. Call it before the first request.
-func (s *Spread) For(p Program) { s.program, s.updates = p, p }
+func (s *Routed) For(p Program) { s.program, s.updates = p, p }
 
 // TakeUpdates says who sends updates to the bodies of this node's runs. Call it before the first request.
-func (s *Spread) TakeUpdates(own api.Updates) { s.updates = own }
+func (s *Routed) TakeUpdates(own api.Updates) { s.updates = own }
 
-// errMoving is the error of a request whose partition has no owner for long.
+// errMoving returns the error of a request whose partition has no owner for long.
 func errMoving() error {
 	return &api.Error{
 		Code: api.CodeHeld, Message: "the partition of this run is on its way from one node to another",
@@ -115,7 +115,7 @@ func (s *Spread) at(ctx context.Context, partition int, reads bool, here func(co
 }
 
 // until tries until a partition is where try looks for it, or patience is over.
-func (s *Spread) until(ctx context.Context, reads bool, try func() error) error {
+func (s *Routed) until(ctx context.Context, reads bool, try func() error) error {
 	var patience <-chan time.Time
 	for {
 		changed := s.nodes.Changed()
@@ -176,7 +176,7 @@ func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(c
 }
 
 // Start implements api.Service.
-func (s *Spread) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
+func (s *Routed) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
 	req, here, err := s.startsHere(r)
 	if err != nil {
 		return out, err
@@ -191,7 +191,7 @@ func (s *Spread) Start(ctx context.Context, r api.StartRequest) (out api.Started
 		err = s.at(ctx, home, false, start, there)
 		return out, err
 	}
-	err = s.until(ctx, false, func() error { // without a name: here, unless this node has no partition
+	err = s.until(ctx, false, func() error { // a start without a name goes here, unless this node has no partition
 		if len(s.own.Owned()) > 0 {
 			return start(ctx)
 		}
@@ -206,7 +206,7 @@ func (s *Spread) Start(ctx context.Context, r api.StartRequest) (out api.Started
 
 // startsHere returns the request of a start, which says where it belongs, and what carries it out in this node. What a
 // workflow in Go adds to the request does not change where it belongs.
-func (s *Spread) startsHere(r api.StartRequest) (
+func (s *Routed) startsHere(r api.StartRequest) (
 	req engine.StartRequest, here func(context.Context) (api.Started, error), err error,
 ) {
 	if p := s.program; p != nil {
@@ -219,7 +219,7 @@ func (s *Spread) startsHere(r api.StartRequest) (
 
 // Update implements api.Updates. An update waits in memory alone, and with the same id
 // it may be sent again. So when the run's partition leaves the node that was asked, the next owner is.
-func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api.Answer, err error) {
+func (s *Routed) Update(ctx context.Context, name string, u api.Update) (out api.Answer, err error) {
 	if u.ID == "" {
 		u.ID = rand.Text()
 	}
@@ -237,7 +237,7 @@ func (s *Spread) Update(ctx context.Context, name string, u api.Update) (out api
 
 // while calls f with a context that ends when a condition does not hold any more, which is about who owns what. Then it
 // is not known what f has done.
-func (s *Spread) while(ctx context.Context, holds func() bool, f func(ctx context.Context) error) error {
+func (s *Routed) while(ctx context.Context, holds func() bool, f func(ctx context.Context) error) error {
 	moved := &api.Error{
 		Code: api.CodeUncertain, Message: "the partition of this run has moved meanwhile",
 		Hint: "ask again; send an update again with the same id",
@@ -277,14 +277,14 @@ func (s *Spread) Send(ctx context.Context, name string, signal api.SendRequest) 
 }
 
 // Operate implements api.Service.
-func (s *Spread) Operate(ctx context.Context, name string, op api.Operation) error {
+func (s *Routed) Operate(ctx context.Context, name string, op api.Operation) error {
 	return s.onRun(ctx, name, false,
 		func(ctx context.Context, name string) error { return s.Embedded.Operate(ctx, name, op) },
 		func(ctx context.Context, owner api.Node, name string) error { return owner.Operate(ctx, name, op) })
 }
 
 // Restart implements api.Service. The new run has the workflow id of the old one, or none.
-func (s *Spread) Restart(ctx context.Context, name string, r api.RestartRequest) (out api.Started, err error) {
+func (s *Routed) Restart(ctx context.Context, name string, r api.RestartRequest) (out api.Started, err error) {
 	restart := s.Embedded.Restart
 	if s.program != nil {
 		restart = s.program.Restart
@@ -299,7 +299,7 @@ func (s *Spread) Restart(ctx context.Context, name string, r api.RestartRequest)
 }
 
 // Run implements api.Service.
-func (s *Spread) Run(ctx context.Context, name string) (out *api.Run, err error) {
+func (s *Routed) Run(ctx context.Context, name string) (out *api.Run, err error) {
 	err = s.onRun(ctx, name, true,
 		func(ctx context.Context, name string) (err error) { out, err = s.Embedded.Run(ctx, name); return err },
 		func(ctx context.Context, owner api.Node, name string) (err error) {
@@ -310,7 +310,7 @@ func (s *Spread) Run(ctx context.Context, name string) (out *api.Run, err error)
 }
 
 // Wait implements api.Service.
-func (s *Spread) Wait(ctx context.Context, name string) (out api.Outcome, err error) {
+func (s *Routed) Wait(ctx context.Context, name string) (out api.Outcome, err error) {
 	err = s.onRun(ctx, name, true,
 		func(ctx context.Context, name string) (err error) { out, err = s.Embedded.Wait(ctx, name); return err },
 		func(ctx context.Context, owner api.Node, name string) (err error) {
@@ -321,8 +321,8 @@ func (s *Spread) Wait(ctx context.Context, name string) (out api.Outcome, err er
 }
 
 // Watch implements api.Service. It goes on where it was when the run has moved.
-func (s *Spread) Watch(ctx context.Context, name string, after int, fn func(api.Event) error) error {
-	var refused error // what fn returned
+func (s *Routed) Watch(ctx context.Context, name string, after int, fn func(api.Event) error) error {
+	var refused error // the error that fn returned
 	follow := func(e api.Event) error {
 		if refused = fn(e); refused == nil {
 			after = e.Seq
@@ -347,7 +347,7 @@ func (s *Spread) Watch(ctx context.Context, name string, after int, fn func(api.
 }
 
 // History implements api.Service.
-func (s *Spread) History(ctx context.Context, name string) (out []byte, err error) {
+func (s *Routed) History(ctx context.Context, name string) (out []byte, err error) {
 	err = s.onRun(ctx, name, true,
 		func(ctx context.Context, name string) (err error) {
 			out, err = s.Embedded.History(ctx, name)
@@ -361,7 +361,7 @@ func (s *Spread) History(ctx context.Context, name string) (out []byte, err erro
 }
 
 // Forecast implements api.Service.
-func (s *Spread) Forecast(ctx context.Context, name string, q api.ForecastRequest) (out *api.Run, err error) {
+func (s *Routed) Forecast(ctx context.Context, name string, q api.ForecastRequest) (out *api.Run, err error) {
 	err = s.onRun(ctx, name, true,
 		func(ctx context.Context, name string) (err error) {
 			out, err = s.Embedded.Forecast(ctx, name, q)

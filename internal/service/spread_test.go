@@ -58,7 +58,7 @@ const movePatience = 5 * time.Second
 func TestPartitionWithoutOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &absentNode{}
-		s := NewSpread(&Embedded{reads: &reads{}}, n, n, movePatience)
+		s := NewRouted(&Embedded{reads: &reads{}}, n, n, movePatience)
 		began := time.Now()
 		err := s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"})
 		if api.CodeOf(err) != api.CodeHeld || api.CodeOf(err).HTTPStatus() != http.StatusServiceUnavailable ||
@@ -78,7 +78,7 @@ func TestAskedAgain(t *testing.T) {
 		for _, c := range []struct {
 			name  string
 			errs  []error
-			do    func(*Spread) error
+			do    func(*Routed) error
 			asked int
 			want  api.Code
 		}{
@@ -89,7 +89,7 @@ func TestAskedAgain(t *testing.T) {
 		} {
 			f := &failing{errs: c.errs}
 			n := &absentNode{owner: f}
-			err := c.do(NewSpread(&Embedded{reads: &reads{}}, n, n, movePatience))
+			err := c.do(NewRouted(&Embedded{reads: &reads{}}, n, n, movePatience))
 			if f.asked != c.asked || api.CodeOf(err) != c.want {
 				t.Errorf("%s: asked %d times, %v", c.name, f.asked, err)
 			}
@@ -102,7 +102,7 @@ func TestWatchGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{errs: []error{api.Sentinel(api.CodeHeld), api.Sentinel(api.CodeFenced)}}
 		n := &absentNode{owner: f}
-		s := NewSpread(&Embedded{reads: &reads{}}, n, n, movePatience)
+		s := NewRouted(&Embedded{reads: &reads{}}, n, n, movePatience)
 		var seen []int
 		err := s.Watch(t.Context(), "order-1", 4, func(e api.Event) error { seen = append(seen, e.Seq); return nil })
 		if err != nil || len(seen) != 3 || seen[0] != 5 || seen[2] != 7 {
@@ -172,7 +172,7 @@ func (n *movingNode) Changed() <-chan struct{} {
 func TestUpdateMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &movingNode{first: silent{}, then: answering{}, until: time.Now().Add(time.Minute)}
-		s := NewSpread(&Embedded{reads: &reads{}}, n, n, movePatience)
+		s := NewRouted(&Embedded{reads: &reads{}}, n, n, movePatience)
 		a, err := s.Update(t.Context(), "order-1", api.Update{Name: "approve", ID: "u-1"})
 		if err != nil || a.Run != "u-1" {
 			t.Errorf("%+v, %v", a, err)
@@ -186,7 +186,7 @@ func TestReadMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		moves := time.Now().Add(3 * time.Second)
 		n := &movingNode{first: silent{}, then: answering{}, until: moves}
-		s := NewSpread(&Embedded{reads: &reads{}}, n, n, movePatience)
+		s := NewRouted(&Embedded{reads: &reads{}}, n, n, movePatience)
 		r, err := s.Run(t.Context(), "order-1")
 		if err != nil || r.WorkflowID != "order-1" || time.Since(moves) > 3*moveLook {
 			t.Errorf("%+v, %v, %s after the partition has moved", r, err, time.Since(moves))

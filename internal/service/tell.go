@@ -21,35 +21,37 @@ type Told struct {
 	// Before and After are the run's rows before the entry and after it. Where the entry begins the run, Before is
 	// zero.
 	Before, After journal.RunRow
-	Words         *api.Words // of the system whose document the run was made from, after the entry; nil: there is none
+	Words         *api.Words // the words of the run's own system, after the entry; nil: it has none
 }
 
-// Teller tells the events of entries that come in the order of a feed, with the numbers that they have in the history
-// of their run. It is not safe for concurrent use.
-type Teller struct {
+// Describer converts entries, which come in the order of a feed, to events with the numbers that they have in the
+// history of their run. It is not safe for concurrent use.
+type Describer struct {
 	from *reads
 	runs map[core.RunID]*telling
 }
 
-// mostTold is how many runs a Teller keeps in memory. The history of another one is read again with its next entry.
+// mostTold is how many runs a Describer keeps in memory. The history of another one is read again with its next entry.
 const mostTold = 4096
 
 // telling is a run of which the last entry was told.
 type telling struct {
 	trail *trail.Trail
 	words Words
-	row   journal.RunRow // after the last entry
-	// ahead is how many more entries equal to last were told already, see [Teller.resume].
+	row   journal.RunRow // the row after the last entry
+	// ahead is how many more entries equal to last were told already, see [Describer.resume].
 	ahead int
 	last  []byte
 }
 
-// Teller returns a new Teller for the engine's runs.
-func (s *Embedded) Teller() *Teller { return &Teller{from: s.reads, runs: map[core.RunID]*telling{}} }
+// Describer returns a new Describer for the engine's runs.
+func (s *Embedded) Describer() *Describer {
+	return &Describer{from: s.reads, runs: map[core.RunID]*telling{}}
+}
 
-// Tell tells the next entry of a run. Errors: CodeNotFound (the run was deleted), and those of a run whose workflow
-// cannot be read.
-func (t *Teller) Tell(ctx context.Context, e core.Entry) (out Told, err error) {
+// Describe converts the next entry of a run to events. Errors: CodeNotFound (the run was deleted), and those of a run
+// whose workflow cannot be read.
+func (t *Describer) Describe(ctx context.Context, e core.Entry) (out Told, err error) {
 	defer func() {
 		if v := recover(); v != nil { // the code of a definition concerns its own runs only
 			delete(t.runs, e.Run)
@@ -94,7 +96,7 @@ func (t *Teller) Tell(ctx context.Context, e core.Entry) (out Told, err error) {
 }
 
 // keep keeps a run in memory. Where there are too many, any of them go.
-func (t *Teller) keep(id core.RunID, r *telling) {
+func (t *Describer) keep(id core.RunID, r *telling) {
 	for other := range t.runs {
 		if len(t.runs) < mostTold {
 			break
@@ -106,7 +108,7 @@ func (t *Teller) keep(id core.RunID, r *telling) {
 
 // resume returns a run that is not in memory, and the events of its entry e. If equal entries follow e, their events
 // are among them: only the history tells which of them e is, and an event that is told twice does no harm.
-func (t *Teller) resume(ctx context.Context, e core.Entry) (*telling, []core.Event, error) {
+func (t *Describer) resume(ctx context.Context, e core.Entry) (*telling, []core.Event, error) {
 	entries := []core.Entry{e}
 	if !begins(e) {
 		var err error

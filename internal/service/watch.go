@@ -15,7 +15,7 @@ type watching struct {
 	fn   func(api.Event) error
 	seen int // number of the last event that fn has got
 
-	failed error // what fn returned; Watch returns it unchanged
+	failed error // the error that fn returned; Watch returns it unchanged
 }
 
 // Watch implements api.Service.

@@ -16,7 +16,7 @@ import (
 type Workflow struct {
 	Definition *core.Definition
 	Plan       []api.PlannedStep // its steps, without hooks
-	Words      Words             // of the system whose document it was made from; nil: it was not
+	Words      Words             // the words of the system whose document it was made from; nil: it was not
 	// Begin checks the input of a run that somebody starts. It returns what the workflow defines about the start:
 	// its limits, and the input with its defaults. It is nil if only the program that has the workflow's code can
 	// start it.

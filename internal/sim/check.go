@@ -12,12 +12,12 @@ import (
 // tickSpan is the range of a node's entries that one Tick made.
 type tickSpan struct {
 	from, to int
-	due      core.Time // of its last entry that was stored
+	due      core.Time // the due time in its last entry that was stored
 	runs     map[*account]bool
 }
 
-// ticking and ticked are called before and after a Tick. The entries in between were made by timers, in the order of
-// the timers.
+// ticking returns how many entries the node has computed; see ticked. The two are called before and after a Tick.
+// Timers made the entries in between, in the order of the timers.
 func (ch *checker) ticking(n *node) int { return n.computed() }
 
 func (ch *checker) ticked(n *node, mark int) {
@@ -66,7 +66,7 @@ func (s *tickSpan) moved(a *account) bool {
 	return false
 }
 
-// check tests, after each step, everything that can be seen from outside.
+// check tests everything that can be seen from outside.
 func (ch *checker) check(n *node) {
 	if n.dead || n.needsOpen || n.frozen > ch.u.now {
 		return
@@ -154,7 +154,7 @@ func differ(x, y *core.Run) string {
 	return ""
 }
 
-// same is like reflect.DeepEqual, but an empty list equals no list, because the journal stores them alike.
+// same works like reflect.DeepEqual, but an empty list equals no list, because the journal stores them alike.
 func same(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Slice:
@@ -302,7 +302,7 @@ func (m *runModel) awaitsClock(now core.Time) bool {
 // bodyInTransit reports whether something is on its way to a run's body, or from it.
 func (ch *checker) bodyInTransit(n *node, a *account) bool {
 	if n.host.real.Waits(a.id) && n.host.inTransit[core.RunID{}] > 0 {
-		return true // for its turn, and there is a clock that brings it
+		return true // its turn will come: there is a clock that brings it
 	}
 	return n.host.inTransit[a.id] > 0 || n.host.pending[a.id] > 0
 }

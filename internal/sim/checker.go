@@ -16,7 +16,7 @@ import (
 type checker struct {
 	u        *universe
 	accounts map[core.RunID]*account
-	order    []*account // in the order in which they were created
+	order    []*account // the accounts in the order in which they were created
 	batches  int
 	entries  int
 	attempts int // that were started

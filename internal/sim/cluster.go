@@ -21,11 +21,11 @@ type machines struct {
 	random
 	u       *universe
 	planted bool
-	term    time.Duration // of leases
-	up      []*machine    // in the order in which they came
+	term    time.Duration // the term of leases
+	up      []*machine    // the machines in the order in which they came
 	count   int           // how many have ever come
 	table   map[string]machineRow
-	pins    map[int]string // by partition: the machine that should own it because an operator said so
+	pins    map[int]string // the machine that should own a partition because an operator said so
 	down    core.Time      // nobody reaches the database until then
 	paused  int            // owners that stood still until another machine had taken over
 	ended   int            // owners that stopped by their own clock
@@ -43,14 +43,14 @@ type machine struct {
 	c      *machines
 	id     string
 	member *cluster.Member
-	nodes  map[int]*node // by partition: what it runs, or believes it does
+	nodes  map[int]*node // the node that runs a partition, or believes it does
 	frozen core.Time     // it stands still until then
 	cut    core.Time     // it does not reach the database until then
 	gone   bool
 	faint  time.Duration // how long it is to stand still during its next append; 0: not at all
 
 	mu         sync.Mutex // the member gives and takes several partitions at once
-	give, take []int      // what the member wants, until the end of its round
+	give, take []int      // the partitions that the member wants to give and take, until the end of its round
 }
 
 // newMachines draws from numbers of its own, so that universes without a cluster stay as they are. A step that kills
@@ -113,7 +113,7 @@ func (c *machines) look() {
 	}
 }
 
-// round has rounds of the member until the machine has gone.
+// round repeats rounds of the member until the machine has gone.
 func (m *machine) round() {
 	if m.gone {
 		return
@@ -122,7 +122,7 @@ func (m *machine) round() {
 	m.c.u.after(m.c.term/5, m.id+" gives a sign of life", m.round)
 }
 
-// act is one round of the member: it says which partitions to give and to take.
+// act plays one round of the member: it says which partitions to give and to take.
 func (m *machine) act() {
 	u := m.c.u
 	if m.gone || m.frozen > u.now {
@@ -158,7 +158,7 @@ func (m *machine) checkMoves(give []int) {
 		return
 	}
 	stay, held := 0, 0
-	stand := m.member.Stand()
+	stand := m.member.Snapshot()
 	for _, n := range stand.Nodes {
 		if n.Alive && !n.Leaving {
 			stay++
@@ -268,8 +268,8 @@ func (m *machine) Beat(_ context.Context, n cluster.Node) error {
 	return nil
 }
 
-// Stand implements cluster.Storage.
-func (m *machine) Stand(context.Context) (s cluster.Stand, err error) {
+// Snapshot implements cluster.Storage.
+func (m *machine) Snapshot(context.Context) (s cluster.Snapshot, err error) {
 	if err := m.reaches(); err != nil {
 		return s, err
 	}
@@ -341,7 +341,7 @@ func (m *machine) Owned() []int { return slices.Sorted(maps.Keys(m.nodes)) }
 type reached struct {
 	journal.Journal
 	m     *machine
-	epoch uint64 // of the lease
+	epoch uint64 // the epoch of the lease
 }
 
 // Acquire implements journal.Journal.

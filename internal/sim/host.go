@@ -20,9 +20,9 @@ type host struct {
 	codeIsChanged   bool
 	bodies          engine.Bodies // as the engine calls them
 	generation      int
-	inTransit       map[core.RunID]int // by run: how many things are on their way to its body, or from it
-	pending         map[core.RunID]int // by run: decisions that the engine has not answered
-	stuckGeneration map[core.RunID]int // by run: the generation in which its body was last stuck
+	inTransit       map[core.RunID]int // how many things are on their way to a run's body, or from it
+	pending         map[core.RunID]int // decisions of a run that the engine has not answered
+	stuckGeneration map[core.RunID]int // the generation in which a run's body was last stuck
 	coroutines      map[*coroutine]bool
 }
 

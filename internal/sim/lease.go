@@ -182,7 +182,7 @@ func (m *machine) freeze(until core.Time) {
 		for _, p := range m.Owned() {
 			n := m.nodes[p]
 			if n != nil && m.c.chance(0.5) {
-				n.goOn() // what asked the database goes on before the loop does
+				n.goOn() // callers that asked the database go on before the loop does
 			}
 			if n != nil && !n.dead {
 				n.turn()

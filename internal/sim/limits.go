@@ -33,7 +33,7 @@ const serviceText = `services:
   ship: {limits: {concurrency: 3, rate: 5/1m, breaker: {failures: 3, pause: 2s}}}
 `
 
-// service has a task use a service, in some flows. It draws from numbers of its own, so that the other flows stay as
+// service makes a task use a service, in some flows. It draws from numbers of its own, so that the other flows stay as
 // they are.
 func (g *flowGenerator) service(indent int) {
 	if g.shared == nil || !g.shared.chance(0.8) {
@@ -80,18 +80,18 @@ type serviceModel struct {
 	probes  int // that have failed
 	probe   core.Token
 	unknown bool // the process knows more of the breaker than the model
-	shared  bool // of a shared process
+	shared  bool // the process is a shared one
 }
 
 type serviceStart struct {
 	at    core.Time
-	told  core.Time // in the journal, if the clock has gone back since
+	told  core.Time // the instant in the journal, if the clock has gone back since
 	key   string
 	retry bool
 	moved bool // it is not known when exactly
 }
 
-// serviceOf is the node's model of the service that a step uses; nil: it uses none.
+// serviceOf returns the node's model of the service that a step uses; nil: it uses none.
 func (n *node) serviceOf(s *stepModel) *serviceModel {
 	if s.spec.Share == nil || s.spec.Share.Service == "" {
 		return nil

@@ -52,7 +52,7 @@ func (ch *checker) checkMessages(batch *journal.Batch) {
 	out := ch.noteSent(batch)
 	for _, t := range batch.Taken {
 		d := ch.route(t.From, batch.Partition)
-		bound := map[core.RunID]uint64{} // by run: the last message that moves its deadline; it hides the earlier ones
+		bound := map[core.RunID]uint64{} // the last message that moves a run's deadline hides the earlier ones
 		for i := d.taken; i < len(d.all) && d.all[i].raw.Seq <= t.Through; i++ {
 			if l := &d.all[i]; l.movesDeadline(l.To) {
 				bound[l.To] = l.raw.Seq
@@ -218,7 +218,7 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 	case core.ChildStop:
 		a := ch.openEnd(l.To)
 		switch {
-		case ch.accounts[l.To] == nil && ch.u.bug.panicked[l.To]: // at its start, of which nothing was saved
+		case ch.accounts[l.To] == nil && ch.u.bug.panicked[l.To]: // it panicked at its start, and nothing was saved
 		case ch.accounts[l.To] == nil && !ch.refusedChild(l):
 			ch.u.violate(Delivered, l.To, "the request to stop a child run was taken, and the run does not exist")
 		case a == nil || a.model.cancelled || a.model.closing:

@@ -31,11 +31,11 @@ type runModel struct {
 	chain              core.RunID      // the first run of its chain
 	events             []eventModel    // kept and not taken yet
 	inherited          []eventModel    // events of the run before that this run must still keep
-	taken              []takenModel    // by waits, in this order
+	taken              []takenModel    // the events that waits took, in this order
 	returned           []eventModel    // events that a retry must still give back to the run
 	labels             map[string]string
 	startLabels        map[string]string
-	labelChanges       []labelChangeModel // in order
+	labelChanges       []labelChangeModel // the changes in their order
 	headers            core.Headers
 
 	// The rest is about the current entry.
@@ -61,7 +61,7 @@ type stepModel struct {
 	phase       core.StepPhase
 	dropped     bool
 
-	failure      policy.Kind // with which it ended
+	failure      policy.Kind // the kind of failure that it ended with
 	failureType  string
 	afterFailure bool // it was skipped because something that it needs failed
 
@@ -76,9 +76,9 @@ type stepModel struct {
 	next                 core.Time
 	child, last          core.RunID // the run of the live attempt; that of the last attempt
 	attempts             []attemptModel
-	endedNow, resetNow   bool // in the current entry
+	endedNow, resetNow   bool // it ended, or was reset, in the current entry
 	losses               losses
-	delay                time.Duration // before the last retry
+	delay                time.Duration // the delay before the last retry
 	held                 core.Held
 }
 
@@ -354,9 +354,9 @@ func (m *runModel) compare(i int, s *stepModel, f *core.Step) {
 		m.fail(FixedDeadline, "step %s has the deadlines %s and %s in the state, %s and %s in the model",
 			m.name(i), offset(f.ScheduleToClose), offset(f.Deadline), offset(s.toClose), offset(s.deadline))
 	}
-	if f.Lost != s.losses.row || f.Apart != s.losses.counts {
+	if f.Lost != s.losses.row || f.LostAlone != s.losses.counts {
 		m.fail(Counted, "step %s has lost %d attempts, of which %d count, in the state, %d and %d in the model",
-			m.name(i), f.Lost, f.Apart, s.losses.row, s.losses.counts)
+			m.name(i), f.Lost, f.LostAlone, s.losses.row, s.losses.counts)
 	}
 	if f.Attempt != s.attempt || f.Counted != s.counted || f.Stopping != s.stopping {
 		m.fail(OneAttempt, "step %s is in attempt %d (%d counted) in the state, %d (%d) in the model",

@@ -30,13 +30,13 @@ func (m *runModel) createInFamily(rec core.RunCreated) {
 	}
 }
 
-// created is the record that created the run.
+// created returns the record that created the run.
 func (a *account) created() core.RunCreated {
 	rec, _ := a.entries[0].Records[0].(core.RunCreated)
 	return rec
 }
 
-// top is the first run of the chain at the top of a run's family.
+// top returns the first run of the chain at the top of a run's family.
 func (ch *checker) top(a *account) core.RunID {
 	for {
 		rec := a.created()

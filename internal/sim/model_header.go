@@ -30,7 +30,7 @@ func (m *runModel) createHeaders(rec core.RunCreated) {
 	}
 }
 
-// hashHeaders is what a body has seen when it begins.
+// hashHeaders returns the hash of what a body has seen when it begins.
 func hashHeaders(headers core.Headers) uint32 {
 	if headers == "" {
 		return 0

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// noteStopped notes, before an entry is folded, the steps that end badly in it because their run ends or is to end.
+// noteStopped notes the steps that end badly in an entry because their run ends or is to end. It is called before the
+// entry is folded.
 func (m *bodyModel) noteStopped(a *account, e core.Entry) {
 	ending := a.state.CancelAsked || a.state.Closing != nil
 	byHand := false
@@ -70,7 +71,8 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 		m.u.violate(Decided, a.id, "an open run is retried, and its body may have dealt with its failures")
 	}
 	if cancelsParts(m.program.main) || cancelsParts(m.program.undo) {
-		return // what a scope's cancel ends is restarted, too; that the program goes on as before is checked
+		// Steps that a scope's cancel ends are restarted, too. Another check sees that the program goes on as before.
+		return
 	}
 	since := m.since(a)
 	seen := set{}
@@ -129,7 +131,7 @@ func (m *bodyModel) compareRetry(a *account, e core.Entry, restart, drop []core.
 	m.u.checker.rewound += len(drop)
 }
 
-// since returns, for each step that the program has decided, the failed steps that it had seen by then.
+// since returns the failed steps that the program had seen when it decided each step.
 func (m *bodyModel) since(a *account) map[core.StepID]set {
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
 	m.program.walkThrough(kn, a, m.stop)

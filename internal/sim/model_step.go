@@ -107,7 +107,7 @@ func (m *runModel) omit(rec core.StepOmitted) {
 }
 
 func (m *runModel) begin(rec core.StepBegan) {
-	spec := m.a.state.Steps[len(m.steps)].Spec // in flows the records have only the number of the spec, not the spec
+	spec := m.a.state.Steps[len(m.steps)].Spec // the records of flows have only the number of the spec, not the spec
 	s := stepModel{
 		spec: spec, policy: &spec.Policy, kind: spec.Kind, group: rec.Group,
 		toClose: rec.ScheduleToClose, deadline: rec.Deadline, next: rec.NextAt,

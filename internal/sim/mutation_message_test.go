@@ -30,7 +30,7 @@ func TestChecksFindMistakesInMessages(t *testing.T) {
 		{"a message is applied twice", changeInbox(func(in []journal.Message) []journal.Message {
 			if len(in) > 0 {
 				again := in[len(in)-1]
-				again.Seq++ // with a new number, so that the receiver takes it for another message
+				again.Seq++ // the new number makes it another message for the receiver
 				in = append(in, again)
 			}
 			return in

@@ -76,7 +76,7 @@ func TestChecksFindMistakes(t *testing.T) {
 			for i, rec := range e.Records {
 				ended, ok := rec.(core.AttemptEnded)
 				if ok && ended.Failure != nil && ended.Failure.Kind == policy.KindLost {
-					ended.Apart++
+					ended.LostAlone++
 					e.Records[i] = ended
 				}
 			}

@@ -15,7 +15,7 @@ type node struct {
 	u       *universe
 	home    *simPartition
 	process *process
-	machine *machine // of a cluster; nil: there is none
+	machine *machine // the machine of a cluster; nil: there is none
 	reached *reached // the journal of a machine
 	tenure  engine.Tenure
 	changed bool // something happened to the node since its last check
@@ -24,7 +24,7 @@ type node struct {
 	store   journal.Journal
 	workers *workers
 	host    *host
-	inbox   []func() // what bodies tell the engine, in order
+	inbox   []func() // the calls of bodies to the engine, in order
 
 	inFlight    []*journal.Batch // batches that were cut; the first is on its way to the disk
 	stored      bool             // the first is stored and not acknowledged yet
@@ -47,9 +47,9 @@ type node struct {
 
 	// woken counts how often the node was told to look for slots, or for what it carries on, and has not done so yet.
 	woken       int
-	carriedFrom map[core.RunID]int // by the top of a family that rested: entries that were computed before
-	before      map[int]int        // by partition: entries that were computed when the process took it over
-	lookedAt    bool               // for breakers that are open
+	carriedFrom map[core.RunID]int // entries that were computed before a family went on, by the run at its top
+	before      map[int]int        // entries that were computed when the process took over the partition
+	lookedAt    bool               // the breakers that are open are known
 }
 
 // newNode makes an owner of a partition, with its workers and bodies.
@@ -161,7 +161,7 @@ func (n *node) tick() {
 	n.lastTick = n.u.now
 }
 
-// turn is one round of the engine's loop.
+// turn plays one round of the engine's loop.
 func (n *node) turn() {
 	if n.dead || n.needsOpen {
 		return
@@ -293,7 +293,7 @@ func (n *node) forget(err error) {
 	n.p.Failed(err)
 }
 
-// atBoundary is called at each boundary of a commit. The process may die there. It reports whether it did.
+// atBoundary handles a boundary of a commit, where the process may die. It reports whether it did.
 func (n *node) atBoundary(where string) bool {
 	u := n.u
 	u.boundaries++

@@ -31,9 +31,9 @@ func newOperator(u *universe) *operator {
 // works reports whether the operator does something now that it does with that chance.
 func (o *operator) works(chance float64) bool { return o.active && !o.u.noFaults && o.chance(chance) }
 
-// afterNews is called when a body gets news. While the run is paused, the operator fails an open step and retries it at
-// once. The body gets no news during a pause, so it never knows that the step was closed: the news after the resume
-// looks to it as if nothing had happened. But the engine waits to hear again that the body waits.
+// afterNews lets the operator act when a body gets news. While the run is paused, the operator fails an open step and
+// retries it at once. The body gets no news during a pause, so it never knows that the step was closed: the news after
+// the resume looks to it as if nothing had happened. But the engine waits to hear again that the body waits.
 func (o *operator) afterNews(run core.RunID) {
 	if !o.works(0.05) {
 		return
@@ -56,9 +56,9 @@ func (o *operator) afterNews(run core.RunID) {
 	})
 }
 
-// afterEnd is called when a body has taken the end of an attempt, which waits for the body's next decision. The
-// operator retries another step, whose failure the body has seen. So this call of the body is over, and the end that
-// waits must not be lost with it.
+// afterEnd lets the operator act when a body has taken the end of an attempt, which waits for the body's next decision.
+// The operator retries another step, whose failure the body has seen. So this call of the body is over, and the end
+// that waits must not be lost with it.
 func (o *operator) afterEnd(run core.RunID) {
 	if !o.works(0.3) {
 		return
@@ -71,8 +71,9 @@ func (o *operator) afterEnd(run core.RunID) {
 	})
 }
 
-// whileSearching is called when an attempt waits until the body comes to its step. The operator pauses the run, and the
-// append of that fails. So this call of the body is over, and the attempt must look for its function in the next one.
+// whileSearching lets the operator act when an attempt waits until the body comes to its step. The operator pauses the
+// run, and the append of that fails. So this call of the body is over, and the attempt must look for its function in
+// the next one.
 func (o *operator) whileSearching(n *node, run core.RunID) {
 	if !o.works(0.8) {
 		return

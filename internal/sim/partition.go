@@ -10,10 +10,10 @@ type simPartition struct {
 	number      int
 	node        *node                      // the current owner, or the last one
 	formerOwner *node                      // a former owner that has not noticed yet; nil: none
-	remote      map[core.Token]*workerTask // what remote workers go on with until another node owns the partition
+	remote      map[core.Token]*workerTask // tasks at remote workers, until another node owns the partition
 	poisoned    bool                       // the last node that died there died of the poisonous step
 
-	// What the checker knows about the partition.
+	// The checker's knowledge about the partition:
 	owner     *node // the node that has acquired it last
 	lastBatch uint64
 }
@@ -82,8 +82,8 @@ func (n *node) checkInbox() {
 	})
 }
 
-// checkInboxesLater is called when an owner ends. It may have stored messages without a hint, so all other owners read
-// their inboxes when they renew their leases.
+// checkInboxesLater makes owners read their inboxes after an owner ended. That one may have stored messages without a
+// hint, so all other owners read their inboxes when they renew their leases.
 func (u *universe) checkInboxesLater() {
 	if len(u.partitions) > 1 {
 		u.after(leaseTerm/3, "leases are renewed", func() {

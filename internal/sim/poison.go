@@ -39,7 +39,7 @@ func (p *poison) is(t core.Task) bool {
 	return p.chosen && p.step == at && !(p.u.noFaults && p.kills > mostKills)
 }
 
-// kill has an attempt kill its process, once it has announced itself where it has to.
+// kill makes an attempt kill its process, after it has announced itself if it has to.
 func (p *poison) kill(wt *workerTask) {
 	u := p.u
 	u.after(u.span(time.Millisecond, 2*time.Second), "a poisonous step is at work", func() {
@@ -67,10 +67,10 @@ func (p *poison) kill(wt *workerTask) {
 
 // losses are the checker's own count of the attempts that a step has lost with its worker.
 type losses struct {
-	row    int    // in a row
+	row    int    // the number in a row
 	counts int    // those of them that count
 	others int    // those of them that the poisonous step has not caused
-	since  int    // since the step made progress
+	since  int    // the number since the step made progress
 	group  int    // how many suspects could run at once when its last attempt started; 0: the step was none
 	found  string // the heartbeat details that the attempt began with
 	last   string // the last ones
@@ -105,8 +105,8 @@ func (m *runModel) countLoss(s *stepModel, i int, rec core.AttemptEnded) {
 			l.others++
 		}
 	}
-	if rec.Apart != l.counts {
-		m.fail(Counted, "%d losses of step %s count, %d are recorded", l.counts, m.name(i), rec.Apart)
+	if rec.LostAlone != l.counts {
+		m.fail(Counted, "%d losses of step %s count, %d are recorded", l.counts, m.name(i), rec.LostAlone)
 	}
 	if f == nil || f.Kind != policy.KindLost || !rec.Retry {
 		return

@@ -16,18 +16,18 @@ import (
 type process struct {
 	number  int
 	shared  bool
-	matcher *engine.Matcher // of a shared process
-	nodes   map[int]*node   // by partition; a process takes each partition once
+	matcher *engine.Matcher // the matcher of a shared process
+	nodes   map[int]*node   // the nodes by partition; a process takes each partition once
 	lost    bool            // it has lost a partition to another process, and ends soon
 
 	withoutPrograms bool                // it has no bodies: their runs are elsewhere
-	tops            map[core.RunID]bool // of the families that it carries on; nil: all
+	tops            map[core.RunID]bool // the first runs of the families that it carries on; nil: all
 	carried         *engine.Carried     // the same, as its engine has it
 
-	services  map[string]*serviceModel // what the checker knows of services, as the process counts them
+	services  map[string]*serviceModel // the checker's knowledge of services, as the process counts them
 	refused   core.Time                // no start that a refused append would have recorded is later; 0: none
 	foundOpen map[string]bool          // services whose breakers the process found open
-	runQueues map[string]*serviceModel // what the checker knows of the rates of queues of runs
+	runQueues map[string]*serviceModel // the checker's knowledge of the rates of queues of runs
 }
 
 // sharing decides whether processes share what they count. It draws from numbers of its own, so that the other
@@ -106,7 +106,7 @@ func (n *node) diesWith(other *node) bool {
 	return n.process.number == other.process.number && n.u.chance(0.8)
 }
 
-// match is what the matcher tells a node of a shared process: a slot may be free for it, or it has a turn.
+// match takes the matcher's call to a node of a shared process: a slot may be free for it, or it has a turn.
 func (n *node) match(queue, taskType string) {
 	n.woken++
 	n.after(0, n.name+" looks for slots", func() {
@@ -120,8 +120,8 @@ func (n *node) match(queue, taskType string) {
 	})
 }
 
-// losePartition is called when a node of a shared process has lost its partition. The engine in front of the others has
-// ended with it, so the program ends soon.
+// losePartition ends the program soon after a node of a shared process has lost its partition: the engine in front of
+// the others has ended with it, so the program ends soon.
 func (n *node) losePartition() {
 	p := n.process
 	if !p.shared {
@@ -143,8 +143,8 @@ func (n *node) losePartition() {
 
 var errLost = errors.New("another process owns the partition")
 
-// joined notes, when a node has taken over its partition, what the other nodes of its process have decided before: they
-// could not know of what runs in that partition.
+// joined notes what the other nodes of a process have decided before a node took over its partition: they could not
+// know what runs there.
 func (p *process) joined(n *node) {
 	for _, other := range p.nodes {
 		if other != n && other.lookedAt && !other.dead && !other.needsOpen {

@@ -24,10 +24,10 @@ type program struct {
 	main  []action
 	again bool          // the run continues as new while its input is large
 	fails bool          // the body ends with an error of its own
-	retry *policy.Retry // of its runs
+	retry *policy.Retry // the retry policy of its runs
 	hook  *core.StepSpec
 	undo  []action      // detached: its compensation, after the rest has failed or the run was stopped
-	limit time.Duration // of the compensation; 0: a minute
+	limit time.Duration // the limit of the compensation; 0: a minute
 
 	services map[string]*policy.QueueLimits // that its steps use; nil: none
 }
@@ -36,17 +36,17 @@ type program struct {
 type action struct {
 	kind           actionKind
 	name           string
-	spec           core.StepSpec // with doStep, doBegin and doJoin
-	length         time.Duration // of a sleep
+	spec           core.StepSpec // the step, for doStep, doBegin and doJoin
+	length         time.Duration // the length of a sleep
 	onFailure      failureHandling
-	then           []action   // what the branch does after the step has failed
+	then           []action   // the actions of the branch after the step has failed
 	parts          [][]action // the actions of its branches
 	nameFromResult bool       // the step's name depends on the results that the branch has seen
-	detached       bool       // with doStep and doBegin: the step goes on when the run or a scope ends
-	cancelsLoser   bool       // with doRace: the branch that is not the first is cancelled
+	detached       bool       // the step goes on when the run or a scope ends; for doStep and doBegin
+	cancelsLoser   bool       // the branch that is not the first is cancelled; for doRace
 }
 
-// label is how doVersion changes a label of the run, where its name depends on results. It removes some.
+// label returns how doVersion changes a label of the run if its name depends on results. It removes some.
 func (act *action) label(seen uint32) string {
 	switch seen % 3 {
 	case 0:
@@ -77,7 +77,7 @@ type failureHandling uint8
 
 const (
 	failBranch    failureHandling = iota // the branch fails
-	handleTimeout                        // after a timeout like handleFailure, else like failBranch
+	handleTimeout                        // a timeout as handleFailure, any other failure as failBranch
 	handleFailure                        // it executes action.then and goes on
 )
 

@@ -5,7 +5,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// servicesOf are the limits that the definition of a program gives its services: what flow files say of the same ones.
+// servicesOf returns the limits that the definition of a program gives its services: those that flow files give them.
 func servicesOf() map[string]*policy.QueueLimits {
 	out := map[string]*policy.QueueLimits{}
 	for name, l := range serviceLimits {
@@ -14,7 +14,7 @@ func servicesOf() map[string]*policy.QueueLimits {
 	return out
 }
 
-// useServices has tasks of some programs use a service. It draws from numbers of its own, so that the other programs
+// useServices makes tasks of some programs use a service. It draws from numbers of its own, so that the other programs
 // stay as they are.
 func useServices(p *program, n int) {
 	own := newRandom(uint64(n), 0x5e42)

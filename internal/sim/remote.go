@@ -17,8 +17,8 @@ const remoteType = "c"
 // outlive it: what they execute goes on, and they report to the next owner of the partition.
 type remoteWorkers struct {
 	u        *universe
-	of       func(run core.RunID) *workers // of the node that owns the run's partition
-	busy     func(taskType string) int     // in the process
+	of       func(run core.RunID) *workers // it returns the workers of the node that owns the run's partition
+	busy     func(taskType string) int     // it counts the busy ones in the process
 	reserved map[uint64]bool
 }
 

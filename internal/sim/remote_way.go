@@ -12,7 +12,7 @@ import (
 type taskWay struct {
 	random
 	u         *universe
-	promised  map[uint64]bool     // by secret: the worker has promised to report that it has the task
+	promised  map[uint64]bool     // the secrets of tasks whose worker has promised to report that it has the task
 	givenBack map[core.Token]bool // somebody reports that the attempt has not begun
 	reported  map[core.Token]bool // and has done so
 }
@@ -101,7 +101,7 @@ func (y *taskWay) giveBack(wt *workerTask, after time.Duration, report func(core
 	})
 }
 
-// missing is an attempt that a process keeps and whose worker it does not know: its task was lost on its way, or the
+// missing handles an attempt that a process keeps without knowing its worker: its task was lost on its way, or the
 // worker is going to repeat the report of its end. If its worker has promised to report, the process must notice that.
 // Else only the limits of the attempt do, or the end of all faults.
 func (y *taskWay) missing(w *workers, t core.Task) *workerTask {

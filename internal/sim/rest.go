@@ -67,7 +67,7 @@ func (r *resting) carry(p *process) {
 	r.u.after(r.span(time.Second, 10*time.Minute), "a process carries a run on that rested", func() { r.carry(p) })
 }
 
-// noteCarried is called when the node's process carries on one more family.
+// noteCarried notes that the node's process carries on one more family.
 func (n *node) noteCarried(top core.RunID) {
 	if n.dead || n.needsOpen || !n.lookedAt {
 		return // it finds out when it opens its partition
@@ -119,7 +119,7 @@ func (n *node) cannotStart(c *engine.Call) bool {
 	return n.process.withoutPrograms && c.Op == engine.CallStart && c.Start.Definition.Kind == journal.KindGo
 }
 
-// elsewhere is a program that the process does not have.
+// elsewhere returns the definition of a program that the process does not have.
 func elsewhere(journal.Definition) (*core.Definition, error) {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true, Elsewhere: true,
@@ -166,7 +166,7 @@ func (ch *checker) checkResting(n *node, a *account, e core.Entry, due core.Time
 			if elsewhere && rec.Until != 0 {
 				ch.u.violate(Rested, a.id, "the run's body is asked to stop in a process that does not have it")
 			}
-		default: // what a caller or another run did
+		default: // a caller or another run did it
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (r *resting) finish(n *node) {
 	switch {
 	case n.dead || p.tops == nil && !p.withoutPrograms:
 	case p.withoutPrograms || p.carried == nil || len(r.u.partitions) > 1 || r.chance(0.5):
-		// Of several partitions, one may get a child run of a family that is begun later.
+		// If there are several partitions, one of them may get a child run of a family that is begun later.
 		n.crash("to be replaced by a program that carries on everything")
 	default:
 		for _, a := range r.u.checker.order {

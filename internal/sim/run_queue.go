@@ -18,8 +18,8 @@ var runQueueLimits = map[string]policy.QueueLimits{
 
 var runQueues = []string{"desk", "night", "post", turns}
 
-// queueText has some flows name a queue for their runs. It draws from numbers of its own, so that the other flows stay
-// as they are.
+// queueText makes some flows name a queue for their runs. It draws from numbers of its own, so that the other flows
+// stay as they are.
 func (g *flowGenerator) queueText() {
 	own := newRandom(uint64(g.n), 0x90e0)
 	if own.chance(0.1) {
@@ -47,7 +47,7 @@ func (c *clients) runQueue() core.RunQueue {
 	return q
 }
 
-// limitsOfRuns are the limits that the engine is given.
+// limitsOfRuns returns the limits that the engine is given.
 func (u *universe) limitsOfRuns() map[string]policy.QueueLimits {
 	out := map[string]policy.QueueLimits{}
 	for name, l := range runQueueLimits {
@@ -63,7 +63,7 @@ func (u *universe) limitsOfRuns() map[string]policy.QueueLimits {
 type queueModel struct {
 	queue   core.RunQueue
 	within  []string
-	waits   bool      // in the queue
+	waits   bool      // the run waits in the queue
 	entered core.Time // when it came there
 	place   bool      // it has one, until it ends
 	turn    turnModel
@@ -185,7 +185,7 @@ func (m *runModel) admit() {
 	})
 }
 
-// runQueueOf is the node's model of the rates of a queue of runs.
+// runQueueOf returns the node's model of the rates of a queue of runs.
 func (ch *checker) runQueueOf(n *node, name string) *serviceModel {
 	p := n.process
 	if p.runQueues[name] == nil {

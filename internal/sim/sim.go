@@ -60,8 +60,8 @@ type Options struct {
 type Decision struct {
 	Partition  *engine.Partition
 	Call       *engine.Call
-	Generation int // of the body
-	Current    int // of the bodies that are called now
+	Generation int // the body's generation
+	Current    int // the generation of the bodies that are called now
 	At         core.Time
 }
 
@@ -92,21 +92,21 @@ type Report struct {
 	Runs        int
 	Attempts    int
 	Crashes     int
-	Messages    int // between partitions
-	Panics      int // of deciders; some universes have a planted bug
+	Messages    int // the number of messages between partitions
+	Panics      int // the panics of deciders; some universes have a planted bug
 	Partitions  int
 	Paused      int // owners that stood still until another one had taken over
 	Stopped     int // owners that stopped by their own clock, because their lease had ended
 	Given       int // partitions that were given back
 	Owners      int // how often a process took over a partition, including the first owners
-	Boundaries  int // of commits; CrashAt can kill the process at each
+	Boundaries  int // the boundaries of commits; CrashAt can kill the process at each
 	Rewound     int // steps that retries have dropped
 	Relabelled  int // retries that have changed labels back
 	Returned    int // events that retries have given back
-	Kills       int // of processes by poisonous steps
+	Kills       int // how many processes poisonous steps killed
 	Poisoned    int // poisonous steps that were stopped
 	VirtualTime time.Duration
-	Hash        uint64 // of all entries that became durable, in order
+	Hash        uint64 // the hash of all entries that became durable, in order
 }
 
 // Run runs the universe of one seed. If an invariant did not hold, the error is a *[Violation].

@@ -47,8 +47,8 @@ func (g *stopGenerator) change(actions []action) {
 	}
 }
 
-// scope has its first part in a scope, in a branch, does its second part itself, cancels the scope and waits for the
-// branch.
+// scope executes its first part in a branch in a scope and its second part itself, then cancels the scope and waits for
+// the branch.
 func (r *branchRunner) scope(act *action) progress {
 	in, cancel := r.WithCancel()
 	beside := r.begin(in, act, 0)
@@ -126,7 +126,7 @@ func (w *walk) refusal(br *branchWalk, in *scopeModel, spec *core.StepSpec) *kno
 	return refused
 }
 
-// whole is the program's main line: what it does, and what it undoes where that has failed.
+// whole walks through the whole program: its main actions, and what it undoes if they have failed.
 func (w *walk) whole(root *branchWalk, p *program) progress {
 	at := w.do(root, p.main)
 	if at == fails {
@@ -204,7 +204,7 @@ func (m *runModel) checkAsked(rec core.RunClosing) {
 	}
 }
 
-// outerLimit is the run's own deadline where it bounds the step.
+// outerLimit returns the run's own deadline if it bounds the step.
 func (m *runModel) outerLimit(s *stepModel) core.Time {
 	if s.spec.Detached {
 		return 0

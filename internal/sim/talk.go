@@ -70,7 +70,7 @@ func (g *talkGenerator) update() action {
 	return act
 }
 
-// valueOf is what a branch publishes. No other action publishes under the name.
+// valueOf returns what a branch publishes. No other action publishes under the name.
 func (act *action) valueOf(seen uint32) string { return fmt.Sprintf(`"%s %d"`, act.name, seen) }
 
 // refusesUpdate reports whether bodies refuse an update with that input.
@@ -80,7 +80,7 @@ func refusesUpdate(payload []byte) bool {
 	return h.Sum32()%4 == 0
 }
 
-// answerOf is how a program answers an update when its handler has ended.
+// answerOf returns how a program answers an update when its handler has ended.
 func answerOf(at progress, seen uint32) (output []byte, f *policy.Failure) {
 	if at == fails {
 		return nil, &policy.Failure{Kind: policy.KindFailed, Type: "handler", Message: fmt.Sprint(seen)}
@@ -115,7 +115,7 @@ func (r *branchRunner) update(act *action) progress {
 type talk struct {
 	values  map[string]bool   // that it publishes as far as it comes
 	due     []string          // values that must be recorded, since a later decision of their branch is
-	answers map[string]string // by the key of the wait that took the update
+	answers map[string]string // the answers by the key of the wait that took the update
 }
 
 func (w *walk) publish(br *branchWalk, act *action) progress {
@@ -180,7 +180,7 @@ type talkModel struct {
 	recorded map[string]bool // all values
 	fresh    map[string]bool // those recorded since an operator last restarted something: they come once
 	updates  map[string]*updateModel
-	carried  map[string]*updateModel // what the run before had answered and this run does not know yet
+	carried  map[string]*updateModel // the answers of the run before that this run does not know yet
 }
 
 func newTalkModel() talkModel {
@@ -309,7 +309,7 @@ func (m *bodyModel) checkAnswered(a *account, e core.Entry, w *walk, mark string
 			continue
 		}
 		if up.answered && up.entry != len(a.entries) {
-			continue // by the end of the run, which an operator has opened again since
+			continue // the run's end answered it; an operator has opened the run again since
 		}
 		if want := w.talk.answers[prefix+wait]; !up.answered || up.answer != want {
 			m.u.violate(Talk, a.id, "update %s is answered with %q, the body answers %q", key, up.answer, want)
@@ -416,7 +416,7 @@ func (s *sender) lookNow() {
 	}
 }
 
-// tell has the senders of a run's updates look again whom the process tells to.
+// tell makes the senders of a run's updates look again, if the process tells them to.
 func (t *talkers) tell(run core.RunID) {
 	for _, s := range t.waiting {
 		if s.run != run {

@@ -17,7 +17,7 @@ func priorityIn(q core.RunQueue) int32 {
 type turnModel struct {
 	at     *node          // the process in which it waits: a new one lets the keys' turns begin anew
 	ahead  int            // runs of its key that waited before it, when it came
-	passed map[string]int // by key: runs that have begun since
+	passed map[string]int // how many runs of each key have begun since
 }
 
 // enterTurns takes in that the run comes to its queue.

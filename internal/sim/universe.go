@@ -34,22 +34,22 @@ type universe struct {
 	noFaults   bool      // the faults have ended: workers report, disks have room
 
 	shares    bool             // nodes of one process share what it counts
-	processes map[int]*process // by number: those that were begun last
+	processes map[int]*process // the newest process of each number
 
 	disk          *memory.Journal // the storage
 	store         journal.Journal // the storage as nodes see it; a test may have wrapped it
-	partitions    []*simPartition // by number
+	partitions    []*simPartition // the partitions by number
 	opening       bool            // a node is in Open
 	takingOver    bool            // a second owner is in its first Open
 	nodeCount     int
 	profile       profile
 	slowReads     *slowReads
-	diskFullUntil core.Time // until then appends fail with ErrFull
+	diskFullUntil core.Time // the instant until which appends fail with ErrFull
 	boundaries    int       // boundaries of commits passed so far
 
-	way       *taskWay                  // of tasks to remote workers
+	way       *taskWay                  // the way of tasks to remote workers
 	remote    bool                      // some task types are executed by workers in other processes
-	executing map[stepOfRun]*workerTask // what workers really execute, in all nodes
+	executing map[stepOfRun]*workerTask // the steps that workers really execute, in all nodes
 	checker   *checker
 	bug       *plantedBug
 	poison    *poison

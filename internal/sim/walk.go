@@ -13,7 +13,7 @@ import (
 
 // known is what is recorded of a step.
 type known struct {
-	id     int // among the recorded steps, in their order
+	id     int // the number among the recorded steps, in their order
 	spec   *core.StepSpec
 	phase  core.StepPhase
 	output []byte
@@ -25,7 +25,7 @@ type known struct {
 // knowledge is what is recorded of a run.
 type knowledge struct {
 	steps    map[string]*known
-	recorded map[string][]*known // by branch, in the order of the decisions; without recorded values
+	recorded map[string][]*known // the steps of each branch in the order of the decisions, without recorded values
 	renamed  bool                // the run was decided by the changed code, see codeChange
 }
 
@@ -62,8 +62,8 @@ func branchOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1
 type walk struct {
 	*knowledge
 	decided  []core.Command
-	followed map[string]int // by branch: how many recorded steps it has asked for
-	changed  string         // what is recorded, and what the program asks for instead
+	followed map[string]int // how many recorded steps each branch has asked for
+	changed  string         // the recorded step, and the one that the program asks for instead
 	stop     *stopModel     // nil: the body was not asked to stop
 	remains  []*known       // open steps in cancelled scopes
 	talk     talk
@@ -87,7 +87,7 @@ type branchWalk struct {
 	races  int
 	scopes int
 	in     *scopeModel // nil: the whole body
-	value  string      // what it has published since its last decision; empty: nothing
+	value  string      // the value that it has published since its last decision; empty: nothing
 	failed set         // the failed steps that it has seen
 	from   []string    // the steps because of which it fails
 }

@@ -16,7 +16,7 @@ type workers struct {
 	n           *node
 	dead        bool
 	tasks       map[core.Token]*workerTask
-	busy        map[string]int      // by task type: tasks that were dispatched and not reported as over
+	busy        map[string]int      // how many tasks of a type were dispatched and not reported as over
 	stopReports map[core.Token]bool // attempts whose report that they stopped is on its way
 	// killed are the tasks that the workers had when they were killed. An engine that does not know it, see takeOver,
 	// goes on counting them until a report comes that was on its way.
@@ -31,12 +31,12 @@ type workerTask struct {
 	taken     bool // the run's body has taken its end, to report it
 	over      bool // it does not execute any more
 	revoked   bool
-	adopted   bool         // of a remote worker: a node has it because of a report, and did not ask for it
+	adopted   bool         // a node has a remote worker's task because of a report, and did not ask for it
 	silent    bool         // it does not report its end by itself
-	missing   bool         // of a remote worker: a node keeps it that has not found it at any worker
+	missing   bool         // a node keeps a remote worker's task that it has not found at any worker
 	abandoned bool         // the worker does not wait for its end any more; it may execute for a while
-	search    *body.Search // for its function; nil: it needs none
-	group     int          // of a suspect: how many of its group could run at once; 0: its step was none
+	search    *body.Search // the search for its function; nil: it needs none
+	group     int          // how many of a suspect's group could run at once; 0: its step was no suspect
 }
 
 func newWorkers(n *node) *workers {

@@ -103,7 +103,7 @@ type flowGenerator struct {
 	steps int
 	again bool // the flow retries its runs
 
-	shared *random // of the services that its tasks use; nil: they use none
+	shared *random // the random numbers for the services that its tasks use; nil: they use none
 }
 
 func newSource(n int) journal.Definition {
@@ -396,7 +396,7 @@ func (g *flowGenerator) retry() string {
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 
-// runRetry always limits the attempts, so that every chain ends.
+// runRetry returns a retry policy that always limits the attempts, so that every chain ends.
 func (g *flowGenerator) runRetry() string {
 	return fmt.Sprintf("{maxAttempts: %d, initialInterval: %s, backoffCoefficient: 1.5}",
 		2+g.IntN(3), g.amount(time.Millisecond, 5*time.Minute))

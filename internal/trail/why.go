@@ -49,7 +49,7 @@ func (t *Trail) stepWhy(s *core.Step) string {
 		return sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
 	case policy.ReasonWorkerLost:
 		return fmt.Sprintf("%d attempts in a row were lost with their worker, %d of them while it ran apart "+
-			"from other steps that may kill workers", s.Lost, s.Apart)
+			"from other steps that may kill workers", s.Lost, s.LostAlone)
 	case policy.ReasonSkipped:
 		if s.Kept {
 			return "its result was kept from an earlier run"
@@ -99,8 +99,8 @@ func suspicion(s *core.Step) string {
 	if group == 0 {
 		return ""
 	}
-	counts := fmt.Sprintf("%d of these losses count", s.Apart)
-	if s.Apart == 1 {
+	counts := fmt.Sprintf("%d of these losses count", s.LostAlone)
+	if s.LostAlone == 1 {
 		counts = "one of these losses counts"
 	}
 	if bound := s.Effective().Retry.LostBound(); bound >= 0 {

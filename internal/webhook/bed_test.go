@@ -170,7 +170,7 @@ func openBed(t *testing.T, j *memory.Journal, r *receiver, change ...func(*engin
 	}
 	b.svc = service.NewEmbedded(e, readFlow, func() core.Time { return policy.At(time.Now()) })
 	b.Dispatcher, err = New(t.Context(), Config{
-		Documents: j, Feed: e, Teller: b.svc.Teller, Send: true, Transport: r, MostPending: r.mostPending,
+		Documents: j, Feed: e, Describer: b.svc.Describer, Send: true, Transport: r, MostPending: r.mostPending,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // The bounds of a registration.
 const (
 	longestURL     = 2048
-	mostFilters    = 100 // of each sort
+	mostFilters    = 100 // the most filters of each sort
 	longestAttempt = 5 * time.Minute
 	mostWebhooks   = 1000
 )
@@ -102,7 +102,7 @@ func checkEvents(events []string) error {
 	return nil
 }
 
-// group is the part of a type that a pattern such as run.* names.
+// group returns the part of a type that a pattern such as run.* names.
 func group(eventType string) string {
 	first, _, _ := strings.Cut(eventType, ".")
 	return first + "."
@@ -221,8 +221,8 @@ func asksFor(events []string, ev *api.Event) bool {
 	})
 }
 
-// typeOf is the type of an event's message. What happens to a run of a system that calls it a workflow has the name
-// that this system gives it: WORKFLOW_FAILED is workflow.failed.
+// typeOf returns the type of an event's message. An event of a run that its system calls a workflow has the name that
+// the system gives it: WORKFLOW_FAILED is workflow.failed.
 func typeOf(ev *api.Event) string {
 	rest, found := strings.CutPrefix(ev.Dialect, "WORKFLOW_")
 	if found && ev.Step == "" {

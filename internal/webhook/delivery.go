@@ -158,7 +158,7 @@ func (d *Dispatcher) again(ctx context.Context, t *target, ids []string) error {
 			t.add(id, core.Time(now))
 		}
 	}
-	d.stir()
+	d.wakeSender()
 	return nil
 }
 

@@ -63,7 +63,7 @@ func (d *Dispatcher) stopFeed() {
 
 // feedOnce reads the feed until that fails. It returns false where there is nothing more to read.
 func (d *Dispatcher) feedOnce(ctx context.Context) bool {
-	teller := d.cfg.Teller()
+	teller := d.cfg.Describer()
 	err := d.cfg.Feed.Feed(ctx, feedName, func(_ uint64, entries []core.Entry) error {
 		return d.take(ctx, teller, entries)
 	})
@@ -107,13 +107,13 @@ type toldOf struct {
 }
 
 // take makes deliveries of the events of a batch. When it has returned nil, they are durable.
-func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries []core.Entry) error {
+func (d *Dispatcher) take(ctx context.Context, teller *service.Describer, entries []core.Entry) error {
 	if len(entries) == 0 {
 		return d.adopt(ctx)
 	}
 	var all []toldOf
 	for _, e := range entries {
-		told, err := teller.Tell(ctx, e)
+		told, err := teller.Describe(ctx, e)
 		switch code := api.CodeOf(err); {
 		case err == nil:
 			all = append(all, toldOf{told, e.Run})
@@ -153,7 +153,7 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Teller, entries [
 		t.counts.Missed += h.Missed - t.hook.Missed
 		t.hook = h
 	}
-	d.stir()
+	d.wakeSender()
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (d *Dispatcher) deliveriesOf(all []toldOf) (out []*api.Delivery) {
 			ev := &told.Events[j]
 			var payload json.RawMessage
 			for _, h := range hooks {
-				// What happened before it was disabled is kept, also if it comes only now.
+				// An event from before the webhook was disabled is kept, also if it comes only now.
 				if h.DisabledAt != 0 && ev.Time > h.DisabledAt || ev.Time < h.CreatedAt || !h.wants(&told.Told, ev) {
 					continue
 				}
@@ -251,7 +251,7 @@ func (h *hook) wants(told *service.Told, ev *api.Event) bool {
 // message is the body of a request, as Standard Webhooks has it.
 type message struct {
 	Type      string   `json:"type"`
-	Timestamp api.Time `json:"timestamp"` // of the event
+	Timestamp api.Time `json:"timestamp"` // the instant of the event
 	Data      any      `json:"data"`
 }
 
@@ -261,7 +261,7 @@ type eventData struct {
 	Workflow   string            `json:"workflow"`
 	WorkflowID string            `json:"workflowId"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Words      *api.Words        `json:"words,omitempty"` // of the system whose document the run was made from
+	Words      *api.Words        `json:"words,omitempty"` // the words of the run's own system
 	// DataOmitted is how long the event's data is, in bytes, where it is too long for a message. The API has it.
 	DataOmitted int `json:"dataOmitted,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// server is a receiver on a real network, and webhooks that may reach it.
+// server returns a receiver on a real network, and webhooks that may reach it.
 func server(t *testing.T, allowed bool, handler http.HandlerFunc) (*Dispatcher, *httptest.Server) {
 	t.Helper()
 	s := httptest.NewServer(handler)
@@ -27,7 +27,7 @@ func server(t *testing.T, allowed bool, handler http.HandlerFunc) (*Dispatcher, 
 	first := openBed(t, memory.New(), b.receiver)
 	first.Dispatcher.Close()
 	d, err := New(t.Context(), Config{
-		Documents: first.journal, Feed: first.engine, Teller: first.svc.Teller, Send: true, Allow: allow,
+		Documents: first.journal, Feed: first.engine, Describer: first.svc.Describer, Send: true, Allow: allow,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswer: of a body without end only the beginning is read and kept.
+// TestEndlessAnswer checks that only the beginning of an endless body is read and kept.
 func TestEndlessAnswer(t *testing.T) {
 	d, s := server(t, true, func(w http.ResponseWriter, r *http.Request) {
 		part := strings.Repeat("x", 1<<16)

@@ -31,21 +31,21 @@ func after(prefix string) string { return strings.TrimSuffix(prefix, "/") + "0" 
 // pageSize is how many documents are read at once.
 const pageSize = 500
 
-// eventID is the id of the delivery of an event. Ids sort by the instants of their events, those of a run in their
+// eventID returns the id of the delivery of an event. Ids sort by the instants of their events, those of a run in their
 // order. The same event always has the same id.
 func eventID(run core.RunID, at core.Time, seq int) string {
 	return fmt.Sprintf("evt_%014x_%s_%06x", int64(at), hex.EncodeToString(run[:]), seq)
 }
 
-// testID is the id of a message that is sent as a test.
+// testID returns the id of a message that is sent as a test.
 func testID(at core.Time) string {
 	return fmt.Sprintf("evt_%014x_test_%016x", int64(at), rand.Uint64())
 }
 
-// sinceID is before the ids of all events at the instant or later.
+// sinceID returns an id before those of all events at the instant or later.
 func sinceID(at core.Time) string { return fmt.Sprintf("evt_%014x", max(int64(at), 0)) }
 
-// runOf is the part of an id that names the run. Messages of tests have one of their own.
+// runOf returns the part of an id that names the run. Messages of tests have one of their own.
 func runOf(id string) string {
 	_, rest, _ := strings.Cut(strings.TrimPrefix(id, "evt_"), "_")
 	run, seq, _ := strings.Cut(rest, "_")
@@ -61,7 +61,7 @@ type hook struct {
 	Secrets []secret `json:"secrets"` // the newest first
 }
 
-// public is what callers see of a webhook.
+// public returns the webhook as callers see it.
 func (h *hook) public(now core.Time) api.Webhook {
 	out := h.Webhook
 	out.Secret, out.Overlap = "", 0

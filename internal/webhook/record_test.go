@@ -71,7 +71,7 @@ func TestAnswerWhileClosing(t *testing.T) {
 		b.add("ops")
 		d := b.Dispatcher
 		b.answers(func(*request) (*http.Response, error) {
-			d.end() // what Close does first
+			d.end() // Close calls end first
 			return status204(), nil
 		})
 		b.start(failing)

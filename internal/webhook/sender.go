@@ -29,7 +29,7 @@ const (
 // target is a webhook in memory, with the deliveries that have not ended.
 type target struct {
 	hook    *hook            // never changed in place
-	lines   map[string]*line // by run
+	lines   map[string]*line // the lines by run
 	due     heap.Heap[*line] // the lines of which nothing is on its way
 	sending int
 	pending int
@@ -63,7 +63,7 @@ func (l *line) Before(other *line) bool {
 // Moved implements heap.Item.
 func (l *line) Moved(to int) { l.place = to }
 
-// public is what callers see of a webhook. It is called while mu is held.
+// public returns the webhook as callers see it. It is called while mu is held.
 func (t *target) public(now core.Time) api.Webhook {
 	out := t.hook.public(now)
 	out.Pending = t.pending
@@ -133,8 +133,8 @@ func (t *target) back(l *line, due core.Time) {
 	t.due.Push(l)
 }
 
-// stir wakes the loop that sends.
-func (d *Dispatcher) stir() {
+// wakeSender wakes the loop that sends.
+func (d *Dispatcher) wakeSender() {
 	select {
 	case d.wake <- struct{}{}:
 	default: // it is awake
@@ -258,7 +258,7 @@ func (d *Dispatcher) ended(all []*result) {
 	disabled := map[*target]*hook{}
 	var err error
 	for _, r := range all {
-		// What another process has now is its own to send again: it may have done so already.
+		// Deliveries that another process owns now are its own to send again: it may have done so already.
 		if !d.current(r.target) || r.failed != nil || !d.owns(r.delivery.ID) {
 			continue
 		}
@@ -314,7 +314,7 @@ func (d *Dispatcher) ended(all []*result) {
 			d.works.Go(func() { d.tellOthers(d.ctx) })
 		}
 	}
-	d.stir()
+	d.wakeSender()
 }
 
 // sweep deletes deliveries that ended long ago. Their events are older than that.

@@ -45,7 +45,7 @@ func (d *Dispatcher) Refresh(ctx context.Context) error {
 	return d.refresh(ctx)
 }
 
-// refresh is Refresh while adding is held.
+// refresh does the work of Refresh; the caller holds adding.
 func (d *Dispatcher) refresh(ctx context.Context) error {
 	d.change.Lock()
 	err := d.load(ctx)

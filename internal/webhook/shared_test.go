@@ -43,12 +43,12 @@ func (b *bed) shared(moved, deaf *atomic.Bool) (other *Dispatcher, heard *receiv
 	}
 	var err error
 	one, err = New(b.Context(), Config{
-		Documents: b.journal, Feed: b.engine, Teller: b.svc.Teller, Send: true, Transport: b.receiver,
+		Documents: b.journal, Feed: b.engine, Describer: b.svc.Describer, Send: true, Transport: b.receiver,
 		Shared: &Shared{Has: func(core.RunID) bool { return !moved.Load() }, Changed: tell(&two)},
 	})
 	if err == nil {
 		two, err = New(b.Context(), Config{
-			Documents: b.journal, Feed: nothingComes{}, Teller: b.svc.Teller, Send: true, Transport: heard,
+			Documents: b.journal, Feed: nothingComes{}, Describer: b.svc.Describer, Send: true, Transport: heard,
 			Shared: &Shared{Has: func(core.RunID) bool { return moved.Load() }, Changed: tell(&one)},
 		})
 	}
@@ -59,8 +59,8 @@ func (b *bed) shared(moved, deaf *atomic.Bool) (other *Dispatcher, heard *receiv
 	return two, heard
 }
 
-// TestDeliveriesMove: what a process has not delivered is sent by the one that takes the run over, at once and in
-// order. The first one sends nothing more, and what it still learns of its last request changes nothing.
+// TestDeliveriesMove checks that the process that takes a run over sends what the first one has not delivered, at once
+// and in order. The first one sends nothing more, and what it still learns of its last request changes nothing.
 func TestDeliveriesMove(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()

@@ -54,7 +54,7 @@ func signature(secrets []secret, now core.Time, id string, payload []byte) strin
 	for _, s := range secrets {
 		key, err := keyOf(s.Text)
 		if err != nil || s.Until != 0 && s.Until <= now {
-			continue // what is stored was checked before
+			continue // stored secrets were checked before
 		}
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(id + "." + stamp(now) + "."))
@@ -64,5 +64,5 @@ func signature(secrets []secret, now core.Time, id string, payload []byte) strin
 	return strings.Join(all, " ")
 }
 
-// stamp is the header webhook-timestamp of an attempt.
+// stamp returns the header webhook-timestamp of an attempt.
 func stamp(now core.Time) string { return strconv.FormatInt(now.Std().Unix(), 10) }

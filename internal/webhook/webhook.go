@@ -23,9 +23,9 @@ import (
 // Config says where webhooks are kept, and what is sent.
 type Config struct {
 	Documents journal.Documents
-	// Feed brings the entries of the engine, and Teller what they tell.
-	Feed   Feed
-	Teller func() *service.Teller
+	// Feed brings the entries of the engine, and Describer makes events of them.
+	Feed      Feed
+	Describer func() *service.Describer
 	// Send is set where this process sends messages. Elsewhere webhooks are only managed: events wait in the journal,
 	// and deliveries in the outbox, until a process sends them.
 	Send bool
@@ -169,7 +169,7 @@ func (d *Dispatcher) load(ctx context.Context) error {
 
 // loadPending reads the deliveries that have not ended and that this process sends.
 func (d *Dispatcher) loadPending(ctx context.Context) error {
-	defer d.stir()
+	defer d.wakeSender()
 	return d.each(ctx, pendingKeys, "", func(doc journal.Document) (bool, error) {
 		name, id, _ := strings.Cut(strings.TrimPrefix(doc.Key, pendingKeys), "/")
 		var next due
@@ -234,7 +234,8 @@ func (d *Dispatcher) AddWebhook(ctx context.Context, r api.WebhookRequest) (api.
 			Code: api.CodeFull, Message: fmt.Sprintf("there are %d webhooks, and can be no more", mostWebhooks),
 		}
 	}
-	h.CreatedAt = api.Time(d.cfg.Now()) // before the engine is asked: whatever happens afterwards is later
+	// The instant is taken before the engine is asked: whatever happens afterwards is later.
+	h.CreatedAt = api.Time(d.cfg.Now())
 	if err := d.beginFeed(ctx); err != nil {
 		return api.Webhook{}, err
 	}
@@ -266,7 +267,7 @@ func (d *Dispatcher) checkHook(h *hook) error {
 func (d *Dispatcher) create(ctx context.Context, h *hook) error {
 	d.change.Lock()
 	defer d.change.Unlock()
-	if err := d.clear(ctx, h.Name); err != nil { // what another process left of an earlier one
+	if err := d.clear(ctx, h.Name); err != nil { // another process may have left parts of an earlier webhook
 		return err
 	}
 	if err := d.put(ctx, document(hookKey(h.Name), h)); err != nil {
@@ -275,7 +276,7 @@ func (d *Dispatcher) create(ctx context.Context, h *hook) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.targets[h.Name] = newTarget(h)
-	d.stir()
+	d.wakeSender()
 	return nil
 }
 
@@ -299,7 +300,7 @@ func (d *Dispatcher) save(ctx context.Context, t *target, fn func(h *hook) error
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t.hook = h
-	d.stir()
+	d.wakeSender()
 	return nil
 }
 

@@ -168,7 +168,8 @@ func TestOtherRunsGoOn(t *testing.T) {
 	})
 }
 
-// TestCrashBeforeRecord: what was delivered before a crash, and not recorded, is delivered again with the same id.
+// TestCrashBeforeRecord checks that a delivery that was made before a crash, and not recorded, is delivered again with
+// the same id.
 func TestCrashBeforeRecord(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		receiver := b.receiver
@@ -217,7 +218,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestKills: however often the process is killed, each event arrives at least once, and none that did not happen.
+// TestKills checks that each event arrives at least once, and none that did not happen, however often the process is
+// killed.
 func TestKills(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		b.add("ops", events("run.started", "run.succeeded", "step.*"))
@@ -329,7 +331,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestRemove: with a webhook everything of it goes, also what is on its way, and the journal keeps nothing for it.
+// TestRemove checks that everything of a webhook goes with it, also deliveries on their way, and the journal keeps
+// nothing for it.
 func TestRemove(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -438,8 +441,8 @@ func secretOf(text string) func(*api.WebhookRequest) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestMissed: where events were dropped because nobody had read them for too long, the webhook says so, and gets what
-// happens from then on.
+// TestMissed checks that a webhook says so if events were dropped because nobody had read them for too long, and gets
+// the events from then on.
 func TestMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		small := func(c *engine.Config) { c.FeedLimit = 1000 }

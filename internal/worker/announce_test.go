@@ -52,7 +52,7 @@ func TestPoolAnnounces(t *testing.T) {
 	next[core.TaskStopped](t, r)
 	p.Dispatch(task)
 	<-s.confirms
-	p.Revoke(task.Token, policy.KindTimeout) // before the announcement is durable
+	p.Revoke(task.Token, policy.KindTimeout) // the announcement is not durable yet
 	next[core.TaskStopped](t, r)
 	p.cfg.Reporter = r // it cannot confirm
 	p.Dispatch(task)

@@ -20,8 +20,8 @@ type attempt struct {
 	pulse    Pulse
 
 	abandon  atomic.Pointer[abandoning] // nil: the executor stops the work itself
-	how      abandoning                 // what abandon points to
-	patience sync.Once                  // of whoever waits until the work is abandoned
+	how      abandoning                 // the target of abandon
+	patience sync.Once                  // it belongs to whoever waits until the work is abandoned
 
 	// The lock of the attempt's part of Pool.running guards these.
 	revoked bool

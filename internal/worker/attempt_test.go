@@ -62,7 +62,8 @@ func TestPoolAbandons(t *testing.T) {
 	}
 }
 
-// TestPoolAbandonsLateWork: the attempt was told to stop before its executor said that it may be abandoned.
+// TestPoolAbandonsLateWork checks that work is abandoned although its executor said that it may be only after it was
+// told to stop.
 func TestPoolAbandonsLateWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

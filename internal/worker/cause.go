@@ -40,7 +40,7 @@ type deadlineKey struct{}
 // may extend the attempt's deadline while the work runs, and a context's deadline cannot be changed.
 type attemptContext struct {
 	context.Context
-	end time.Time // with a monotonic reading
+	end time.Time // the end with a monotonic reading
 }
 
 func (c *attemptContext) Value(key any) any {
@@ -63,13 +63,13 @@ func Remaining(ctx context.Context) (time.Duration, bool) {
 	return max(time.Until(end), 0), true
 }
 
-// Stopped is the failure of work that ended because its context was done. Only a caller that runs an executor without a
-// pool sees it: a pool reports TaskStopped or a lost attempt instead.
+// Stopped returns the failure of work that ended because its context was done. Only a caller that runs an executor
+// without a pool sees it: a pool reports TaskStopped or a lost attempt instead.
 func Stopped(ctx context.Context) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindCancelled, Type: "stopped", Message: context.Cause(ctx).Error()}
 }
 
-// BadPayload is the failure of a task whose payload the executor cannot use. A retry would not help.
+// BadPayload returns the failure of a task whose payload the executor cannot use. A retry would not help.
 func BadPayload(taskType string, err error) Result {
 	return Result{Failure: &policy.Failure{
 		Kind: policy.KindFailed, Type: "invalid_payload", NonRetryable: true,

@@ -110,8 +110,8 @@ type ExecPayload struct {
 // /bin/sh, KillLeftovers ends. That works on Linux only. On Windows there is no guard: processes go on to their end.
 type Exec struct {
 	cfg     ExecConfig
-	results resultFolder  // of attempts without logs
-	pause   time.Duration // before an attempt is given back for which something is short
+	results resultFolder  // the results of attempts without logs
+	pause   time.Duration // the pause before an attempt is given back for which something is short
 	guard   *processGuard
 
 	programs  programs
@@ -128,8 +128,8 @@ const (
 const (
 	defaultGrace    = 5 * time.Second
 	defaultLogLimit = 10 << 20
-	minKillWait     = time.Second            // for a killed process to disappear
-	groupWait       = 500 * time.Millisecond // for the rest of the group to finish writing
+	minKillWait     = time.Second            // the time for a killed process to disappear
+	groupWait       = 500 * time.Millisecond // the time for the rest of the group to finish writing
 )
 
 // NewExec returns an executor of exec tasks.

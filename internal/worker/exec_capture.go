@@ -21,7 +21,7 @@ const (
 	lineSize  = 1 << 20                // the longest line that may be a result
 	chunkSize = 32 << 10               // bytes of one read
 	pipeSize  = 1 << 20                // the most that a pipe holds
-	drainWait = 100 * time.Millisecond // for the readers to take what the process wrote before it ended
+	drainWait = 100 * time.Millisecond // the time for the readers to take what the process wrote before it ended
 )
 
 // capture reads what a process writes. It keeps the last part of each stream, writes the log, reports what arrives as a
@@ -39,7 +39,7 @@ type stream struct {
 	shown      *secret.Stream // takes secrets out of what is kept and logged
 	partial    []byte         // the unfinished line, stdout only
 	tooLong    bool           // the unfinished line is longer than lineSize and is not kept
-	ends       [2]byte        // of that line: its first byte and its last one, blanks left out
+	ends       [2]byte        // the first and the last byte of that line, blanks left out
 	json       []byte         // the last line that is JSON and not meant for the engine
 	oversized  bool           // the last line that looks like a JSON object or list is longer than lineSize
 	ownFailure *ownFailure    // the last failure that the process reported
@@ -272,7 +272,8 @@ func engineMessage(line []byte) (heartbeat json.RawMessage, failure *ownFailure)
 		return nil, nil
 	}
 	if err != nil {
-		// Of another type than it should be. Who says that it failed did not succeed, whatever else is wrong.
+		// A field has another type than it should. A process that says that it failed did not succeed, whatever else is
+		// wrong.
 		if errors.As(err, &message.Pawl.ignored) && message.Pawl.Failed {
 			return nil, &message.Pawl.ownFailure
 		}

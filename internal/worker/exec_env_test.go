@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
 )
 
-// TestEnvironment: no variable is given twice, the step's value replaces the run's and the worker's, nothing replaces
-// what describes the attempt, and a secret's variable is not passed on. What changes in the worker's environment later
-// is seen.
+// TestEnvironment checks that no variable is given twice, the step's value replaces the run's and the worker's, nothing
+// replaces what describes the attempt, and a secret's variable is not passed on. Later changes of the worker's
+// environment are seen.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("TRACEPARENT", "the worker's")
 	t.Setenv("WORKER_TEST_KEPT", "kept")

@@ -245,7 +245,7 @@ func readFile(t *testing.T, path string) string {
 	return string(b)
 }
 
-// TestExecThroughThePool: how stopping a process looks to an engine.
+// TestExecThroughThePool checks the reports that an engine gets when a process is stopped.
 func TestExecThroughThePool(t *testing.T) {
 	r := newReports()
 	p := NewPool(PoolConfig{Reporter: r})

@@ -139,11 +139,11 @@ func (f Fail) Execute(_ context.Context, t core.Task, _ Alive) Result { return f
 // unknownType is the executor for a task type that the pool does not have.
 type unknownType string
 
-// Do fails, and the failure is not retried: another attempt would come to the same pool.
+// Do returns a failure that is not retried: another attempt would come to the same pool.
 func (u unknownType) Do(core.Task) Result {
 	const problem = "this worker has no such task type; start a worker that has it, or correct the step"
 	return BadPayload(string(u), errors.New(problem))
 }
 
-// Execute fails.
+// Execute returns the failure of Do.
 func (u unknownType) Execute(_ context.Context, t core.Task, _ Alive) Result { return u.Do(t) }

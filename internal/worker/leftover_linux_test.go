@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// ownOwner is an owner that no other run of the tests has.
+// ownOwner returns an owner that no other run of the tests has.
 func ownOwner(name string) string { return name + " " + strconv.Itoa(os.Getpid()) }
 
 // startWorker starts a worker in a process of its own. The worker executes the shell line.
@@ -74,7 +74,8 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	}
 }
 
-// TestGuardComesBack: somebody ends the guard. The next process starts another one, which knows what runs already.
+// TestGuardComesBack checks that the next process starts another guard, which knows what runs already, after somebody
+// ended the first one.
 func TestGuardComesBack(t *testing.T) {
 	g := newGuard("", slog.New(slog.DiscardHandler))
 	left := exec.Command("sleep", "1000")
@@ -87,7 +88,7 @@ func TestGuardComesBack(t *testing.T) {
 	_ = g.shell.cmd.Wait()
 	g.shell.asked = time.Time{} // a moment passes
 	g.begin()
-	_ = g.shell.in.Close() // what the system does when this process dies
+	_ = g.shell.in.Close() // the system does the same when this process dies
 	_ = left.Wait()
 	if sig := left.ProcessState.Sys().(syscall.WaitStatus).Signal(); sig != syscall.SIGKILL {
 		t.Errorf("it ended by %v", sig)
@@ -95,7 +96,8 @@ func TestGuardComesBack(t *testing.T) {
 	_ = g.shell.cmd.Wait()
 }
 
-// TestGuardFindsWhatWasBeingStarted: the worker dies before it knows the group of a process. Its mark shows it.
+// TestGuardFindsWhatWasBeingStarted checks that a process is found by its mark if the worker dies before it knows the
+// group of the process.
 func TestGuardFindsWhatWasBeingStarted(t *testing.T) {
 	g := newGuard("", slog.New(slog.DiscardHandler))
 	left := exec.Command("sleep", "1000")
@@ -106,7 +108,7 @@ func TestGuardFindsWhatWasBeingStarted(t *testing.T) {
 	if err := left.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = g.shell.in.Close() // what the system does when this process dies
+	_ = g.shell.in.Close() // the system does the same when this process dies
 	_ = left.Wait()
 	if sig := left.ProcessState.Sys().(syscall.WaitStatus).Signal(); sig != syscall.SIGKILL {
 		t.Errorf("it ended by %v", sig)
@@ -121,7 +123,7 @@ func TestGuardManyAtOnce(t *testing.T) {
 	lines := 3 * os.Getpagesize() / guardLine
 	for i := range lines {
 		line := g.begin()
-		if i%(lines/3) != 10 { // in each part of the file one process lives
+		if i%(lines/3) != 10 { // one process lives in each part of the file
 			g.end(line)
 			g.free = nil // as if it went on
 			continue
@@ -134,7 +136,7 @@ func TestGuardManyAtOnce(t *testing.T) {
 		left = append(left, cmd)
 		g.started(line, cmd.Process.Pid)
 	}
-	_ = g.shell.in.Close() // what the system does when this process dies
+	_ = g.shell.in.Close() // the system does the same when this process dies
 	for _, cmd := range left {
 		_ = cmd.Wait()
 		if sig := cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(); sig != syscall.SIGKILL {
@@ -144,8 +146,8 @@ func TestGuardManyAtOnce(t *testing.T) {
 	_ = g.shell.cmd.Wait()
 }
 
-// TestGuardIgnoresAHalfWrittenLine: the worker dies between making the file longer and writing the new line. The number
-// of a group is in the file as a whole or not at all, since it takes one word of memory.
+// TestGuardIgnoresAHalfWrittenLine checks a file whose worker died between making it longer and writing the new line.
+// The number of a group is in the file as a whole or not at all, since it takes one word of memory.
 func TestGuardIgnoresAHalfWrittenLine(t *testing.T) {
 	const largest = "4194304" // the largest number of a process on Linux
 	text := guardText(largest)
@@ -172,7 +174,7 @@ func TestGuardIgnoresAHalfWrittenLine(t *testing.T) {
 	}
 }
 
-// TestGuardSparesWhatEnded: at the regular end of a worker the guard ends nothing.
+// TestGuardSparesWhatEnded checks that the guard ends nothing when a worker ends regularly.
 func TestGuardSparesWhatEnded(t *testing.T) {
 	g := newGuard("", slog.New(slog.DiscardHandler))
 	left := exec.Command("sleep", "1000")
@@ -193,8 +195,8 @@ func TestGuardSparesWhatEnded(t *testing.T) {
 	_ = left.Wait()
 }
 
-// TestProcessThatAnotherWaitedFor: how a process ended is not known if another part of the program took its end. That
-// is a failure, and may be tried again.
+// TestProcessThatAnotherWaitedFor checks that the end of a process is not known if another part of the program took it.
+// That is a failure, which may be tried again.
 func TestProcessThatAnotherWaitedFor(t *testing.T) {
 	p := &process{}
 	cmd := exec.Command("sleep", "1000")
@@ -211,8 +213,8 @@ func TestProcessThatAnotherWaitedFor(t *testing.T) {
 	}
 }
 
-// TestProcessOutlivesThreads: the kernel sends the death signal when the thread that started the process ends, and the
-// Go runtime ends threads. A process must survive that.
+// TestProcessOutlivesThreads checks that a process survives the end of the thread that started it. The kernel sends the
+// death signal then, and the Go runtime ends threads.
 func TestProcessOutlivesThreads(t *testing.T) {
 	f := newFIFO(t)
 	gate := newFIFO(t)
@@ -279,8 +281,8 @@ func TestKillLeftovers(t *testing.T) {
 	_ = alike
 }
 
-// TestKillLeftoversOfADeadLeader: the leader of a group is dead and nobody has waited for it, as in a container whose
-// first process does not. What has no mark in its group is killed with what has one.
+// TestKillLeftoversOfADeadLeader checks that processes without a mark are killed with the marked ones of their group
+// when the leader of the group is dead and nobody has waited for it, as in a container whose first process does not.
 func TestKillLeftoversOfADeadLeader(t *testing.T) {
 	f := newFIFO(t)
 	owner := ownOwner("leader")

@@ -31,7 +31,7 @@ func panicked(v any, stack []byte) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindError, Type: "panic", Message: fmt.Sprint(v), Details: details}
 }
 
-// unfinished is the failure of an executor whose goroutine ended without returning (runtime.Goexit).
+// unfinished returns the failure of an executor whose goroutine ended without returning (runtime.Goexit).
 func unfinished() *policy.Failure {
 	return &policy.Failure{
 		Kind: policy.KindError, Type: "panic",
@@ -39,7 +39,8 @@ func unfinished() *policy.Failure {
 	}
 }
 
-// lostByClosing is the failure of an attempt that the pool's Close interrupted. It does not count against the step.
+// lostByClosing returns the failure of an attempt that the pool's Close interrupted. It does not count against the
+// step.
 func lostByClosing(cause *policy.Failure) *policy.Failure {
 	return &policy.Failure{
 		Kind: policy.KindLost, Type: core.TypeWorkerClosed, Cause: cause,

@@ -47,7 +47,7 @@ type Pool struct {
 	cfg     PoolConfig
 	slots   map[string]int
 	instant instants
-	turns   turns // for attempts that announce themselves
+	turns   turns // the turns of attempts that announce themselves
 
 	drained    atomic.Bool // no new attempt starts
 	closing    atomic.Bool
@@ -110,7 +110,7 @@ func defaultSlots(name string, executor Executor) int {
 	return 256
 }
 
-// DefaultProcesses is how many exec tasks run at once where nobody says it.
+// DefaultProcesses returns how many exec tasks run at once by default.
 func DefaultProcesses() int { return max(16, 4*runtime.GOMAXPROCS(0)) }
 
 // Slots returns how many tasks of the type may run at once; -1 means unbounded. It returns 0 if the pool does not serve

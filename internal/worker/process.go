@@ -8,7 +8,7 @@ import (
 
 // process is a running command that leads a process group of its own.
 type process struct {
-	id      int           // of the process and of its group
+	id      int           // the id of the process and of its group
 	exited  chan struct{} // closed when the process has ended
 	end     end           // set before exited is closed
 	stopped bool          // the worker stopped it; it did not end by itself

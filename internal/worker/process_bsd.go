@@ -11,7 +11,8 @@ import (
 // prepare gives the command a process group of its own.
 func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// onlyZombies cannot be found out here. It is not needed either: the first process of these systems waits for orphans.
+// onlyZombies returns false, because it cannot be found out here. It is not needed either: the first process of these
+// systems waits for orphans.
 func onlyZombies(int) bool { return false }
 
 // guardTable is the guard's file. It has no name.

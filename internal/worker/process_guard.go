@@ -25,7 +25,7 @@ type processGuard struct {
 
 	mu     sync.Mutex
 	shell  *guardShell // nil: it does not run
-	lines  []string    // of the file: what each attempt has that is open; empty: the line is free
+	lines  []string    // the lines of the file: the open things of each attempt; empty: the line is free
 	free   []int       // lines that are free
 	open   int         // attempts whose processes run or are being started
 	idle   *time.Timer // ends the shell; set while open is 0
@@ -137,7 +137,7 @@ func (g *processGuard) warn(err error) {
 	g.log.Warn("processes of steps may outlive this one if it is killed", "error", err)
 }
 
-// guardText is a line of the file as it is written.
+// guardText returns a line of the file as it is written.
 func guardText(text string) (line [guardLine]byte) {
 	for i := copy(line[:], text); i < guardLine-1; i++ {
 		line[i] = ' '

@@ -16,7 +16,7 @@ import (
 type guardTable struct {
 	file   *os.File
 	memory []byte // room for the file
-	lines  int    // of the file: the shell takes a system call for each byte, so it has no more than are used
+	lines  int    // the lines of the file: the shell takes a system call for each byte, so it has no more than are used
 }
 
 func newGuardTable() (*guardTable, error) {
@@ -39,7 +39,7 @@ func (t *guardTable) reserve(size int) error {
 		return os.NewSyscallError("mmap", err)
 	}
 	if t.memory != nil {
-		_ = unix.Munmap(t.memory) // what was written to it is in the file
+		_ = unix.Munmap(t.memory) // the file has everything that was written to it
 	}
 	t.memory = memory
 	return nil

@@ -45,7 +45,7 @@ done
 type guardShell struct {
 	cmd   *exec.Cmd
 	in    io.Closer   // nothing is written to it
-	table *guardTable // what runs
+	table *guardTable // the attempts that run
 	asked time.Time   // when it was last looked at
 	ended bool        // it has ended and was waited for
 }

@@ -20,7 +20,7 @@ func askMarked(int, []string) {}
 
 func killMarked(int, []string) {}
 
-// KillLeftovers cannot find processes on this system. It returns an error that wraps errors.ErrUnsupported.
+// KillLeftovers returns an error that wraps errors.ErrUnsupported: it cannot find processes on this system.
 func KillLeftovers(string) ([]Leftover, error) {
 	const advice = "look for them before the work is repeated"
 	return nil, fmt.Errorf("worker: processes left by a killed worker cannot be found on %s; %s: %w",

@@ -93,7 +93,7 @@ func groupLives(id int) bool {
 
 // signal returns the signal that ended the process, if one did.
 func (p *process) signal() (syscall.Signal, bool) {
-	sig := p.end.status.Signal() // below 0: none did
+	sig := p.end.status.Signal() // a number below 0: no signal did
 	return max(sig, 0), p.end.err == nil && sig >= 0
 }
 

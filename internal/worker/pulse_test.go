@@ -20,7 +20,7 @@ import (
 type sign struct {
 	pause   time.Duration
 	output  bool
-	details string // of a heartbeat; empty: none
+	details string // the details of a heartbeat; empty: none
 }
 
 // heard is a report and when it came, since the attempt's start.
@@ -213,7 +213,7 @@ func TestPulseKeepsDeadlines(t *testing.T) {
 	})
 }
 
-// since is when a sign was given.
+// since returns when a sign was given.
 func since(signs []sign, i int) (at time.Duration) {
 	for _, s := range signs[:i+1] {
 		at += s.pause
@@ -297,7 +297,8 @@ func tooMany(heartbeat, inactivity time.Duration, beats []heard) string {
 	return ""
 }
 
-// TestPulseOfRevokedAttemptsIsSilent: the engine would refuse the reports of a revoked attempt, so none are sent.
+// TestPulseOfRevokedAttemptsIsSilent checks that no reports of a revoked attempt are sent: the engine would refuse
+// them.
 func TestPulseOfRevokedAttemptsIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReports()

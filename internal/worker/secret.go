@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// NoSecret is the failure of an attempt that does not get what its payload refers to. Where it comes from may be away
-// for a moment, so another attempt may help.
+// NoSecret returns the failure of an attempt that does not get what its payload refers to. The source may be away for a
+// moment, so another attempt may help.
 func NoSecret(ctx context.Context, err error) *policy.Failure {
 	if ctx.Err() != nil {
 		return Stopped(ctx)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
-// A run goes on in the next engine, as it would after a restart of the program with a file.
+// ExampleNew shows that a run goes on in the next engine, as it would after a restart of the program with a file.
 func ExampleNew() {
 	greet := pawl.Define("greet", func(ctx pawl.Context, name string) (string, error) {
 		_, err := pawl.Event[bool]("go").Wait(ctx)

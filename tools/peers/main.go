@@ -248,7 +248,7 @@ func lastLine(said string) string {
 	return strings.TrimPrefix(said[strings.LastIndexByte(said, '\n')+1:], "peers: ")
 }
 
-// serve is what a process does that is started for a turn, or for a part of one.
+// serve does the work of a process that is started for a turn, or for a part of one.
 func (o options) serve(ctx context.Context, command string, args []string) (err error) {
 	if len(args) != 3 {
 		return fmt.Errorf("%s needs a peer, a work and a folder", command)

@@ -17,12 +17,12 @@ type turn struct {
 	Rate     float64 // runs a second
 	P50, P99 float64 // start to result, or instant to code, in milliseconds
 	Own      float64 // processor time a run of the peer's processes, in milliseconds
-	Database float64 // of the database server
+	Database float64 // the figure of the database server
 	Others   float64 // cores that neither of them used, but others did
 	Memory   float64 // bytes a run
 	Disk     float64 // bytes a run
 	Idle     float64 // cores that the peer and its database use while all runs sleep
-	Seconds  float64 // from the start after a kill until all is done
+	Seconds  float64 // the time from the start after a kill until all is done
 	Again    float64 // steps that ran more than once
 	Lost     float64 // runs that were accepted and are not done
 }
@@ -147,7 +147,7 @@ func processorOf(id int) time.Duration {
 // floor is how long the disk takes to make 4 KiB at the end of a file durable.
 type floor struct {
 	file *os.File
-	took []float64 // in milliseconds
+	took []float64 // the latencies in milliseconds
 }
 
 func openFloor() (*floor, error) {

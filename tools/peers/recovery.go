@@ -17,9 +17,9 @@ import (
 // if it has one, are killed when 55 % of the lines are there, and started again.
 const (
 	mostRecovered  = 10_000
-	recoveryStart  = 15 * time.Second // in which they are started
-	recoveryKilled = time.Minute      // in which the lines until the kill have to come
-	recoveryWithin = 2 * time.Minute  // in which the others have to; a run that has not ended then counts as lost
+	recoveryStart  = 15 * time.Second // the time to start them
+	recoveryKilled = time.Minute      // the time for the lines until the kill
+	recoveryWithin = 2 * time.Minute  // the time for the others; a run that has not ended then counts as lost
 )
 
 // marks is where steps add their lines. Until all runs are accepted, steps wait: the kill then meets the same number
@@ -42,7 +42,7 @@ const (
 	marksFile                    = "marks"
 )
 
-// serveRecovery is such a program: it says how many runs are accepted, and works until its input ends.
+// serveRecovery does the work of such a program: it says how many runs are accepted, and works until its input ends.
 func serveRecovery(ctx context.Context, s stage, finish bool) (err error) {
 	marks.open = make(chan struct{})
 	marks.file, err = os.OpenFile(filepath.Join(s.dir, marksFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -140,8 +140,7 @@ func measureRecovery(ctx context.Context, s stage) (turn, error) {
 	return t, err
 }
 
-// killed has runs started, and their program and its server killed among their steps. It returns how many were
-// accepted.
+// killed starts runs and kills their program and its server among their steps. It returns how many runs were accepted.
 func (s stage) killed(ctx context.Context) (n int, err error) {
 	p, err := s.program(ctx, killedCommand)
 	if err != nil {

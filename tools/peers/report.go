@@ -24,11 +24,11 @@ const (
 // A table is for works with the same figures.
 type table struct {
 	columns []string
-	figures func(t, first turn) string // of the columns, with the turn of the first peer to compare with
+	figures func(t, first turn) string // the figures of the columns, with the turn of the first peer to compare with
 }
 
-// after are the columns that all tables end with.
-var after = []string{"CPU ms a run", "of the database server", "others, cores"}
+// lastColumns are the columns that all tables end with.
+var lastColumns = []string{"CPU ms a run", "of the database server", "others, cores"}
 
 var (
 	rates = table{[]string{"runs/s", "to the first", "p50 / p99 ms"}, func(t, first turn) string {
@@ -46,7 +46,7 @@ var (
 )
 
 func (t table) head() string {
-	all := slices.Concat([]string{"work", "peer"}, t.columns, after)
+	all := slices.Concat([]string{"work", "peer"}, t.columns, lastColumns)
 	return "\n| " + strings.Join(all, " | ") + " |\n" + strings.Repeat("|---", len(all)) + "|\n"
 }
 
@@ -54,7 +54,7 @@ func (t table) row(of, first turn) string {
 	return fmt.Sprintf("%s | %.3g | %.3g | %.2g", t.figures(of, first), of.Own, of.Database, of.Others)
 }
 
-// brief is the beginning of a reason: some peers add a stack or a log.
+// brief returns the beginning of a reason: some peers add a stack or a log.
 func brief(reason string) string {
 	first, _, _ := strings.Cut(reason, "\n")
 	if r := []rune(first); len(r) > 240 {

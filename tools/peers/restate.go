@@ -30,7 +30,7 @@ type restateEngine struct {
 	services *http.Server
 	client   *ingress.Client
 	last     atomic.Int64
-	attempts sync.Map // by run and step, how many have failed
+	attempts sync.Map // how many attempts have failed, by run and step
 }
 
 func openRestate(ctx context.Context, dir, _ string) (engine, error) {
@@ -180,7 +180,7 @@ func (e *restateEngine) register(ctx context.Context, admin int, services string
 	return fmt.Errorf("the server does not take the services: %w; it says: %s", failed, lastLine(e.said.String()))
 }
 
-// work is the run.
+// work executes the run.
 func (e *restateEngine) work(ctx restate.Context, j job) (int, error) {
 	if j.Due != 0 {
 		if err := restate.Sleep(ctx, time.Until(time.UnixMicro(j.Due))); err != nil {

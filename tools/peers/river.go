@@ -27,7 +27,7 @@ type job struct {
 	Mark  bool  `json:"mark"` // a run whose steps add lines to a file
 }
 
-// attempts is how many a step may have. One that is cut off by a kill must not be the last.
+// attempts returns how many attempts a step may have. One that is cut off by a kill must not be the last.
 func (j job) attempts() int {
 	if j.Mark {
 		return 10
@@ -58,7 +58,7 @@ type riverEngine struct {
 
 	mu    sync.Mutex
 	last  int64
-	ended map[int64]chan struct{} // by run
+	ended map[int64]chan struct{} // the ends by run
 }
 
 func openRiver(ctx context.Context, _, postgres string) (engine, error) {
@@ -95,7 +95,7 @@ func (e *riverEngine) run(ctx context.Context) error {
 		Schema: riverSchema, Logger: quiet, Workers: workers,
 		// As fast as it goes: by default it looks for jobs ten times a second, and for 100 at once.
 		FetchCooldown: time.Millisecond, FetchPollInterval: 10 * time.Millisecond,
-		// By default a job whose program was killed is found after an hour.
+		// A job whose program was killed is found after an hour by default.
 		JobTimeout: riverStuck, RescueStuckJobsAfter: riverStuck,
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1000}},
 	})
@@ -170,7 +170,7 @@ type riverWorker struct {
 	engine *riverEngine
 }
 
-// NextRetry is River's name for the time of the next attempt.
+// NextRetry returns the time of the next attempt; River calls it.
 func (w *riverWorker) NextRetry(*river.Job[job]) time.Time { return time.Now().Add(pause) }
 
 func (w *riverWorker) Work(ctx context.Context, j *river.Job[job]) error {

@@ -16,7 +16,7 @@ import (
 // The work sleepers: runs in a sleep of an hour, which need memory, room on the disk and, as they idle, no time.
 const (
 	mostSleepers  = 10_000
-	sleepersStart = 20 * time.Second // in which they are started
+	sleepersStart = 20 * time.Second // the time to start them
 	sleepersIdle  = 3 * time.Second
 )
 
@@ -51,7 +51,7 @@ func (s stage) asleep(ctx context.Context, e engine) (t turn, err error) {
 	if err != nil {
 		return turn{}, err
 	}
-	rest(ctx, sleepersIdle+s.peer.parks) // what still was to do for the last ones
+	rest(ctx, sleepersIdle+s.peer.parks) // the last ones still had something to do
 	t.Runs = float64(n)
 	t.since(from, s.used(e), t.Runs)
 	t.Memory = (resident() - before) / t.Runs

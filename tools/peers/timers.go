@@ -11,19 +11,19 @@ import (
 const (
 	mostTimers  = 10_000
 	timersEvery = time.Millisecond
-	timersLead  = 30 * time.Second // in which they are started
-	timersAfter = time.Minute      // from the last instant on, until they have to have come
+	timersLead  = 30 * time.Second // the time to start them
+	timersAfter = time.Minute      // the time that they have after the last instant
 )
 
 // notes are how late the code of runs went on after their sleep. Each turn is a process of its own, and so are they.
 var notes = struct {
 	sync.Mutex
-	late []float64 // in milliseconds
+	late []float64 // the lateness in milliseconds
 	seen map[int64]bool
 }{seen: map[int64]bool{}}
 
-// awake is called by the code of a run when its sleep has ended. It may be called again for the same instant: a run
-// that was unloaded may come by once more.
+// awake notes how late a run's sleep has ended; the code of the run calls it. It may be called again for the same
+// instant: a run that was unloaded may come by once more.
 func awake(due int64) {
 	now := time.Now()
 	notes.Lock()

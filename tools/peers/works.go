@@ -63,7 +63,7 @@ func first(ctx context.Context, e engine) error {
 	return nil
 }
 
-// use has an open peer measured, and closes it.
+// use opens a peer, lets do measure it, and closes it.
 func (s stage) use(ctx context.Context, do func(e engine) (turn, error)) (t turn, err error) {
 	e, err := s.open(ctx)
 	if err != nil {

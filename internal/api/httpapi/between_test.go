@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// between is the client of a server behind something that answers by itself.
+// between returns the client of a server that stands behind a handler which answers by itself.
 func between(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(handler)

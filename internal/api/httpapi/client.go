@@ -24,7 +24,7 @@ import (
 // Client is the service of a server.
 type Client struct {
 	base  string // http://host:port, without a slash at its end
-	name  string // of the server, as errors have it
+	name  string // the server's name in errors
 	http  *http.Client
 	token string // that it shows; empty: none
 	keys  bool   // starts without a key get one
@@ -32,7 +32,7 @@ type Client struct {
 	namespace string
 
 	answered atomic.Bool  // the server has answered something
-	shown    atomic.Int64 // what its clock showed last, an api.Time; 0: it goes by itself
+	shown    atomic.Int64 // the last time that its clock showed, an api.Time; 0: it goes by itself
 }
 
 // NamespaceHeader names the namespace that a request is for, where the caller may work in several.

@@ -77,7 +77,7 @@ func (p *Problem) GetHeaders() http.Header {
 // ContentType returns the media type of a problem.
 func (p *Problem) ContentType(string) string { return ProblemType }
 
-// asError is the error that the problem reports.
+// asError returns the error that the problem reports.
 func (p *Problem) asError() error {
 	detail := p.Detail
 	if len(p.Errors) > 0 {

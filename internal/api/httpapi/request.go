@@ -37,7 +37,7 @@ func (b *StartBody) Request(d api.Definition) api.StartRequest {
 	}
 }
 
-// bodyOf is the body that asks for a start.
+// bodyOf returns the body that asks for a start.
 func bodyOf(r api.StartRequest) StartBody {
 	return StartBody{
 		Definition: &r.Definition, Input: r.Input, WorkflowID: r.WorkflowID, Key: r.Key, UseExisting: r.UseExisting,

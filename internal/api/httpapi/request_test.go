@@ -47,7 +47,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// What a caller asks for crosses the wire whole: no field of a request is left behind.
+// TestRequestsAreWhole checks that a caller's request crosses the wire whole: no field of a request is left behind.
 func TestRequestsAreWhole(t *testing.T) {
 	var start api.StartRequest
 	fill(reflect.ValueOf(&start).Elem())

@@ -116,7 +116,7 @@ func (s *streaming) read(ctx context.Context) (over bool, err error) {
 			if err != nil {
 				return true, err
 			}
-		default: // of a newer server
+		default: // a newer server sent it
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (m *messages) next() (out message, err error) {
 	for {
 		m.alive.Reset(silence)
 		line, err := m.in.ReadBytes('\n')
-		m.alive.Stop() // what the caller does with a message takes as long as it takes
+		m.alive.Stop() // the caller may take as long as it needs with a message
 		if err != nil {
 			return out, err
 		}

@@ -16,7 +16,7 @@ var _ api.Cluster = Operator{}
 
 // Cluster implements api.Cluster.
 func (o Operator) Cluster(ctx context.Context) (api.ClusterStatus, error) {
-	s, err := o.Stand(ctx)
+	s, err := o.Snapshot(ctx)
 	if err != nil {
 		return api.ClusterStatus{}, err
 	}
@@ -24,7 +24,7 @@ func (o Operator) Cluster(ctx context.Context) (api.ClusterStatus, error) {
 }
 
 // statusOf sorts the partitions by their owners. Owners that are no nodes come last.
-func statusOf(s cluster.Stand) api.ClusterStatus {
+func statusOf(s cluster.Snapshot) api.ClusterStatus {
 	out := api.ClusterStatus{
 		Partitions: len(s.Partitions), Free: []int{}, Nodes: []api.ClusterNode{}, Pinned: map[int]string{},
 		Stores: storesOf(s),
@@ -91,7 +91,7 @@ func (o Operator) Move(ctx context.Context, r api.PartitionMove) error {
 		}
 		return err
 	}
-	s, err := o.Stand(ctx)
+	s, err := o.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (o Operator) Move(ctx context.Context, r api.PartitionMove) error {
 }
 
 // within refuses a partition that there is not.
-func within(s cluster.Stand, partition int) error {
+func within(s cluster.Snapshot, partition int) error {
 	if partition >= 0 && partition < len(s.Partitions) {
 		return nil
 	}

@@ -50,7 +50,7 @@ type Node struct {
 
 	namespace string   // empty: the default one
 	main      *Node    // the node of the default namespace; nil: this is it
-	spaces    sync.Map // of that node: those of the other namespaces, by name
+	spaces    sync.Map // that node's nodes of the other namespaces, by name
 }
 
 // CheckAddresses refuses addresses at which no other node could reach this one. listenAt and reachedAt are what the
@@ -113,20 +113,20 @@ func (n *Node) hear(namespace string) (h wire.Hints, ok bool) {
 	return h, false
 }
 
-// ID is the name of the node.
+// ID returns the name of the node.
 func (n *Node) ID() string { return n.node.ID }
 
-// Operator is how people look at the nodes. The node has been configured.
+// Operator returns the view that people have of the nodes. The node has been configured.
 func (n *Node) Operator() Operator { return Operator{n.storage} }
 
-// Member is the node as the table of nodes has it; nil: it has not joined.
+// Member returns the node as the table of nodes has it; nil: it has not joined.
 func (n *Node) Member() *cluster.Member { return n.member.Load() }
 
-// ForAll reports whether this node, which owns some partitions, does what one node does for all. Two nodes may both do
-// so for a moment.
-func (n *Node) ForAll(owned []int) bool {
+// Coordinator reports whether this node, which owns some partitions, runs the cluster-wide chores. Two nodes may both
+// do so for a moment.
+func (n *Node) Coordinator(owned []int) bool {
 	m := n.Member()
-	return m != nil && slices.Contains(owned, m.Stand().ForAll())
+	return m != nil && slices.Contains(owned, m.Snapshot().Coordinator())
 }
 
 // Configure makes an engine one of several on its journal.
@@ -143,7 +143,7 @@ func (n *Node) Configure(cfg *engine.Config) error {
 // drained reports whether the node was asked to give its partitions to others. In a namespace it does what it was asked
 // in the default one.
 func (n *Node) drained() bool {
-	return slices.ContainsFunc(n.Member().Stand().Nodes, func(o cluster.Node) bool {
+	return slices.ContainsFunc(n.Member().Snapshot().Nodes, func(o cluster.Node) bool {
 		return o.ID == n.node.ID && o.Leaving
 	})
 }
@@ -152,8 +152,8 @@ func (n *Node) drained() bool {
 const movePatience = 2 * time.Second
 
 // Service answers requests about the runs of all nodes. It must not be called before Configure.
-func (n *Node) Service(own *service.Embedded, e *engine.Engine) *service.Spread {
-	return service.NewSpread(own, e, n.others, n.lease+movePatience)
+func (n *Node) Service(own *service.Embedded, e *engine.Engine) *service.Routed {
+	return service.NewRouted(own, e, n.others, n.lease+movePatience)
 }
 
 // Tasks returns the task queues of all nodes.
@@ -214,7 +214,7 @@ func (n *Node) enter(ctx context.Context, e *engine.Engine) error {
 	log := n.cfg.Log
 	cfg := cluster.Config{
 		Node: n.node, Storage: n.storage, Engine: e, Every: n.lease / 6, Log: log,
-		Moved: func(ctx context.Context, stand cluster.Stand) { n.nodes.Look(ctx, n.node.ID, stand) },
+		Moved: func(ctx context.Context, stand cluster.Snapshot) { n.nodes.Look(ctx, n.node.ID, stand) },
 	}
 	if n.main != nil {
 		cfg.Drained = n.main.drained
@@ -229,7 +229,7 @@ func (n *Node) enter(ctx context.Context, e *engine.Engine) error {
 	log.Info("limits of queues and services are counted by each node for its own runs: set each to what one node " +
 		"may do")
 	n.compareClocks(ctx)
-	for _, other := range m.Stand().Nodes {
+	for _, other := range m.Snapshot().Nodes {
 		if other.Alive && other.ID != n.node.ID {
 			if err := n.nodes.Check(ctx, other); err != nil {
 				log.Warn("another node does not answer", "node", other.ID, "address", other.Address, "error", err)

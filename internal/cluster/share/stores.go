@@ -19,7 +19,7 @@ var errNoStores = &api.Error{
 }
 
 // storesOf sorts the partitions by the stores that keep them.
-func storesOf(s cluster.Stand) []api.ClusterStore {
+func storesOf(s cluster.Snapshot) []api.ClusterStore {
 	out := []api.ClusterStore{}
 	for i, store := range s.Stores {
 		c := api.ClusterStore{
@@ -45,8 +45,8 @@ func storesOf(s cluster.Stand) []api.ClusterStore {
 	return out
 }
 
-// unreached are the nodes that are alive and have not reached a store.
-func unreached(s cluster.Stand, store string) []string {
+// unreached returns the nodes that are alive and have not reached a store.
+func unreached(s cluster.Snapshot, store string) []string {
 	out := []string{}
 	for _, n := range s.Nodes {
 		if n.Alive && !slices.Contains(strings.Split(n.Reaches, ","), store) {
@@ -65,7 +65,7 @@ func (o Operator) AddStore(ctx context.Context, r api.StoreAdd) error {
 	return refused(stores.AddStore(ctx, r.Name, r.Address))
 }
 
-// refused is an error as the API tells it.
+// refused returns an error in the form of the API.
 func refused(err error) error {
 	if refused := new(cluster.RefusedError); errors.As(err, &refused) {
 		return &api.Error{Code: api.CodeConflict, Message: refused.Text}
@@ -79,7 +79,7 @@ func (o Operator) RemoveStore(ctx context.Context, r api.StoreRemove) error {
 	if stores == nil {
 		return errNoStores
 	}
-	s, err := o.Stand(ctx)
+	s, err := o.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (o Operator) RemoveStore(ctx context.Context, r api.StoreRemove) error {
 
 // inUse refuses to remove a store that keeps partitions, also one that is gone: their runs are nowhere else, and
 // without the store nobody would know where to look for them.
-func inUse(s cluster.Stand, store cluster.Store, gone bool) error {
+func inUse(s cluster.Snapshot, store cluster.Store, gone bool) error {
 	var keeps, coming []string
 	calledOff := ""
 	for n, p := range s.Partitions {
@@ -167,10 +167,11 @@ func (o Operator) MoveToStore(ctx context.Context, r api.StoreMove) error {
 // lease only, and the first connection to a busy or distant database takes more.
 const reachWithin = 3 * time.Second
 
-// reached is Stand, as soon as a store has answered and all nodes have reached it, or when it had its time for that.
-func (o Operator) reached(ctx context.Context, store string) (s cluster.Stand, err error) {
+// reached returns the nodes' state as soon as a store has answered and all nodes have reached it, or when it had its
+// time for that.
+func (o Operator) reached(ctx context.Context, store string) (s cluster.Snapshot, err error) {
 	for end := time.Now().Add(reachWithin); ; {
-		if s, err = o.Stand(ctx); err != nil {
+		if s, err = o.Snapshot(ctx); err != nil {
 			return s, err
 		}
 		i := slices.IndexFunc(s.Stores, func(s cluster.Store) bool { return s.Name == store })
@@ -186,7 +187,7 @@ func (o Operator) reached(ctx context.Context, store string) (s cluster.Stand, e
 }
 
 // movable refuses a move that would not come about.
-func movable(s cluster.Stand, r api.StoreMove) error {
+func movable(s cluster.Snapshot, r api.StoreMove) error {
 	if err := within(s, r.Partition); err != nil {
 		return err
 	}

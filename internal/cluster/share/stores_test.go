@@ -36,7 +36,7 @@ func (s *slowStore) Stand(context.Context) (cluster.Stand, error) {
 	if !time.Now().Before(s.reached) {
 		n.Reaches = "b"
 	}
-	return cluster.Stand{
+	return cluster.Snapshot{
 		Nodes: []cluster.Node{n}, Stores: []cluster.Store{{Name: "first"}, b},
 		Partitions: []cluster.Partition{{Store: "first", Target: "first"}},
 	}, nil

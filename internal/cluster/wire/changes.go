@@ -67,7 +67,7 @@ type following struct {
 	goesOn bool              // the caller has followed before,
 	from   map[string]string // up to here in the stream of each node
 
-	sources map[string]*source // by the id of the node
+	sources map[string]*source // the sources by the id of the node
 	news    chan news
 	open    chan struct{} // closed when each source has said where it begins
 	opened  bool
@@ -144,7 +144,7 @@ func (f *following) take(n news, fn func(api.Change) error) error {
 	case !f.opened:
 		f.missed = f.missed || n.change.Missed || f.goesOn && f.from[s.node] == ""
 		return nil
-	case begins: // what its node did before it was followed
+	case begins: // its node did this before it was followed
 		n.change = api.Change{Missed: true}
 	case n.change.Event == nil && !n.change.Missed: // it goes on
 		return nil
@@ -157,7 +157,7 @@ func (f *following) take(n news, fn func(api.Change) error) error {
 // has partitions, or patience lasts.
 func (f *following) read(ctx context.Context, s *source) {
 	place := f.from[s.node]
-	var broken time.Time // since when it does not work
+	var broken time.Time // the time since which it does not work
 	bring := func(n news) error {
 		n.of = s
 		select {

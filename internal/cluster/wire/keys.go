@@ -28,7 +28,7 @@ const name = "pawl-node"
 
 // Keys are what a node makes of the cluster's secret.
 type Keys struct {
-	Fingerprint string // of the secret, for the table of nodes
+	Fingerprint string // the fingerprint of the secret, for the table of nodes
 	own         tls.Certificate
 	trusted     *x509.CertPool
 }
@@ -104,7 +104,7 @@ func template() *x509.Certificate {
 	}
 }
 
-// server is how a node listens to others.
+// server returns the configuration with which a node listens to others.
 func (k *Keys) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{k.own}, ClientCAs: k.trusted,
@@ -112,7 +112,7 @@ func (k *Keys) server() *tls.Config {
 	}
 }
 
-// client is how a node asks others.
+// client returns the configuration with which a node asks others.
 func (k *Keys) client() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{k.own}, RootCAs: k.trusted, ServerName: name,

@@ -23,11 +23,11 @@ const (
 	webhooksPath = "/cluster/webhooks" // webhooks or deliveries have changed: read them again
 
 	hopsHeader = "Pawl-Hops"
-	mostHops   = 3 // of one request from node to node; it takes more only while partitions move all the time
+	mostHops   = 3 // the bound of one request; it takes more hops only while partitions move all the time
 
 	hintWithin  = 2 * time.Second // a hint that takes longer helps nobody
 	dialWithin  = 2 * time.Second
-	silentFor   = time.Second // until a node that says nothing is asked whether it is there
+	silentFor   = time.Second // the time until a node that says nothing is asked whether it is there
 	answerPings = 2 * time.Second
 )
 
@@ -36,12 +36,12 @@ type Nodes struct {
 	keys      *Keys
 	log       *slog.Logger
 	transport *http.Transport
-	namespace string // of what it asks; empty: the default one
+	namespace string // the namespace of its requests; empty: the default one
 
 	mu      sync.Mutex
-	clients map[string]*httpapi.Client // by address
+	clients map[string]*httpapi.Client // the clients by address
 	hints   sync.WaitGroup
-	ctx     context.Context // of hints
+	ctx     context.Context // the context of hints
 	cancel  context.CancelFunc
 }
 
@@ -152,7 +152,7 @@ func (n *Nodes) Handler(next http.Handler, in func(namespace string) (h Hints, o
 		return http.StatusNoContent
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		hops, _ := strconv.Atoi(r.Header.Get(hopsHeader)) // without one, it comes from elsewhere: 0
+		hops, _ := strconv.Atoi(r.Header.Get(hopsHeader)) // no header, 0: it comes from outside the cluster
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), hopsKey{}, hops)))
 	})
 	return mux
@@ -167,14 +167,16 @@ func (n *Nodes) Server(h http.Handler) *http.Server {
 }
 
 // Look tells other nodes to read the table of nodes, and waits until they have been told or that takes too long.
-func (n *Nodes) Look(ctx context.Context, own string, s cluster.Stand) { n.tell(ctx, own, s, lookPath) }
+func (n *Nodes) Look(ctx context.Context, own string, s cluster.Snapshot) {
+	n.tell(ctx, own, s, lookPath)
+}
 
 // Webhooks tells other nodes to read webhooks and deliveries again, and waits likewise.
-func (n *Nodes) Webhooks(ctx context.Context, own string, s cluster.Stand) {
+func (n *Nodes) Webhooks(ctx context.Context, own string, s cluster.Snapshot) {
 	n.tell(ctx, own, s, webhooksPath)
 }
 
-func (n *Nodes) tell(ctx context.Context, own string, s cluster.Stand, path string) {
+func (n *Nodes) tell(ctx context.Context, own string, s cluster.Snapshot, path string) {
 	var told sync.WaitGroup
 	for _, node := range s.Nodes {
 		if node.Alive && node.ID != own {

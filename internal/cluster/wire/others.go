@@ -62,11 +62,11 @@ func (o *Others) Anyone() api.Node {
 	return nil
 }
 
-func (o *Others) stand() cluster.Stand {
+func (o *Others) stand() cluster.Snapshot {
 	if m := o.member.Load(); m != nil {
-		return m.Stand()
+		return m.Snapshot()
 	}
-	return cluster.Stand{}
+	return cluster.Snapshot{}
 }
 
 // Failing returns why this node is no sound part of the cluster at present; nil: it is, or has not joined yet.
@@ -161,7 +161,7 @@ const askEvery = 250 * time.Millisecond
 // Poll implements api.Tasks.
 func (t *Tasks) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
 	if forwarded(ctx) {
-		return t.own.Poll(ctx, r) // of another node, which asks all of them
+		return t.own.Poll(ctx, r) // another node asks, and it asks all of them itself
 	}
 	until := time.Now().Add(time.Duration(r.Wait))
 	for turn := t.others.next.Add(1); ; turn++ {

@@ -128,7 +128,7 @@ func TestHints(t *testing.T) {
 	looked, expected := make(chan bool, 1), make(chan int, 1)
 	node := listen(t, one, http.HandlerFunc(refuse), func() { looked <- true }, func(p int) { expected <- p })
 	n := nodesOf(t, one)
-	n.Look(t.Context(), "own", cluster.Stand{Nodes: []cluster.Node{node, {ID: "own", Alive: true}, {ID: "dead"}}})
+	n.Look(t.Context(), "own", cluster.Snapshot{Nodes: []cluster.Node{node, {ID: "own", Alive: true}, {ID: "dead"}}})
 	<-looked
 	n.Expect(node, 7)
 	if p := <-expected; p != 7 {

@@ -143,7 +143,8 @@ func testFencing(f *fixture) {
 	}
 }
 
-// testHeld: Acquire refuses a partition that has an owner, and names the owner. Each partition has an owner of its own.
+// testHeld checks that Acquire refuses a partition that has an owner, and names the owner. Each partition has an owner
+// of its own.
 func testHeld(f *fixture) {
 	f.acquire(0)
 	for range 2 {
@@ -165,7 +166,7 @@ func testHeld(f *fixture) {
 	f.equal("lease after a crash", f.acquire(0).Last, uint64(2))
 }
 
-// testRenew: an owner learns the state of its partition, until another one owns it.
+// testRenew checks that an owner learns the state of its partition, until another one owns it.
 func testRenew(f *fixture) {
 	f.acquire(0)
 	f.append(nil, signal(1, "a"))
@@ -174,7 +175,7 @@ func testRenew(f *fixture) {
 	f.fails("renew", err, nil)
 	f.equal("epoch", got.Epoch, f.lease.Epoch)
 	f.equal("last", got.Last, uint64(2))
-	f.append(nil, signal(3, "c")) // with the same epoch
+	f.append(nil, signal(3, "c")) // the epoch stays the same
 	_, err = f.j.Renew(f.ctx, 0, f.lease.Epoch+1)
 	f.fails("renew with an epoch that nobody has", err, journal.ErrFenced)
 	_, err = f.j.Renew(f.ctx, 5, 1)
@@ -190,7 +191,7 @@ func testRenew(f *fixture) {
 	f.fails("append after release", f.j.Append(f.ctx, late), journal.ErrFenced)
 }
 
-// testExpire: a lease lasts as long as its owner gives signs of life.
+// testExpire checks that a lease lasts as long as its owner gives signs of life.
 func testExpire(f *fixture) {
 	if f.Expire == nil {
 		f.Skip("leases end with the journal")

@@ -6,7 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// testDocuments: documents are stored, replaced and deleted together, found by ranges of their keys, and survive.
+// testDocuments checks that documents are stored, replaced and deleted together, found by ranges of their keys, and
+// survive.
 func testDocuments(f *fixture) {
 	put := func(documents ...journal.Document) {
 		f.Helper()
@@ -52,7 +53,7 @@ func testDocuments(f *fixture) {
 	found("a/", "a0", true, 10, "a/3=three", "a/1=twice")
 }
 
-// texts are keys and values as texts.
+// texts returns keys and values as texts.
 func texts(all []journal.Document) (out []string) {
 	for _, d := range all {
 		out = append(out, d.Key+"="+string(d.Value))

@@ -2,7 +2,8 @@ package journaltest
 
 import "github.com/pawl-dev/pawl/internal/journal"
 
-// testFeeds: batches that a feed has not seen are kept, even if the view has them. Positions survive a restart.
+// testFeeds checks that batches that a feed has not seen are kept, even if the view has them. Positions survive a
+// restart.
 func testFeeds(f *fixture) {
 	f.acquire(0)
 	mark := func(feeds ...journal.Feed) {

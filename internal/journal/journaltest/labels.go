@@ -7,7 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// testLabels: rows keep their labels, and are found by them, by when they were created, and by whether they are stuck.
+// testLabels checks that rows keep their labels, and are found by them, by when they were created, and by whether they
+// are stuck.
 func testLabels(f *fixture) {
 	f.acquire(0)
 	v := &journal.View{}

@@ -129,7 +129,7 @@ func testMessagesCrash(f *fixture) {
 	m.equal("taken", m.own[1].Taken, map[int]uint64{0: all[1].Seq})
 }
 
-// testMessagesKept: a partition sends messages to itself, also in the batch that takes earlier ones.
+// testMessagesKept checks that a partition sends messages to itself, also in the batch that takes earlier ones.
 func testMessagesKept(f *fixture) {
 	m := newMail(f)
 	own := func(b *journal.Batch) *journal.Batch {
@@ -166,7 +166,7 @@ func testMessagesKept(f *fixture) {
 	m.inbox(1, 0, 10)
 }
 
-// testMessagesAtOnce: if a batch is refused, its messages are neither sent nor taken.
+// testMessagesAtOnce checks that, if a batch is refused, its messages are neither sent nor taken.
 func testMessagesAtOnce(f *fixture) {
 	m := newMail(f)
 	m.put(m.batch(1, "to take"))

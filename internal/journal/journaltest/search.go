@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// testSearch: runs are found by their deadlines, the soonest first, by whether they are retried, and by several of
-// these things at once, page by page.
+// testSearch checks that runs are found by their deadlines, the soonest first, by whether they are retried, and by
+// several of these things at once, page by page.
 func testSearch(f *fixture) {
 	f.acquire(0)
 	v := viewToSearch()
@@ -71,7 +71,7 @@ func testSearch(f *fixture) {
 	found(journal.Query{}, func(*journal.RunRow) bool { return true })
 }
 
-// viewToSearch is a view with runs of all sorts.
+// viewToSearch returns a view with runs of all sorts.
 func viewToSearch() *journal.View {
 	v := &journal.View{}
 	for n := range 80 {

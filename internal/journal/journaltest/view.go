@@ -91,7 +91,8 @@ func testWhole(f *fixture) {
 		s.Reason, s.NextAt, s.Deadline = policy.ReasonNoTimeLeft, at(50), at(60)
 	})
 	whole(6, 300, nil)
-	whole(7, 2, func(s *journal.StepRow, _ *journal.AttemptRow) { s.Deadline = at(1) }) // before it was scheduled
+	// The deadline is earlier than the step.
+	whole(7, 2, func(s *journal.StepRow, _ *journal.AttemptRow) { s.Deadline = at(1) })
 	whole(8, 2, func(s *journal.StepRow, a *journal.AttemptRow) { s.Step, a.Step = s.Step+3, s.Step+3 })
 	whole(9, 1, func(_ *journal.StepRow, a *journal.AttemptRow) { a.Ended, a.Outcome = 0, "" }) // it is still stopping
 	add(10, 1, nil)
@@ -208,7 +209,7 @@ func testNew(f *fixture) {
 	for n := 1; n <= 8; n++ {
 		w.more(more, n, sleeps)
 	}
-	retry := &w.steps[9][0] // of a run whose step was folded, if it was
+	retry := &w.steps[9][0] // the step of this run was folded, if steps are
 	retry.Attempt, retry.Phase = 2, core.StepBackingOff
 	more.Runs, more.Steps = append(more.Runs, row(9)), append(more.Steps, *retry)
 	f.append(more)
@@ -392,7 +393,7 @@ func testList(f *fixture) {
 			r.Phase, r.EndedAt, r.Wake = core.RunFailed, at(n), 0
 		}
 		if n%10 == 0 {
-			r.WorkflowID = "daily" // of three partitions it belongs to this one
+			r.WorkflowID = "daily" // the id belongs to this one of three partitions
 		}
 		v.Runs = append(v.Runs, r)
 	}

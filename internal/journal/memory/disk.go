@@ -31,8 +31,8 @@ type partition struct {
 	until                core.Time // the end of the owner's lease, if it has a term
 	batches              []batch   // only those after through, and those that a feed needs
 	feeds                map[string]journal.Feed
-	inbox                map[int][]journal.Message // by sender
-	taken                map[int]uint64            // by sender
+	inbox                map[int][]journal.Message // the messages by sender
+	taken                map[int]uint64            // the last message taken from each sender
 }
 
 // oldestFeed returns the oldest position of the feeds for which batches are kept.

@@ -58,7 +58,7 @@ type Journal struct {
 	mu    sync.Mutex
 	disk  *disk
 	gone  bool
-	count int // of partitions
+	count int // the number of partitions
 }
 
 // New returns an empty journal with one partition.

@@ -133,7 +133,7 @@ const replaceRun = " ON CONFLICT (id) DO UPDATE SET created_at = excluded.create
 
 // parts stand in the order in which [storage.appending] adds their rows.
 var parts = []part{
-	// Of these two a statement has one: some databases refuse to change a table in two parts.
+	// A statement has one of these two: some databases refuse to change a table in two parts.
 	{"runs", "INSERT INTO {schema}.runs_data (" + runNames + ") SELECT " + runValues + " FROM own," +
 		" unnest(" + runArrays + ") AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)" + replaceRun +
 		" phase = excluded.phase"},
@@ -252,7 +252,7 @@ func addDefinitions(b *journal.Batch, st *statement) bool {
 	if len(b.Definitions) == 0 {
 		return false
 	}
-	// In one order for all, since two partitions may add the same ones at the same time.
+	// All partitions use one order, since two of them may add the same definitions at the same time.
 	all := slices.Clone(b.Definitions)
 	slices.SortFunc(all, func(a, b journal.Definition) int { return slices.Compare(a.ID[:], b.ID[:]) })
 	ids, kinds, names, sources := newUUIDs(len(all)), newTexts(len(all)), newTexts(len(all)), newBlobs(len(all))

@@ -25,7 +25,7 @@ const (
 	defaultTimeout    = 30 * time.Second
 	defaultConns      = 10
 
-	shortest = 100 * time.Millisecond // of lease and timeout
+	shortest = 100 * time.Millisecond // the least lease and timeout
 )
 
 // schemaName matches names that mean the same with and without quotes.
@@ -34,11 +34,11 @@ var schemaName = regexp.MustCompile("^[a-z_][a-z0-9_]{0,62}$")
 // place is a parsed address.
 type place struct {
 	pool       *pgxpool.Config
-	name       string // for people: it has no password
+	name       string // the name for people: it has no password
 	schema     string
-	partitions int           // of a new schema; an existing one has to have as many. 0: it does not matter
-	lease      time.Duration // until an owner without a sign of life is replaced
-	timeout    time.Duration // for one statement
+	partitions int           // the number for a new schema; an existing one must have as many. 0: it does not matter
+	lease      time.Duration // the time until an owner without a sign of life is replaced
+	timeout    time.Duration // the time for one statement
 }
 
 // parse reads an address. Its own parameters are taken out, and the rest is for pgx.

@@ -33,7 +33,7 @@ const (
 	statementExists       = "42P05"
 	uniqueViolation       = "23505"
 	queryCanceled         = "57014"
-	unknownSetting        = "42704" // of a connection
+	unknownSetting        = "42704" // a connection's setting is unknown
 	wrongSetting          = "22023"
 )
 

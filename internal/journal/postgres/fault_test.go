@@ -139,8 +139,8 @@ func TestLateAppend(t *testing.T) {
 	same(t, texts(t, l.j), "0", "after", "1", "next", "after")
 }
 
-// TestUnreachable: while the database cannot be reached an append fails and says that it is in doubt; what only reads
-// says that it may be asked again. Later the owner looks where its partition stands, and goes on.
+// TestUnreachable checks that, while the database cannot be reached, an append fails and says that it is in doubt, and
+// a read says that it may be asked again. Later the owner looks where its partition stands, and goes on.
 func TestUnreachable(t *testing.T) {
 	server := pgtest.Start(t)
 	proxy := pgtest.NewProxy(t, own(t, server))
@@ -169,12 +169,12 @@ func TestUnreachable(t *testing.T) {
 	if _, err := l.j.List(gone, journal.Query{Limit: 1}); err == nil || errors.Is(err, journal.ErrNoAnswer) {
 		t.Errorf("a list for somebody who has gone: %v", err)
 	}
-	proxy.Release() // what was held arrives now, and may be carried out
+	proxy.Release() // the held request arrives now, and may be carried out
 	now, err := l.j.Renew(t.Context(), 0, l.lease.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for l.lease = now; l.append("c") != nil; { // until what was held is carried out
+	for l.lease = now; l.append("c") != nil; { // the loop ends when the held request is carried out
 		if l.lease, err = l.j.Renew(t.Context(), 0, l.lease.Epoch); err != nil {
 			t.Fatal(err)
 		}

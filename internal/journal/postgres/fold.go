@@ -77,7 +77,7 @@ func partOf[T any](others, rows []T, run core.RunID, of func(*T) core.RunID) (_,
 	return append(others, rows[:begin]...), rows[begin:end], rows[end:]
 }
 
-// pieceOf is a piece of history with its checksum.
+// pieceOf returns a piece of history with its checksum.
 func pieceOf(entries []byte) []byte {
 	b := make([]byte, 0, 4+len(entries))
 	b = binary.BigEndian.AppendUint32(b, uint32(sum(entries)))

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
-// sleeper is a new run that sleeps.
+// sleeper adds a new run that sleeps to a batch.
 func sleeper(n int, b *journal.Batch) {
 	run := journaltest.RunID(n)
 	e := core.Entry{Run: run, At: 1000, Records: []core.Record{core.SignalKept{Name: "start", ID: "id"}}}
@@ -56,7 +56,7 @@ func TestFoldedRows(t *testing.T) {
 		t.Errorf("%d rows of steps, %d of history, %v", steps, pieces, err)
 	}
 
-	// What people see.
+	// The columns that people see.
 	rows, err := j.pool.Query(t.Context(), j.in("SELECT name || ' ' || kind || ' ' || phase || ' ' || attempt ||"+
 		" ' ' || extract(epoch FROM scheduled_at) || ' ' || coalesce(ended_at::text, '-') || ' ' ||"+
 		" extract(epoch FROM next_at) FROM {schema}.steps ORDER BY run"))

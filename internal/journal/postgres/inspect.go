@@ -17,7 +17,7 @@ const mostProblems = 100
 type inspection struct {
 	s         *storage
 	keeps     []int32                   // the partitions that the store keeps; nil: all
-	taken     []map[int]uint64          // by partition and sender: the messages that were taken
+	taken     []map[int]uint64          // the messages that were taken, by partition and sender
 	undefined map[core.DefinitionID]int // definitions that are not in this store, and how many runs have them
 	journal.Inspection
 }

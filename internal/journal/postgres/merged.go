@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// What concerns all partitions is asked of all stores at once. One that does not answer fails the request, with its
-// name: a list that silently lacks runs would be worse. Of a partition only the rows in its store count, because
-// another one may have a copy that is not complete yet, or not removed yet.
+// A request that concerns all partitions goes to all stores at once. A store that does not answer fails the request,
+// with its name: a list that silently lacks runs would be worse. Only the rows in a partition's own store count,
+// because another store may have a copy that is not complete yet, or not removed yet.
 
 // about returns the stores that may have runs with a workflow id; empty: all. Such runs are where their name says, so a
 // run can be found while the stores of others do not answer.

@@ -76,7 +76,7 @@ func (s *storage) about(text string, partition int, since uint64) string {
 	return s.in(strings.NewReplacer("{partition}", fmt.Sprint(partition), "{since}", fmt.Sprint(since)).Replace(text))
 }
 
-// route is where a partition is, and where it should be.
+// route returns where a partition is, and where it should be.
 func (s *stores) route(ctx context.Context, p int) (from, to *storage, err error) {
 	if err := s.ready(ctx, p); err != nil {
 		return nil, nil, err
@@ -111,7 +111,7 @@ func (s *stores) Copy(ctx context.Context, p int) error {
 			break
 		}
 	}
-	for _, m := range moved { // of which the target knows nothing yet, so that it would read all of a large one
+	for _, m := range moved { // the target knows nothing of these rows yet, and would read all of a large partition
 		to.hasten(ctx, "ANALYZE {schema}."+m.table, p) //nolint:misspell // SQL
 	}
 	return nil
@@ -212,7 +212,7 @@ func (s *storage) leaseAway(ctx context.Context, p int, epoch uint64, to *storag
 	return s.wrap("move", err)
 }
 
-// awayTo is the owner of a partition that another store keeps.
+// awayTo returns the owner of a partition that another store keeps.
 func awayTo(to *storage) string {
 	if to.id == "" {
 		return awayPrefix + nameOfFirst

@@ -23,7 +23,7 @@ type mover struct {
 	dsn  string
 	j    *stores
 	runs int
-	sent []string // to partition 1, in order
+	sent []string // the messages to partition 1, in order
 }
 
 func newMover(t *testing.T, first, second string) *mover {
@@ -34,7 +34,7 @@ func newMover(t *testing.T, first, second string) *mover {
 	return m
 }
 
-// reopen is the next process: the last one gives no sign of life any more.
+// reopen begins the next process: the last one gives no sign of life any more.
 func (m *mover) reopen() {
 	m.Helper()
 	m.j = opened(m, m.dsn)
@@ -53,7 +53,8 @@ func (m *mover) reopen() {
 // run returns the id of a run of partition 0.
 func (m *mover) run(n int) core.RunID { return journaltest.RunID(n) }
 
-// work is an owner of partition 0, for some batches: each starts a run, changes the one before, and sends a message.
+// work works as an owner of partition 0 for some batches. Each starts a run, changes the one before, and sends a
+// message.
 func (m *mover) work(batches int) {
 	m.Helper()
 	l, err := m.j.Acquire(m.Context(), 0, "owner")
@@ -283,8 +284,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveRefused has movers that stood still, each at the worst moment: what they do then is refused, and nothing is
-// lost.
+// TestMoveRefused checks that movers that stood still, each at the worst moment, are refused when they go on, and that
+// nothing is lost.
 func TestMoveRefused(t *testing.T) {
 	m := newMover(t, pgtest.Start(t), pgtest.StartServer(t).DSN())
 	ctx := t.Context()

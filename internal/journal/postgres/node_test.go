@@ -43,7 +43,7 @@ func TestNodes(t *testing.T) {
 	if found, err := nodes.Ask(t.Context(), "nobody", true); err != nil || found {
 		t.Fatal(found, err)
 	}
-	s, err := nodes.Stand(t.Context())
+	s, err := nodes.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestNodes(t *testing.T) {
 			t.Fatal(node, found, err)
 		}
 	}
-	if s, err = nodes.Stand(t.Context()); err != nil || s.Partitions[1].Pin != "b" {
+	if s, err = nodes.Snapshot(t.Context()); err != nil || s.Partitions[1].Pin != "b" {
 		t.Errorf("%+v, %v", s.Partitions, err)
 	}
 	for _, was := range []bool{true, false} {
@@ -89,7 +89,7 @@ func TestNodes(t *testing.T) {
 	if err := nodes.Remove(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	s, err = nodes.Stand(t.Context())
+	s, err = nodes.Snapshot(t.Context())
 	if err != nil || len(s.Nodes) != 1 || s.Nodes[0].ID != "c" || s.Partitions[1].Pin != "" {
 		t.Errorf("%+v, %v", s, err) // the one that was silent for two hours, and the pin, were forgotten
 	}

@@ -25,20 +25,20 @@ type storage struct {
 	place
 	pool     *pgxpool.Pool
 	readOnly bool
-	count    int // of partitions
+	count    int // the number of partitions
 	outbox   relay.Table
 
-	mark       atomic.Uint64 // of the next statement that writes, see [storage.nextMark]
+	mark       atomic.Uint64 // the mark of the next statement that writes, see [storage.nextMark]
 	statements atomic.Int64
 	unprepared atomic.Bool // the connections are a pooler's that does not know prepared statements
 
-	texts sync.Map // of appends, by their parts
+	texts sync.Map // the texts of appends, by their parts
 
-	// Of another store than the first one:
+	// Fields of every store but the first one:
 	first     *storage
 	id        string // its name
 	address   string // as the map has it
-	belongsTo string // what its schema says of whose it is
+	belongsTo string // the owner that its schema names
 	begun     atomic.Bool
 	beginning sync.Mutex
 

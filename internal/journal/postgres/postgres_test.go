@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	stop := pgtest.Share("-c", "fsync=off") // what is about the end of a server starts its own
+	stop := pgtest.Share("-c", "fsync=off") // tests of a server's end start their own
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -95,7 +95,7 @@ func TestJournal(t *testing.T) {
 	journaltest.Run(t, func(t *testing.T) journaltest.Store { return store(t, own(t, server)) })
 }
 
-// store is a journal in one database, or of which others keep a part.
+// store returns a journal in one database, or in several of which each keeps a part.
 func store(t *testing.T, dsn string, others ...string) journaltest.Store {
 	j := opened(t, dsn)
 	expire := func() {

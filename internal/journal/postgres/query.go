@@ -15,7 +15,7 @@ import (
 func (s *storage) Due(
 	ctx context.Context, partition int, from, before core.Time, limit int,
 ) (due []journal.Due, err error) {
-	// Without "wake > 0" the partial index would not be used.
+	// The partial index would not be used without "wake > 0".
 	err = s.read(ctx, "due", s.in("SELECT id, wake FROM {schema}.runs_data WHERE partition = $1 AND wake > 0 AND"+
 		" wake >= $2"+
 		" AND wake < $3 ORDER BY wake, id LIMIT $4"), []any{partition, int64(from), int64(before), max(limit, 0)},

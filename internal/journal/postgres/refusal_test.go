@@ -29,7 +29,7 @@ func refuses(t *testing.T, what string, err, kind error, says string) {
 	}
 }
 
-// TestBadAddresses: what is wrong with an address is said before anything is connected to.
+// TestBadAddresses checks that a wrong address is refused before anything is connected to.
 func TestBadAddresses(t *testing.T) {
 	for dsn, says := range map[string]string{
 		"postgres:":                    "is not understood: write it like postgres://",
@@ -57,7 +57,7 @@ func TestBadAddresses(t *testing.T) {
 	}
 }
 
-// TestRefused: the database cannot be opened.
+// TestRefused checks the errors if the database cannot be opened.
 func TestRefused(t *testing.T) {
 	server := pgtest.StartServer(t, "-c", "max_connections=8").DSN()
 	dsn := own(t, server)
@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestSchemas: tables of another version, or somebody else's.
+// TestSchemas checks the errors for tables of another version, or somebody else's.
 func TestSchemas(t *testing.T) {
 	server := pgtest.Start(t)
 	dsn := own(t, server)
@@ -199,7 +199,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestStorageFails: the database refuses a batch. Nothing of it is there, and a later one may succeed.
+// TestStorageFails checks that nothing of a batch that the database refuses is there, and that a later one may succeed.
 func TestStorageFails(t *testing.T) {
 	server := pgtest.Start(t)
 	dsn := own(t, server)

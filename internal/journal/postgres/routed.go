@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// What concerns one partition is asked of the store that keeps it.
+// A request that concerns one partition goes to the store that keeps it.
 
 // Acquire implements journal.Journal. It reads the map first, because a partition that has no owner may have moved.
 func (s *stores) Acquire(ctx context.Context, n int, name string) (journal.Lease, error) {

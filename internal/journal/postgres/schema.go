@@ -33,8 +33,8 @@ const versions = "schema_version"
 // newest is the version of the schema that this code makes.
 const newest = 1
 
-// state is what a schema says of itself.
-type state struct {
+// schemaState is what a schema's tables record about its version.
+type schemaState struct {
 	exists     bool // the schema
 	tables     bool // Pawl's tables in it
 	version    int  // the last migration
@@ -43,7 +43,7 @@ type state struct {
 }
 
 // look reads the state of the schema.
-func (s *storage) look(ctx context.Context) (st state, err error) {
+func (s *storage) look(ctx context.Context) (st schemaState, err error) {
 	err = s.again(ctx, func(ctx context.Context) error {
 		st, err = s.lookOnce(ctx)
 		return err
@@ -51,9 +51,9 @@ func (s *storage) look(ctx context.Context) (st state, err error) {
 	return st, err
 }
 
-func (s *storage) lookOnce(ctx context.Context) (state, error) {
-	var st state
-	var names int // of Pawl's, but for the table of versions: goose makes that before all others
+func (s *storage) lookOnce(ctx context.Context) (schemaState, error) {
+	var st schemaState
+	var names int // Pawl's names, but for the table of versions: goose makes that before all others
 	err := s.query(ctx, "SELECT (SELECT count(*) > 0 FROM pg_catalog.pg_namespace WHERE nspname = $1),"+
 		" count(*) FILTER (WHERE c.relname IN ('meta', 'partitions', '"+versions+"')) = 3,"+
 		" count(*) FILTER (WHERE c.relname <> '"+versions+"')"+
@@ -130,7 +130,7 @@ func (s *storage) prepare(ctx context.Context, partitions int) error {
 }
 
 // migrate makes the missing migrations.
-func (s *storage) migrate(ctx context.Context, st state, partitions int) error {
+func (s *storage) migrate(ctx context.Context, st schemaState, partitions int) error {
 	db := s.unpreparedDB()
 	defer func() { _ = db.Close() }()
 	if !st.exists {
@@ -164,7 +164,7 @@ func (s *storage) migrations(partitions int) ([]*goose.Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := rand.Text() // of the database
+	id := rand.Text() // the id of the database
 	var all []*goose.Migration
 	for _, file := range files {
 		text, err := migrations.ReadFile(file)

@@ -26,17 +26,17 @@ type stores struct {
 	layout   atomic.Pointer[layout]
 	reached  atomic.Pointer[string] // the names of the other stores that answered last, as a node tells them
 
-	reading sync.Mutex // of the map
+	reading sync.Mutex // the lock for reading the map
 	mu      sync.Mutex
-	others  map[string]*storage // by name and address; nil: the journal is closed
+	others  map[string]*storage // the stores by name and address; nil: the journal is closed
 }
 
 // layout is the map, as it was read last.
 type layout struct {
 	all     []*storage // the first one first, the others by name
-	places  []int      // of each partition, in all
+	places  []int      // the store of each partition
 	targets []int      // where it should be: another one than in places while it moves
-	keeps   [][]int32  // by store: its partitions; nil: there is one store, and it keeps all
+	keeps   [][]int32  // the partitions of each store; nil: there is one store, and it keeps all
 	read    time.Time
 }
 
@@ -163,7 +163,7 @@ func (s *stores) fresh(ctx context.Context) *layout {
 	return s.layout.Load()
 }
 
-// short is how long a statement may take that others should not wait for.
+// short returns how long a statement may take that others should not wait for.
 func (s *stores) short() time.Duration { return max(s.lease/4, shortest) }
 
 // other returns a store of the map.

@@ -48,7 +48,7 @@ func added(t *testing.T, first, second string) (dsn, other string) {
 	return dsn, other
 }
 
-// TestJournalOverTwoStores is the suite on a journal of which one partition is in the first database and two are in
+// TestJournalOverTwoStores runs the suite on a journal of which one partition is in the first database and two are in
 // another one.
 func TestJournalOverTwoStores(t *testing.T) {
 	first, second := pgtest.Start(t), pgtest.StartServer(t).DSN()
@@ -87,7 +87,7 @@ func TestStoreRefused(t *testing.T) {
 			t.Errorf("%s %s: %v", c.name, c.says, err)
 		}
 	}
-	for range 2 { // to add it again changes nothing
+	for range 2 { // a second time changes nothing
 		if err := j.AddStore(t.Context(), "b", empty); err != nil {
 			t.Fatal(err)
 		}
@@ -103,8 +103,8 @@ func TestStoreRefused(t *testing.T) {
 	}
 }
 
-// TestStoreSilent has two nodes' worth of partitions in two stores. While one is away, the others work, what needs all
-// names it, and when its tables are gone only its partitions are lost.
+// TestStoreSilent checks two nodes' worth of partitions in two stores: while one store is away, the other partitions
+// work, a request that needs all stores names it, and when its tables are gone only its partitions are lost.
 func TestStoreSilent(t *testing.T) {
 	first := pgtest.Start(t)
 	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())
@@ -148,7 +148,7 @@ func TestStoreSilent(t *testing.T) {
 	if _, err := j.List(t.Context(), journal.Query{}); err == nil || !strings.Contains(err.Error(), "store b") {
 		t.Errorf("a list: %v", err)
 	}
-	s, err := j.Stand(t.Context())
+	s, err := j.Snapshot(t.Context())
 	if err != nil || s.Stores[1].Err == nil || !s.Partitions[1].Silent || s.Partitions[0].Owner != "owner" {
 		t.Errorf("%+v, %v", s, err)
 	}

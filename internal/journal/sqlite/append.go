@@ -64,7 +64,8 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 	return l, nil
 }
 
-// lease has no term: the lock on the file keeps other processes out as long as the journal is open, and ends with it.
+// lease returns a lease without a term: the lock on the file keeps other processes out as long as the journal is open,
+// and ends with it.
 func (w *writer) lease(n int, p *partition) (journal.Lease, error) {
 	l := journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through, Taken: p.taken}
 	return l, w.feedsOf(n, p, &l)
@@ -198,7 +199,7 @@ type writer struct {
 	addLabel, dropLabels                      *sqlite.Stmt
 	labelled                                  bool // the file may have labels
 
-	buf   []byte          // for the batch's entries, if the caller has not encoded them
+	buf   []byte          // the buffer for the batch's entries, if the caller has not encoded them
 	found []journal.Large // the large ones among them
 
 	// Space for the rows of a view, see takeEnded.
@@ -206,7 +207,8 @@ type writer struct {
 	leftSteps    []journal.StepRow
 	leftAttempts []journal.AttemptRow
 
-	// What the file is known to hold, and what the open transaction has added to it. A rollback removes the latter.
+	// Rows that the file is known to hold, and those that the open transaction has added. A rollback removes the
+	// latter.
 	names            map[string]int64
 	definitions      map[core.DefinitionID]definition
 	freshNames       []string
@@ -304,7 +306,7 @@ func (w *writer) transaction(fn func() error) (err error) {
 	for _, id := range w.freshDefinitions {
 		delete(w.definitions, id)
 	}
-	if !w.conn.AutocommitEnabled() { // after some errors, such as a full disk, SQLite has rolled back already
+	if !w.conn.AutocommitEnabled() { // SQLite has rolled back already after some errors, such as a full disk
 		if rollbackErr := do(w.rollback); rollbackErr != nil {
 			return fmt.Errorf("%w, and then %w", err, rollbackErr)
 		}

@@ -72,7 +72,7 @@ func TestBackupWhileWritten(t *testing.T) {
 	<-ended
 }
 
-// What is refused leaves nothing behind, and what was there as it was.
+// TestBackupIsRefused checks that a refused backup leaves nothing behind and changes no file that was there.
 func TestBackupIsRefused(t *testing.T) {
 	a := newAppender(t)
 	a.append(journal.Batch{})

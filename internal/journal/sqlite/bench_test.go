@@ -18,7 +18,7 @@ import (
 // instant is a run's creation in these tests.
 const instant0 core.Time = 1_780_000_000_000_000
 
-// created and ended are the entries of a run of one step.
+// created returns the first entry of a run of one step; ended returns the last one.
 func created(n int, sleep bool) core.Entry {
 	run, at := journaltest.RunID(n), instant0+core.Time(n)*1000+417
 	definition := core.DefinitionID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}

@@ -19,14 +19,14 @@ type Report struct {
 	SQLite string `json:"sqlite"` // version of the SQLite library
 	Format int    `json:"format"`
 	Bytes  int64  `json:"bytes"`
-	Log    int64  `json:"logBytes"` // of the write-ahead log
+	Log    int64  `json:"logBytes"` // the bytes of the write-ahead log
 	Free   int64  `json:"freeBytes"`
 	Holder Holder `json:"holder,omitzero"` // zero: nobody holds it
 
 	Runs, Open, Steps, Attempts int64
 	Pieces, Batches, Entries    int64 // pieces of history, batches in the journal, entries in both
 	Definitions                 int64
-	Messages                    int64 // between partitions, not taken yet
+	Messages                    int64 // the messages between partitions that are not taken yet
 	Partitions                  []PartitionReport
 
 	// Problems lists what is wrong, as sentences. An intact file has none. At most a hundred are kept.

@@ -49,7 +49,7 @@ func TestAppendsDoNotWaitForASlowCopy(t *testing.T) {
 			for range 80 {
 				write()
 				synctest.Wait()
-				<-time.After(10 * slow) // until the checkpointer is done
+				<-time.After(10 * slow) // the checkpointer is done by then
 				synctest.Wait()
 				longest = max(longest, fileSize(t, j.Path()+"-wal"))
 			}

@@ -179,10 +179,10 @@ func eachEnded(array string) string {
 	return "ended_data e, json_each(iif(json_valid(e.rows), e.rows, '{}'), '$." + array + "') j"
 }
 
-// value is a value of a row in ended_data.
+// value returns the SQL for a value of a row in ended_data.
 func value(i int) string { return "json_extract(j.value, '$[" + strconv.Itoa(i) + "]')" }
 
-// since is an instant of such a row.
+// since returns the SQL for an instant of such a row.
 func since(i int) string {
 	return "iif(" + value(i) + " = 0, 0, json_extract(e.rows, '$.at') + " + value(i) + " - 1)"
 }

@@ -101,7 +101,7 @@ func TestPlans(t *testing.T) {
 		"SELECT step FROM " + allAttempts + " WHERE run = ?":     "PRIMARY KEY (run=?)",
 	} {
 		plan := strings.Join(table(t, a.j, "EXPLAIN QUERY PLAN "+strings.ReplaceAll(query, "?", "5")), "\n")
-		for _, short := range []string{"SCAN j VIRTUAL TABLE", "SCAN (subquery"} { // of the rows of one run
+		for _, short := range []string{"SCAN j VIRTUAL TABLE", "SCAN (subquery"} { // the scans of one run's rows
 			plan = strings.ReplaceAll(plan, short, "")
 		}
 		if !strings.Contains(plan, index) || strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "SCAN") {

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
-// hold is the other process of these tests: it opens the database and appends for ever, printing each acknowledged
+// hold plays the other process of these tests: it opens the database and appends for ever, printing each acknowledged
 // batch.
 func hold(path string) {
 	j, err := Open(path, Options{Command: "pawl run flow.yaml", Since: 1_780_000_000_000_000})
@@ -43,8 +43,8 @@ func hold(path string) {
 	}
 }
 
-// numbered is a batch whose whole content follows from its number. It contains rows of the view, and lets the journal
-// delete batches that are more than a hundred behind.
+// numbered returns a batch whose whole content follows from its number. It contains rows of the view, and lets the
+// journal delete batches that are more than a hundred behind.
 func numbered(lease journal.Lease) *journal.Batch {
 	n := int(lease.Last)
 	b := &journal.Batch{

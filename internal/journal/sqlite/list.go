@@ -39,7 +39,7 @@ const (
 // way is how the rows of a list are found: in the order of the list, so that reading can stop with the page.
 type way struct {
 	from  string // the tables, of which r has the runs
-	where string // what the index needs
+	where string // the condition that the index needs
 	order string
 	args  []any
 	parts bool // many rows may have to be read that do not match
@@ -195,7 +195,7 @@ func listRows(c *conn, q *journal.Query, w *way, end core.RunID, page *journal.P
 	args = listWhere(&b, q, w, args)
 	b.WriteString(" ORDER BY " + w.order)
 	room := q.Limit + 1
-	if w.parts { // of several ways each may fill the page
+	if w.parts { // each of several ways may fill the page
 		room -= len(page.Runs)
 	}
 	var last core.RunID
@@ -248,7 +248,7 @@ func listWhere(b *strings.Builder, q *journal.Query, w *way, args []any) []any {
 		b.WriteString(" AND " + condition)
 		args = append(args, more...)
 	}
-	id := strings.TrimSuffix(w.order, " DESC") // of the table that is read in order
+	id := strings.TrimSuffix(w.order, " DESC") // the id in the table that is read in order
 	switch {
 	case q.After == core.RunID{}:
 	case q.ByDeadline:

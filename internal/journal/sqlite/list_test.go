@@ -19,7 +19,7 @@ import (
 
 var million = flag.Int("million", 20_000, "how many runs TestSearchOfMany makes")
 
-// searches are the queries that must stay short, by name.
+// searches returns the queries that must stay short, by name.
 func searches(now core.Time) map[string]journal.Query {
 	open := []core.RunPhase{core.RunPending, core.RunRunning, core.RunWaiting, core.RunPaused}
 	ended := []core.RunPhase{core.RunFailed, core.RunTimedOut}
@@ -50,7 +50,7 @@ func searches(now core.Time) map[string]journal.Query {
 	}
 }
 
-// manyID is the id of the nth of many runs.
+// manyID returns the id of the nth of many runs.
 func manyID(now core.Time, n int) (id core.RunID) {
 	return core.NewRunID(now.Add(-time.Duration(*million-n)*60*time.Millisecond), 0, 0, uint64(n))
 }

@@ -68,7 +68,7 @@ func TestCheckMessages(t *testing.T) {
 	if r, err := Check(t.Context(), path); err != nil || len(r.Problems) > 0 || r.Messages != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	for _, damage := range []struct{ text, want string }{ // in this order: each hides those before it
+	for _, damage := range []struct{ text, want string }{ // the order matters: each hides those before it
 		{"INSERT INTO taken VALUES (1, 0, 7)", "was taken, and is still there"},
 		{"UPDATE inbox SET target = 5", "to partition 5 of 2"},
 		{"UPDATE inbox SET message = x'00'", "the checksum of its 1 bytes does not match"},

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestPipeIsNoJournal: to open a named pipe would take until somebody writes into it.
+// TestPipeIsNoJournal checks that a named pipe is refused: opening it would take until somebody writes into it.
 func TestPipeIsNoJournal(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -33,7 +33,7 @@ func TestPowerCut(t *testing.T) {
 	}
 	t.Logf("%d cuts, -cuts.seed=%d", *cuts, seed)
 	for n := 0; n < *cuts && !t.Failed(); {
-		const most = 20 // on one file, because it grows
+		const most = 20 // the most cuts on one file, because it grows
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			o := &outages{T: t, random: rand.New(rand.NewPCG(seed, uint64(n)))}
 			n += o.run(min(most, *cuts-n))
@@ -194,7 +194,7 @@ func cutDefinition(seq uint64) journal.Definition {
 	return journal.Definition{ID: id, Kind: "flow", Name: fmt.Sprint("flow ", id[0]), Source: []byte("steps: []")}
 }
 
-// cutEntries begin a run and end another one.
+// cutEntries returns entries that begin a run and end another one.
 func cutEntries(partition int, seq uint64) []core.Entry {
 	begin := created(cutRun(partition, seq), false)
 	d := cutDefinition(seq)
@@ -208,7 +208,7 @@ func cutEntries(partition int, seq uint64) []core.Entry {
 	return []core.Entry{begin, ended1(cutRun(partition, seq-1))}
 }
 
-// cutView has what happened to the runs in the batches after one, up to another.
+// cutView returns the view of what happened to the runs in the batches from after+1 to through.
 func cutView(partition int, after, through uint64) *journal.View {
 	v := &journal.View{Through: through}
 	for seq := max(after, 1); seq <= through; seq++ {

@@ -16,7 +16,7 @@ func (j *Journal) Due(
 	ctx context.Context, partition int, from, before core.Time, limit int,
 ) (due []journal.Due, err error) {
 	err = j.read(ctx, func(c *conn) error {
-		// Without "wake > 0" SQLite would not use the partial index.
+		// SQLite would not use the partial index without "wake > 0".
 		return j.wrap("due", query(c, "SELECT id, wake FROM runs_data WHERE partition = ? AND wake > 0 AND wake >= ?"+
 			" AND wake < ? ORDER BY wake, id LIMIT ?",
 			func(s *sqlite.Stmt) {

@@ -64,8 +64,8 @@ func TestRefusalsSayItOnce(t *testing.T) {
 	}
 }
 
-// After the file was removed or replaced, writes go to a file that disappears when it is closed. So nothing is
-// acknowledged any more.
+// TestFileTakenAway checks that nothing is acknowledged after the file was removed or replaced: writes would go to a
+// file that disappears when it is closed.
 func TestFileTakenAway(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"removed": os.Remove,

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
 )
 
-// TestRolledBackNames: a batch is refused after its names and definitions got numbers. Other names get these numbers
-// then. When the batch's names and definitions come again, they get numbers of their own.
+// TestRolledBackNames checks that other names get the numbers of a batch that is refused after its names and
+// definitions got them. When the batch's names and definitions come again, they get numbers of their own.
 func TestRolledBackNames(t *testing.T) {
 	a := newAppender(t)
 	bad := refusedBatch(1)
@@ -51,15 +51,15 @@ func TestRolledBackGroup(t *testing.T) {
 	checkNamed(t, j, 2)
 }
 
-// refusedBatch is a named batch that the database refuses after all its names were written.
+// refusedBatch returns a named batch that the database refuses after all its names were written.
 func refusedBatch(n int) *journal.Batch {
 	b := namedBatch(n)
 	b.View.History = append(b.View.History, b.View.History[0])
 	return b
 }
 
-// namedBatch has a run whose names and definitions no other batch has: one definition that the batch has, and one that
-// it only refers to.
+// namedBatch returns a batch with a run whose names and definitions no other batch has: one definition that the batch
+// has, and one that it only refers to.
 func namedBatch(n int) *journal.Batch {
 	v := &journal.View{}
 	viewRun(v, 2*n, uint64(n), false)
@@ -94,7 +94,7 @@ func checkNamed(t *testing.T, j *Journal, n int) {
 	}
 }
 
-// TestPruneLeavesNothing: no table has a row of a run that was pruned.
+// TestPruneLeavesNothing checks that no table has a row of a run that was pruned.
 func TestPruneLeavesNothing(t *testing.T) {
 	a := newAppender(t)
 	v := &journal.View{}

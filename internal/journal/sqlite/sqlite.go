@@ -53,7 +53,7 @@ type Journal struct {
 type partition struct {
 	epoch, first, last, through uint64
 	owner                       string
-	taken                       map[int]uint64          // of messages, as of when it was acquired or renewed
+	taken                       map[int]uint64          // the messages that were taken when it was acquired or renewed
 	feeds                       map[string]journal.Feed // never changed in place
 }
 

@@ -160,7 +160,7 @@ func (w *writer) nameOf(name string) (int64, error) {
 		}
 		w.freshNames = append(w.freshNames, name)
 	}
-	const most = 10_000 // over the years there may be many names of workers
+	const most = 10_000 // there may be many names of workers over the years
 	if len(w.names) >= most {
 		clear(w.names)
 	}

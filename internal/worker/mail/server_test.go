@@ -21,7 +21,7 @@ import (
 type server struct {
 	implicit bool              // TLS from the first byte
 	plain    bool              // no TLS at all
-	answers  map[string]string // what it answers to a command that begins so
+	answers  map[string]string // the answers to commands that begin with the key
 	silent   bool              // it accepts connections and says nothing
 
 	address string

@@ -20,7 +20,7 @@ func TestHTTPKeepsConnections(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		all := together.Load()
 		all.Done()
-		all.Wait() // until the others are here: none may use the connection of one that has ended
+		all.Wait() // all others come first: none may use the connection of one that has ended
 		w.WriteHeader(http.StatusOK)
 	}))
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {

@@ -55,9 +55,9 @@ func (p *HTTPPayload) conclude(
 	return worker.Result{Output: responseOutput(resp, body)}
 }
 
-// For so many bytes of a body there is room at first. Most bodies are short.
+// These bound the first room for a body. Most bodies are short.
 const (
-	firstRead = 1 << 10  // of one whose length is not known, or which may be large
+	firstRead = 1 << 10  // the room if the length is not known, or may be large
 	mayLie    = 64 << 10 // a server that says more than this is not believed before the bytes come
 )
 
@@ -87,7 +87,7 @@ func readBody(r io.Reader, size, limit int64, alive worker.Alive) ([]byte, error
 	return body, nil
 }
 
-// responseOutput is the output of an attempt: an object with sorted keys. It is written part by part, because an
+// responseOutput returns the output of an attempt: an object with sorted keys. It is written part by part, because an
 // encoder that has to look at a map takes longer than the rest of a request.
 func responseOutput(resp *http.Response, body []byte) []byte {
 	text := worker.ValidText(body)
@@ -150,7 +150,7 @@ func depth(body string) (deepest int) {
 	return deepest
 }
 
-// statusFailure is the failure of a response with a status that is not expected.
+// statusFailure returns the failure of a response with a status that is not expected.
 func statusFailure(resp *http.Response, body []byte) *policy.Failure {
 	code := resp.StatusCode
 	f := &policy.Failure{Kind: policy.KindFailed, Type: "status", Code: code}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// TestResponseOutput: what is written part by part is what an encoder writes.
+// TestResponseOutput checks that an output that is written part by part equals that of an encoder.
 func TestResponseOutput(t *testing.T) {
 	for _, body := range []string{"", "text", `{"a": [1, "<&>"]}`, "[1,", "\xff\u2028\"", `"text"`} {
 		for _, contentType := range []string{"", "application/json", "text/plain; charset=\"utf-8\""} {

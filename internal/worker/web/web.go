@@ -49,7 +49,7 @@ type HTTPPayload struct {
 	// Placeholders are what the texts refer to instead of saying it.
 	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 
-	redactor *secret.Redactor // of what the placeholders became
+	redactor *secret.Redactor // it hides the values of the placeholders
 	hidden   []string         // the headers in which there were any
 	// secretBody: there were some in the body.
 	secretBody bool
@@ -287,7 +287,7 @@ func (p *HTTPPayload) redirected(req *http.Request, via []*http.Request) error {
 func (h *HTTP) setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
 	key := worker.IdempotencyKey(t.Token)
 	attempt := strconv.Itoa(t.Token.Attempt)
-	texts := make([]string, 0, 6) // of all headers: Header.Set makes a list for each
+	texts := make([]string, 0, 6) // room for all headers: Header.Set makes a list for each
 	set := func(name, value string) {
 		if req.Header.Get(name) == "" {
 			texts = append(texts, value)

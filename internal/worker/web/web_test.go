@@ -268,7 +268,7 @@ func TestHTTPConnections(t *testing.T) {
 	}
 }
 
-// TestHTTPKeepsSecrets: messages are stored and shown, so they must not contain secrets.
+// TestHTTPKeepsSecrets checks that messages contain no secrets, since they are stored and shown.
 func TestHTTPKeepsSecrets(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	url := strings.Replace(s.URL, "http://", "http://user:hidden@", 1) + "/x?token=hidden"

@@ -58,7 +58,7 @@ func run(dir, postgres string, port int) error {
 	return server.Start() // returns when it was interrupted
 }
 
-// limits are raised, as for a server that is used by one program alone.
+// limits raises limits, as for a server that is used by one program alone.
 func limits() dynamicconfig.StaticClient {
 	all := dynamicconfig.StaticClient{}
 	for _, key := range []string{

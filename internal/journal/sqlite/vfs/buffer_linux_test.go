@@ -119,7 +119,7 @@ func TestBufferSpilled(t *testing.T) {
 		}
 	}
 	run(t, other, "PRAGMA wal_checkpoint(TRUNCATE)")
-	run(t, c, many("3")) // into a log that begins again
+	run(t, c, many("3")) // the log begins again
 	if bad := number(t, other, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"); bad != 0 {
 		t.Error("the file is damaged")
 	}
@@ -128,7 +128,7 @@ func TestBufferSpilled(t *testing.T) {
 	}
 }
 
-// TestBufferFails: where the log cannot be written, the commit fails and leaves nothing.
+// TestBufferFails checks that, if the log cannot be written, the commit fails and leaves nothing.
 func TestBufferFails(t *testing.T) {
 	d := disktest.New(t)
 	c := open(t, d)

@@ -92,7 +92,7 @@ type files struct {
 // tableOf names a table of methods.
 type tableOf struct {
 	real uintptr // the table below
-	log  bool    // for logs
+	log  bool    // the writer serves logs
 }
 
 func (f *files) open(tls *libc.TLS, _, path, file uintptr, flags int32, outFlags uintptr) int32 {
