@@ -44,8 +44,8 @@ func tokenOf(t *testing.T, dir, database, role string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// While the way to the database swallows packets, 100 clients are answered within 3 s each, whatever they show, and
-// the metrics within 1 s. When it is back, all goes on.
+// TestDatabaseThatSwallowsPackets checks that 100 clients are answered within 3 s each while the way to the database
+// swallows packets, whatever they show, and the metrics within 1 s. When it is back, all goes on.
 func TestDatabaseThatSwallowsPackets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts the binary and PostgreSQL")
@@ -59,7 +59,7 @@ func TestDatabaseThatSwallowsPackets(t *testing.T) {
 	}
 	proxy.Hold()
 	defer proxy.Release()
-	<-time.After(3 * time.Second) // what was read is not fresh any more
+	<-time.After(3 * time.Second) // the last read is not fresh any more
 	var all sync.WaitGroup
 	ask := func(within time.Duration, token, method, path, body string, want ...int) {
 		all.Go(func() {

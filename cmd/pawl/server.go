@@ -166,7 +166,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	return err
 }
 
-// open listens, with TLS if there is a certificate.
+// open listens at the server's address, with TLS if there is a certificate.
 func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(g.listen)
 	if err != nil {

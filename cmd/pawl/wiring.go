@@ -190,7 +190,7 @@ func (a *app) executing(p place, secrets *secret.Store) worker.ExecConfig {
 	return c
 }
 
-// serverLog is the log of a server. Other commands tell people by themselves what they have to know.
+// serverLog returns the log of a server. Other commands tell people by themselves what they have to know.
 func (a *app) serverLog() *slog.Logger {
 	if a.guard == nil {
 		return slog.New(slog.DiscardHandler)

@@ -308,7 +308,7 @@ func TestAuditIsClosed(t *testing.T) {
 		if err != nil || len(found) != 1000 {
 			t.Errorf("%d entries, %v", len(found), err)
 		}
-		k.Record(api.Audited{}) // after the end it is dropped
+		k.Record(api.Audited{}) // an entry after the end is dropped
 		full := NewKeeper(broken{documents}, wallClock, nil)
 		full.Record(api.Audited{})
 		if err := full.Close(); !errors.Is(err, api.Sentinel(api.CodeStalled)) {

@@ -23,7 +23,7 @@ const (
 	auditSweep   = time.Minute
 	mostAtOnce   = 256 // entries that one commit writes, or removes
 	mostWaiting  = 4096
-	writeAgain   = time.Second      // after a failure
+	writeAgain   = time.Second      // the pause after a failure
 	writeWithin  = 30 * time.Second // a group is written, or the storage does not answer
 	recordWithin = time.Second      // there is room for an entry
 	defaultLimit = 100
@@ -144,7 +144,7 @@ func (k *Keeper) put(documents []journal.Document) error {
 	return err
 }
 
-// document is an entry as it is stored. Its key sorts by instant.
+// document returns an entry as it is stored. Its key sorts by instant.
 func document(e api.Audited) journal.Document {
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // it never fails

@@ -54,8 +54,9 @@ func (s *silent) goAway() (comeBack func()) {
 	}
 }
 
-// While the storage does not answer, everybody is answered within a second: who shows a token that is known goes on
-// for some minutes, others are told why. The storage is asked once a second, and the log says begin and end.
+// TestTokensWhileTheStorageIsSilent checks that everybody is answered within a second while the storage does not
+// answer: a caller with a known token goes on for some minutes, others are told the reason. The storage is asked once
+// a second, and the log shows begin and end.
 func TestTokensWhileTheStorageIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, documents := newKeeper(t)

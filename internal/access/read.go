@@ -34,10 +34,10 @@ type reader struct {
 	flight singleflight.Group // all callers wait for one read
 
 	mu       sync.Mutex
-	tokens   map[string]stored // by id; never changed, but replaced
+	tokens   map[string]stored // the tokens by id; never changed, but replaced
 	at       api.Time          // when tokens were read
 	changes  int               // how often this process has changed them: what was read before does not count
-	failure  error             // of the last read; nil: it succeeded
+	failure  error             // the error of the last read; nil: it succeeded
 	failedAt time.Time
 	since    time.Time // when the first read failed since the last success
 }

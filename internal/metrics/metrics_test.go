@@ -232,7 +232,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 				}
 				continue
 			}
-			if g.Name == "pawl-postgresql" { // of another program, which has them all
+			if g.Name == "pawl-postgresql" { // metrics of another program, which has them all
 				if !regexp.MustCompile(`\bpg_stat_\w+`).MatchString(r.Expr) {
 					t.Errorf("%s: %q reads no metric of PostgreSQL", r.Alert, r.Expr)
 				}

@@ -17,7 +17,7 @@ func IsOwn(name string) bool {
 	case strings.HasPrefix(name, "PAWL_"), name == "NOTIFY_SOCKET", name == "CREDENTIALS_DIRECTORY":
 		return true
 	case strings.HasPrefix(name, "PG"):
-		return !strings.HasPrefix(name, "PGP_") // of another program
+		return !strings.HasPrefix(name, "PGP_") // a variable of another program
 	default:
 		return strings.HasPrefix(name, "OTEL_") && strings.HasSuffix(name, "HEADERS")
 	}

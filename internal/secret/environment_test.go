@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What configures Pawl itself goes to no step, and what is secret in it is known to be.
+// TestOwnVariables checks that Pawl's own configuration goes to no step, and that its secret parts are known as
+// secrets.
 func TestOwnVariables(t *testing.T) {
 	for name, own := range map[string]bool{
 		"PAWL_DATABASE": true, "PAWL_TOKEN": true, "PAWL_STORE_B_PASSWORD": true, "PGPASSWORD": true,

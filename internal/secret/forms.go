@@ -66,7 +66,7 @@ var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
 // urlForms returns a value as part of a query or a path.
 func urlForms(value string) (forms []string) {
 	query := url.QueryEscape(value)
-	if host, _, cut := strings.Cut(value, "/"); cut && len(host) >= minPart { // in errors about a port
+	if host, _, cut := strings.Cut(value, "/"); cut && len(host) >= minPart { // the part that errors about a port show
 		forms = append(forms, host)
 	}
 	forms = append(forms, (&url.URL{Path: value}).EscapedPath()) // Go, of a path

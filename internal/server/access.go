@@ -23,7 +23,7 @@ type Access interface {
 	Counts(ctx context.Context, token api.Token) error
 	// Check reads the tokens as a request does, and returns why they cannot be read.
 	Check(ctx context.Context) error
-	// Within returns what concerns one namespace.
+	// The method Within returns the view of one namespace.
 	Within(namespace string) api.Access
 	// Record adds an entry to the audit log.
 	Record(e api.Audited)

@@ -250,10 +250,10 @@ func answer(w http.ResponseWriter, p *httpapi.Problem) {
 type patient struct {
 	http.ResponseWriter
 	control  *http.ResponseController
-	ctx      context.Context // of the request; nil: it was refused before
+	ctx      context.Context // the request's context; nil: it was refused before
 	status   int
 	failed   []byte // the beginning of an answer that is an error of the server
-	answered bool   // with the reason for which the server has ended the request
+	answered bool   // the answer holds the reason for which the server has ended the request
 }
 
 // statusGone is the status of a request whose context has ended. Nobody gets it, unless the server has ended it.

@@ -27,8 +27,8 @@ type usage struct {
 	waiting map[string]int
 	swept   time.Time
 
-	mostBytes int64 // of all bodies at once
-	bytes     int64 // of the bodies that are in the server's hands
+	mostBytes int64 // the most bytes of all bodies at once
+	bytes     int64 // bytes of the bodies in the server's hands
 	bytesOf   map[string]int64
 }
 

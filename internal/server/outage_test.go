@@ -60,8 +60,9 @@ func (s swallowing) Start(ctx context.Context, r api.StartRequest) (api.Started,
 	return s.Service.Start(ctx, r)
 }
 
-// While the storage answers nothing, a request is answered within 2 s: a read was not carried out, of a change nobody
-// knows. A read that takes long although the storage answers goes on. The log says why each of them failed.
+// TestRequestsWhileTheStorageIsSilent checks that a request is answered within 2 s while the storage answers nothing:
+// a read was not carried out, of a change nobody knows. A long read goes on while the storage answers. The log gives
+// the reason of each failure.
 func TestRequestsWhileTheStorageIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
@@ -191,7 +192,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 				"Authorization", "Bearer "+g.tokens[api.RoleAdmin].Token)
 			g.problem(pattern, status, header, body, http.StatusBadRequest, api.CodeInvalid, "has a secret")
 		}
-		// What a route answers that is not in that list has no field for a secret.
+		// The answers of routes outside that list have no field for a secret.
 		schemas := g.server.api.OpenAPI().Components.Schemas
 		for path, item := range g.server.api.OpenAPI().Paths {
 			if item.Post == nil || secretAnswers["POST "+path] {

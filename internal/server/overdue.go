@@ -68,7 +68,7 @@ func waitOf(r *http.Request, pattern string) (wait time.Duration, known bool) {
 	return min(d, waitAtMost), err == nil
 }
 
-// silent is why a request is answered before it is carried out: the storage does not answer.
+// silent returns the error of a request that is answered before it is carried out: the storage does not answer.
 func silent(method string) error {
 	if method == http.MethodGet || method == http.MethodHead {
 		return &api.Error{

@@ -109,10 +109,10 @@ type Server struct {
 	streams atomic.Int64
 
 	draining atomic.Bool // it tells that it is not ready
-	usage    *usage      // of tokens
+	usage    *usage      // the use of tokens
 	unknown  unknown
 	looks    singleflight.Group
-	damage   atomic.Pointer[error] // of the storage, until the server is started again
+	damage   atomic.Pointer[error] // damage of the storage, until the server is started again
 	texts    chan struct{}         // has one for each text of a flow or a policy that is being read
 	atWork   sync.Map              // the hashes of idempotency keys of requests that are being carried out
 	over     context.Context       // ends when the streams have to end
