@@ -205,7 +205,7 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 	return started.ID, err
 }
 
-// kept returns the results that a rerun keeps.
+// keptSteps returns the results that a rerun keeps.
 func (e *Engine) keptSteps(r *core.Run, steps []string, from string) ([]core.Kept, error) {
 	if !r.Phase.Closed() {
 		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w",

@@ -367,7 +367,7 @@ func TestJudgeAtTheEdges(t *testing.T) {
 			t.Errorf("after %d losses %d suspects run at once, not %d", lost, got, want)
 		}
 	}
-	late := policy.History{Counted: 1, Lost: 9, Apart: 40}
+	late := policy.History{Counted: 1, Lost: 9, LostAlone: 40}
 	unlimited := retry(func(r *policy.Retry) { r.MaxLost = policy.Unlimited })
 	v := policy.Judge(unlimited, late, &policy.Failure{Kind: policy.KindLost}, policy.Match{}, 1, 0)
 	if v.Delay != 5*time.Minute {

@@ -12,12 +12,12 @@ type BodyDecision struct {
 	Kind    string       `json:"kind"`
 	Run     string       `json:"run,omitzero"`
 	Lease   uint64       `json:"lease,omitzero"`
-	Inputs  []BodyInput  `json:"inputs,omitzero"`  // of decide, report and confirm
-	Step    uint32       `json:"step,omitzero"`    // of begin
-	Seen    int          `json:"seen,omitzero"`    // of end: how many news and updates of the lease have come
-	Text    string       `json:"text,omitzero"`    // of problem
-	Update  *BodyUpdate  `json:"update,omitzero"`  // of refuse
-	Failure *BodyFailure `json:"failure,omitzero"` // of refuse
+	Inputs  []BodyInput  `json:"inputs,omitzero"`  // the inputs, for decide, report and confirm
+	Step    uint32       `json:"step,omitzero"`    // the step, for begin
+	Seen    int          `json:"seen,omitzero"`    // how many news and updates of the lease have come, for end
+	Text    string       `json:"text,omitzero"`    // the text, for problem
+	Update  *BodyUpdate  `json:"update,omitzero"`  // the update, for refuse
+	Failure *BodyFailure `json:"failure,omitzero"` // the failure, for refuse
 }
 
 // BodyInput is one of these.

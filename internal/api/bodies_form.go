@@ -43,9 +43,9 @@ type BodyWorkflow struct {
 	Name         string                   `json:"name"`
 	Kind         string                   `json:"kind"`            // go
 	ID           string                   `json:"id,omitzero"`     // hexadecimal
-	Source       []byte                   `json:"source,omitzero"` // what the id is the hash of
-	Hooks        map[string]*BodyStepSpec `json:"hooks,omitzero"`  // by the names of their steps
-	Retry        *BodyRetry               `json:"retry,omitzero"`  // of its runs
+	Source       []byte                   `json:"source,omitzero"` // the source, whose hash is the id
+	Hooks        map[string]*BodyStepSpec `json:"hooks,omitzero"`  // the hooks by the names of their steps
+	Retry        *BodyRetry               `json:"retry,omitzero"`  // the retry policy of its runs
 	Execution    *BodyLimit               `json:"execution,omitzero"`
 	Run          *BodyLimit               `json:"run,omitzero"`
 	Compensation time.Duration            `json:"compensation,omitzero,format:nano"`

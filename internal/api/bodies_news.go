@@ -11,19 +11,19 @@ type BodyNews struct {
 	Kind   string        `json:"kind"` // begin, news, held, end, task, offer, revoke
 	Run    string        `json:"run,omitzero"`
 	Lease  uint64        `json:"lease,omitzero"`
-	News   *BodyRunNews  `json:"news,omitzero"`             // of begin and news
-	Task   *BodyTask     `json:"task,omitzero"`             // of task
-	Left   time.Duration `json:"left,omitzero,format:nano"` // of task: until its deadline; 0: it has none
-	Update *BodyUpdate   `json:"update,omitzero"`           // of offer
-	Token  *BodyToken    `json:"token,omitzero"`            // of revoke
-	Why    policy.Kind   `json:"why,omitzero"`              // of revoke
+	News   *BodyRunNews  `json:"news,omitzero"`             // the news, for begin and news
+	Task   *BodyTask     `json:"task,omitzero"`             // the task, for task
+	Left   time.Duration `json:"left,omitzero,format:nano"` // the time until the task's deadline; 0: it has none
+	Update *BodyUpdate   `json:"update,omitzero"`           // the update, for offer
+	Token  *BodyToken    `json:"token,omitzero"`            // the token, for revoke
+	Why    policy.Kind   `json:"why,omitzero"`              // the reason, for revoke
 }
 
 // BodyRunNews is what has happened to a run.
 type BodyRunNews struct {
 	Run   string     `json:"run"`
 	Whole bool       `json:"whole,omitzero"` // the steps are all of the run; else those that closed since the last news
-	Head  *BodyRun   `json:"head,omitzero"`  // of whole news
+	Head  *BodyRun   `json:"head,omitzero"`  // the run, for whole news
 	Held  bool       `json:"held,omitzero"`  // the body must not go on for now
 	Steps []BodyStep `json:"steps,omitzero"`
 }

@@ -51,19 +51,19 @@ type SendRequest struct {
 
 // The operations.
 const (
-	OpCancel           = "cancel"            // of a run: running attempts are told to stop, nothing new starts
-	OpCancelGracefully = "cancel_gracefully" // of a run: running attempts finish, nothing new starts
-	OpTerminate        = "terminate"         // of a run: it is closed at once
+	OpCancel           = "cancel"            // cancel a run: running attempts are told to stop, nothing new starts
+	OpCancelGracefully = "cancel_gracefully" // cancel a run: running attempts finish, nothing new starts
+	OpTerminate        = "terminate"         // close a run at once
 	OpPause            = "pause"
 	OpResume           = "resume"
 	OpRetryRun         = "retry_run"  // the failed steps that made a run fail begin again
-	OpRetryStep        = "retry_step" // of a step that has ended
+	OpRetryStep        = "retry_step" // retry a step that has ended
 	OpSkip             = "skip"
-	OpComplete         = "complete" // of an open step, with Output
-	OpFail             = "fail"     // of an open step, with Failure
-	OpNow              = "now"      // of a step: its backoff ends
+	OpComplete         = "complete" // end an open step with Output
+	OpFail             = "fail"     // end an open step with Failure
+	OpNow              = "now"      // end the backoff of a step
 	OpSetPolicy        = "set_policy"
-	OpExtend           = "extend" // of a run or a step, with By, To or Remove
+	OpExtend           = "extend" // move a limit of a run or a step by By, to To, or Remove it
 )
 
 // Operation is what an operator does to a run or a step. Each is kept in the run's history.

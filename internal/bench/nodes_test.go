@@ -16,7 +16,7 @@ import (
 // TestNodes measures nodes that leave and nodes that are far from the database, and checks the results, not the speed.
 func TestNodes(t *testing.T) {
 	nightly.Only(t, "it measures for a while")
-	server := pgtest.StartServer(t).DSN() // of its own: the schema's name is the row's
+	server := pgtest.StartServer(t).DSN() // a server of its own: the schema's name is the row's
 	var log bytes.Buffer
 	rows, err := Run(t.Context(), Options{
 		Names: []string{"drain", "nodes"}, Quick: true, Dir: t.TempDir(), Log: &log, Database: server,

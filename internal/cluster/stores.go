@@ -49,7 +49,7 @@ type storeMove struct {
 
 // runMove begins a move if one of the partitions needs it and no other is on its way. It returns the partition
 // that must not be taken meanwhile, because it is being moved; -1: none.
-func (m *Member) runErrand(ctx context.Context, s Stand, own []int) (moving int) {
+func (m *Member) runMove(ctx context.Context, s Snapshot, own []int) (moving int) {
 	stores := m.cfg.Storage.Stores()
 	if stores == nil {
 		return -1

@@ -134,7 +134,7 @@ func (r *AttemptEnded) fields(c *coder) {
 	c.flag(&r.Retry)
 	c.time(&r.NextAt)
 	c.text(&r.Note)
-	optional(c, &r.Apart)
+	optional(c, &r.LostAlone)
 }
 
 func (r *AttemptStopped) fields(c *coder) {

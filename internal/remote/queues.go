@@ -72,7 +72,7 @@ type attempt struct {
 	unconfirmed *time.Timer // gives the task to another worker; nil: its worker need not report that it has it
 	confirmed   bool        // its worker has reported something, so it has the task
 	over        bool        // it was forgotten: it is not among the attempts any more
-	details     []byte      // of its last heartbeat, where they had yet to be reported when it ended
+	details     []byte      // its last heartbeat's, where they had yet to be reported when it ended
 	ending      bool        // its worker has reported its end, which is not durable yet
 	revoked     bool        // it has ended, and its worker is to stop the work
 	why         policy.Kind

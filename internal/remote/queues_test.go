@@ -18,7 +18,7 @@ type fakeEngine struct {
 	mu      sync.Mutex
 	reports []core.Input
 	ends    []core.TaskEnded            // that were delivered
-	refuses error                       // what it answers to what is delivered
+	refuses error                       // the answer to a delivery
 	saved   func()                      // answers what was delivered last
 	states  []error                     // the answers to questions about an attempt, one after the other
 	asked   func(q *Queues, number int) // called before such an answer

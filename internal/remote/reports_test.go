@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// living is an attempt with limits, which a worker has.
+// living adds an attempt with limits, which a worker has.
 func living(q *Queues) {
 	task := mailTask
 	task.Heartbeat, task.Inactivity = (4 * time.Second).Microseconds(), (8 * time.Second).Microseconds()
 	q.Keep(task)
 }
 
-// beats are the signs of life that the engine was told.
+// beats counts the signs of life that the engine was told.
 func (f *fakeEngine) beats() (heartbeats, outputs int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	documentVersion = 1 // of the form of what is stored
+	documentVersion = 1 // the version of the stored form
 
 	answersPrefix = "answers/"  // + the hash of a key: what was answered
 	agesPrefix    = "answered/" // + an instant, "/" and the hash of a key: which answers are old

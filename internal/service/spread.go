@@ -93,7 +93,7 @@ const moveLook = 100 * time.Millisecond
 // at carries a request out where a partition is. While that moves, it waits and tries again. A request that only reads
 // is given up when the partition leaves the node that was asked: that may be cut off from its database, and would
 // answer late.
-func (s *Spread) at(ctx context.Context, partition int, reads bool, here func(context.Context) error,
+func (s *Routed) at(ctx context.Context, partition int, reads bool, here func(context.Context) error,
 	there func(context.Context, api.Node) error,
 ) error {
 	ask := func(holds func() bool, f func(context.Context) error) error {
@@ -143,7 +143,7 @@ func (s *Routed) until(ctx context.Context, reads bool, try func() error) error 
 
 // onRun carries a request about a run out where that run is. A name that is no run id is looked up by the node where
 // the runs with such a workflow id are: it knows those that the view does not have yet.
-func (s *Spread) onRun(ctx context.Context, name string, reads bool, here func(ctx context.Context, name string) error,
+func (s *Routed) onRun(ctx context.Context, name string, reads bool, here func(ctx context.Context, name string) error,
 	there func(ctx context.Context, owner api.Node, name string) error,
 ) error {
 	if name == "" {
@@ -270,7 +270,7 @@ func (s *Routed) while(ctx context.Context, holds func() bool, f func(ctx contex
 }
 
 // Send implements api.Service.
-func (s *Spread) Send(ctx context.Context, name string, signal api.SendRequest) error {
+func (s *Routed) Send(ctx context.Context, name string, signal api.SendRequest) error {
 	return s.onRun(ctx, name, false,
 		func(ctx context.Context, name string) error { return s.Embedded.Send(ctx, name, signal) },
 		func(ctx context.Context, owner api.Node, name string) error { return owner.Send(ctx, name, signal) })

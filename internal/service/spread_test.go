@@ -73,8 +73,8 @@ func TestAskedAgain(t *testing.T) {
 	moved := []error{api.Sentinel(api.CodeHeld), api.Sentinel(api.CodeClosed)}
 	unknown := []error{api.Sentinel(api.CodeUncertain)}
 	synctest.Test(t, func(t *testing.T) {
-		send := func(s *Spread) error { return s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"}) }
-		read := func(s *Spread) error { _, err := s.Run(t.Context(), "order-1"); return err }
+		send := func(s *Routed) error { return s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"}) }
+		read := func(s *Routed) error { _, err := s.Run(t.Context(), "order-1"); return err }
 		for _, c := range []struct {
 			name  string
 			errs  []error

@@ -58,7 +58,7 @@ func (d *Dispatcher) clear(ctx context.Context, name string) error {
 			for i := range page {
 				page[i].Value = nil
 			}
-			if len(page) < pageSize { // with the last ones of the deliveries the webhook itself goes
+			if len(page) < pageSize { // the webhook itself goes with its last deliveries
 				if strings.HasPrefix(prefix, deliveryKeys) {
 					page = append(page, journal.Document{Key: hookKey(name)})
 				}

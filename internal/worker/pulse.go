@@ -47,7 +47,7 @@ type Pulse struct {
 	reported       []byte       // the last details that the engine knows
 	detailsPending bool         // details differ from reported
 	detailsAt      time.Time    // when details were last reported, or the attempt's start
-	told           [2]core.Time // of a clock that stands: the last reported heartbeat and output
+	told           [2]core.Time // the last reported heartbeat and output, if the clock stands
 }
 
 // Begin makes the pulse ready for the signs of an attempt that begins. The clock is the engine's.

@@ -27,7 +27,7 @@ type slowStore struct {
 
 func (s *slowStore) Stores() cluster.Stores { return s }
 
-func (s *slowStore) Stand(context.Context) (cluster.Stand, error) {
+func (s *slowStore) Snapshot(context.Context) (cluster.Snapshot, error) {
 	b := cluster.Store{Name: "b"}
 	if time.Now().Before(s.answers) {
 		b.Err = errors.New("it does not answer")

@@ -45,7 +45,7 @@ var (
 // Stores implements cluster.Storage.
 func (s *stores) Stores() cluster.Stores { return s }
 
-// Beat implements cluster.Storage. It tells the stores that the last Stand has reached.
+// Beat implements cluster.Storage. It tells the stores that the last Snapshot has reached.
 func (s *stores) Beat(ctx context.Context, n cluster.Node) error {
 	return s.change(ctx, "beat", beatText, nil, stored(n.ID), stored(n.Address), stored(n.Version), n.Secret,
 		s.lease.Microseconds(), *s.reached.Load())

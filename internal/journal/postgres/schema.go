@@ -108,7 +108,7 @@ func (s *storage) lookOnce(ctx context.Context) (schemaState, error) {
 // the others fail with it and look again.
 func (s *storage) prepare(ctx context.Context, partitions int) error {
 	var failed error
-	for range 4 + 4*newest { // for each migration that another process makes, this one fails once or more
+	for range 4 + 4*newest { // this process fails once or more for each migration of another one
 		st, err := s.look(ctx)
 		if err != nil {
 			return err

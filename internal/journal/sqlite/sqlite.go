@@ -32,7 +32,7 @@ type Journal struct {
 	path     string
 	readOnly bool
 	lock     *lockFile
-	count    int         // of partitions
+	count    int         // the number of partitions
 	file     os.FileInfo // as it was opened; nil: read-only
 
 	mu         sync.Mutex         // held while writing: SQLite has one writer
