@@ -113,7 +113,7 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 	if err != nil {
 		return usage("--stop-within: %v", err)
 	}
-	drainWithin, err := duration.Parse(g.drainWithin)
+	drainWithin, err := parseDuration(g.drainWithin)
 	if err != nil {
 		return usage("--drain-within: %v", err)
 	}

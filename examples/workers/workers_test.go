@@ -183,7 +183,7 @@ func TestWorkers(t *testing.T) {
 
 			long := s.begin(1000)
 			s.until(long, "running", func(r shown) bool { return r.Steps[0].Phase == "running" })
-			s.ask("POST", "/runs/"+long+"/interrupt", map[string]string{}, nil)
+			s.ask("POST", "/runs/"+long+"/cancel", map[string]string{}, nil)
 			r = s.until(long, "cancelled", func(r shown) bool { return r.Phase == "cancelled" })
 			if r.Steps[0].Attempts[0].Abandoned {
 				t.Errorf("it did not stop its work: %+v", r.Steps[0])

@@ -62,7 +62,7 @@ func hooksWait(t *testing.T) {
 		playNative(t, c.text, script, func(n *native) {
 			n.pass(2 * time.Second)
 			if c.cancel {
-				n.operate(core.Operation{Op: core.OpInterrupt, Step: core.NoStep})
+				n.operate(core.Operation{Op: core.OpCancel, Step: core.NoStep})
 			}
 			n.pass(time.Second)
 			if r := n.now(); r.Closing != c.phase || len(r.Steps) != 2 || !r.Steps[0].Stopping {
