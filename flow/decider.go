@@ -359,7 +359,7 @@ func (t *turn) outcome() core.Close {
 	}
 	if first != nil {
 		f := t.runFailure(first)
-		if f.Limit.OfRun() {
+		if f.Limit == policy.LimitExecution || f.Limit == policy.LimitRun {
 			phase = core.RunTimedOut // the run had no time left for the step: it ends as its deadline would end it
 		}
 		return core.Close{Phase: phase, Failure: f}

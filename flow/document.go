@@ -282,7 +282,8 @@ func (*Noop) kind() string  { return "noop" }
 // The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
-		"pawl", "name", "description", "words", "input", "timeout", "retry", "cron", "startDelay", "queue", "secrets", "env",
+		"pawl", "name", "description", "words", "input", "timeout", "retry", "cron", "startDelay", "queue",
+		"secrets", "env",
 		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "notify",
 		"output",
 	}

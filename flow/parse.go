@@ -115,7 +115,8 @@ func (p *parsing) missing(n *tree.Node, known []string, hint, format string, arg
 // systems are those in whose words runs can be told.
 var systems = []string{"aether", "steep", "stevora", "temporal", "zart"}
 
-func (p *parsing) words(n *tree.Node) string {
+// wordsIn reads whose words a flow has.
+func wordsIn(p *parsing, n *tree.Node) string {
 	words := p.text(n, "words")
 	if words != "" && !contains(systems, words) {
 		p.Fail(n.Pos, nearest.Hint(words, systems), "words is %s, not %q", orList(systems), words)
@@ -208,7 +209,7 @@ func (p *parsing) document(n *tree.Node) *Document {
 		p.name(name, "a flow's name")
 	}
 	doc.Description = p.text(n.Get("description"), "description")
-	doc.Words = p.words(n.Get("words"))
+	doc.Words = wordsIn(p, n.Get("words"))
 	doc.Input = tree.ValueOf(n.Get("input"))
 	doc.Limits = p.runLimits(n.Get("timeout"))
 	doc.Retry = p.retry(n.Get("retry"))

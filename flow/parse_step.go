@@ -229,12 +229,12 @@ func (p *parsing) task(n *tree.Node) Action {
 	t := &Task{}
 	if n.Kind == tree.Text {
 		t.Type = n.Text
-		p.workersType(n)
+		refuseOwnType(p, n)
 		return t
 	}
 	if p.object(n, "task", taskKeys) {
 		t.Type = p.text(n.Get("type"), "type")
-		p.workersType(n.Get("type"))
+		refuseOwnType(p, n.Get("type"))
 		t.Queue = p.text(n.Get("queue"), "queue")
 		t.Input = tree.ValueOf(n.Get("input"))
 	}
@@ -244,12 +244,12 @@ func (p *parsing) task(n *tree.Node) Action {
 	return t
 }
 
-// ownTypes are the task types of the other keys of a step. No worker serves them under that name, and what they are given is
-// checked below their key.
+// ownTypes are the task types of the other keys of a step. No worker serves them under that name, and what they are
+// given is checked below their key.
 var ownTypes = []string{"exec", "http", "noop", "mail", "fail"}
 
-// workersType refuses a task's type that is Pawl's own.
-func (p *parsing) workersType(n *tree.Node) {
+// refuseOwnType refuses a task's type that is Pawl's own.
+func refuseOwnType(p *parsing, n *tree.Node) {
 	if n != nil && contains(ownTypes, n.Text) {
 		p.Fail(n.Pos, fmt.Sprintf("write %s: in place of task:", n.Text), ownType, n.Text)
 	}

@@ -119,7 +119,7 @@ func (t *turn) failFast(closed []core.StepID) *core.Close {
 		}
 		f := failureAs(s, text)
 		phase := core.RunFailed
-		if f.Limit.OfRun() {
+		if f.Limit == policy.LimitExecution || f.Limit == policy.LimitRun {
 			phase = core.RunTimedOut
 		}
 		return &core.Close{Phase: phase, Failure: f}

@@ -21,9 +21,6 @@ const (
 	LimitTask                      // a worker advancing a body
 )
 
-// OfRun reports whether the limit bounds a run, and each of its steps as a part of it.
-func (k LimitKind) OfRun() bool { return k == LimitExecution || k == LimitRun }
-
 // Expire is how a step ends when its limit expires.
 type Expire uint8
 

@@ -49,8 +49,9 @@ func TaskPhase(s *core.Step) string {
 	case core.StepSucceeded:
 		return "Succeeded"
 	case core.StepTimedOut:
-		if s.Failure != nil && s.Failure.Limit.OfRun() { // the workflow's timeout cancels its tasks
-			return "Cancelled"
+		f := s.Failure
+		if f != nil && (f.Limit == policy.LimitExecution || f.Limit == policy.LimitRun) {
+			return "Cancelled" // by the workflow's timeout
 		}
 		return "Timeout"
 	case core.StepSkipped:

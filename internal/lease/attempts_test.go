@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -33,6 +34,30 @@ func TestSignsOfLifeHaveNoInstant(t *testing.T) {
 		if beat := in.(core.Beat); beat.At != 0 || beat.Attempt != 1 {
 			t.Errorf("the engine was told %+v", beat)
 		}
+	}
+}
+
+// TestProcessThatLeaves: it has no slots any more.
+func TestProcessThatLeaves(t *testing.T) {
+	k, _ := keep(t)
+	if got := k.Slots("", body.TypeLocal); got != 1 {
+		t.Errorf("%d slots", got)
+	}
+	h, _ := work(k)
+	k.leave(h)
+	if got := k.Slots("", body.TypeLocal); got != 0 {
+		t.Errorf("%d slots of a process that leaves", got)
+	}
+}
+
+// TestTaskAtItsDeadline: a process is not told that an attempt has no deadline because no time is left.
+func TestTaskAtItsDeadline(t *testing.T) {
+	k, _ := keep(t)
+	h, _ := work(k)
+	before := len(h.queue)
+	k.Dispatch(core.Task{Token: core.Token{Run: run1, Attempt: 2}, Workflow: "w", Type: body.TypeHook, Deadline: 1})
+	if len(h.queue) != before+1 || h.queue[before].Left <= 0 {
+		t.Errorf("it is told %+v", h.queue[before:])
 	}
 }
 

@@ -94,3 +94,25 @@ func TestAttemptsThatAreKept(t *testing.T) {
 		}
 	})
 }
+
+// TestReplayLeavesWhatIsPending: of two replays at once the later one changes nothing.
+func TestReplayLeavesWhatIsPending(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		defer b.close()
+		b.add("ops", tried(3, 24*time.Hour))
+		b.answers(always(500))
+		b.start(failing)
+		before := b.deliveries("ops", api.DeliveryPending)[0]
+		target, err := b.find("ops")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		if err := b.again(t.Context(), target, []string{before.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if d := b.delivery("ops", before.ID); d.Tried != 1 || d.Since != before.Since || d.NextAt != before.NextAt {
+			t.Errorf("it was %+v and is %+v", before, d)
+		}
+	})
+}
