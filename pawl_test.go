@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestBodiesOfEndedRunsAreForgotten: a run that ends while its body cannot go on, or because of what the body did with
-// its context, leaves no call of a body behind.
+// TestBodiesOfEndedRunsAreForgotten checks that a run that ends while its body cannot go on, or because of what the
+// body did with its context, leaves no call of a body behind.
 func TestBodiesOfEndedRunsAreForgotten(t *testing.T) {
 	foreign := func(ctx Context) error { return Sleep(ctx, "nap", "1h") }
 	for name, body := range map[string]func(ctx Context) error{

@@ -241,7 +241,8 @@ func checkFanout(t *testing.T, r result) {
 	}
 }
 
-// checkImport: all rows are there. A kill repeats the rows of a second at most, and those of the batch in flight.
+// checkImport checks that all rows are there. A kill repeats the rows of a second at most, and those of the batch in
+// flight.
 func checkImport(t *testing.T, r result) {
 	db, err := sql.Open("sqlite", filepath.Join(r.dir, "products.db"))
 	if err != nil {
@@ -287,7 +288,7 @@ func checkSaga(t *testing.T, r result) {
 	}
 }
 
-// checkSchedule: each firing has one report, those that were missed too.
+// checkSchedule checks that each firing has one report, those that were missed too.
 func checkSchedule(t *testing.T, r result) {
 	var firings []time.Time
 	for _, run := range r.runs {

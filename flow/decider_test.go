@@ -429,7 +429,7 @@ func BenchmarkTask(b *testing.B) {
 	}
 }
 
-// TestRerun: a rerun keeps what it is not asked to repeat.
+// TestRerun checks that a rerun keeps what it is not asked to repeat.
 func TestRerun(t *testing.T) {
 	doc := mustParse(t, `
 pawl: 1
@@ -482,7 +482,7 @@ steps:
 	}
 }
 
-// TestDefinitionIsShared: runs of one definition may be interpreted side by side.
+// TestDefinitionIsShared checks that runs of one definition may be interpreted side by side.
 func TestDefinitionIsShared(t *testing.T) {
 	doc := mustParse(t, goodFlows(t)[0])
 	for i := range 8 {

@@ -127,7 +127,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestBoundedEvaluation: small expressions that would take all time or memory end with an error.
+// TestBoundedEvaluation checks that small expressions that would take all time or memory end with an error.
 func TestBoundedEvaluation(t *testing.T) {
 	const input = `{"l": [1, 2, 3]}`
 	for _, expression := range []string{
@@ -150,7 +150,7 @@ func TestBoundedEvaluation(t *testing.T) {
 	}
 }
 
-// TestVariables: a dialect gives its expressions the names its language promises.
+// TestVariables checks that a dialect gives its expressions the names its language promises.
 func TestVariables(t *testing.T) {
 	tasks := Variable{Name: "tasks", Value: func(v View) any {
 		tasks := map[string]any{}

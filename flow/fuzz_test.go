@@ -51,8 +51,8 @@ func FuzzTemplates(f *testing.F) {
 	})
 }
 
-// FuzzExpressions: an expression ends with a value or an error, the same one each time, in an input and as the
-// parameter of a template.
+// FuzzExpressions checks that an expression ends with a value or an error, the same one each time, in an input and as
+// the parameter of a template.
 func FuzzExpressions(f *testing.F) {
 	for _, seed := range []string{
 		"input.l[1] + 1", "keys(input.m)", "map(input.l, # * 2)", "string(timezone('UTC'))", "'}}' + input.s",

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLintPipes: scripts with a pipe are told of where /bin/sh does not know pipefail, and those with a shell of their
-// own are not.
+// TestLintPipes checks that scripts with a pipe are told of where /bin/sh does not know pipefail, and those with a
+// shell of their own are not.
 func TestLintPipes(t *testing.T) {
 	doc, err := Parse("x.yaml", []byte(`pawl: 1
 name: x

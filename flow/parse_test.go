@@ -188,8 +188,8 @@ func goodFlows(t testing.TB) []string {
 	return flows
 }
 
-// TestTasksHaveTypesOfWorkers: a document that was made by a program has no place for a task either that Pawl itself
-// does.
+// TestTasksHaveTypesOfWorkers checks that a document that was made by a program has no place for a task either that
+// Pawl itself does.
 func TestTasksHaveTypesOfWorkers(t *testing.T) {
 	doc := &Document{Name: "made", Steps: []*Step{{Name: "a", Action: &Task{Type: "exec", Input: V("x")}}}}
 	if _, err := Compile(doc); err == nil || !strings.Contains(err.Error(), `the type "exec" of a task is Pawl's own`) {

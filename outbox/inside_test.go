@@ -125,7 +125,7 @@ func testInsideRolledBack(t *testing.T, dsn string) {
 	b.checkPurchases(t, e, []int{2, 3})
 }
 
-// testInsideTwoEngines: while orders come, one engine closes and another one, which has waited, goes on.
+// testInsideTwoEngines checks that while orders come, one engine closes and another one, which has waited, goes on.
 func testInsideTwoEngines(t *testing.T, dsn string) {
 	b, first := openInside(t, dsn)
 	type opened struct {
@@ -170,8 +170,8 @@ func testInsideTwoEngines(t *testing.T, dsn string) {
 	b.checkPurchases(t, got.e, orders)
 }
 
-// testInsideTwoRelays: a second relay, as of an engine that was replaced and does not know it yet, delivers what the
-// engine delivers.
+// testInsideTwoRelays checks that a second relay, as of an engine that was replaced and does not know it yet, delivers
+// what the engine delivers.
 func testInsideTwoRelays(t *testing.T, dsn string) {
 	b, e := openInside(t, dsn)
 	other, err := outbox.New(b.DB, outbox.Config{Dialect: outbox.Postgres, Table: "outbox"})
@@ -324,7 +324,7 @@ func (b *pgShop) otherDatabase(t *testing.T) *pgShop {
 	return other
 }
 
-// testInsideElsewhere: a transaction on another database is refused with a reason, and cannot be committed.
+// testInsideElsewhere checks that a transaction on another database is refused with a reason, and cannot be committed.
 func testInsideElsewhere(t *testing.T, dsn string) {
 	b, _ := openInside(t, dsn)
 	other := b.otherDatabase(t)
@@ -362,7 +362,7 @@ func testInsideElsewhere(t *testing.T, dsn string) {
 	}
 }
 
-// testInsideNoEngine: a process without an engine writes, and is heard.
+// testInsideNoEngine checks that a process without an engine writes, and is heard.
 func testInsideNoEngine(t *testing.T, dsn string) {
 	b, e := openInside(t, dsn)
 	var schema string
@@ -394,8 +394,8 @@ func testInsideHeaders(t *testing.T, dsn string) {
 	}
 }
 
-// testInsideNoRights: the user of a transaction needs as little as the documentation says, and is told of what is
-// missing.
+// testInsideNoRights checks that the user of a transaction needs as little as the documentation says, and is told of
+// what is missing.
 func testInsideNoRights(t *testing.T, dsn string) {
 	b, e := openInside(t, dsn)
 	user := "pawl_test_" + strings.ToLower(rand.Text())

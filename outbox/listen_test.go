@@ -107,7 +107,7 @@ func TestOneThatHangsHoldsBackNoOthers(t *testing.T) {
 	})
 }
 
-// TestOtherDriversPoll: a driver that cannot listen is not asked to, and the relay looks at its interval.
+// TestOtherDriversPoll checks that a driver that cannot listen is not asked to, and the relay looks at its interval.
 func TestOtherDriversPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openShop(t, outbox.Config{})
@@ -143,8 +143,8 @@ func (c *tellsOfEvents) SendEvent(ctx context.Context, run string, e client.Send
 	return err
 }
 
-// testPostgresListens: PostgreSQL tells the relay of commits, also after its connection was lost, and a message that
-// was committed meanwhile is found once it listens again. The relay looks once an hour otherwise.
+// testPostgresListens checks that PostgreSQL tells the relay of commits, also after its connection was lost, and a
+// message that was committed meanwhile is found once it listens again. The relay looks once an hour otherwise.
 func testPostgresListens(t *testing.T, dsn string) {
 	b := openPgShop(t, dsn, outbox.Config{})
 	e := openEngine(t, pawl.Config{}, purchase())
@@ -184,7 +184,7 @@ func testPostgresListens(t *testing.T, dsn string) {
 	b.checkPurchases(t, e, placed)
 }
 
-// testPostgresLastConnection: a pool of one connection is not used up by listening.
+// testPostgresLastConnection checks that a pool of one connection is not used up by listening.
 func testPostgresLastConnection(t *testing.T, dsn string) {
 	b := openPgShop(t, dsn, outbox.Config{})
 	e := openEngine(t, pawl.Config{}, purchase())
@@ -199,7 +199,7 @@ func testPostgresLastConnection(t *testing.T, dsn string) {
 	}
 }
 
-// testPostgresReasons: a reason with characters that PostgreSQL does not store holds back nothing.
+// testPostgresReasons checks that a reason with characters that PostgreSQL does not store holds back nothing.
 func testPostgresReasons(t *testing.T, dsn string) {
 	b := openPgShop(t, dsn, outbox.Config{})
 	e := openEngine(t, pawl.Config{}, purchase())

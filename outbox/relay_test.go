@@ -87,7 +87,7 @@ func TestRelay(t *testing.T) {
 	})
 }
 
-// TestRelayStopsWhereTheEngineIsClosed: no further message is tried in the same pass, and none is lost.
+// TestRelayStopsWhereTheEngineIsClosed checks that no further message is tried in the same pass, and none is lost.
 func TestRelayStopsWhereTheEngineIsClosed(t *testing.T) {
 	w := pawl.Define("one", func(pawl.Context, int) (int, error) { return 1, nil })
 	e := openEngine(t, pawl.Config{}, w)

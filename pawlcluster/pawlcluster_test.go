@@ -110,7 +110,8 @@ func TestNodes(t *testing.T) {
 	ok(t, nodes[0].Close(ctx))
 }
 
-// TestSchedules: schedules start runs on all nodes, whichever has the schedule itself, and wait for their ends.
+// TestSchedules checks that schedules start runs on all nodes, whichever has the schedule itself, and wait for their
+// ends.
 func TestSchedules(t *testing.T) {
 	ctx := t.Context()
 	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"

@@ -109,7 +109,7 @@ output: ["${{ steps.polite.output }}", "${{ steps.loud.output }}"]
 	}
 }
 
-// TestFlowFromBody: a function's body calls a flow as a child and sees its failure as that of any step.
+// TestFlowFromBody checks that a function's body calls a flow as a child and sees its failure as that of any step.
 func TestFlowFromBody(t *testing.T) {
 	nap := pawlflow.Define[map[string]string, string](parsed(t, "nap",
 		"steps:\n"+
@@ -133,7 +133,7 @@ func TestFlowFromBody(t *testing.T) {
 	})
 }
 
-// TestFlowEvents: a flow's values are JSON under every codec, and its own deadline holds.
+// TestFlowEvents checks that a flow's values are JSON under every codec, and its own deadline holds.
 func TestFlowEvents(t *testing.T) {
 	w := pawlflow.Define[any, greeting](parsed(t, "wait",
 		"timeout: 2h\n"+
@@ -262,7 +262,8 @@ func TestFlowRerun(t *testing.T) {
 	})
 }
 
-// TestFlowForms: a flow with words of another system is kept in native ones, which need no one to know that system.
+// TestFlowForms checks that a flow with words of another system is kept in native ones, which need no one to know that
+// system.
 func TestFlowForms(t *testing.T) {
 	doc, err := flow.Parse("m.yaml", []byte(`pawl: 1
 name: m
@@ -292,7 +293,7 @@ steps:
 	})
 }
 
-// TestFlowChanged: a document that was changed after it was read is run as it is, and not as its file says.
+// TestFlowChanged checks that a document that was changed after it was read is run as it is, and not as its file says.
 func TestFlowChanged(t *testing.T) {
 	doc := parsed(t, "w", "timeout: 1h\nsteps: [{name: a, sleep: 2h}]\n")
 	doc.Name, doc.Limits = "other", flow.RunLimits{}
@@ -304,8 +305,8 @@ func TestFlowChanged(t *testing.T) {
 	})
 }
 
-// TestFlowOperated: an operator's result of a flow's step is JSON, as its steps' own are; a function's passes the
-// codec.
+// TestFlowOperated checks that an operator's result of a flow's step is JSON, as its steps' own are; a function's
+// passes the codec.
 func TestFlowOperated(t *testing.T) {
 	file := pawlflow.Define[any, greeting](parsed(t, "file",
 		"steps: [{name: a, task: {type: T}}]\n"+

@@ -139,7 +139,7 @@ func TestTalk(t *testing.T) {
 	})
 }
 
-// TestUpdateWaits: an update that is answered after more than one request's time has its answer.
+// TestUpdateWaits checks that an update that is answered after more than one request's time has its answer.
 func TestUpdateWaits(t *testing.T) {
 	w := order()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -206,7 +206,7 @@ func TestSeenAlike(t *testing.T) {
 	}, w)
 }
 
-// TestPages: a list goes on after its last run, in either order.
+// TestPages checks that a list goes on after its last run, in either order.
 func TestPages(t *testing.T) {
 	w := order()
 	both(t, pawl.Config{Workflows: []pawl.Definition{w}}, func(t *testing.T, e *pawltest.Env, c pawl.Client) {
@@ -324,7 +324,7 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// TestAllow: whom the program does not let in gets nothing, and a token of the client goes along.
+// TestAllow checks that whom the program does not let in gets nothing, and a token of the client goes along.
 func TestAllow(t *testing.T) {
 	w := order()
 	e, err := pawl.Open(t.Context(), pawl.Config{Journal: memory.New(), Workflows: []pawl.Definition{w}})

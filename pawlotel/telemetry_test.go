@@ -97,8 +97,8 @@ func order() (*pawl.Workflow[int, int], *pawl.Workflow[int, int]) {
 	}), ship
 }
 
-// TestTraceOfARun: an attempt is a child of its run's span, and that one of the caller's, also where the program was
-// started again in between.
+// TestTraceOfARun checks that an attempt is a child of its run's span, and that one of the caller's, also where the
+// program was started again in between.
 func TestTraceOfARun(t *testing.T) {
 	for name, test := range map[string]struct {
 		ids  *pawlotel.IDs
@@ -165,7 +165,7 @@ func TestRunWithoutACallersTrace(t *testing.T) {
 	})
 }
 
-// TestTraceReachesProcesses: a flow's process gets the trace with the span of its own attempt as the parent.
+// TestTraceReachesProcesses checks that a flow's process gets the trace with the span of its own attempt as the parent.
 func TestTraceReachesProcesses(t *testing.T) {
 	doc, err := flow.Parse("print.yaml", []byte("pawl: 1\nname: print\n"+
 		"steps: [{name: print, exec: 'echo -n $TRACEPARENT'}]\n"+

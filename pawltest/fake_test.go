@@ -115,7 +115,7 @@ func TestFakes(t *testing.T) {
 	}, shop, ship)
 }
 
-// TestFakedChildFails: the error of a faked workflow reaches the parent as that of its function would.
+// TestFakedChildFails checks that the error of a faked workflow reaches the parent as that of its function would.
 func TestFakedChildFails(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, in order) (string, error) {
 		_, err := pawl.Child(ctx, "ship", ship, in)
@@ -146,8 +146,8 @@ func TestFakedChildFails(t *testing.T) {
 	}, w)
 }
 
-// TestFakedLater: calls and children that wait for a function go on when it is faked. A child that has begun with its
-// own function keeps it.
+// TestFakedLater checks that calls and children that wait for a function go on when it is faked. A child that has begun
+// with its own function keeps it.
 func TestFakedLater(t *testing.T) {
 	slow := pawl.Define("slow", func(ctx pawl.Context, _ int) (int, error) { return 1, pawl.Sleep(ctx, "rest", "1h") })
 	w := pawl.Define("w", func(ctx pawl.Context, in order) (string, error) {
@@ -220,7 +220,7 @@ func TestFakesOfFlows(t *testing.T) {
 	}
 }
 
-// TestFakePatterns: the pattern that says the most counts, and of two that say as much the newer one.
+// TestFakePatterns checks that the pattern that says the most counts, and of two that say as much the newer one.
 func TestFakePatterns(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, n int) (string, error) {
 		got, err := pawl.Map(ctx, "items", 1, make([]int, n), func(ctx pawl.Context, _ int) (string, error) {

@@ -94,7 +94,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestFakeAfterRestart: when an engine is opened again, fakes apply to its attempts, however early those start.
+// TestFakeAfterRestart checks that when an engine is opened again, fakes apply to its attempts, however early those
+// start.
 func TestFakeAfterRestart(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ string) (int, error) {
 		return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("not faked") },

@@ -168,7 +168,8 @@ func TestReplayDatabase(t *testing.T) {
 	}
 }
 
-// An address that is none, and a server that does not answer, fail the test with what to do.
+// TestReplayServerNotThere checks that an address that is none, and a server that does not answer, fail the test with
+// what to do.
 func TestReplayServerNotThere(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1:7295": "write it as http://127.0.0.1:7295", "http://127.0.0.1:1": "is it running?",
@@ -180,8 +181,8 @@ func TestReplayServerNotThere(t *testing.T) {
 	}
 }
 
-// TestHistoryFile: the file of a history is stable JSON with a version, and what is no history of this version is
-// refused.
+// TestHistoryFile checks that the file of a history is stable JSON with a version, and what is no history of this
+// version is refused.
 func TestHistoryFile(t *testing.T) {
 	pawltest.RunWith(t, pawl.Config{Codec: sealing{}}, func(t *testing.T, e *pawltest.Env) {
 		w := trip("book")

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestResultOfWhatCannotGoOn: a test that waits for a run with a stuck body ends. The body may also be that of a later
-// run of the chain, or of a child. Tests that wait for other runs go on.
+// TestResultOfWhatCannotGoOn checks that a test that waits for a run with a stuck body ends. The body may also be that
+// of a later run of the chain, or of a child. Tests that wait for other runs go on.
 func TestResultOfWhatCannotGoOn(t *testing.T) {
 	var changes int
 	changing := pawl.Define("changing", func(ctx pawl.Context, rounds int) (int, error) {

@@ -58,7 +58,7 @@ func decode(t *testing.T, what, line string) string {
 	return string(out)
 }
 
-// TestDecodeNumbers: decoders yield numbers in many types.
+// TestDecodeNumbers checks that decoders yield numbers in many types.
 func TestDecodeNumbers(t *testing.T) {
 	for _, n := range []any{3, int64(3), uint64(3), uint8(3), 3.0, float32(3), json.Number("3"), json.Number("3.0")} {
 		r, err := policy.DecodeRetry(map[string]any{"maxAttempts": n, "initialInterval": n, "backoffCoefficient": n})

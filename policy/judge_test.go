@@ -329,7 +329,7 @@ func drawMatch(t *rapid.T) policy.Match {
 	}
 }
 
-// TestJudgeAtTheEdges: the order of the rules, and lists that hold nothing.
+// TestJudgeAtTheEdges checks that the order of the rules, and lists that hold nothing.
 func TestJudgeAtTheEdges(t *testing.T) {
 	retry := func(change func(r *policy.Retry)) *policy.Policy {
 		r := &policy.Retry{MaxAttempts: 3, BackoffCoefficient: 1}

@@ -35,7 +35,7 @@ func TestLint(t *testing.T) {
 	})
 }
 
-// TestLintIsHarmless: whatever the policy, each finding is complete and points somewhere.
+// TestLintIsHarmless checks that whatever the policy, each finding is complete and points somewhere.
 func TestLintIsHarmless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t)

@@ -54,7 +54,7 @@ func as(t *testing.T, dsn, user string) string {
 	return u.String()
 }
 
-// TestBadDatabase: the command says which database it is, what is wrong with it and what to do, and ends.
+// TestBadDatabase checks that the command says which database it is, what is wrong with it and what to do, and ends.
 func TestBadDatabase(t *testing.T) {
 	nightly.Only(t, "it starts sixty processes beside a database server")
 	t.Parallel()
@@ -289,7 +289,7 @@ func TestDatabaseClock(t *testing.T) {
 	b.pawl("doctor")
 }
 
-// TestFewConnections: a node goes on with fewer connections than its pool may have.
+// TestFewConnections checks that a node goes on with fewer connections than its pool may have.
 func TestFewConnections(t *testing.T) {
 	nightly.Only(t, "a database server of its own")
 	t.Parallel()

@@ -16,7 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/pawlhttp"
 )
 
-// A process serves workflows to pawl server with a worker's token, for the namespace of the token.
+// TestServesBodies checks that a process serves workflows to pawl server with a worker's token, for the namespace of
+// the token.
 func TestServesBodies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -49,8 +49,8 @@ func writeCertificate(t *testing.T, dir string, serial int64, from, until time.T
 	return cert, key
 }
 
-// A certificate is read again when its files change. One that expired, or does not fit its key, is refused, and the old
-// one stays.
+// TestCertificateIsReadAgain checks that a certificate is read again when its files change. One that expired, or does
+// not fit its key, is refused, and the old one stays.
 func TestCertificateIsReadAgain(t *testing.T) {
 	t.Parallel()
 	dir, at := t.TempDir(), clockNow()

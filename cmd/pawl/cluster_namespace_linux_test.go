@@ -45,8 +45,8 @@ func (b *nodesBed) awaitIn(c *httpapi.Client, shares ...int) {
 	b.Fatalf("the shares never became %v: %+v", shares, status)
 }
 
-// TestNamespacesOfACluster: the nodes share the partitions of each namespace. Any node answers for all, and no
-// namespace sees anything of another. A node that is drained or dies is so in all of them.
+// TestNamespacesOfACluster checks that the nodes share the partitions of each namespace. Any node answers for all, and
+// no namespace sees anything of another. A node that is drained or dies is so in all of them.
 func TestNamespacesOfACluster(t *testing.T) {
 	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
@@ -107,7 +107,8 @@ func TestNamespacesOfACluster(t *testing.T) {
 	}
 }
 
-// TestStoresOfANamespace: a namespace has stores of its own. Whoever works in one namespace alone cannot change them.
+// TestStoresOfANamespace checks that a namespace has stores of its own. Whoever works in one namespace alone cannot
+// change them.
 func TestStoresOfANamespace(t *testing.T) {
 	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()

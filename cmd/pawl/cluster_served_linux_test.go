@@ -124,9 +124,9 @@ func (b *nodesBed) parcels(c *httpapi.Client, name string, n int) (ids []string)
 	return ids
 }
 
-// TestServedInACluster: a process that serves workflows through one node gets the runs of all, with another process
-// beside it, while nodes die, come and leave, and partitions move. It is not parallel: a node that waits too long for a
-// processor loses its lease, and a parcel is packed again.
+// TestServedInACluster checks that a process that serves workflows through one node gets the runs of all, with another
+// process beside it, while nodes die, come and leave, and partitions move. It is not parallel: a node that waits too
+// long for a processor loses its lease, and a parcel is packed again.
 func TestServedInACluster(t *testing.T) {
 	nightly.Only(t, "nodes of a real cluster wait for leases")
 	b, _ := newNodesBed(t)

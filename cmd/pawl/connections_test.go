@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/memnet"
 )
 
-// Half of few file descriptors is kept for work, and of many as many as the processes of steps need.
+// TestConnectionLimit checks that half of few file descriptors is kept for work, and of many as many as the processes
+// of steps need.
 func TestConnectionLimit(t *testing.T) {
 	for _, c := range []struct {
 		descriptors uint64
@@ -22,7 +23,7 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// A connection beyond the bound waits until another one is closed.
+// TestBoundedListener checks that a connection beyond the bound waits until another one is closed.
 func TestBoundedListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memnet.Listen()

@@ -88,7 +88,7 @@ func TestDoctorFindsWrongRows(t *testing.T) {
 	}
 }
 
-// The rows of a run that ended at once are stored together.
+// TestDoctorFindsWrongRowsOfEndedRuns checks that the rows of a run that ended at once are stored together.
 func TestDoctorFindsWrongRowsOfEndedRuns(t *testing.T) {
 	t.Parallel()
 	for damage, want := range map[string]string{
@@ -135,7 +135,7 @@ func change(t *testing.T, path, statement string) {
 	}
 }
 
-// A flow whose stored text has changed does not run: its commands may be others.
+// TestDamagedFlowDoesNotRun checks that a flow whose stored text has changed does not run: its commands may be others.
 func TestDamagedFlowDoesNotRun(t *testing.T) {
 	t.Parallel()
 	dir, path := oldDatabase(t)

@@ -50,8 +50,8 @@ func isAsked(c chan struct{}) bool {
 	}
 }
 
-// TestFollowLateChild: a child that does not exist when its parent names it is followed once it begins, and is left out
-// if it never does.
+// TestFollowLateChild checks that a child that does not exist when its parent names it is followed once it begins, and
+// is left out if it never does.
 func TestFollowLateChild(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{true, false} {

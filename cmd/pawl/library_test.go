@@ -16,7 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/pawlflow"
 )
 
-// TestGoProgramsRuns: the command shows the runs of a Go program, checks them, and leaves carrying them on to it.
+// TestGoProgramsRuns checks that the command shows the runs of a Go program, checks them, and leaves carrying them on
+// to it.
 func TestGoProgramsRuns(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -205,8 +206,8 @@ func TestResumeOfAProgramsFlow(t *testing.T) {
 	}
 }
 
-// TestProgramCarriesOn: a Go program goes on with a flow run of a "pawl run" that was killed with -9 in the middle of a
-// process, in the directory where the command was called, and with the child flow of that day.
+// TestProgramCarriesOn checks that a Go program goes on with a flow run of a "pawl run" that was killed with -9 in the
+// middle of a process, in the directory where the command was called, and with the child flow of that day.
 func TestProgramCarriesOn(t *testing.T) {
 	t.Parallel()
 	dir, before := killWhen(t, func(r killed) bool { return r.step("work").begun() }, map[string]string{

@@ -102,7 +102,7 @@ func TestDatabaseThatSwallowsPackets(t *testing.T) {
 	}
 }
 
-// The largest bodies of all routes, four at once of each, leave a server below 900 MB.
+// TestResidentMemory checks that the largest bodies of all routes, four at once of each, leave a server below 900 MB.
 func TestResidentMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts the binary")

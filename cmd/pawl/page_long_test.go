@@ -38,8 +38,8 @@ func begin(t *testing.T, address, body string) {
 	}
 }
 
-// TestPageOfManyRuns: the list comes page by page as one scrolls, with rows for what can be seen alone. Who looks at
-// the first runs sees new ones come; who has scrolled keeps their place.
+// TestPageOfManyRuns checks that the list comes page by page as one scrolls, with rows for what can be seen alone. Who
+// looks at the first runs sees new ones come; who has scrolled keeps their place.
 func TestPageOfManyRuns(t *testing.T) {
 	nightly.Only(t, "a browser reads many runs")
 	t.Parallel()
@@ -118,7 +118,7 @@ steps:
 	l.waits(`!document.querySelector(".gantt .check input").checked`) // it follows no more
 }
 
-// TestPageStaysSmall: ten thousand changes of the runs that are shown leave nothing behind in the browser.
+// TestPageStaysSmall checks that ten thousand changes of the runs that are shown leave nothing behind in the browser.
 func TestPageStaysSmall(t *testing.T) {
 	nightly.Only(t, "a browser reads for a while")
 	l := looker{t, browser(t)}
@@ -150,7 +150,7 @@ func TestPageStaysSmall(t *testing.T) {
 	}
 }
 
-// The page is small: it is loaded in one go, also over a slow line.
+// TestPageIsSmall checks that the page is small: it is loaded in one go, also over a slow line.
 func TestPageIsSmall(t *testing.T) {
 	t.Parallel()
 	total := 0

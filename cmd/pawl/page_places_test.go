@@ -99,7 +99,8 @@ func (l looker) fill(selector, text string) {
 		f.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, text))
 }
 
-// TestPageOfARun: the items of a list are folded, logs have their colours, and the run is shown in three ways.
+// TestPageOfARun checks that the items of a list are folded, logs have their colours, and the run is shown in three
+// ways.
 func TestPageOfARun(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()

@@ -18,8 +18,8 @@ func (l looker) signs(token string) {
 	l.press("Sign in")
 }
 
-// TestPageOfAServer: pawl server asks for a token, which is in no address. Who may only read sees what one could do,
-// and cannot do it. Admins make tokens and see who did what; a namespace has runs of its own.
+// TestPageOfAServer checks that pawl server asks for a token, which is in no address. Who may only read sees what one
+// could do, and cannot do it. Admins make tokens and see who did what; a namespace has runs of its own.
 func TestPageOfAServer(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()

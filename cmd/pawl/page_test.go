@@ -156,7 +156,8 @@ func (l looker) shot(name string) {
 	}
 }
 
-// TestPage: a person sees in the browser what a run is doing, which deadline binds it and what comes, and acts on it.
+// TestPage checks that a person sees in the browser what a run is doing, which deadline binds it and what comes, and
+// acts on it.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	l := looker{t, browser(t)}

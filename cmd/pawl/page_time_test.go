@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
-// TestPageTimes: the page lays out attempts at the instants that pawl policy simulate says. It reads and writes lengths
-// as Pawl does.
+// TestPageTimes checks that the page lays out attempts at the instants that pawl policy simulate says. It reads and
+// writes lengths as Pawl does.
 func TestPageTimes(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReadme: the flow that README shows is one to copy: it is valid, and the lint finds nothing in it.
+// TestReadme checks that the flow that README shows is one to copy: it is valid, and the lint finds nothing in it.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")

@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/client"
 )
 
-// TestSchedulesOfAProgram: the command shows the schedules of a Go program, also while that has the database.
+// TestSchedulesOfAProgram checks that the command shows the schedules of a Go program, also while that has the
+// database.
 func TestSchedulesOfAProgram(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()

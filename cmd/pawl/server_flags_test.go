@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The flags of pawl server do what they say.
+// TestServerFlags checks that the flags of pawl server do what they say.
 func TestServerFlags(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

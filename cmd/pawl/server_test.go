@@ -222,7 +222,7 @@ func TestServerReadsItsConfigurationAgain(t *testing.T) {
 	}
 }
 
-// A flow of a namespace's folder starts there, and nowhere else.
+// TestFlowsOfNamespaces checks that a flow of a namespace's folder starts there, and nowhere else.
 func TestFlowsOfNamespaces(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

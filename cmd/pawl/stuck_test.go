@@ -17,8 +17,8 @@ func (s bodyStops) observer() pawl.Observer {
 	return pawl.Observer{BodyStopped: func(o client.RunObservation) { s <- o.Err }}
 }
 
-// TestDoctorTellsStuckRuns: a run whose body cannot go on is no fault of the database. The doctor names it, and says
-// that nothing is wrong.
+// TestDoctorTellsStuckRuns checks that a run whose body cannot go on is no fault of the database. The doctor names it,
+// and says that nothing is wrong.
 func TestDoctorTellsStuckRuns(t *testing.T) {
 	t.Parallel()
 	pause := func(ctx pawl.Context) (int, error) { return pawl.Event[int]("go").Wait(ctx) }

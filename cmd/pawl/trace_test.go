@@ -143,7 +143,7 @@ steps:
 	}
 }
 
-// Wrong settings are refused, and name the variable.
+// TestTracesRefused checks that wrong settings are refused, and name the variable.
 func TestTracesRefused(t *testing.T) {
 	t.Parallel()
 	for variable, value := range map[string]string{

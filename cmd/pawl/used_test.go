@@ -246,7 +246,8 @@ func isWritten(f *pflag.Flag, calls []string) bool {
 	})
 }
 
-// TestDocumentsAreTrue: the flows that README and docs show are valid, and the commands and flags they name exist.
+// TestDocumentsAreTrue checks that the flows that README and docs show are valid, and the commands and flags they name
+// exist.
 func TestDocumentsAreTrue(t *testing.T) {
 	t.Parallel()
 	top := filepath.Join("..", "..")

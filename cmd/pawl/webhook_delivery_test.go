@@ -40,7 +40,7 @@ func (manyHooks) Deliveries(_ context.Context, name string, q api.DeliveryQuery)
 	return out, nil
 }
 
-// TestDeliveriesOfARun: all webhooks are asked until the limit, and the newest events come first.
+// TestDeliveriesOfARun checks that all webhooks are asked until the limit, and the newest events come first.
 func TestDeliveriesOfARun(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]string{

@@ -42,8 +42,8 @@ func output(t *testing.T, dir, name string, args ...string) (string, bool) {
 	return string(out), err == nil
 }
 
-// TestOwnWorkflows: nothing is reported about the examples and the tests of this module, whose bodies are right, or say
-// why they are not.
+// TestOwnWorkflows checks that nothing is reported about the examples and the tests of this module, whose bodies are
+// right, or say why they are not.
 func TestOwnWorkflows(t *testing.T) {
 	nightly.Only(t, "it vets the examples, as make vet does")
 	out, ok := output(t, top(t), "go", "vet", "-vettool="+build(t),

@@ -28,7 +28,7 @@ func TestConvert(t *testing.T) {
 	})
 }
 
-// TestErrorsHaveAnOrder: errors at one place come in the same order each time.
+// TestErrorsHaveAnOrder checks that errors at one place come in the same order each time.
 func TestErrorsHaveAnOrder(t *testing.T) {
 	document := `{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"main",
     "templates":[

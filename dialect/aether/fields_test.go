@@ -32,7 +32,8 @@ const fieldsBase = `{
 "handlers": {"handlers": {"echo": {"exec": {"command": ["./echo"]}}, "other": {"http": {"url": "http://x"}},
     "work": {"task": {"type": "T"}}, "human": {"wait": {}}, "subtree": {"flow": "inner"}}}}`
 
-// TestNothingIsDropped: every field of a workflow and of the handlers changes the flows, or is noted or refused.
+// TestNothingIsDropped checks that every field of a workflow and of the handlers changes the flows, or is noted or
+// refused.
 func TestNothingIsDropped(t *testing.T) {
 	type object = map[string]any
 	type list = []any

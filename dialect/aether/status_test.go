@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestRetries: attempts that were lost are not retries.
+// TestRetries checks that attempts that were lost are not retries.
 func TestRetries(t *testing.T) {
 	for _, test := range []struct{ attempt, counted, want int }{{0, 0, 0}, {1, 1, 0}, {4, 2, 1}, {3, 3, 2}} {
 		if got := Retries(&core.Step{Attempt: test.attempt, Counted: test.counted}); got != test.want {

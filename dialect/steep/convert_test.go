@@ -53,7 +53,7 @@ func TestFrontMatter(t *testing.T) {
 	}
 }
 
-// TestFiles: services and macros may be in several files, each once.
+// TestFiles checks that services and macros may be in several files, each once.
 func TestFiles(t *testing.T) {
 	src := Sources{
 		Workflow: Source{"workflow.yaml", []byte("api: 4.7.0\nactions: [{type: include, macro: b}]\n")},
@@ -221,7 +221,7 @@ func TestLarge(t *testing.T) {
 	write(t, c)
 }
 
-// TestGrowth: the work of a conversion grows as the workflow does, however its actions hang together.
+// TestGrowth checks that the work of a conversion grows as the workflow does, however its actions hang together.
 func TestGrowth(t *testing.T) {
 	services := Source{"services.yaml", []byte(`
 - {id: s, path: ./s, runtime: other, parameters: [
@@ -285,7 +285,7 @@ func one(actions string) (*dialect.Conversion, error) {
 	})
 }
 
-// TestQuoted: a number, true or false may be written as a text, as Steep's reader takes it.
+// TestQuoted checks that a number, true or false may be written as a text, as Steep's reader takes it.
 func TestQuoted(t *testing.T) {
 	for field, want := range map[string]bool{
 		`retries: {maxAttempts: "3"}`: true, `retries: {maxAttempts: " 3 "}`: true,
@@ -314,7 +314,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// TestInline: a variable may be declared where it is used, once.
+// TestInline checks that a variable may be declared where it is used, once.
 func TestInline(t *testing.T) {
 	c, err := one(`actions:
   - {type: execute, id: b, service: s, inputs: [{id: in, var: made}, {id: in, var: {id: text, value: hello}}]}
@@ -341,8 +341,8 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// TestFolderInChain: a folder that an action of the same process chain reads is handed over as its path; any other
-// reader gets the files in it.
+// TestFolderInChain checks that a folder that an action of the same process chain reads is handed over as its path; any
+// other reader gets the files in it.
 func TestFolderInChain(t *testing.T) {
 	c, err := one(`actions:
   - {type: execute, id: make, service: dir, outputs: [{id: out, var: folder}]}

@@ -39,7 +39,8 @@ const fieldsBase = `{
     {"type": "execute", "id": "in", "service": "s", "inputs": [{"id": "in", "var": "i"}], "outputs": [{"id": "out",
         "var": "o"}]}]}]}`
 
-// TestNothingIsDropped: every field of a workflow, a service and a macro changes the flows, or is noted or refused.
+// TestNothingIsDropped checks that every field of a workflow, a service and a macro changes the flows, or is noted or
+// refused.
 func TestNothingIsDropped(t *testing.T) {
 	type object = map[string]any
 	policies := func(fields object) object {

@@ -22,7 +22,7 @@ const fieldsBase = `{
 "handlers": {"handlers": {"call": {"exec": {"command": ["./call"]}}, "other": {"exec": ["./other"]},
     "llm": {"http": {"url": "http://x"}}}}}`
 
-// TestNothingIsDropped: every field of a definition changes the flow, or is noted or refused.
+// TestNothingIsDropped checks that every field of a definition changes the flow, or is noted or refused.
 func TestNothingIsDropped(t *testing.T) {
 	type object = map[string]any
 	type list = []any

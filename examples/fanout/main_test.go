@@ -29,7 +29,7 @@ func (s *shelf) Write(b []byte) (int, error) {
 	return s.text.Write(b)
 }
 
-// TestPhotos: a crash repeats only what was in flight, and a broken photo is in the report.
+// TestPhotos checks that a crash repeats only what was in flight, and a broken photo is in the report.
 func TestPhotos(t *testing.T) {
 	log := &shelf{}
 	w := (&studio{log, time.Second, 4}).workflow()
@@ -57,7 +57,7 @@ func TestPhotos(t *testing.T) {
 	}, w)
 }
 
-// TestPhotosAreCancelled: a cancel is not a failure of a photo.
+// TestPhotosAreCancelled checks that a cancel is not a failure of a photo.
 func TestPhotosAreCancelled(t *testing.T) {
 	w := (&studio{&shelf{}, time.Second, 4}).workflow()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestOrder: a crash while the order settles repeats no step.
+// TestOrder checks that a crash while the order settles repeats no step.
 func TestOrder(t *testing.T) {
 	w := pawl.Define("order", order, pawl.RunTimeout("30m"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestReports: the reports of an outage are made up for, and each firing has one.
+// TestReports checks that the reports of an outage are made up for, and each firing has one.
 func TestReports(t *testing.T) {
 	var out strings.Builder
 	w := workflow(&out)

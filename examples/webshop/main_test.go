@@ -23,7 +23,7 @@ func ask(s *shop, method, path, body string) (int, string) {
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-// TestOrder: an order that is sent twice is one order, and its workflow goes on after a crash.
+// TestOrder checks that an order that is sent twice is one order, and its workflow goes on after a crash.
 func TestOrder(t *testing.T) {
 	pawltest.RunWith(t, pawl.Config{}, func(t *testing.T, e *pawltest.Env) {
 		s, err := openShop(t.Context(), filepath.Join(t.TempDir(), "shop.db"))

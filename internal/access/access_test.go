@@ -122,7 +122,8 @@ func TestRevokedElsewhere(t *testing.T) {
 	})
 }
 
-// A clock that is set back does not let a server believe in revoked tokens until it has caught up.
+// TestRevokedElsewhereAndClockSetBack checks that a clock that is set back does not let a server believe in revoked
+// tokens until it has caught up.
 func TestRevokedElsewhereAndClockSetBack(t *testing.T) {
 	_, documents := newKeeper(t)
 	now := wallClock()
@@ -196,7 +197,8 @@ func all(t *testing.T, keeper api.Access, q api.AuditQuery) (entries []api.Audit
 	}
 }
 
-// The pages of the audit log have every entry once, the newest first, also of one actor or namespace.
+// TestAuditPages checks that the pages of the audit log have every entry once, the newest first, also of one actor or
+// namespace.
 func TestAuditPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := newKeeper(t)
@@ -242,7 +244,8 @@ func TestAuditPages(t *testing.T) {
 	})
 }
 
-// A cursor of one namespace does not tell the ids of entries of another, however many lie between.
+// TestAuditCursorsTellNothing checks that a cursor of one namespace does not tell the ids of entries of another,
+// however many lie between.
 func TestAuditCursorsTellNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, documents := newKeeper(t)

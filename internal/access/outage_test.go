@@ -109,7 +109,7 @@ func TestTokensWhileTheStorageIsSilent(t *testing.T) {
 	})
 }
 
-// A storage that is damaged is not trusted: no token counts.
+// TestTokensOfADamagedStorage checks that a storage that is damaged is not trusted: no token counts.
 func TestTokensOfADamagedStorage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, documents := newKeeper(t)
@@ -128,7 +128,7 @@ func TestTokensOfADamagedStorage(t *testing.T) {
 	})
 }
 
-// A token counts no more once it is revoked or its time is over.
+// TestCounts checks that a token counts no more once it is revoked or its time is over.
 func TestCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := newKeeper(t)
@@ -149,7 +149,8 @@ func TestCounts(t *testing.T) {
 	})
 }
 
-// Entries of the audit log for which there is no room hold nobody up, and are in the log of the process.
+// TestAuditWithoutRoom checks that entries of the audit log for which there is no room hold nobody up, and are in the
+// log of the process.
 func TestAuditWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, documents := newKeeper(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// TestTable: each constant of the package that is a code has one row, with statuses that make sense.
+// TestTable checks that each constant of the package that is a code has one row, with statuses that make sense.
 func TestTable(t *testing.T) {
 	inTable := map[string]bool{}
 	for _, c := range api.Codes() {
@@ -87,7 +87,7 @@ func TestErrorKeepsItsChain(t *testing.T) {
 	}
 }
 
-// A run phase that is an error has the code with its exit status.
+// TestPhasesHaveCodes checks that a run phase that is an error has the code with its exit status.
 func TestPhasesHaveCodes(t *testing.T) {
 	want := map[api.RunPhase]int{api.RunFailed: 1, api.RunTimedOut: 124, api.RunCancelled: 130, api.RunTerminated: 130}
 	for _, p := range api.RunPhases() {

@@ -72,7 +72,7 @@ func TestFar(t *testing.T) {
 	}
 }
 
-// TestNodesNeedServer: without a database in PostgreSQL there are no nodes.
+// TestNodesNeedServer checks that without a database in PostgreSQL there are no nodes.
 func TestNodesNeedServer(t *testing.T) {
 	mistake := errors.New("usage")
 	cmd := Command(func(err error) error { return errors.Join(mistake, err) })

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// TestOwn: a goroutine is known also after its stack was moved, and others are told from it.
+// TestOwn checks that a goroutine is known also after its stack was moved, and others are told from it.
 func TestOwn(t *testing.T) {
 	p, own, other := &process{}, make(chan bool), make(chan bool)
 	defer p.close()
@@ -26,7 +26,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestOwnAfterTheEnd: a goroutine that has gone on to another branch is not taken for that of the first one.
+// TestOwnAfterTheEnd checks that a goroutine that has gone on to another branch is not taken for that of the first one.
 func TestOwnAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, first, second := &process{}, false, false
@@ -52,7 +52,7 @@ func moved(depth int, f func()) {
 	moved(depth-1, f)
 }
 
-// TestOwnLooksAgain: also a program that has made many calls finds out that another goroutine calls.
+// TestOwnLooksAgain checks that also a program that has made many calls finds out that another goroutine calls.
 func TestOwnLooksAgain(t *testing.T) {
 	p, made, others := &process{}, make(chan Goroutine, 1), make(chan int)
 	defer p.close()

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// TestRerunKeepsWhatSucceeded: a step that an operator skipped has no result to keep, like one that failed.
+// TestRerunKeepsWhatSucceeded checks that a step that an operator skipped has no result to keep, like one that failed.
 func TestRerunKeepsWhatSucceeded(t *testing.T) {
 	r := &core.Run{Phase: core.RunFailed}
 	for _, s := range []struct {

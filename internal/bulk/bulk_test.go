@@ -53,7 +53,7 @@ func newList(n int) *list {
 	return l
 }
 
-// All runs are taken, over pages, the oldest first; the limit takes the newest of them.
+// TestLimits checks that all runs are taken, over pages, the oldest first; the limit takes the newest of them.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct{ runs, limit, want int }{
 		{0, 0, 0}, {3, 0, 3}, {150, 0, 100}, {1234, 2000, 1234}, {1234, 1100, 1100}, {10, 1, 1}, {7, 7, 7},
@@ -78,7 +78,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A dry run tells the runs and does nothing.
+// TestDryRun checks that a dry run tells the runs and does nothing.
 func TestDryRun(t *testing.T) {
 	l := newList(5)
 	n := 0
@@ -124,7 +124,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Operations are spread evenly, and stop with the caller.
+// TestSpread checks that operations are spread evenly, and stop with the caller.
 func TestSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newList(11)

@@ -295,7 +295,7 @@ func TestForeignNode(t *testing.T) {
 	})
 }
 
-// TestChanged: who waits for a change of the table is woken by one, and not by each round.
+// TestChanged checks that who waits for a change of the table is woken by one, and not by each round.
 func TestChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(4)

@@ -181,8 +181,8 @@ func TestPlanPins(t *testing.T) {
 	}
 }
 
-// TestForAll: one node does what is for all, as long as any partition has an owner, and rather one whose partition is
-// not in another store.
+// TestForAll checks that one node does what is for all, as long as any partition has an owner, and rather one whose
+// partition is not in another store.
 func TestForAll(t *testing.T) {
 	s := Snapshot{
 		Stores: []Store{{Name: "first"}, {Name: "b"}},

@@ -140,7 +140,7 @@ func TestStoreMoves(t *testing.T) {
 	})
 }
 
-// TestSilentStore: nobody takes a partition of which nobody knows whether it has an owner.
+// TestSilentStore checks that nobody takes a partition of which nobody knows whether it has an owner.
 func TestSilentStore(t *testing.T) {
 	s := Snapshot{Nodes: nodes(1), Partitions: []Partition{{}, {Silent: true}}}
 	if _, take := Moves(s, "n0"); len(take) != 1 || take[0] != 0 {

@@ -76,7 +76,7 @@ func mustGit(t *testing.T, dir string, args ...string) string {
 	return out
 }
 
-// TestMutantsApply: each mistake can still be put into the code.
+// TestMutantsApply checks that each mistake can still be put into the code.
 func TestMutantsApply(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is missing")

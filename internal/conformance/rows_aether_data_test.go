@@ -30,8 +30,8 @@ var run = regexp.MustCompile(`the child run [0-9a-f-]+`)
 
 func across(s *stage) { s.across = true }
 
-// TestAetherData: the data of tasks whose source has no value, loops with failing iterations, and tasks that others
-// omit.
+// TestAetherData checks that the data of tasks whose source has no value, loops with failing iterations, and tasks that
+// others omit.
 func TestAetherData(t *testing.T) {
 	list := `{"task": {"name": "list", "executor": {"type": "echo"}, "outputs": {"parameters": [{"name": "of"},
     {"name": "more", "value": "its own"}]}}},
@@ -156,8 +156,8 @@ b {}`,
 	}
 }
 
-// TestAetherPhaseConditions: succeeded is checked before failed, and failed before error, and all of them before a
-// retry. If none applies, the phase stays as it was.
+// TestAetherPhaseConditions checks that succeeded is checked before failed, and failed before error, and all of them
+// before a retry. If none applies, the phase stays as it was.
 func TestAetherPhaseConditions(t *testing.T) {
 	for i, test := range []struct {
 		conditions, retry string
@@ -217,7 +217,7 @@ func TestAetherPhaseConditions(t *testing.T) {
 	}
 }
 
-// TestAetherLoopEntrypoint: the run's output is what the loop's aggregate makes of the iterations' outputs.
+// TestAetherLoopEntrypoint checks that the run's output is what the loop's aggregate makes of the iterations' outputs.
 func TestAetherLoopEntrypoint(t *testing.T) {
 	for aggregate, want := range map[string]string{
 		"":                                     `{"o":2,"p":"y"}`,

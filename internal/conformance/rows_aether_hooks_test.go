@@ -48,7 +48,8 @@ func (s *stage) ran() string {
 	return strings.Join(hooks, " ")
 }
 
-// aetherTaskHooks: the hooks of a task run once, when its last attempt has ended, and the task ends as without them.
+// aetherTaskHooks checks that the hooks of a task run once, when its last attempt has ended, and the task ends as
+// without them.
 func aetherTaskHooks(t *testing.T) {
 	for _, test := range []struct {
 		name, fields       string

@@ -170,8 +170,8 @@ func TestAetherLoops(t *testing.T) {
 	})
 }
 
-// TestAetherReferences: expressions and {{ }} may name codes, fields deep in a value, the inputs of the current task in
-// its executor's config, and in a loop the tasks of the dag that calls it.
+// TestAetherReferences checks that expressions and {{ }} may name codes, fields deep in a value, the inputs of the
+// current task in its executor's config, and in a loop the tasks of the dag that calls it.
 func TestAetherReferences(t *testing.T) {
 	c := aetherFlow(t, `"arguments": {"parameters": [{"name": "where", "value": {"dir": "/data"}}]},`, `
 {"name": "list", "template": "work"},

@@ -152,8 +152,8 @@ func aetherInProgress(t *testing.T) {
 	})
 }
 
-// aetherInProgressPaused: while the run is paused no attempt begins, so the task is seen between two of them. It has
-// not ended then, whatever its last attempt did.
+// aetherInProgressPaused checks that while the run is paused no attempt begins, so the task is seen between two of
+// them. It has not ended then, whatever its last attempt did.
 func aetherInProgressPaused(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "flaky", "template": "work", "retry": {"limit": 2}}`, "")
 	perform(t, c, map[string][]try{"flaky": {{run: time.Second, kind: policy.KindError}, ok}}, func(s *stage) {
@@ -296,7 +296,8 @@ func aetherResume(t *testing.T) {
 	})
 }
 
-// aetherResumeTwice: a second resume of a task does nothing, neither to it nor to another task that suspends after it.
+// aetherResumeTwice checks that a second resume of a task does nothing, neither to it nor to another task that suspends
+// after it.
 func aetherResumeTwice(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "approve", "executor": {"type": "wait"}},
 {"name": "confirm", "timeout": "5m", "executor": {"type": "wait"}, "dependencies": ["approve"],

@@ -39,8 +39,8 @@ steps:
   - {name: last, needs: [go], exec: 'echo last >> done.txt'}
 `
 
-// oneBinary: the command is one static program without C. The same flow runs by it, in a Go program and on a server,
-// and each carries on what another began.
+// oneBinary checks that the command is one static program without C. The same flow runs by it, in a Go program and on a
+// server, and each carries on what another began.
 func oneBinary(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the flow needs a POSIX shell")
@@ -74,7 +74,8 @@ steps:
   - {name: gate, wait: {event: never}, timeout: 4d}
 `
 
-// serverSkipsTime: a server whose clock is moved comes to the same instants as one that waits, with real processes.
+// serverSkipsTime checks that a server whose clock is moved comes to the same instants as one that waits, with real
+// processes.
 func serverSkipsTime(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the flow needs a POSIX shell")

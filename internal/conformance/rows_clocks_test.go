@@ -20,8 +20,8 @@ func init() { rows["B13"] = clocksElsewhereCountForNothing }
 const farFlow = `{pawl: 1, name: f, timeout: 1h, steps: [{name: a, task: {queue: far, type: Double, input: 21}, ` +
 	`timeout: {scheduleToClose: 30m, startToClose: 20m, heartbeat: 10m}, retry: "fixed(2, 1ms)"}]}`
 
-// clocksElsewhereCountForNothing: a worker elsewhere gets durations and never an instant, and a clock that is hours off
-// on its side of the network changes nothing.
+// clocksElsewhereCountForNothing checks that a worker elsewhere gets durations and never an instant, and a clock that
+// is hours off on its side of the network changes nothing.
 func clocksElsewhereCountForNothing(t *testing.T) {
 	d := newDistant(t)
 	d.start(farFlow)

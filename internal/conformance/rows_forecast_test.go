@@ -62,7 +62,8 @@ func forecastsComeTrue(t *testing.T) {
 	lintIsTrue(t)
 }
 
-// simulatedAsReal: a simulation of the policy has the attempts of a real run, where jitter is the longest delay.
+// simulatedAsReal checks that a simulation of the policy has the attempts of a real run, where jitter is the longest
+// delay.
 func simulatedAsReal(t *testing.T, settings string) {
 	t.Helper()
 	settings = strings.NewReplacer(", jitter=0.5", "", ", jitter=decorrelated", "", ", jitter=1", "",
@@ -94,7 +95,7 @@ func simulatedAsReal(t *testing.T, settings string) {
 	})
 }
 
-// lintIsTrue: lint says from which attempt on a policy's attempts can never start, and none of them starts.
+// lintIsTrue checks that lint says from which attempt on a policy's attempts can never start, and none of them starts.
 func lintIsTrue(t *testing.T) {
 	retry, err := policy.ParsePreset("exponential(6, 10s)")
 	if err != nil {

@@ -93,8 +93,8 @@ func temporalRunTimeout(t *testing.T) {
 	}, w, whole, cut)
 }
 
-// temporalTaskTimeout: a body that does not reach its next step is called again in another goroutine, any number of
-// times. If the engine ends, the next one calls the body.
+// temporalTaskTimeout checks that a body that does not reach its next step is called again in another goroutine, any
+// number of times. If the engine ends, the next one calls the body.
 func temporalTaskTimeout(t *testing.T) {
 	calls := 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
@@ -212,7 +212,8 @@ func temporalScheduleToClose(t *testing.T) {
 	}, w)
 }
 
-// temporalHeartbeat: silence fails the attempt, which is retried; the next one reads the details of the last heartbeat.
+// temporalHeartbeat checks that silence fails the attempt, which is retried; the next one reads the details of the last
+// heartbeat.
 func temporalHeartbeat(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (string, error) {
@@ -258,7 +259,7 @@ func temporalDefaults(t *testing.T) {
 	}, w)
 }
 
-// temporalCoefficient: 1.0 is constant; one attempt is no retry; negative numbers are refused at the call.
+// temporalCoefficient checks that 1.0 is constant; one attempt is no retry; negative numbers are refused at the call.
 func temporalCoefficient(t *testing.T) {
 	var at []float64
 	body := func(p pawl.RetryPolicy) func(ctx pawl.Context, _ nothing) (int, error) {
@@ -293,7 +294,7 @@ func temporalCoefficient(t *testing.T) {
 	}, constant, once, negative)
 }
 
-// temporalNonRetryable: listed types, and errors that say so, stop at once.
+// temporalNonRetryable checks that listed types, and errors that say so, stop at once.
 func temporalNonRetryable(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, listed bool) (int, error) {
 		p := pawl.RetryPolicy{MaxAttempts: 5}
@@ -322,8 +323,8 @@ func temporalNonRetryable(t *testing.T) {
 	}, w)
 }
 
-// temporalRunRetry: runs are not retried by default. With a retry policy they are, with the same input, unless they
-// were cancelled.
+// temporalRunRetry checks that runs are not retried by default. With a retry policy they are, with the same input,
+// unless they were cancelled.
 func temporalRunRetry(t *testing.T) {
 	runs := 0
 	body := func(ctx pawl.Context, in string) (int, error) {
@@ -359,7 +360,7 @@ func temporalRunRetry(t *testing.T) {
 	}, plain, retried)
 }
 
-// temporalCron: the run timeout is per run, the execution timeout over all that a schedule starts.
+// temporalCron checks that the run timeout is per run, the execution timeout over all that a schedule starts.
 func temporalCron(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
 		pawl.RunTimeout("7m"))

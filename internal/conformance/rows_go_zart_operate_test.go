@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/client"
 )
 
-// zartEventWait: a wait ends in time or as DeadlineExceeded, once and for all.
+// zartEventWait checks that a wait ends in time or as DeadlineExceeded, once and for all.
 func zartEventWait(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, first string) (string, error) {
 		if err := pawl.Sleep(ctx, "first", first); err != nil {
@@ -70,7 +70,7 @@ func zartEventWait(t *testing.T) {
 	}, w, strict, open)
 }
 
-// zartCancel: a running step finishes, and no further step starts. Sleeps and waits end at once.
+// zartCancel checks that a running step finishes, and no further step starts. Sleeps and waits end at once.
 func zartCancel(t *testing.T) {
 	second := false
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
@@ -118,7 +118,8 @@ func zartCancel(t *testing.T) {
 	}, w, rests)
 }
 
-// zartAdminRetry: a failed step and a timed-out one get all their time and attempts again. So does their run.
+// zartAdminRetry checks that a failed step and a timed-out one get all their time and attempts again. So does their
+// run.
 func zartAdminRetry(t *testing.T) {
 	for phase, tries := range map[string]int{"failed": 2, "timed_out": 1} {
 		calls, broken := 0, true
@@ -157,7 +158,8 @@ func zartFreshDeadlines(t *testing.T) {
 	zartPause(t)
 }
 
-// zartRestart: a restart repeats all steps. A rerun repeats the named steps and those that had not succeeded.
+// zartRestart checks that a restart repeats all steps. A rerun repeats the named steps and those that had not
+// succeeded.
 func zartRestart(t *testing.T) {
 	calls := map[string]int{}
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
@@ -212,8 +214,8 @@ func zartRestart(t *testing.T) {
 	}, w)
 }
 
-// zartPause: while a run is paused, nothing starts and the clocks of its steps stand still. Afterwards the steps have
-// their whole time again.
+// zartPause checks that while a run is paused, nothing starts and the clocks of its steps stand still. Afterwards the
+// steps have their whole time again.
 func zartPause(t *testing.T) {
 	var budgets []time.Duration
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {

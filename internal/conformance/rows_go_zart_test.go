@@ -64,8 +64,8 @@ func zartDeadlineIsStored(t *testing.T) {
 	}, w)
 }
 
-// zartExecutionTimeout: whatever the run does, its deadline ends it and is handled once. The deadline is stored, so
-// code with another timeout does not move it.
+// zartExecutionTimeout checks that whatever the run does, its deadline ends it and is handled once. The deadline is
+// stored, so code with another timeout does not move it.
 func zartExecutionTimeout(t *testing.T) {
 	for _, how := range []string{"sleep", "wait", "steps"} {
 		handled := 0

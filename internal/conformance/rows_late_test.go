@@ -74,8 +74,8 @@ func dispatched(out core.Output) bool {
 	return false
 }
 
-// zartLateStart: an attempt that a worker takes at its deadline or later is not executed, also when nobody has noticed
-// the deadline before.
+// zartLateStart checks that an attempt that a worker takes at its deadline or later is not executed, also when nobody
+// has noticed the deadline before.
 func zartLateStart(t *testing.T) {
 	for name, c := range map[string]*dialect.Conversion{
 		"step": zartWork(t, "timeout: 10s", ""), "execution": zartWork(t, "", "timeout: 10s"),
@@ -96,7 +96,8 @@ func zartLateStart(t *testing.T) {
 	}
 }
 
-// zartRetryAtDeadline: a retry that would begin at the deadline ends the step at once; one before it is made.
+// zartRetryAtDeadline checks that a retry that would begin at the deadline ends the step at once; one before it is
+// made.
 func zartRetryAtDeadline(t *testing.T) {
 	for _, c := range []*dialect.Conversion{
 		zartWork(t, `timeout: 10s, retry: "fixed(3, 4s)"`, ""), zartWork(t, `retry: "fixed(3, 4s)"`, "timeout: 10s"),
@@ -112,8 +113,8 @@ func zartRetryAtDeadline(t *testing.T) {
 	}
 }
 
-// zartRetryAfterDowntime: when both a retry and the deadline after it came while the engine was down, the retry is not
-// made any more.
+// zartRetryAfterDowntime checks that when both a retry and the deadline after it came while the engine was down, the
+// retry is not made any more.
 func zartRetryAfterDowntime(t *testing.T) {
 	for name, c := range map[string]*dialect.Conversion{
 		"step": zartWork(t, `timeout: 10s, retry: "fixed(3, 4s)"`, ""), "execution": zartWork(t,
@@ -130,8 +131,8 @@ func zartRetryAfterDowntime(t *testing.T) {
 	}
 }
 
-// zartLateEvent: an event that comes after the deadline of a wait, or of its run, does not end the wait, also when
-// nobody has noticed the deadline before.
+// zartLateEvent checks that an event that comes after the deadline of a wait, or of its run, does not end the wait,
+// also when nobody has noticed the deadline before.
 func zartLateEvent(t *testing.T) {
 	const steps = "steps: [{name: paid, %swait: {event: paid}}]\n"
 	for name, c := range map[string]*dialect.Conversion{

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// jitterIsNoChance: each kind of jitter draws by the run, the step and the attempt, within its bounds, and no delay is
-// longer than the cap.
+// jitterIsNoChance checks that each kind of jitter draws by the run, the step and the attempt, within its bounds, and
+// no delay is longer than the cap.
 func jitterIsNoChance(t *testing.T) {
 	const first, most = 800 * time.Millisecond, 5 * time.Second
 	share := func(d time.Duration, share float64) time.Duration {
@@ -52,8 +52,8 @@ func jitterIsNoChance(t *testing.T) {
 	}
 }
 
-// retryAfterIsHonoured: the delay that a worker asks for replaces that of the policy, also where it is beyond its cap.
-// One that ends at a deadline or later stops the step at once.
+// retryAfterIsHonoured checks that the delay that a worker asks for replaces that of the policy, also where it is
+// beyond its cap. One that ends at a deadline or later stops the step at once.
 func retryAfterIsHonoured(t *testing.T) {
 	later := func(d time.Duration) try {
 		return try{kind: policy.KindError, msg: "busy", retryAfter: &d}

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// stoppingIsALadder: work that must stop is asked, killed after its grace, and abandoned after another one. The record
-// says which and when, and the next attempt waits for it.
+// stoppingIsALadder checks that work that must stop is asked, killed after its grace, and abandoned after another one.
+// The record says which and when, and the next attempt waits for it.
 func stoppingIsALadder(t *testing.T) {
 	for stops, next := range map[time.Duration]time.Duration{0: 3 * time.Second, 4 * time.Second: 6 * time.Second} {
 		script := []try{{hang: true, stops: stops}, ok}
@@ -39,8 +39,8 @@ func stoppingIsALadder(t *testing.T) {
 	hooksWait(t)
 }
 
-// hooksWait: whatever ends a run, its hooks begin when the work that was told to stop is gone, or abandoned after its
-// grace. The run says meanwhile how it will end, and which work stops.
+// hooksWait checks that whatever ends a run, its hooks begin when the work that was told to stop is gone, or abandoned
+// after its grace. The run says meanwhile how it will end, and which work stops.
 func hooksWait(t *testing.T) {
 	const steps = "pawl: 1\nname: row\nhooks: {onExit: {exec: x}}\n" +
 		"steps: [{name: work, exec: x}, {name: beside, exec: x}]\n"
@@ -78,7 +78,7 @@ func hooksWait(t *testing.T) {
 	}
 }
 
-// stubborn: a function that does not return when it is told to stop is abandoned after its grace.
+// stubborn checks that a function that does not return when it is told to stop is abandoned after its grace.
 func stubborn(t *testing.T) {
 	w := pawl.Define("stubborn", func(ctx pawl.Context, _ nothing) (int, error) {
 		return pawl.Step(ctx, "work", func(ctx context.Context) (int, error) {
@@ -103,7 +103,7 @@ func stubborn(t *testing.T) {
 	})
 }
 
-// stubbornProcess: a process that does not end when it is asked is killed after its grace.
+// stubbornProcess checks that a process that does not end when it is asked is killed after its grace.
 func stubbornProcess(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes cannot be asked to end here")

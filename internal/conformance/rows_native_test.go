@@ -98,8 +98,8 @@ func playStep(t *testing.T, settings string, script []try, check func(n *native,
 	})
 }
 
-// stopsAreExplained: whatever ends a step or its run, the record says the reason, the limit that bound it and the place
-// where that was set, and keeps the last real failure.
+// stopsAreExplained checks that whatever ends a step or its run, the record says the reason, the limit that bound it
+// and the place where that was set, and keeps the last real failure.
 func stopsAreExplained(t *testing.T) {
 	odd := try{kind: policy.KindError, typ: "Odd", msg: "odd"}
 	for settings, c := range map[string]struct {
@@ -192,8 +192,8 @@ func (n *native) told(s *api.Step) []string {
 	return append(out, fmt.Sprintf("%s %s at %s", s.Phase, s.Reason, n.since(s.EndedAt)))
 }
 
-// attemptsAreKept: each attempt keeps its instants, its worker, its outcome and its failure, also after the engine was
-// opened again.
+// attemptsAreKept checks that each attempt keeps its instants, its worker, its outcome and its failure, also after the
+// engine was opened again.
 func attemptsAreKept(t *testing.T) {
 	script := []try{
 		{run: time.Second, kind: policy.KindError, typ: "Busy", code: 7, msg: "come later"},
@@ -236,8 +236,8 @@ func attemptsAreKept(t *testing.T) {
 	})
 }
 
-// pausesChooseTheirClock: during a pause a run's own deadlines go on, or stand still. Steps that were open have fresh
-// deadlines afterwards, never earlier ones.
+// pausesChooseTheirClock checks that during a pause a run's own deadlines go on, or stand still. Steps that were open
+// have fresh deadlines afterwards, never earlier ones.
 func pausesChooseTheirClock(t *testing.T) {
 	const text = "pawl: 1\nname: row\ntimeout: 1h\nsteps:\n" +
 		"  - {name: work, exec: x, timeout: 10m, retry: \"fixed(9, 4m)\"}\n" +
@@ -273,7 +273,7 @@ func pausesChooseTheirClock(t *testing.T) {
 	}
 }
 
-// warningsComeOnce: a limit with a warning tells it once for each deadline that it has, as an event.
+// warningsComeOnce checks that a limit with a warning tells it once for each deadline that it has, as an event.
 func warningsComeOnce(t *testing.T) {
 	const text = "pawl: 1\nname: row\ntimeout: {run: {after: 100s, warn: 50%}}\nsteps:\n" +
 		"  - {name: work, exec: x, timeout: {scheduleToClose: {after: 40s, warn: 75%}}}\n" +

@@ -120,7 +120,8 @@ func (d *distant) work(handlers ...pawl.AnyHandler) (stop func()) {
 	}
 }
 
-// scheduleToStartIsMeasured: the time that attempts wait for a worker is a published metric. Workers are elsewhere.
+// scheduleToStartIsMeasured checks that the time that attempts wait for a worker is a published metric. Workers are
+// elsewhere.
 func scheduleToStartIsMeasured(t *testing.T) {
 	d := newDistant(t)
 	const waits = 300 * time.Millisecond

@@ -53,7 +53,7 @@ func steepFlow(t *testing.T, service, action string) *dialect.Conversion {
 	return c
 }
 
-// steepDurations: a deadline in each of the page's notations and units cancels at that very instant.
+// steepDurations checks that a deadline in each of the page's notations and units cancels at that very instant.
 func steepDurations(t *testing.T) {
 	cases := map[string]time.Duration{
 		"3 secs": 3 * time.Second, "10h 30 minutes": 10*time.Hour + 30*time.Minute, "1 hour 10minutes 5s": time.Hour +
@@ -127,8 +127,8 @@ func steepNesting(t *testing.T) {
 		})
 }
 
-// steepClocks: all three clocks start when the first attempt starts, after 5m of waiting for a worker here. maxRuntime
-// and maxInactivity start anew with each attempt; the deadline goes on, also in the delay between them.
+// steepClocks checks that all three clocks start when the first attempt starts, after 5m of waiting for a worker here.
+// maxRuntime and maxInactivity start anew with each attempt; the deadline goes on, also in the delay between them.
 func steepClocks(t *testing.T) {
 	busy := func(text string) *dialect.Conversion {
 		return steepConversion(t, "api: 4.7.0\nname: w\nactions:\n"+

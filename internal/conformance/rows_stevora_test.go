@@ -364,7 +364,8 @@ func TestStevoraWalk(t *testing.T) {
 	}, queue)
 }
 
-// TestStevoraState: later steps read what steps, events and reviewers wrote. The prompt of a model contains the values.
+// TestStevoraState checks that later steps read what steps, events and reviewers wrote. The prompt of a model contains
+// the values.
 func TestStevoraState(t *testing.T) {
 	steps := []string{`{"type": "task", "name": "draft", "handler": "call"}`}
 	script := map[string][]try{"draft": {{output: `{"stateUpdates": {"mail": "hello", "n": {"deep": 5},

@@ -103,8 +103,8 @@ func temporalExecutionInFlow(t *testing.T) {
 	})
 }
 
-// temporalRunInFlow: each run of the chain has its own; without one it is the execution's, which also cuts a longer
-// one.
+// temporalRunInFlow checks that each run of the chain has its own; without one it is the execution's, which also cuts a
+// longer one.
 func temporalRunInFlow(t *testing.T) {
 	retry := ", retryPolicy: {maximumAttempts: 3, initialInterval: 1m, backoffCoefficient: 1}"
 	c := temporalWork(t, "startToCloseTimeout: 1d", "workflowRunTimeout: 10m"+retry)
@@ -159,8 +159,8 @@ steps:
 	}, one)
 }
 
-// temporalStartToCloseStarts: the clock starts when a worker takes the attempt, here after five minutes of waiting for
-// one, and again with the next attempt.
+// temporalStartToCloseStarts checks that the clock starts when a worker takes the attempt, here after five minutes of
+// waiting for one, and again with the next attempt.
 func temporalStartToCloseStarts(t *testing.T) {
 	c := formed(t, "steps:\n  - {name: before, exec: ./before}\n"+
 		"  - {name: work, exec: ./work, temporal: {startToCloseTimeout: 2m, retryPolicy: {maximumAttempts: 2}}}\n")
@@ -218,8 +218,8 @@ func temporalScheduleToCloseInFlow(t *testing.T) {
 		"{startToCloseTimeout: null}, exec: ./work}\n", "5:28", "must be given")
 }
 
-// temporalHeartbeatInFlow: silence fails the attempt, which is retried; the next one reads the details of the last
-// heartbeat.
+// temporalHeartbeatInFlow checks that silence fails the attempt, which is retried; the next one reads the details of
+// the last heartbeat.
 func temporalHeartbeatInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 1h, heartbeatTimeout: 10s, retryPolicy: {maximumAttempts: 2}", "")
 	script := map[string][]try{"work": {
@@ -268,8 +268,8 @@ func temporalDefaultsInFlow(t *testing.T) {
 		})
 }
 
-// temporalCoefficientInFlow: 1.0 is constant; 0 attempts are unlimited, 1 is no retry, what is negative is refused by
-// name.
+// temporalCoefficientInFlow checks that 1.0 is constant; 0 attempts are unlimited, 1 is no retry, what is negative is
+// refused by name.
 func temporalCoefficientInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {backoffCoefficient: 1.0, initialInterval: 3s, "+
 		"maximumAttempts: 4}", "")
@@ -306,7 +306,7 @@ func temporalCoefficientInFlow(t *testing.T) {
 	}
 }
 
-// temporalNonRetryableInFlow: listed types stop at once.
+// temporalNonRetryableInFlow checks that listed types stop at once.
 func temporalNonRetryableInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {nonRetryableErrorTypes: [InvalidCard, Fraud]}", "")
 	fraud := try{kind: policy.KindError, typ: "Fraud"}
@@ -317,7 +317,8 @@ func temporalNonRetryableInFlow(t *testing.T) {
 		})
 }
 
-// temporalRunRetryInFlow: runs are not retried by default, and are where a policy says so, with the defaults of one.
+// temporalRunRetryInFlow checks that runs are not retried by default, and are where a policy says so, with the defaults
+// of one.
 func temporalRunRetryInFlow(t *testing.T) {
 	c := temporalWork(t, once+"startToCloseTimeout: 10s", "")
 	perform(t, c, map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {
@@ -339,7 +340,8 @@ func temporalRunRetryInFlow(t *testing.T) {
 	})
 }
 
-// temporalCronInFlow: the run timeout is per run, the execution timeout over the chain; a retry policy comes first.
+// temporalCronInFlow checks that the run timeout is per run, the execution timeout over the chain; a retry policy comes
+// first.
 func temporalCronInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 1d",
 		`cronSchedule: "*/10 * * * *", workflowRunTimeout: 7m, workflowExecutionTimeout: 35m`)

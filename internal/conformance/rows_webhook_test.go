@@ -124,8 +124,8 @@ func hookServer(t *testing.T, s *stage, allow ...netip.Prefix) *httpapi.Client {
 	return c
 }
 
-// stevoraWebhook: a run whose attempts are used up sends the webhook workflow.failed, over HTTP. The receiver gets it
-// again when it fails, with the same id, and after the events that came before it.
+// stevoraWebhook checks that a run whose attempts are used up sends the webhook workflow.failed, over HTTP. The
+// receiver gets it again when it fails, with the same id, and after the events that came before it.
 func stevoraWebhook(t *testing.T) {
 	c := stevoraTask(t, `{"maxAttempts": 2, "backoffMs": 100}`)
 	s := newStage(t, c)

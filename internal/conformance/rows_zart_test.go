@@ -58,8 +58,8 @@ func zartDeadlineInFlow(t *testing.T) {
 		}, func(s *stage) { s.slots = 1 })
 }
 
-// zartExecutionInFlow: whatever the run does, its deadline ends it. The failure handler runs once, before the run's end
-// is recorded.
+// zartExecutionInFlow checks that whatever the run does, its deadline ends it. The failure handler runs once, before
+// the run's end is recorded.
 func zartExecutionInFlow(t *testing.T) {
 	for _, step := range []string{
 		"sleep: 365d", "wait: {event: never}", "exec: ./work",
@@ -136,7 +136,7 @@ func zartTerminalInFlow(t *testing.T) {
 	}
 }
 
-// zartTooLateInFlow: a retry whose window has passed never runs, in a delay and in a queue.
+// zartTooLateInFlow checks that a retry whose window has passed never runs, in a delay and in a queue.
 func zartTooLateInFlow(t *testing.T) {
 	c := zartWork(t, `timeout: 10s, retry: "fixed(3, 5s)"`, "")
 	perform(t, c, map[string][]try{"work": {{run: 6 * time.Second, kind: policy.KindError}}}, nil,
@@ -161,8 +161,8 @@ steps:
 	}, one)
 }
 
-// zartExhaustedInFlow: an attempt that is lost uses up none of the retries, which keep the deadline; after the last of
-// them the flow goes on.
+// zartExhaustedInFlow checks that an attempt that is lost uses up none of the retries, which keep the deadline; after
+// the last of them the flow goes on.
 func zartExhaustedInFlow(t *testing.T) {
 	c := formed(t, `
 steps:
@@ -182,7 +182,8 @@ steps:
 	})
 }
 
-// zartHierarchyInFlow: a step without a timeout is bounded by the execution's deadline, one with a later one as well.
+// zartHierarchyInFlow checks that a step without a timeout is bounded by the execution's deadline, one with a later one
+// as well.
 func zartHierarchyInFlow(t *testing.T) {
 	for step, want := range map[string]string{
 		"": "work@0ms-30m timeout execution", "timeout: 5m": "work@0ms-5m timeout scheduleToClose",
@@ -193,8 +194,8 @@ func zartHierarchyInFlow(t *testing.T) {
 	}
 }
 
-// zartEventInFlow: a wait with a timeout ends with DeadlineExceeded, which the flow may go on after; without, it waits
-// on.
+// zartEventInFlow checks that a wait with a timeout ends with DeadlineExceeded, which the flow may go on after;
+// without, it waits on.
 func zartEventInFlow(t *testing.T) {
 	c := formed(t, `
 steps:

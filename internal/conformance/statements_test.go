@@ -26,8 +26,8 @@ const shows = `(?:[SVZAT]\d+|Test\w+ of [\w/]+)`
 // statementsOf is how many statements the document of each system makes.
 var statementsOf = map[string]int{"Steep": 36, "Stevora": 38, "Zart": 44, "Aether": 48, "Temporal": 47}
 
-// TestStatements: each statement of the five documents has a row of the contract or another test that shows it, and the
-// page docs/dialects/statements.md lists them all. With -rewrite the page is written anew.
+// TestStatements checks that each statement of the five documents has a row of the contract or another test that shows
+// it, and the page docs/dialects/statements.md lists them all. With -rewrite the page is written anew.
 func TestStatements(t *testing.T) {
 	text, err := os.ReadFile(statementsFile)
 	if err != nil {

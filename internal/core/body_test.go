@@ -86,8 +86,8 @@ func TestBodyDecidesNothingInAPause(t *testing.T) {
 	}
 }
 
-// TestContinuedWhileTheClockGoesBack: the next run of a chain begins at once, on the place in its queue that it takes
-// over, though the clock is behind the run before it.
+// TestContinuedWhileTheClockGoesBack checks that the next run of a chain begins at once, on the place in its queue that
+// it takes over, though the clock is behind the run before it.
 func TestContinuedWhileTheClockGoesBack(t *testing.T) {
 	r := begun(t, Start{})
 	r.Admission = &Admission{Queue: RunQueue{Name: "desk"}, Admitted: true}

@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestInherits: a child run follows the deadline that it has from its parent, and no other, up to its own limit.
+// TestInherits checks that a child run follows the deadline that it has from its parent, and no other, up to its own
+// limit.
 func TestInherits(t *testing.T) {
 	f, err := parseFixture("rest sleep=1d")
 	fatal(t, err)
@@ -40,9 +41,9 @@ func TestInherits(t *testing.T) {
 	}
 }
 
-// TestRetriedChildHasItsOwnLimit: the limit that a child run has from its parent is an instant, which is gone when
-// the run is retried after it. The execution limit of the child's own workflow, which was the later one, then applies
-// again, counted from the retry. An operator who has removed the limit has removed both.
+// TestRetriedChildHasItsOwnLimit checks that the limit that a child run has from its parent is an instant, which is
+// gone when the run is retried after it. The execution limit of the child's own workflow, which was the later one, then
+// applies again, counted from the retry. An operator who has removed the limit has removed both.
 func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 	f, err := parseFixture("charge task")
 	fatal(t, err)
@@ -86,8 +87,8 @@ func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 	}
 }
 
-// TestChildHasTheEarlierInstant: the instant that the child's own workflow names binds the child where it comes
-// before its parent's deadline, also when that moves and when the child is retried after it.
+// TestChildHasTheEarlierInstant checks that the instant that the child's own workflow names binds the child where it
+// comes before its parent's deadline, also when that moves and when the child is retried after it.
 func TestChildHasTheEarlierInstant(t *testing.T) {
 	f, err := parseFixture("charge task")
 	fatal(t, err)
@@ -132,7 +133,8 @@ func TestChildHasTheEarlierInstant(t *testing.T) {
 	}
 }
 
-// TestCancelWithAnAbandonedChild: a run that is asked to cancel does not wait for a child run that goes on alone.
+// TestCancelWithAnAbandonedChild checks that a run that is asked to cancel does not wait for a child run that goes on
+// alone.
 func TestCancelWithAnAbandonedChild(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	cancel := Operation{Op: OpCancelGracefully, Step: NoStep}
@@ -146,7 +148,7 @@ func TestCancelWithAnAbandonedChild(t *testing.T) {
 	}
 }
 
-// TestFailureOfManyChildren: a failure that came up through many runs tells its beginning and its end once.
+// TestFailureOfManyChildren checks that a failure that came up through many runs tells its beginning and its end once.
 func TestFailureOfManyChildren(t *testing.T) {
 	f := &policy.Failure{Kind: policy.KindError, Message: "no paper"}
 	for i := range 32 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestOutputIsRecordedOnce: a run whose output is that of one of its steps refers to the step, and reads the same.
+// TestOutputIsRecordedOnce checks that a run whose output is that of one of its steps refers to the step, and reads the
+// same.
 func TestOutputIsRecordedOnce(t *testing.T) {
 	large, other := bytes.Repeat([]byte("7"), shareFrom), bytes.Repeat([]byte("8"), shareFrom)
 	for name, c := range map[string]struct {

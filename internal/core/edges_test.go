@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestHowChildrenEndTheirSteps: what a child run ended with decides the kind, the type, the code and the cause of the
-// failure of its step.
+// TestHowChildrenEndTheirSteps checks that what a child run ended with decides the kind, the type, the code and the
+// cause of the failure of its step.
 func TestHowChildrenEndTheirSteps(t *testing.T) {
 	declined := &policy.Failure{Kind: policy.KindFailed, Type: "Declined", Code: 7}
 	for name, c := range map[string]struct {
@@ -39,8 +39,8 @@ func TestHowChildrenEndTheirSteps(t *testing.T) {
 	}
 }
 
-// TestChildExpiresWithItsParent: at one instant the run's own limit comes before that of the step, also where the child
-// run is the first to act.
+// TestChildExpiresWithItsParent checks that at one instant the run's own limit comes before that of the step, also
+// where the child run is the first to act.
 func TestChildExpiresWithItsParent(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	p := policy.Policy{Limits: policy.Limits{ScheduleToClose: &policy.Limit{After: time.Hour - time.Second}}}
@@ -57,7 +57,7 @@ func TestChildExpiresWithItsParent(t *testing.T) {
 	}
 }
 
-// TestRemoteTasksThatStop: a worker in another process is known as long as its work has not stopped.
+// TestRemoteTasksThatStop checks that a worker in another process is known as long as its work has not stopped.
 func TestRemoteTasksThatStop(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	work := Schedule{Spec: &StepSpec{Name: "work", Def: -1, Kind: KindTask}, Item: -1, Group: NoStep}
@@ -75,7 +75,7 @@ func TestRemoteTasksThatStop(t *testing.T) {
 	}
 }
 
-// TestItemsHaveDelaysOfTheirOwn: the items of a loop do not come back at one instant.
+// TestItemsHaveDelaysOfTheirOwn checks that the items of a loop do not come back at one instant.
 func TestItemsHaveDelaysOfTheirOwn(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	r.Attach(stoppable)
@@ -85,7 +85,7 @@ func TestItemsHaveDelaysOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestWaitThatExpires: its failure says that nothing has come, and a warning before names the instant.
+// TestWaitThatExpires checks that its failure says that nothing has come, and a warning before names the instant.
 func TestWaitThatExpires(t *testing.T) {
 	f, err := parseFixture("asked wait=go limit=10m,warn")
 	fatal(t, err)
@@ -104,7 +104,7 @@ func TestWaitThatExpires(t *testing.T) {
 	}
 }
 
-// TestGroupThatExpires: its items end with it.
+// TestGroupThatExpires checks that its items end with it.
 func TestGroupThatExpires(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	p := policy.Policy{Limits: policy.Limits{ScheduleToClose: &policy.Limit{After: time.Minute}}}
@@ -119,7 +119,7 @@ func TestGroupThatExpires(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsInAChain: each run of a chain has the key, the headers and the first run of the one before.
+// TestWhatFollowsInAChain checks that each run of a chain has the key, the headers and the first run of the one before.
 func TestWhatFollowsInAChain(t *testing.T) {
 	f, err := parseFixture("work task\nrun retry=fixed(5,1s)")
 	fatal(t, err)
@@ -151,7 +151,7 @@ func TestWhatFollowsInAChain(t *testing.T) {
 	}
 }
 
-// TestExtendIsNotBack: an extension by less than nothing ends a limit now, not earlier.
+// TestExtendIsNotBack checks that an extension by less than nothing ends a limit now, not earlier.
 func TestExtendIsNotBack(t *testing.T) {
 	r := stopping(t, false)
 	stop(t, r, Operation{Op: OpExtend, Step: NoStep, By: -2 * time.Hour})
@@ -160,7 +160,7 @@ func TestExtendIsNotBack(t *testing.T) {
 	}
 }
 
-// TestOutcomeIsSettledOnce: a second end that is decided changes nothing.
+// TestOutcomeIsSettledOnce checks that a second end that is decided changes nothing.
 func TestOutcomeIsSettledOnce(t *testing.T) {
 	r := stopping(t, false)
 	again := Close{Phase: RunFailed, Failure: &policy.Failure{Kind: policy.KindError, Message: "late"}}
@@ -170,7 +170,7 @@ func TestOutcomeIsSettledOnce(t *testing.T) {
 	}
 }
 
-// TestCompletedGroup: the items of a group that an operator completes end with it.
+// TestCompletedGroup checks that the items of a group that an operator completes end with it.
 func TestCompletedGroup(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	group := Schedule{Spec: &StepSpec{Name: "all", Def: -1, Kind: KindGroup}, Item: -1, Group: NoStep}
@@ -182,7 +182,7 @@ func TestCompletedGroup(t *testing.T) {
 	}
 }
 
-// TestStepThatCannotBegin: it is not tried again, since its input stays what it is.
+// TestStepThatCannotBegin checks that it is not tried again, since its input stays what it is.
 func TestStepThatCannotBegin(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	p := policy.Policy{Retry: &policy.Retry{MaxAttempts: 3, BackoffCoefficient: 1}}
@@ -195,7 +195,7 @@ func TestStepThatCannotBegin(t *testing.T) {
 	}
 }
 
-// TestFailureOfASuccess: a step that succeeds in the end has not failed.
+// TestFailureOfASuccess checks that a step that succeeds in the end has not failed.
 func TestFailureOfASuccess(t *testing.T) {
 	f, err := parseFixture("work task retry=fixed(3,0ms)")
 	fatal(t, err)
@@ -215,7 +215,7 @@ func TestFailureOfASuccess(t *testing.T) {
 	}
 }
 
-// TestStartedOnce: a run that is retried, and waits in its queue again, was started when it first began.
+// TestStartedOnce checks that a run that is retried, and waits in its queue again, was started when it first began.
 func TestStartedOnce(t *testing.T) {
 	f, err := parseFixture("work task")
 	fatal(t, err)
@@ -236,8 +236,8 @@ func TestStartedOnce(t *testing.T) {
 	}
 }
 
-// TestRunsOfAChainHaveItsDeadline: a later run has the execution deadline of the first one, or none, and not one of its
-// own.
+// TestRunsOfAChainHaveItsDeadline checks that a later run has the execution deadline of the first one, or none, and not
+// one of its own.
 func TestRunsOfAChainHaveItsDeadline(t *testing.T) {
 	f, err := parseFixture("work task")
 	fatal(t, err)
@@ -253,7 +253,7 @@ func TestRunsOfAChainHaveItsDeadline(t *testing.T) {
 	}
 }
 
-// TestDefinitionsQueue: what a start does not say of its queue, the definition does.
+// TestDefinitionsQueue checks that what a start does not say of its queue, the definition does.
 func TestDefinitionsQueue(t *testing.T) {
 	f, err := parseFixture("work task")
 	fatal(t, err)
@@ -273,7 +273,7 @@ func TestDefinitionsQueue(t *testing.T) {
 	}
 }
 
-// TestRecoveredKeepsWhatLives: an attempt whose worker has outlived the engine goes on.
+// TestRecoveredKeepsWhatLives checks that an attempt whose worker has outlived the engine goes on.
 func TestRecoveredKeepsWhatLives(t *testing.T) {
 	for _, lives := range []bool{false, true} {
 		r := NewRun(RunID{6: 0x70, 15: 9})
@@ -286,7 +286,7 @@ func TestRecoveredKeepsWhatLives(t *testing.T) {
 	}
 }
 
-// TestRecoveredWaitsForChildren: a child run that closes goes on doing so without the engine of before.
+// TestRecoveredWaitsForChildren checks that a child run that closes goes on doing so without the engine of before.
 func TestRecoveredWaitsForChildren(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	sub := Schedule{Spec: &StepSpec{Name: "sub", Def: -1, Kind: KindChild}, Item: -1, Group: NoStep}
@@ -297,7 +297,7 @@ func TestRecoveredWaitsForChildren(t *testing.T) {
 	}
 }
 
-// TestNothingToUndo: a run that has only results of an earlier one is not asked to undo anything.
+// TestNothingToUndo checks that a run that has only results of an earlier one is not asked to undo anything.
 func TestNothingToUndo(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	kept := Kept{Def: -1, Spec: &StepSpec{Name: "a", Def: -1}, Item: -1, Phase: StepSucceeded}
@@ -307,7 +307,8 @@ func TestNothingToUndo(t *testing.T) {
 	}
 }
 
-// TestCompensationDoesNotContinue: a body that continues as a new run while it undoes what it did has no output.
+// TestCompensationDoesNotContinue checks that a body that continues as a new run while it undoes what it did has no
+// output.
 func TestCompensationDoesNotContinue(t *testing.T) {
 	r := stopping(t, false)
 	stop(t, r, Operation{Op: OpCancel, Step: NoStep}, TaskStopped{Step: 0, Attempt: 1})

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestSetPolicyReachesItems: the policy that an operator gives a group is that of its items, those that are open and
-// those that begin later; not of the group itself, which would end with them.
+// TestSetPolicyReachesItems checks that the policy that an operator gives a group is that of its items, those that are
+// open and those that begin later; not of the group itself, which would end with them.
 func TestSetPolicyReachesItems(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	group := Schedule{Spec: &StepSpec{Name: "all", Def: -1, Kind: KindGroup}, Item: -1, Group: NoStep}
@@ -29,8 +29,8 @@ func TestSetPolicyReachesItems(t *testing.T) {
 	}
 }
 
-// TestExpiryTellsOfOperations: the message of a limit that expired names the instant to which an operation has moved
-// it, since its amount alone says another one.
+// TestExpiryTellsOfOperations checks that the message of a limit that expired names the instant to which an operation
+// has moved it, since its amount alone says another one.
 func TestExpiryTellsOfOperations(t *testing.T) {
 	r := stopping(t, false)
 	stop(t, r, Operation{Op: OpExtend, Step: NoStep, By: time.Hour})
@@ -44,8 +44,8 @@ func TestExpiryTellsOfOperations(t *testing.T) {
 	}
 }
 
-// TestNoTimeLeftHasNotExpired: a step that ends because another attempt would begin after its deadline is not told to
-// have expired: the deadline is still to come.
+// TestNoTimeLeftHasNotExpired checks that a step that ends because another attempt would begin after its deadline is
+// not told to have expired: the deadline is still to come.
 func TestNoTimeLeftHasNotExpired(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	p := policy.Policy{

@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestRecoveredRemote: an attempt of a remote worker goes on with the next engine. One that has to announce itself has
-// not reached its worker before it did, so it is made again.
+// TestRecoveredRemote checks that an attempt of a remote worker goes on with the next engine. One that has to announce
+// itself has not reached its worker before it did, so it is made again.
 func TestRecoveredRemote(t *testing.T) {
 	lost := TaskEnded{Attempt: 1, Failure: &policy.Failure{Kind: policy.KindLost}}
 	ready := []Input{

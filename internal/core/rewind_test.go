@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestRetryLeavesWhatSucceeded: a body that returns an error of another run may name a step that has succeeded in this
-// one. A retry does not do that step again.
+// TestRetryLeavesWhatSucceeded checks that a body that returns an error of another run may name a step that has
+// succeeded in this one. A retry does not do that step again.
 func TestRetryLeavesWhatSucceeded(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	both := begins(KindTask, 0)
@@ -24,7 +24,7 @@ func TestRetryLeavesWhatSucceeded(t *testing.T) {
 	}
 }
 
-// TestRetryOfATerminatedEnd: a run that was terminated while it failed goes back to what made it fail.
+// TestRetryOfATerminatedEnd checks that a run that was terminated while it failed goes back to what made it fail.
 func TestRetryOfATerminatedEnd(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	both := begins(KindTask, 0)
@@ -100,8 +100,8 @@ func TestRetryUndoesLabels(t *testing.T) {
 	}
 }
 
-// TestRetryGivesEventsBack: the events that dropped waits took are taken again, each once and in their order, before
-// one that came later. A second delivery of one is still recognised.
+// TestRetryGivesEventsBack checks that the events that dropped waits took are taken again, each once and in their
+// order, before one that came later. A second delivery of one is still recognised.
 func TestRetryGivesEventsBack(t *testing.T) {
 	r := failOn(t, Start{}, []Command{decided("task", KindTask)},
 		Commands{Commands: []Command{decided("wait1", KindWait, "task")}, Waits: true},

@@ -49,8 +49,8 @@ func TestNextRunKeepsTheKey(t *testing.T) {
 	}
 }
 
-// TestNamesSayTheKey: equal workflow ids agree whatever else a start says; so do equal idempotency keys of one
-// workflow.
+// TestNamesSayTheKey checks that equal workflow ids agree whatever else a start says; so do equal idempotency keys of
+// one workflow.
 func TestNamesSayTheKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String()
@@ -83,7 +83,7 @@ func TestKeysStay(t *testing.T) {
 	}
 }
 
-// TestKeysAreEven: names that differ in little are spread over the partitions; so are runs without a name.
+// TestKeysAreEven checks that names that differ in little are spread over the partitions; so are runs without a name.
 func TestKeysAreEven(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for what, name := range map[string]func(i int) uint16{
@@ -114,7 +114,7 @@ func TestKeysAreEven(t *testing.T) {
 	}
 }
 
-// TestIDsSort: ids sort by the instant they were made at, whatever their keys; within a microsecond they are
+// TestIDsSort checks that ids sort by the instant they were made at, whatever their keys; within a microsecond they are
 // different.
 func TestIDsSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

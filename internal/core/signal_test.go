@@ -27,7 +27,8 @@ func begun(t *testing.T, in Start) *Run {
 	return r
 }
 
-// TestTakenIDsAreBounded: the ids of the last thousand taken events are known, in this run and the next, and no more.
+// TestTakenIDsAreBounded checks that the ids of the last thousand taken events are known, in this run and the next, and
+// no more.
 func TestTakenIDsAreBounded(t *testing.T) {
 	r := begun(t, Start{})
 	send := func(r *Run, i int) (kept bool) {

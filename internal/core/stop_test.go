@@ -160,8 +160,8 @@ func TestRetryAfterCompensation(t *testing.T) {
 	}
 }
 
-// TestStopOfAPausedRun: nothing is offered to workers during a pause, and a stop ends the pause. So a detached attempt
-// that waits for a worker is offered then.
+// TestStopOfAPausedRun checks that nothing is offered to workers during a pause, and a stop ends the pause. So a
+// detached attempt that waits for a worker is offered then.
 func TestStopOfAPausedRun(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	aside := Schedule{Spec: &StepSpec{Name: "aside", Def: -1, Detached: true}, Item: -1, Group: NoStep}

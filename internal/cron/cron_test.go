@@ -124,7 +124,7 @@ func TestDaylightSaving(t *testing.T) {
 	}
 }
 
-// TestElapsed: a schedule that fires every hour does so by elapsed time, also when the clock changes.
+// TestElapsed checks that a schedule that fires every hour does so by elapsed time, also when the clock changes.
 func TestElapsed(t *testing.T) {
 	for _, name := range []string{
 		"Europe/Berlin", "America/New_York", "America/Santiago",

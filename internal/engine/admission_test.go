@@ -82,7 +82,8 @@ func TestConcurrencyOfRuns(t *testing.T) {
 	wantRuns(t, r.began(), ids[3])
 }
 
-// A run keeps its place while it sleeps, also after it could have left memory and after a restart.
+// TestRunKeepsItsPlace checks that a run keeps its place while it sleeps, also after it could have left memory and
+// after a restart.
 func TestRunKeepsItsPlace(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 	sleeper := r.start(flow("sleeper", nap(24*time.Hour)), into(core.RunQueue{Name: "bills"}))
@@ -112,7 +113,8 @@ func TestRateOfRuns(t *testing.T) {
 	wantRuns(t, r.began(), ids[2:]...)
 }
 
-// Priority comes first, then the turn of the key, then age. A restart changes nothing about that.
+// TestOrderOfRuns checks that priority comes first, then the turn of the key, then age. A restart changes nothing about
+// that.
 func TestOrderOfRuns(t *testing.T) {
 	for _, fair := range []bool{false, true} {
 		for _, restart := range []bool{false, true} {
@@ -146,7 +148,8 @@ func TestOrderOfRuns(t *testing.T) {
 	}
 }
 
-// Delayed runs of which several come to their queue at once begin in the order of their priority.
+// TestOrderOfDelayedRuns checks that delayed runs of which several come to their queue at once begin in the order of
+// their priority.
 func TestOrderOfDelayedRuns(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 	at := r.now.Add(time.Hour)
@@ -203,7 +206,7 @@ func TestHeldRunLeavesItsQueue(t *testing.T) {
 	}
 }
 
-// A run that was paused while it waited has the place of its age when it goes on.
+// TestResumedRunKeepsItsAge checks that a run that was paused while it waited has the place of its age when it goes on.
 func TestResumedRunKeepsItsAge(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1, Fair: true})
 	r.bill("", 0)
@@ -218,8 +221,8 @@ func TestResumedRunKeepsItsAge(t *testing.T) {
 	r.wantOpen(second, core.RunPending)
 }
 
-// A run that waits and is cancelled gives its key's turn to the next run of the key: keys whose runs leave do not wait
-// longer for it.
+// TestCancelledRunUsesNoTurn checks that a run that waits and is cancelled gives its key's turn to the next run of the
+// key: keys whose runs leave do not wait longer for it.
 func TestCancelledRunUsesNoTurn(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -277,7 +280,8 @@ func TestCancelledRunUsesNoTurn(t *testing.T) {
 	}
 }
 
-// The run retry policy puts the next run into the queue again; continue-as-new keeps the place.
+// TestChainsInQueues checks that the run retry policy puts the next run into the queue again; continue-as-new keeps the
+// place.
 func TestChainsInQueues(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 	again := flow("again", task())
@@ -297,7 +301,7 @@ func TestChainsInQueues(t *testing.T) {
 	wantRuns(t, r.began(), next)
 }
 
-// An operator's retry of a closed run waits for the queue.
+// TestRetriedRunWaitsAgain checks that an operator's retry of a closed run waits for the queue.
 func TestRetriedRunWaitsAgain(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 	failed := r.bill("", 0)
@@ -315,7 +319,8 @@ func TestRetriedRunWaitsAgain(t *testing.T) {
 	wantRuns(t, r.began(), failed)
 }
 
-// A retry in the batch of the run's end does not use the place that this end frees.
+// TestRetriedBeforeItsEndIsDurable checks that a retry in the batch of the run's end does not use the place that this
+// end frees.
 func TestRetriedBeforeItsEndIsDurable(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 	failed := r.bill("", 0)
@@ -328,7 +333,8 @@ func TestRetriedBeforeItsEndIsDurable(t *testing.T) {
 	r.wantOpen(failed, core.RunPending)
 }
 
-// A child run in the queue of its parent needs no place of its own: the parent would wait for it for ever.
+// TestChildInTheQueueOfItsParent checks that a child run in the queue of its parent needs no place of its own: the
+// parent would wait for it for ever.
 func TestChildInTheQueueOfItsParent(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 	leaf := flow("leaf", task())
@@ -370,8 +376,8 @@ func TestAdmissionAfterAFailedAppend(t *testing.T) {
 	}
 }
 
-// New limits count for what is held already: those of the configuration after a restart, those of a definition when a
-// run of the new one is started. Older ones do not come back with an older run.
+// TestChangedLimits checks that new limits count for what is held already: those of the configuration after a restart,
+// those of a definition when a run of the new one is started. Older ones do not come back with an older run.
 func TestChangedLimits(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 	for range 5 {
@@ -410,8 +416,8 @@ func TestChangedLimits(t *testing.T) {
 	}
 }
 
-// Two partitions of a process share the places of a queue. After a restart neither admits a run before the places of
-// both are counted.
+// TestPlacesAreCountedOnce checks that two partitions of a process share the places of a queue. After a restart neither
+// admits a run before the places of both are counted.
 func TestPlacesAreCountedOnce(t *testing.T) {
 	workers := newFakeWorkers(-1)
 	journals := []*memory.Journal{memory.New(), memory.New()}
@@ -471,7 +477,7 @@ func TestPlacesAreCountedOnce(t *testing.T) {
 	wantRuns(t, got, started...)
 }
 
-// A run whose code panics gives up its place: nobody can carry it on.
+// TestRunSetAsideGivesUpItsPlace checks that a run whose code panics gives up its place: nobody can carry it on.
 func TestRunSetAsideGivesUpItsPlace(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
 	r.trap = func(plan, place string) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An alarm rings at its instant, not before, and only for the last one that was set.
+// TestAlarm checks that an alarm rings at its instant, not before, and only for the last one that was set.
 func TestAlarm(t *testing.T) {
 	a := newAlarm()
 	if a == nil {
@@ -26,7 +26,7 @@ func TestAlarm(t *testing.T) {
 	<-a.rings
 }
 
-// A process whose clock is a test's has no alarm: it would ring by another clock.
+// TestNoAlarmInAnotherTime checks that a process whose clock is a test's has no alarm: it would ring by another clock.
 func TestNoAlarmInAnotherTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if newAlarm() != nil {

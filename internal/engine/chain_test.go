@@ -103,8 +103,8 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 	r.wantPhase(outer, core.RunCancelled)
 }
 
-// TestNotifyAtTheEndOfTheChain: the run that a start asked to notify gets one event, at the end of the chain. It gets
-// no second one if an operator retries the last run. If the run to notify has ended, nothing happens.
+// TestNotifyAtTheEndOfTheChain checks that the run that a start asked to notify gets one event, at the end of the
+// chain. It gets no second one if an operator retries the last run. If the run to notify has ended, nothing happens.
 func TestNotifyAtTheEndOfTheChain(t *testing.T) {
 	r := newRig(t, -1)
 	fails := 2
@@ -144,8 +144,8 @@ func TestNotifyAtTheEndOfTheChain(t *testing.T) {
 	r.wantPhase(id, core.RunSucceeded)
 }
 
-// TestOperationsFollowTheChain: an operation on the whole first run goes to the last run of the chain. A retry, and an
-// operation on a step, does not.
+// TestOperationsFollowTheChain checks that an operation on the whole first run goes to the last run of the chain. A
+// retry, and an operation on a step, does not.
 func TestOperationsFollowTheChain(t *testing.T) {
 	r := newRig(t, -1)
 	first := r.start(relay(r))

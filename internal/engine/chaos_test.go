@@ -34,8 +34,8 @@ var readCalls = map[string]func(ctx context.Context, e *Engine, id core.RunID) e
 	},
 }
 
-// TestEveryCallIsAnswered: every call gets a correct answer while appends fail, acknowledgements are lost and callers
-// give up. In the middle of that the engine is closed, or another process takes the partition.
+// TestEveryCallIsAnswered checks that every call gets a correct answer while appends fail, acknowledgements are lost
+// and callers give up. In the middle of that the engine is closed, or another process takes the partition.
 func TestEveryCallIsAnswered(t *testing.T) {
 	for name, end := range map[string]error{"closed": ErrClosed, "fenced": journal.ErrFenced} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestClockSteps: the instants follow a wall clock that is set forward, and do not go back with one that is set back.
+// TestClockSteps checks that the instants follow a wall clock that is set forward, and do not go back with one that is
+// set back.
 func TestClockSteps(t *testing.T) {
 	var out bytes.Buffer
 	c := clock{log: slog.New(slog.NewTextHandler(&out, nil)), now: epoch}
@@ -149,8 +150,8 @@ func (r *rig) state(id core.RunID) *core.Run {
 	return run.state
 }
 
-// TestMachineIsSuspended: while the machine sleeps, its wall clock goes on and its timers do not. What came due
-// meanwhile happens soon after the machine has woken.
+// TestMachineIsSuspended checks that while the machine sleeps, its wall clock goes on and its timers do not. What came
+// due meanwhile happens soon after the machine has woken.
 func TestMachineIsSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var suspended atomic.Int64

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestEveryRefusalHasACode: each code of the machine has a code for callers, and the error keeps its cause and its
-// text.
+// TestEveryRefusalHasACode checks that each code of the machine has a code for callers, and the error keeps its cause
+// and its text.
 func TestEveryRefusalHasACode(t *testing.T) {
 	for c := core.CodeInvalid; !strings.HasPrefix(c.String(), "unknown"); c++ {
 		refusal := &core.Error{Code: c, Op: "pause", Msg: "the run is closing"}
@@ -36,7 +36,7 @@ func TestEveryRefusalHasACode(t *testing.T) {
 	}
 }
 
-// TestEveryJournalErrorHasACode: each error that package journal declares is in translations.
+// TestEveryJournalErrorHasACode checks that each error that package journal declares is in translations.
 func TestEveryJournalErrorHasACode(t *testing.T) {
 	listed := 0
 	for _, tr := range translations {

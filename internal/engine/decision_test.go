@@ -87,8 +87,8 @@ func TestStartAndDecisionAreOneCommit(t *testing.T) {
 	}
 }
 
-// TestStartWaitsForNoDecision: a start is acknowledged after one commit although the body decides nothing, and the
-// start after it does not wait for its body.
+// TestStartWaitsForNoDecision checks that a start is acknowledged after one commit although the body decides nothing,
+// and the start after it does not wait for its body.
 func TestStartWaitsForNoDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &quickBodies{silent: true}

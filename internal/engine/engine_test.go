@@ -58,8 +58,8 @@ func mustStart(t *testing.T, e *Engine, p plan) core.RunID {
 	return s.Run
 }
 
-// TestResultAfterASleep: Result waits until a run that sleeps has ended. Later it returns the same again, also after
-// the run has left memory.
+// TestResultAfterASleep checks that Result waits until a run that sleeps has ended. Later it returns the same again,
+// also after the run has left memory.
 func TestResultAfterASleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -86,7 +86,8 @@ func TestResultAfterASleep(t *testing.T) {
 	})
 }
 
-// TestResultOfARunOutsideMemory: Result of a run that sleeps and is not in memory waits until the run has ended.
+// TestResultOfARunOutsideMemory checks that Result of a run that sleeps and is not in memory waits until the run has
+// ended.
 func TestResultOfARunOutsideMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -106,7 +107,7 @@ func TestResultOfARunOutsideMemory(t *testing.T) {
 	})
 }
 
-// TestResultStopsWithItsContext: Result returns when its context ends.
+// TestResultStopsWithItsContext checks that Result returns when its context ends.
 func TestResultStopsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -120,7 +121,7 @@ func TestResultStopsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestIdleEngineDoesNothing: while all runs sleep, the engine does not call the journal.
+// TestIdleEngineDoesNothing checks that while all runs sleep, the engine does not call the journal.
 func TestIdleEngineDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -140,7 +141,7 @@ func TestIdleEngineDoesNothing(t *testing.T) {
 	})
 }
 
-// TestBadRequests: a request that cannot be carried out gets an error with the right code.
+// TestBadRequests checks that a request that cannot be carried out gets an error with the right code.
 func TestBadRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, func(c core.Task) core.Input {
@@ -188,8 +189,8 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-// TestFullDisk: while the disk is full, starts are refused at once and reports of workers are kept. When the disk has
-// room again, all runs go on.
+// TestFullDisk checks that while the disk is full, starts are refused at once and reports of workers are kept. When the
+// disk has room again, all runs go on.
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -258,7 +259,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestCloseAndReopen: after Close the view is complete, and the next engine goes on where this one stopped.
+// TestCloseAndReopen checks that after Close the view is complete, and the next engine goes on where this one stopped.
 func TestCloseAndReopen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -299,7 +300,7 @@ func TestCloseAndReopen(t *testing.T) {
 	})
 }
 
-// TestBackpressure: if the disk is slow, callers wait. None is refused.
+// TestBackpressure checks that if the disk is slow, callers wait. None is refused.
 func TestBackpressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &slowJournal{Journal: memory.New(), latency: 10 * time.Millisecond, count: true}
@@ -321,7 +322,7 @@ func TestBackpressure(t *testing.T) {
 	})
 }
 
-// TestRetention: a closed run is removed after Config.Retention, an open one is not.
+// TestRetention checks that a closed run is removed after Config.Retention, an open one is not.
 func TestRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed, func(c *Config) { c.Retention = time.Hour })
@@ -342,7 +343,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// TestCloseWhileBusy: callers who are at work when the engine is closed get ErrClosed.
+// TestCloseWhileBusy checks that callers who are at work when the engine is closed get ErrClosed.
 func TestCloseWhileBusy(t *testing.T) {
 	e, _ := open(t, memory.New(), -1, succeed)
 	var wg sync.WaitGroup

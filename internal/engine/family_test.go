@@ -14,7 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestNames: a second start with the same workflow id, key or run id finds the run, wherever the run is stored.
+// TestNames checks that a second start with the same workflow id, key or run id finds the run, wherever the run is
+// stored.
 func TestNames(t *testing.T) {
 	r := newRig(t, -1)
 	p := flow("wait", nap(time.Hour))
@@ -62,7 +63,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestResultOfAChain: the result of a chain is that of its last run, for a caller who waits and for one who asks later.
+// TestResultOfAChain checks that the result of a chain is that of its last run, for a caller who waits and for one who
+// asks later.
 func TestResultOfAChain(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = func(c core.Task) core.Input {
@@ -91,8 +93,8 @@ func payload(name string) string {
 	return string(b)
 }
 
-// TestChildren: a parent that waits for its child leaves memory, and goes on when the child has ended, after a restart
-// too.
+// TestChildren checks that a parent that waits for its child leaves memory, and goes on when the child has ended, after
+// a restart too.
 func TestChildren(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = succeed
@@ -111,7 +113,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// TestChildOfUnknownName: a child step that names no workflow, or whose payload is not JSON, fails.
+// TestChildOfUnknownName checks that a child step that names no workflow, or whose payload is not JSON, fails.
 func TestChildOfUnknownName(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("outer", child(payload("nobody"))))
@@ -122,7 +124,8 @@ func TestChildOfUnknownName(t *testing.T) {
 	r.wantPhase(id, core.RunFailed)
 }
 
-// TestChildInputIsChecked: the input of a child run is checked. If it is wrong, the step fails and no run is created.
+// TestChildInputIsChecked checks that the input of a child run is checked. If it is wrong, the step fails and no run is
+// created.
 func TestChildInputIsChecked(t *testing.T) {
 	for _, c := range []struct {
 		payload string
@@ -147,7 +150,7 @@ func TestChildInputIsChecked(t *testing.T) {
 	}
 }
 
-// TestCancelReachesChildren: if a parent is cancelled or terminated, its child ends too.
+// TestCancelReachesChildren checks that if a parent is cancelled or terminated, its child ends too.
 func TestCancelReachesChildren(t *testing.T) {
 	for _, op := range []core.Op{core.OpCancel, core.OpTerminate} {
 		t.Run(op.String(), func(t *testing.T) {
@@ -170,8 +173,8 @@ func TestCancelReachesChildren(t *testing.T) {
 	}
 }
 
-// TestChildrenFollowTheirParentsDeadline: if an operator extends the deadline of a parent, the deadlines of its
-// children move as well.
+// TestChildrenFollowTheirParentsDeadline checks that if an operator extends the deadline of a parent, the deadlines of
+// its children move as well.
 func TestChildrenFollowTheirParentsDeadline(t *testing.T) {
 	r := newRig(t, -1)
 	r.plans["inner"] = flow("inner", nap(90*time.Minute)).definition()
@@ -187,8 +190,8 @@ func TestChildrenFollowTheirParentsDeadline(t *testing.T) {
 	r.wantPhase(id, core.RunSucceeded)
 }
 
-// TestCircle: runs that start one another without end stop at the depth that is allowed. Each begins in a batch of its
-// own, so that others have their turns.
+// TestCircle checks that runs that start one another without end stop at the depth that is allowed. Each begins in a
+// batch of its own, so that others have their turns.
 func TestCircle(t *testing.T) {
 	r := newRig(t, -1)
 	r.depth = 5

@@ -78,8 +78,8 @@ func mustEnd(t *testing.T, e *Engine, p plan) core.RunID {
 	return id
 }
 
-// TestFeed: a consumer gets each entry that is committed after its feed began once, including those that were committed
-// while it did not read.
+// TestFeed checks that a consumer gets each entry that is committed after its feed began once, including those that
+// were committed while it did not read.
 func TestFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -107,7 +107,8 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// TestBeginFeed: a feed that was begun misses nothing until somebody reads it, also after a kill, and is begun once.
+// TestBeginFeed checks that a feed that was begun misses nothing until somebody reads it, also after a kill, and is
+// begun once.
 func TestBeginFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -138,8 +139,8 @@ func TestBeginFeed(t *testing.T) {
 	})
 }
 
-// TestFeedAfterAKill: after the process was killed, a consumer misses no entry. It gets those again whose position was
-// not stored.
+// TestFeedAfterAKill checks that after the process was killed, a consumer misses no entry. It gets those again whose
+// position was not stored.
 func TestFeedAfterAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -179,7 +180,7 @@ func TestFeedAfterAKill(t *testing.T) {
 	})
 }
 
-// TestFeedRepeatsWhatFailed: a consumer gets the entries again on which it failed.
+// TestFeedRepeatsWhatFailed checks that a consumer gets the entries again on which it failed.
 func TestFeedRepeatsWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -201,8 +202,8 @@ func TestFeedRepeatsWhatFailed(t *testing.T) {
 	})
 }
 
-// TestFeedLapses: a consumer that does not come back does not fill the disk. Its feed lapses, the others go on, and the
-// consumer can begin again.
+// TestFeedLapses checks that a consumer that does not come back does not fill the disk. Its feed lapses, the others go
+// on, and the consumer can begin again.
 func TestFeedLapses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -245,8 +246,8 @@ func TestFeedLapses(t *testing.T) {
 	})
 }
 
-// TestFeedComesToRest: while nothing happens, an engine with a feed appends nothing. In particular, a batch that only
-// stores a feed's position is not followed by another one.
+// TestFeedComesToRest checks that while nothing happens, an engine with a feed appends nothing. In particular, a batch
+// that only stores a feed's position is not followed by another one.
 func TestFeedComesToRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -263,7 +264,7 @@ func TestFeedComesToRest(t *testing.T) {
 	})
 }
 
-// TestDroppedFeedEnds: the reader of a feed that is dropped gets an error.
+// TestDroppedFeedEnds checks that the reader of a feed that is dropped gets an error.
 func TestDroppedFeedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)

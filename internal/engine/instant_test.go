@@ -17,8 +17,8 @@ func instantRig(t testing.TB) *rig {
 	return r
 }
 
-// A flow of tasks that take no time is one batch: its start, all attempts, its end. It is the same history as that of
-// other tasks.
+// TestInstantTasksNeedOneCommit checks that a flow of tasks that take no time is one batch: its start, all attempts,
+// its end. It is the same history as that of other tasks.
 func TestInstantTasksNeedOneCommit(t *testing.T) {
 	slow, r := newRig(t, -1), instantRig(t)
 	slow.workers.act = succeed
@@ -53,7 +53,7 @@ func kindsOf(entries []core.Entry) (kinds []string) {
 	return kinds
 }
 
-// If the batch is not saved, nothing of the run has happened.
+// TestInstantTasksOfALostBatch checks that if the batch is not saved, nothing of the run has happened.
 func TestInstantTasksOfALostBatch(t *testing.T) {
 	r := instantRig(t)
 	answer := r.call(&Call{
@@ -72,7 +72,8 @@ func TestInstantTasksOfALostBatch(t *testing.T) {
 	}
 }
 
-// Only so many attempts join the batch of one input. Those after them wait for their start to be durable.
+// TestInstantTasksLeaveTimeForOthers checks that only so many attempts join the batch of one input. Those after them
+// wait for their start to be durable.
 func TestInstantTasksLeaveTimeForOthers(t *testing.T) {
 	r := instantRig(t)
 	steps := make([]planStep, 0, mostInstants+3)
@@ -119,7 +120,8 @@ func TestInstantTasksLeaveRoomInTheBatch(t *testing.T) {
 	r.wantPhase(last, core.RunSucceeded)
 }
 
-// An output that is too large makes an attempt on the spot fail, as it does all others.
+// TestInstantTasksWithTooLargeOutputs checks that an output that is too large makes an attempt on the spot fail, as it
+// does all others.
 func TestInstantTasksWithTooLargeOutputs(t *testing.T) {
 	r := instantRig(t)
 	r.p.cfg.MaxPayload = 10
@@ -134,7 +136,7 @@ func TestInstantTasksWithTooLargeOutputs(t *testing.T) {
 	}
 }
 
-// Who asks for the result of a short run gets it though the run has left memory.
+// TestRecentOutcomes checks that who asks for the result of a short run gets it though the run has left memory.
 func TestRecentOutcomes(t *testing.T) {
 	r := instantRig(t)
 	id := r.start(flow("one", task()))
@@ -165,7 +167,7 @@ func TestRecentOutcomes(t *testing.T) {
 	}
 }
 
-// A run that ends otherwise after it left memory has its new outcome.
+// TestRecentOutcomesAreTheLast checks that a run that ends otherwise after it left memory has its new outcome.
 func TestRecentOutcomesAreTheLast(t *testing.T) {
 	var k recent
 	ended := func(i int, phase core.RunPhase, output string) *core.Run {

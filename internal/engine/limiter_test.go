@@ -27,8 +27,8 @@ func waiting(n int) (*limiter, *limitedKey, []*ticket) {
 	return l, l.places[at].keys["key"], all[1:]
 }
 
-// TestManyLeaveALine: thousands of runs that are cancelled while they wait must not stop everything that asks the
-// limiter meanwhile.
+// TestManyLeaveALine checks that thousands of runs that are cancelled while they wait must not stop everything that
+// asks the limiter meanwhile.
 func TestManyLeaveALine(t *testing.T) {
 	const n = 1 << 13
 	l, key, tickets := waiting(n)
@@ -64,8 +64,8 @@ func BenchmarkLeaveALine(b *testing.B) {
 	}
 }
 
-// TestTurnsOfWhatLeaves: the turns of tickets that leave go to the others of their key, whatever their priority, and
-// none is kept for tickets that come later.
+// TestTurnsOfWhatLeaves checks that the turns of tickets that leave go to the others of their key, whatever their
+// priority, and none is kept for tickets that come later.
 func TestTurnsOfWhatLeaves(t *testing.T) {
 	l := newLimiter()
 	c := &matcherClient{wake: func(string, string) {}}

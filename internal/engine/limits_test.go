@@ -97,7 +97,8 @@ func TestConcurrencyOfAService(t *testing.T) {
 	wantRuns(t, r.began(), ids[3])
 }
 
-// An attempt that is held and whose deadline comes is withdrawn; another one gets its turn.
+// TestHeldAttemptExpires checks that an attempt that is held and whose deadline comes is withdrawn; another one gets
+// its turn.
 func TestHeldAttemptExpires(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Concurrency: 1})
 	first := r.startAll("")[0]
@@ -240,7 +241,8 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// A probe that says nothing about the service, since its run is cancelled, gives its place to another one.
+// TestProbeVanishes checks that a probe that says nothing about the service, since its run is cancelled, gives its
+// place to another one.
 func TestProbeVanishes(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Breaker: policy.Breaker{Failures: 1, Pause: time.Second}})
 	ids := r.startAll("")
@@ -259,7 +261,8 @@ func TestProbeVanishes(t *testing.T) {
 	}
 }
 
-// An open breaker is found open by the next process: what it holds has recorded until when.
+// TestBreakerAfterRestart checks that an open breaker is found open by the next process: what it holds has recorded
+// until when.
 func TestBreakerAfterRestart(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Breaker: policy.Breaker{Failures: 1, Pause: 10 * time.Second}})
 	r.startAll("")
@@ -331,7 +334,7 @@ func TestTurnsPassWhereNoWorkerIs(t *testing.T) {
 	r.wantHeld(ids[0], core.Held{Reason: core.HeldConcurrency})
 }
 
-// A failed append takes back what was not saved; nothing stays counted.
+// TestLimitsAfterAFailedAppend checks that a failed append takes back what was not saved; nothing stays counted.
 func TestLimitsAfterAFailedAppend(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Concurrency: 2})
 	r.startAll("", "", "", "")
@@ -358,8 +361,8 @@ func TestLimitsAfterAFailedAppend(t *testing.T) {
 	}
 }
 
-// TestLimitsAreCountedOnce: two partitions of a process share the limits of a service, and the first come is the first
-// served.
+// TestLimitsAreCountedOnce checks that two partitions of a process share the limits of a service, and the first come is
+// the first served.
 func TestLimitsAreCountedOnce(t *testing.T) {
 	workers, m := newFakeWorkers(-1), NewMatcher()
 	m.Add("w", workers)

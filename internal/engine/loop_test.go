@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// TestTimerIsSetSeldom: a timer that goes off earlier than needed is left as it is. One that goes off later is set
-// anew, and so is one that has gone off. The process stood still if the loop wakes much later than the timer goes off,
-// whatever the loop waits for.
+// TestTimerIsSetSeldom checks that a timer that goes off earlier than needed is left as it is. One that goes off later
+// is set anew, and so is one that has gone off. The process stood still if the loop wakes much later than the timer
+// goes off, whatever the loop waits for.
 func TestTimerIsSetSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, err := New(Config{Journal: memory.New(), Kinds: plans})

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// TestSlotsAreCountedOnce: two partitions of a process share the slots of its workers and get them in turn.
+// TestSlotsAreCountedOnce checks that two partitions of a process share the slots of its workers and get them in turn.
 func TestSlotsAreCountedOnce(t *testing.T) {
 	workers := newFakeWorkers(2)
 	m := NewMatcher()
@@ -69,8 +69,8 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestClosedPartitionGivesSlotsBack: the slot that a closed partition held, and its place among those that wait, are
-// free for another partition.
+// TestClosedPartitionGivesSlotsBack checks that the slot that a closed partition held, and its place among those that
+// wait, are free for another partition.
 func TestClosedPartitionGivesSlotsBack(t *testing.T) {
 	m := NewMatcher()
 	m.Add("w", newFakeWorkers(1))
@@ -99,8 +99,8 @@ func TestClosedPartitionGivesSlotsBack(t *testing.T) {
 	}
 }
 
-// TestCallsWaitForOpen: a start that comes before Open happens after Open. If the engine is closed without having been
-// opened, the start fails.
+// TestCallsWaitForOpen checks that a start that comes before Open happens after Open. If the engine is closed without
+// having been opened, the start fails.
 func TestCallsWaitForOpen(t *testing.T) {
 	e, err := New(Config{Journal: memory.New(), Kinds: plans})
 	if err != nil {

@@ -264,7 +264,8 @@ func TestMessagesTwice(t *testing.T) {
 	}
 }
 
-// TestUnreadableMessage: a message that only a newer version can read stays in the inbox, with those after it.
+// TestUnreadableMessage checks that a message that only a newer version can read stays in the inbox, with those after
+// it.
 func TestUnreadableMessage(t *testing.T) {
 	w := newPartitionPair(t)
 	b := &journal.Batch{Epoch: 1, Seq: 1}
@@ -284,7 +285,7 @@ func TestUnreadableMessage(t *testing.T) {
 	}
 }
 
-// TestHomes: a start is accepted only by the partition that its workflow id or key belongs to.
+// TestHomes checks that a start is accepted only by the partition that its workflow id or key belongs to.
 func TestHomes(t *testing.T) {
 	w := newPartitionPair(t)
 	p := flow("one", nap(time.Second))

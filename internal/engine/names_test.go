@@ -99,8 +99,8 @@ func TestUseExistingOfAnotherWorkflow(t *testing.T) {
 	})
 }
 
-// TestNewRunsAreInTheirPartition: a run's id has the partition key of its workflow id or key. A child's id has that
-// of its parent.
+// TestNewRunsAreInTheirPartition checks that a run's id has the partition key of its workflow id or key. A child's id
+// has that of its parent.
 func TestNewRunsAreInTheirPartition(t *testing.T) {
 	r := newRig(t, -1)
 	inner := flow("inner", nap(time.Hour))
@@ -129,7 +129,7 @@ func TestNewRunsAreInTheirPartition(t *testing.T) {
 	}
 }
 
-// TestEmptyIDs: calls without an id are refused. They do not find some run by chance.
+// TestEmptyIDs checks that calls without an id are refused. They do not find some run by chance.
 func TestEmptyIDs(t *testing.T) {
 	e, _ := open(t, memory.New(), -1, succeed)
 	defer closeEngine(t, e)

@@ -27,8 +27,8 @@ func leased() (j *memory.Journal, cut *atomic.Pointer[error]) {
 	return j, cut
 }
 
-// TestOwnerIsNotPushedAside: a living engine keeps its partition, although it appends nothing for hours. Another
-// engine that tries to open it gets CodeHeld, and may try again.
+// TestOwnerIsNotPushedAside checks that a living engine keeps its partition, although it appends nothing for hours.
+// Another engine that tries to open it gets CodeHeld, and may try again.
 func TestOwnerIsNotPushedAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, _ := leased()

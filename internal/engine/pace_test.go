@@ -107,7 +107,8 @@ func openPaced(t *testing.T, j *pacedReads, runs int, act func(core.Task) core.I
 	return e
 }
 
-// TestReaderRests: after each part the reader of a window rests nine times as long as it has worked. No run is late.
+// TestReaderRests checks that after each part the reader of a window rests nine times as long as it has worked. No run
+// is late.
 func TestReaderRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &pacedReads{Journal: memory.New(), each: time.Millisecond}
@@ -129,7 +130,7 @@ func TestReaderRests(t *testing.T) {
 	})
 }
 
-// TestRecoveryDoesNotRest: the first window is read without rests, because recovery waits for it.
+// TestRecoveryDoesNotRest checks that the first window is read without rests, because recovery waits for it.
 func TestRecoveryDoesNotRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &pacedReads{Journal: memory.New(), each: time.Millisecond}
@@ -223,7 +224,7 @@ func TestRestsMakeNoLongerWindows(t *testing.T) {
 	})
 }
 
-// TestLengthOfRests: a rest ends before the last run that was read is near, and is never long.
+// TestLengthOfRests checks that a rest ends before the last run that was read is near, and is never long.
 func TestLengthOfRests(t *testing.T) {
 	p := &pace{near: 10 * time.Second}
 	for _, c := range []struct{ worked, wakesIn, want time.Duration }{

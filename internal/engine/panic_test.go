@@ -76,8 +76,8 @@ func (r *rig) rows() []journal.RunRow {
 	return c.overlay(c.Rows, page.Runs)
 }
 
-// TestPanicSetsOneRunAside: the run whose code panics is set aside, and all others go on. A version without the bug
-// then carries it on.
+// TestPanicSetsOneRunAside checks that the run whose code panics is set aside, and all others go on. A version without
+// the bug then carries it on.
 func TestPanicSetsOneRunAside(t *testing.T) {
 	for _, at := range []plantedPanic{
 		{"decide", 2}, {"decide", 3}, {"task", 1}, {"task", 2}, {"task", 3},
@@ -143,7 +143,7 @@ func (r *rig) wantRowsOfHistory() {
 	}
 }
 
-// TestPanicAtTheStart: a run whose start panics is not made, and its caller is told.
+// TestPanicAtTheStart checks that a run whose start panics is not made, and its caller is told.
 func TestPanicAtTheStart(t *testing.T) {
 	r := newRig(t, -1)
 	r.trap = (&plantedPanic{"decide", 1}).trap
@@ -163,8 +163,8 @@ func TestPanicAtTheStart(t *testing.T) {
 	}
 }
 
-// TestPanicWhileFolding: a run whose entries cannot be folded is set aside when the partition opens, whether its
-// entries are in the view or in the tail. The journal keeps them.
+// TestPanicWhileFolding checks that a run whose entries cannot be folded is set aside when the partition opens, whether
+// its entries are in the view or in the tail. The journal keeps them.
 func TestPanicWhileFolding(t *testing.T) {
 	for _, viewed := range []bool{false, true} {
 		r := newRig(t, -1)
@@ -225,8 +225,8 @@ func TestPanicWhileEncoding(t *testing.T) {
 	}
 }
 
-// TestRowsOfWhatWasNotEncoded: the view has no attempt of an entry whose encoding panicked. Nothing would take such a
-// row away again.
+// TestRowsOfWhatWasNotEncoded checks that the view has no attempt of an entry whose encoding panicked. Nothing would
+// take such a row away again.
 func TestRowsOfWhatWasNotEncoded(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = failTask
@@ -244,8 +244,9 @@ func TestRowsOfWhatWasNotEncoded(t *testing.T) {
 	r.wantRowsOfHistory()
 }
 
-// TestPanicWhileRowsAreMade: if the row of one step cannot be made, the view still gets the other rows. No later owner
-// takes up a closed run again, and those of an open one make the rows of its steps again, but not those of attempts.
+// TestPanicWhileRowsAreMade checks that if the row of one step cannot be made, the view still gets the other rows. No
+// later owner takes up a closed run again, and those of an open one make the rows of its steps again, but not those of
+// attempts.
 func TestPanicWhileRowsAreMade(t *testing.T) {
 	for _, c := range []struct {
 		last      planStep
@@ -279,7 +280,8 @@ func TestPanicWhileRowsAreMade(t *testing.T) {
 	}
 }
 
-// TestPanicOfAChain: the end of a run and the start of the next one in its chain are saved together or not at all.
+// TestPanicOfAChain checks that the end of a run and the start of the next one in its chain are saved together or not
+// at all.
 func TestPanicOfAChain(t *testing.T) {
 	r := newRig(t, -1)
 	r.trap = (&plantedPanic{"decide", 4}).trap // the second run panics at its start
@@ -300,8 +302,8 @@ func TestPanicOfAChain(t *testing.T) {
 	r.wantPhase(first, core.RunSucceeded)
 }
 
-// TestPanicOfAChild: a child that panics at its start makes its parent's step fail. A parent that was set aside is
-// told about its child's end after it was resumed.
+// TestPanicOfAChild checks that a child that panics at its start makes its parent's step fail. A parent that was set
+// aside is told about its child's end after it was resumed.
 func TestPanicOfAChild(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = succeed
@@ -452,9 +454,9 @@ func TestPanicRightAfterTheEnd(t *testing.T) {
 	r.wantRowsOfHistory()
 }
 
-// TestEndOfAStoppingAttempt: the worker of an attempt that was stopped also reports its end, once more or because both
-// reports crossed. If the run did not take the one that it has stopped, because its code panicked, and the batch of the
-// other one fails, then the other one must do: no worker has the attempt, so no report follows.
+// TestEndOfAStoppingAttempt checks that the worker of an attempt that was stopped also reports its end, once more or
+// because both reports crossed. If the run did not take the one that it has stopped, because its code panicked, and the
+// batch of the other one fails, then the other one must do: no worker has the attempt, so no report follows.
 func TestEndOfAStoppingAttempt(t *testing.T) {
 	r := newRig(t, -1)
 	at := &plantedPanic{"decide", 1_000}

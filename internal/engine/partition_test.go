@@ -28,8 +28,8 @@ func TestOneStep(t *testing.T) {
 	r.wantPhase(id, core.RunSucceeded)
 }
 
-// A sequential workflow of n steps costs n+1 commits: the start with the first step, the end of each step with the
-// start of the next one, and the end.
+// TestCommitsOfASequence checks that a sequential workflow of n steps costs n+1 commits: the start with the first step,
+// the end of each step with the start of the next one, and the end.
 func TestCommitsOfASequence(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = succeed
@@ -48,7 +48,7 @@ func TestCommitsOfASequence(t *testing.T) {
 	}
 }
 
-// Nothing leaves the partition before the batch that caused it is durable.
+// TestEffectsWaitForTheirBatch checks that nothing leaves the partition before the batch that caused it is durable.
 func TestEffectsWaitForTheirBatch(t *testing.T) {
 	r := newRig(t, -1)
 	answered := false
@@ -142,7 +142,7 @@ func TestSleepersSurviveARestart(t *testing.T) {
 	}
 }
 
-// The rows of the view agree with the state that follows from the history.
+// TestViewAgreesWithHistory checks that the rows of the view agree with the state that follows from the history.
 func TestViewAgreesWithHistory(t *testing.T) {
 	r := newRig(t, 2)
 	r.workers.act = func(c core.Task) core.Input {
@@ -183,7 +183,7 @@ func (r *rig) row(id core.RunID) journal.RunRow {
 	return page.Runs[i]
 }
 
-// The same calls at the same instants make the same batches.
+// TestDeterministic checks that the same calls at the same instants make the same batches.
 func TestDeterministic(t *testing.T) {
 	var runs [2][]string
 	for i := range runs {
@@ -246,7 +246,7 @@ func TestInputsOfUnknownRuns(t *testing.T) {
 	}
 }
 
-// When the clock is set back, the partition's time does not go back.
+// TestClockSetBack checks that when the clock is set back, the partition's time does not go back.
 func TestClockSetBack(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("nap", nap(time.Minute)))
@@ -262,7 +262,7 @@ func TestClockSetBack(t *testing.T) {
 	r.wantPhase(id, core.RunSucceeded)
 }
 
-// A waiter is told an outcome when it is durable, not before.
+// TestOutcomeWaitsForItsBatch checks that a waiter is told an outcome when it is durable, not before.
 func TestOutcomeWaitsForItsBatch(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("one", task()))
@@ -319,7 +319,7 @@ func TestLoadedRunIsOutOfDate(t *testing.T) {
 	r.wantPhase(id, core.RunTerminated)
 }
 
-// A sleeping run uses no memory in the partition.
+// TestSleepersHoldNoMemory checks that a sleeping run uses no memory in the partition.
 func TestSleepersHoldNoMemory(t *testing.T) {
 	nightly.Only(t, "it starts 100,000 runs")
 	const n = 100_000
@@ -357,8 +357,8 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// A run whose definition this process does not know is set aside, and the others go on. A process that knows the
-// definition carries it on.
+// TestUnknownDefinition checks that a run whose definition this process does not know is set aside, and the others go
+// on. A process that knows the definition carries it on.
 func TestUnknownDefinition(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = succeed
@@ -381,8 +381,8 @@ func TestUnknownDefinition(t *testing.T) {
 	r.wantPhase(a, core.RunSucceeded)
 }
 
-// A run of a kind that this process does not know is set aside. Calls for it fail with an error that names the kind.
-// A process that knows the kind carries it on.
+// TestUnknownKind checks that a run of a kind that this process does not know is set aside. Calls for it fail with an
+// error that names the kind. A process that knows the kind carries it on.
 func TestUnknownKind(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = succeed

@@ -8,8 +8,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestManyActiveRunsAreWrittenSeldom: a batch with entries takes the rows of an active run a second after its first
-// entry, and the later the more runs are active. When nothing else is to be saved, a batch takes them after a second.
+// TestManyActiveRunsAreWrittenSeldom checks that a batch with entries takes the rows of an active run a second after
+// its first entry, and the later the more runs are active. When nothing else is to be saved, a batch takes them after a
+// second.
 func TestManyActiveRunsAreWrittenSeldom(t *testing.T) {
 	for name, c := range map[string]struct {
 		runs int
@@ -62,8 +63,8 @@ func TestManyActiveRunsAreWrittenSeldom(t *testing.T) {
 	}
 }
 
-// TestRowsDoNotDelayTimers: a batch in which a timer has fired takes no rows, nor does one that is cut when a timer is
-// due in a moment. Once very many runs wait to be written they join all the same, and when the engine ends.
+// TestRowsDoNotDelayTimers checks that a batch in which a timer has fired takes no rows, nor does one that is cut when
+// a timer is due in a moment. Once very many runs wait to be written they join all the same, and when the engine ends.
 func TestRowsDoNotDelayTimers(t *testing.T) {
 	const many = 100
 	for name, c := range map[string]struct {
@@ -137,8 +138,8 @@ func TestQuotaWithTimers(t *testing.T) {
 	}
 }
 
-// TestRowsAreWrittenBeforeATimer: when nothing else is to be saved, rows are written although a timer is due in a
-// moment. Otherwise the loop, which wakes for them, would find nothing to do again and again.
+// TestRowsAreWrittenBeforeATimer checks that when nothing else is to be saved, rows are written although a timer is due
+// in a moment. Otherwise the loop, which wakes for them, would find nothing to do again and again.
 func TestRowsAreWrittenBeforeATimer(t *testing.T) {
 	r := newRig(t, -1)
 	r.start(flow("timer", nap(2*time.Second)))

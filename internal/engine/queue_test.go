@@ -37,8 +37,8 @@ func TestSlotsFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// A step that backs off uses no slot. An attempt whose deadline comes while it waits for a slot is withdrawn and
-// never executes.
+// TestSlotsAndDeadlines checks that a step that backs off uses no slot. An attempt whose deadline comes while it waits
+// for a slot is withdrawn and never executes.
 func TestSlotsAndDeadlines(t *testing.T) {
 	r := newRig(t, 1)
 	holder := r.start(flow("retry", task().tries(2, time.Hour)))
@@ -61,7 +61,7 @@ func TestSlotsAndDeadlines(t *testing.T) {
 	}
 }
 
-// An expired attempt uses its slot until its work has stopped.
+// TestExpiredAttemptHoldsItsSlot checks that an expired attempt uses its slot until its work has stopped.
 func TestExpiredAttemptHoldsItsSlot(t *testing.T) {
 	r := newRig(t, 1)
 	slow := task()

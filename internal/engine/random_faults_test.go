@@ -162,7 +162,7 @@ func (s *faultRun) step() {
 	}
 }
 
-// TestRandomFaults: after many faults, every acknowledged run ends and nothing is left in memory.
+// TestRandomFaults checks that after many faults, every acknowledged run ends and nothing is left in memory.
 func TestRandomFaults(t *testing.T) {
 	seeds := uint64(nightly.Few(30, 100))
 	for seed := range seeds {

@@ -52,7 +52,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A watcher that is too slow for its buffer still sees every entry.
+// TestSlowWatcherMissesNothing checks that a watcher that is too slow for its buffer still sees every entry.
 func TestSlowWatcherMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)

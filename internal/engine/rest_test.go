@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestLookingAtARunThatRests: a run that nobody carries on stays as it is when somebody looks at it or sends it an
-// event. Its attempts, whose process has died, are taken for lost once it is carried on.
+// TestLookingAtARunThatRests checks that a run that nobody carries on stays as it is when somebody looks at it or sends
+// it an event. Its attempts, whose process has died, are taken for lost once it is carried on.
 func TestLookingAtARunThatRests(t *testing.T) {
 	r := newRig(t, 1)
 	id := r.start(flow("rests", task().tries(3, 0)))
@@ -50,8 +50,9 @@ func TestLookingAtARunThatRests(t *testing.T) {
 	}
 }
 
-// TestSetAsideRunThatRests: the rows of a run that was set aside are written again by the next owner that can read it,
-// also if the run rests there. Else what happens to it there would hide that its steps are missing in the view.
+// TestSetAsideRunThatRests checks that the rows of a run that was set aside are written again by the next owner that
+// can read it, also if the run rests there. Else what happens to it there would hide that its steps are missing in the
+// view.
 func TestSetAsideRunThatRests(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = succeed

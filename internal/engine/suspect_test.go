@@ -71,8 +71,8 @@ func TestSuspectsRunApart(t *testing.T) {
 	s.take(2, "three", 1, true)
 }
 
-// TestSuspectsHaveTheirTurn: a suspect that waits for the only slot of its queue gets it when it is free, though others
-// of the queue wait as well. A suspect for whose queue no slot is free holds up no other.
+// TestSuspectsHaveTheirTurn checks that a suspect that waits for the only slot of its queue gets it when it is free,
+// though others of the queue wait as well. A suspect for whose queue no slot is free holds up no other.
 func TestSuspectsHaveTheirTurn(t *testing.T) {
 	s := newSuspectRig(t, 1, 2)
 	plain := s.take(0, "q", 0, true)
@@ -85,8 +85,8 @@ func TestSuspectsHaveTheirTurn(t *testing.T) {
 	s.take(0, "q", 0, true)
 }
 
-// TestSuspectsRunInGroups: so many suspects have slots at once as their group holds, from whatever partition they are,
-// and only those of one size.
+// TestSuspectsRunInGroups checks that so many suspects have slots at once as their group holds, from whatever partition
+// they are, and only those of one size.
 func TestSuspectsRunInGroups(t *testing.T) {
 	s := newSuspectRig(t, 100, 3)
 	s.take(1, "q", 4, true)
@@ -119,8 +119,8 @@ func TestSuspectsRunInGroups(t *testing.T) {
 	s.take(0, "q", 4, false)
 }
 
-// TestSuspectsRefillTheirGroup: while only suspects of one size wait, the next one begins when one has ended. A
-// partition that may take a slot as well is woken.
+// TestSuspectsRefillTheirGroup checks that while only suspects of one size wait, the next one begins when one has
+// ended. A partition that may take a slot as well is woken.
 func TestSuspectsRefillTheirGroup(t *testing.T) {
 	s := newSuspectRig(t, 100, 2)
 	alone := s.take(0, "q", 1, true)
@@ -140,7 +140,7 @@ func TestSuspectsRefillTheirGroup(t *testing.T) {
 	}
 }
 
-// TestSuspectsWithoutWorkers: suspects for which there are no workers hold up no group.
+// TestSuspectsWithoutWorkers checks that suspects for which there are no workers hold up no group.
 func TestSuspectsWithoutWorkers(t *testing.T) {
 	s := newSuspectRig(t, 100, 2)
 	s.workers.none = "none"
@@ -159,8 +159,8 @@ func TestSuspectsWithoutWorkers(t *testing.T) {
 	}
 }
 
-// TestOneKillerAmongMany: 280 steps run beside one that kills its process. After nine deaths it is stopped. All others
-// succeed, and need far less time than one after the other.
+// TestOneKillerAmongMany checks that 280 steps run beside one that kills its process. After nine deaths it is stopped.
+// All others succeed, and need far less time than one after the other.
 func TestOneKillerAmongMany(t *testing.T) {
 	const others, takes, killsAfter = 280, 750 * time.Millisecond, 300 * time.Millisecond
 	r := newRig(t, -1)
@@ -223,7 +223,8 @@ func TestOneKillerAmongMany(t *testing.T) {
 	}
 }
 
-// TestKeptSuspectsCount: a suspect that a remote worker has since before the engine was opened is among those that run.
+// TestKeptSuspectsCount checks that a suspect that a remote worker has since before the engine was opened is among
+// those that run.
 func TestKeptSuspectsCount(t *testing.T) {
 	r := newRig(t, 8)
 	workers := &remoteFake{fakeWorkers: r.workers}
@@ -270,8 +271,8 @@ func TestKeptSuspectsCount(t *testing.T) {
 	}
 }
 
-// TestKeptSuspectsOfSeveralGroups: nobody joins suspects of several sizes, which several processes had. When they have
-// ended, the next group begins.
+// TestKeptSuspectsOfSeveralGroups checks that nobody joins suspects of several sizes, which several processes had. When
+// they have ended, the next group begins.
 func TestKeptSuspectsOfSeveralGroups(t *testing.T) {
 	s := newSuspectRig(t, 100, 1)
 	m := s.parts[0].matcher

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// A caller that has seen the beginning of a history gets the rest of it, whether the engine has that in memory, in
-// the view, or in both.
+// TestWatchFromAPosition checks that a caller that has seen the beginning of a history gets the rest of it, whether the
+// engine has that in memory, in the view, or in both.
 func TestWatchFromAPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -50,7 +50,7 @@ func TestWatchFromAPosition(t *testing.T) {
 	})
 }
 
-// Following a run that is in memory reads nothing from the journal.
+// TestPositionInMemoryReadsNoHistory checks that following a run that is in memory reads nothing from the journal.
 func TestPositionInMemoryReadsNoHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()

@@ -109,7 +109,8 @@ func TestBatchIsAnsweredBeforeAFailedRead(t *testing.T) {
 	})
 }
 
-// After a failed append nothing of the batch is left in memory, nor anything that follows from it.
+// TestFailedAppendLeavesNothingInMemory checks that after a failed append nothing of the batch is left in memory, nor
+// anything that follows from it.
 func TestFailedAppendLeavesNothingInMemory(t *testing.T) {
 	r := newRig(t, -1)
 	saved := r.start(flow("one", task()))
@@ -134,8 +135,8 @@ func TestFailedAppendLeavesNothingInMemory(t *testing.T) {
 	}
 }
 
-// A run that an earlier owner had set aside goes on although it was read for a caller, and left memory again, while the
-// window was read that finds such runs.
+// TestSetAsideRunLeavesMemoryMeanwhile checks that a run that an earlier owner had set aside goes on although it was
+// read for a caller, and left memory again, while the window was read that finds such runs.
 func TestSetAsideRunLeavesMemoryMeanwhile(t *testing.T) {
 	r := newRig(t, -1)
 	r.workers.act = succeed

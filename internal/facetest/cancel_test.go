@@ -257,7 +257,7 @@ func TestCompensationFails(t *testing.T) {
 	}, w)
 }
 
-// TestCompensationTimeout: a run does not wait for its body for ever, and says until when it does.
+// TestCompensationTimeout checks that a run does not wait for its body for ever, and says until when it does.
 func TestCompensationTimeout(t *testing.T) {
 	for _, limit := range []time.Duration{0, 5 * time.Minute} {
 		var opts []pawl.Option
@@ -301,7 +301,8 @@ func TestCompensationTimeout(t *testing.T) {
 	}
 }
 
-// TestDetachedStepGoesOn: a step that was begun detached goes on when its run is cancelled, and has its retries.
+// TestDetachedStepGoesOn checks that a step that was begun detached goes on when its run is cancelled, and has its
+// retries.
 func TestDetachedStepGoesOn(t *testing.T) {
 	for _, op := range []client.Op{client.OpCancelGracefully, client.OpCancel, ""} {
 		var d diary
@@ -340,8 +341,8 @@ func TestDetachedStepGoesOn(t *testing.T) {
 	}
 }
 
-// TestNothingIsAskedOfARunThatHasDoneNothing: a run that waits for its start, or whose body has not decided anything,
-// ends at once.
+// TestNothingIsAskedOfARunThatHasDoneNothing checks that a run that waits for its start, or whose body has not decided
+// anything, ends at once.
 func TestNothingIsAskedOfARunThatHasDoneNothing(t *testing.T) {
 	called := false
 	w := pawl.Define("w", func(pawl.Context, none) (string, error) {

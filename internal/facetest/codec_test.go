@@ -78,8 +78,8 @@ func openWith(t *testing.T, c pawl.Codec, workflows ...pawl.Definition) *pawl.En
 	return e
 }
 
-// TestCodecIsToldWhatItEncodes: each payload has the same kind where it is decoded and where it was encoded, its
-// metadata is there, and every context holds the tenant.
+// TestCodecIsToldWhatItEncodes checks that each payload has the same kind where it is decoded and where it was encoded,
+// its metadata is there, and every context holds the tenant.
 func TestCodecIsToldWhatItEncodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &keyService{meta: true}
@@ -207,7 +207,7 @@ func TestStepWaitsForItsCodec(t *testing.T) {
 	}
 }
 
-// TestStepDoesNotWaitForEver: the limits of a step bound also the wait for its codec.
+// TestStepDoesNotWaitForEver checks that the limits of a step bound also the wait for its codec.
 func TestStepDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &keyService{}
@@ -296,7 +296,8 @@ func TestBodyWaitsForItsCodec(t *testing.T) {
 	}
 }
 
-// TestHandlerWaitsForItsCodec: a handler that cannot read its input for now has not begun, and does not fail.
+// TestHandlerWaitsForItsCodec checks that a handler that cannot read its input for now has not begun, and does not
+// fail.
 func TestHandlerWaitsForItsCodec(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &keyService{}
@@ -330,7 +331,7 @@ func (c brokenCodec) Encode(ctx context.Context, p *pawl.Payload, v any) ([]byte
 	return c.JSON.Encode(ctx, p, v)
 }
 
-// TestCodecThatPanics: the step fails, with the place of its payload, and does not run again.
+// TestCodecThatPanics checks that the step fails, with the place of its payload, and does not run again.
 func TestCodecThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		charged := 0

@@ -13,7 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// TestEveryErrorHasACode: each error of package pawl to compare with has a code of its own, and with it its statuses.
+// TestEveryErrorHasACode checks that each error of package pawl to compare with has a code of its own, and with it its
+// statuses.
 func TestEveryErrorHasACode(t *testing.T) {
 	all := map[string]error{
 		"ErrTimedOut": pawl.ErrTimedOut, "ErrRetriesExhausted": pawl.ErrRetriesExhausted,

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestExplain: a program learns of a run what the command line shows of it.
+// TestExplain checks that a program learns of a run what the command line shows of it.
 func TestExplain(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
 		if _, err := pawl.Version(ctx, "paper", 1, 2); err != nil { // recorded by a mark, which is no step to people

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestAllOf: the results come in the order of the futures, not of their ends; the first error in that order is returned
-// when all have ended.
+// TestAllOf checks that the results come in the order of the futures, not of their ends; the first error in that order
+// is returned when all have ended.
 func TestAllOf(t *testing.T) {
 	late := errors.New("late")
 	w := pawl.Define("w", func(ctx pawl.Context, minutes []int) ([]int, error) {

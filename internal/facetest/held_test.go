@@ -20,7 +20,8 @@ import (
 	_ "github.com/pawl-dev/pawl/journal/sqlite"
 )
 
-// TestOpenWaitsForTheHolder: a program that starts while the one before still ends takes the database over from it.
+// TestOpenWaitsForTheHolder checks that a program that starts while the one before still ends takes the database over
+// from it.
 func TestOpenWaitsForTheHolder(t *testing.T) {
 	for _, database := range []string{"sqlite:" + filepath.Join(t.TempDir(), "shop.db"), ""} {
 		bubble(t, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestOpenWaitsForTheHolder(t *testing.T) {
 	}
 }
 
-// TestErrHeld: a caller that does not want to wait any longer learns who holds the database.
+// TestErrHeld checks that a caller that does not want to wait any longer learns who holds the database.
 func TestErrHeld(t *testing.T) {
 	if path := os.Getenv("PAWL_TEST_HOLD"); path != "" {
 		holdDatabase(path)

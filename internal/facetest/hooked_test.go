@@ -145,7 +145,7 @@ func testBrokenHooks(t *testing.T, cfg pawl.Config) {
 	}
 }
 
-// TestInterceptorThatPanicsBefore: a step whose function has not run fails, and is tried again.
+// TestInterceptorThatPanicsBefore checks that a step whose function has not run fails, and is tried again.
 func TestInterceptorThatPanicsBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -190,7 +190,7 @@ func TestInterceptorThatPanicsBefore(t *testing.T) {
 	})
 }
 
-// TestHookLimits: a hook has a minute, unless its options bound it or its attempts.
+// TestHookLimits checks that a hook has a minute, unless its options bound it or its attempts.
 func TestHookLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []pawl.StepOption

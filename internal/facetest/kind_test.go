@@ -13,8 +13,8 @@ import (
 	_ "github.com/pawl-dev/pawl/journal/sqlite"
 )
 
-// TestFlowsAreSetAside: a program that does not link package pawlflow leaves flow runs as they are, and says what to
-// import.
+// TestFlowsAreSetAside checks that a program that does not link package pawlflow leaves flow runs as they are, and says
+// what to import.
 func TestFlowsAreSetAside(t *testing.T) {
 	packed, err := os.Open("../../cmd/pawl/testdata/0.1.0/program.db.gz")
 	if err != nil {

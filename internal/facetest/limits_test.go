@@ -39,8 +39,8 @@ func (g *gauge) run(key string, takes time.Duration) {
 	g.at[key]--
 }
 
-// TestQueueLimits: local steps and calls share the limits of their queue, whatever run they are of, and keys take
-// turns.
+// TestQueueLimits checks that local steps and calls share the limits of their queue, whatever run they are of, and keys
+// take turns.
 func TestQueueLimits(t *testing.T) {
 	var g gauge
 	work := func(_ context.Context, key string) (string, error) {

@@ -104,7 +104,7 @@ func TestLabels(t *testing.T) {
 	}, w)
 }
 
-// TestLabelsOfAChain: the runs that follow have the labels as they were at the end; children have none.
+// TestLabelsOfAChain checks that the runs that follow have the labels as they were at the end; children have none.
 func TestLabelsOfAChain(t *testing.T) {
 	child := pawl.Define("child", func(ctx pawl.Context, _ int) (int, error) { return 0, nil })
 	w := pawl.Define("chain", func(ctx pawl.Context, n int) (int, error) {

@@ -129,8 +129,8 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 	}, w)
 }
 
-// TestMisuseBesideTheBody: a step that uses its body's context while the body goes on is told so, and the run fails
-// even where the step ignores it.
+// TestMisuseBesideTheBody checks that a step that uses its body's context while the body goes on is told so, and the
+// run fails even where the step ignores it.
 func TestMisuseBesideTheBody(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		nested := pawl.Async(ctx, "nested", func(context.Context) (bool, error) {
@@ -210,7 +210,7 @@ func TestForeignGoroutine(t *testing.T) {
 	}, w)
 }
 
-// TestCauseOfAStepsContext: the context of a step, and those derived from it, tell why they are done.
+// TestCauseOfAStepsContext checks that the context of a step, and those derived from it, tell why they are done.
 func TestCauseOfAStepsContext(t *testing.T) {
 	type end struct{ err, cause error }
 	ends := make(chan end, 2)
@@ -256,8 +256,8 @@ func (e *shopError) Error() string { return "no " + e.Item }
 
 func init() { pawl.RegisterError[*shopError]("test.shop") }
 
-// TestErrorsInTheHistory: errors that were joined come back from the history together, those of the standard library
-// without being registered, and a run that was terminated is not one that was cancelled.
+// TestErrorsInTheHistory checks that errors that were joined come back from the history together, those of the standard
+// library without being registered, and a run that was terminated is not one that was cancelled.
 func TestErrorsInTheHistory(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		return pawl.Step(ctx, "s", func(context.Context) (int, error) {

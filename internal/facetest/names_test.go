@@ -49,7 +49,7 @@ func run2(t *testing.T, e *pawltest.Env, w *pawl.Workflow[int, int], opts ...paw
 	return r.Result(t.Context())
 }
 
-// TestEmptyID: an empty id names no run, least of all the newest one.
+// TestEmptyID checks that an empty id names no run, least of all the newest one.
 func TestEmptyID(t *testing.T) {
 	w := pawl.Define("w", func(_ pawl.Context, n int) (int, error) { return n, nil })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -81,8 +81,8 @@ func TestEmptyID(t *testing.T) {
 	}, w)
 }
 
-// TestWorkflowIDLikeARunID: a workflow id may look like a run id, as an order number that is a UUID does. The run can
-// be described and operated by it. The id of a run stays that run's.
+// TestWorkflowIDLikeARunID checks that a workflow id may look like a run id, as an order number that is a UUID does.
+// The run can be described and operated by it. The id of a run stays that run's.
 func TestWorkflowIDLikeARunID(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) { return pawl.Event[int]("go").Wait(ctx) })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

@@ -158,7 +158,7 @@ func TestObserverOfHeldAttempts(t *testing.T) {
 	})
 }
 
-// TestObserverOfTimersAndCommits: an observer hears how late a timer was, and of each batch.
+// TestObserverOfTimersAndCommits checks that an observer hears how late a timer was, and of each batch.
 func TestObserverOfTimersAndCommits(t *testing.T) {
 	var mu sync.Mutex
 	var late []time.Duration
@@ -190,8 +190,8 @@ func TestObserverOfTimersAndCommits(t *testing.T) {
 	})
 }
 
-// TestObserverOfRunsInAQueue: a run that waits for its queue begins once, when the queue admits it. One that is retried
-// waits again, and has begun before.
+// TestObserverOfRunsInAQueue checks that a run that waits for its queue begins once, when the queue admits it. One that
+// is retried waits again, and has begun before.
 func TestObserverOfRunsInAQueue(t *testing.T) {
 	var r recorder
 	tries := 0

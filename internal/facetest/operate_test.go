@@ -212,7 +212,7 @@ func TestParentClose(t *testing.T) {
 	}
 }
 
-// TestCancelWithAnAbandonedChild: the parent waits for its child, and is cancelled. The child goes on.
+// TestCancelWithAnAbandonedChild checks that the parent waits for its child, and is cancelled. The child goes on.
 func TestCancelWithAnAbandonedChild(t *testing.T) {
 	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) {
 		return 0, pawl.Sleep(ctx, "s", "10h")
@@ -272,7 +272,7 @@ func TestWideMap(t *testing.T) {
 	}, w)
 }
 
-// TestKeysGoWithTheirRuns: a key is known while the last run of its chain is kept, and no longer.
+// TestKeysGoWithTheirRuns checks that a key is known while the last run of its chain is kept, and no longer.
 func TestKeysGoWithTheirRuns(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, n int) (int, error) {
 		if err := pawl.Sleep(ctx, "s", "10h"); err != nil || n == 3 {
@@ -315,8 +315,8 @@ func TestKeysGoWithTheirRuns(t *testing.T) {
 	})
 }
 
-// TestNoTimeLeftTimesTheRunOut: a run whose body gives up because no attempt fits into its time ends as its deadline
-// would end it.
+// TestNoTimeLeftTimesTheRunOut checks that a run whose body gives up because no attempt fits into its time ends as its
+// deadline would end it.
 func TestNoTimeLeftTimesTheRunOut(t *testing.T) {
 	var cause error
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
@@ -461,7 +461,8 @@ func TestPriority(t *testing.T) {
 	})
 }
 
-// TestUnknownOperation: an operation that does not exist changes nothing, and neither does one that was left out.
+// TestUnknownOperation checks that an operation that does not exist changes nothing, and neither does one that was left
+// out.
 func TestUnknownOperation(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
 		return none{}, pawl.Sleep(ctx, "a day", "1d")

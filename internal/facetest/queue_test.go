@@ -33,7 +33,7 @@ func queueConfig(l policy.QueueLimits, w ...pawl.Definition) pawl.Config {
 	return pawl.Config{Workflows: w, Queues: map[string]policy.QueueLimits{"bills": l}}
 }
 
-// TestRunQueue: runs are accepted at once and begin as their queue admits them.
+// TestRunQueue checks that runs are accepted at once and begin as their queue admits them.
 func TestRunQueue(t *testing.T) {
 	var g gauge
 	w := bills(&g, pawl.RunQueue("bills", 0))
@@ -172,7 +172,7 @@ func TestRunQueueOrder(t *testing.T) {
 	})
 }
 
-// TestChainInQueue: a run that continues as new keeps its place.
+// TestChainInQueue checks that a run that continues as new keeps its place.
 func TestChainInQueue(t *testing.T) {
 	var order []string
 	var mu sync.Mutex
@@ -218,7 +218,7 @@ func TestChainInQueue(t *testing.T) {
 	})
 }
 
-// TestChildInQueue: a child run waits in the queue of its workflow, under the key of its step.
+// TestChildInQueue checks that a child run waits in the queue of its workflow, under the key of its step.
 func TestChildInQueue(t *testing.T) {
 	var g gauge
 	w := bills(&g, pawl.RunQueue("bills", 0))

@@ -102,7 +102,7 @@ func (veiled) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) erro
 	return json.Unmarshal(b, v)
 }
 
-// TestReplayWithACodec: a history is read with the codec it was written with.
+// TestReplayWithACodec checks that a history is read with the codec it was written with.
 func TestReplayWithACodec(t *testing.T) {
 	define := func(changed bool) *pawl.Workflow[string, int] {
 		return pawl.Define("w", func(ctx pawl.Context, name string) (int, error) {

@@ -416,8 +416,8 @@ func TestRetryAfterACancelledScope(t *testing.T) {
 	}, w)
 }
 
-// TestRetryUndoesLabelsAndEvents: a label that the body set when it had seen the failure is gone after the retry, and
-// the event that it took then is there for the wait that comes instead.
+// TestRetryUndoesLabelsAndEvents checks that a label that the body set when it had seen the failure is gone after the
+// retry, and the event that it took then is there for the wait that comes instead.
 func TestRetryUndoesLabelsAndEvents(t *testing.T) {
 	s := &store{broken: map[string]bool{"ship": true}}
 	advice := pawl.Event[string]("advice")

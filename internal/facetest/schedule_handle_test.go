@@ -164,7 +164,8 @@ func h2(e *pawltest.Env, h pawl.ScheduleHandle) pawl.ScheduleHandle {
 	return again
 }
 
-// TestScheduleMissed: firings of an outage and those that overlap are told, and a backfill makes up for them once.
+// TestScheduleMissed checks that firings of an outage and those that overlap are told, and a backfill makes up for them
+// once.
 func TestScheduleMissed(t *testing.T) {
 	for _, overlap := range []client.Overlap{client.OverlapSkip, client.OverlapAllow} {
 		w := job()
@@ -225,7 +226,8 @@ func TestScheduleMissed(t *testing.T) {
 	}
 }
 
-// TestScheduleMissedInterval: an interval keeps its beat through an outage, and a backfill goes by the same beat.
+// TestScheduleMissedInterval checks that an interval keeps its beat through an outage, and a backfill goes by the same
+// beat.
 func TestScheduleMissedInterval(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -277,7 +279,8 @@ func TestScheduleMissedInterval(t *testing.T) {
 	}, w)
 }
 
-// TestScheduleChangesOverlap: a schedule that begins to queue waits for a run which does not tell it of its end.
+// TestScheduleChangesOverlap checks that a schedule that begins to queue waits for a run which does not tell it of its
+// end.
 func TestScheduleChangesOverlap(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

@@ -68,8 +68,8 @@ func TestScheduleOverlap(t *testing.T) {
 	}
 }
 
-// TestScheduleWaitsForItsTurn: a schedule that waits for the end of its last run is woken by that end and by nothing
-// else, also where the end comes by another run of a chain, or while the engine is down.
+// TestScheduleWaitsForItsTurn checks that a schedule that waits for the end of its last run is woken by that end and by
+// nothing else, also where the end comes by another run of a chain, or while the engine is down.
 func TestScheduleWaitsForItsTurn(t *testing.T) {
 	const day = 24 * time.Hour
 	long := pawl.Define("job", func(ctx pawl.Context, part int) (string, error) {
@@ -230,8 +230,8 @@ func TestScheduleFindsItsRunAndWaits(t *testing.T) {
 	}
 }
 
-// TestScheduleTriggersOnce: a trigger that comes twice, since its sender or the schedule was killed after the start and
-// before it was noted, starts one run, also where that run has ended meanwhile.
+// TestScheduleTriggersOnce checks that a trigger that comes twice, since its sender or the schedule was killed after
+// the start and before it was noted, starts one run, also where that run has ended meanwhile.
 func TestScheduleTriggersOnce(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

@@ -32,7 +32,8 @@ func slowSteps(begun *atomic.Int32) *pawl.Workflow[int, int] {
 	})
 }
 
-// TestShutdownDrains: the attempt that runs may end, the next one begins after the next Open, and none is repeated.
+// TestShutdownDrains checks that the attempt that runs may end, the next one begins after the next Open, and none is
+// repeated.
 func TestShutdownDrains(t *testing.T) {
 	var begun atomic.Int32
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -75,7 +76,7 @@ func TestShutdownDrains(t *testing.T) {
 	})
 }
 
-// TestShutdownEndsWithItsContext: an attempt that takes too long is told to stop, and is made again later.
+// TestShutdownEndsWithItsContext checks that an attempt that takes too long is told to stop, and is made again later.
 func TestShutdownEndsWithItsContext(t *testing.T) {
 	var begun atomic.Int32
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

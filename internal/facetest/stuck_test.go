@@ -233,9 +233,9 @@ func (s slow) Append(ctx context.Context, b *journal.Batch) error {
 	return s.Journal.Append(ctx, b)
 }
 
-// TestCrashesStopOnlyWhoBegan: a step with which the process dies again and again is stopped: two times are free, two
-// more while it runs in a group of suspects as well, five more while it runs alone are not. One whose attempts were
-// only about to begin is not.
+// TestCrashesStopOnlyWhoBegan checks that a step with which the process dies again and again is stopped: two times are
+// free, two more while it runs in a group of suspects as well, five more while it runs alone are not. One whose
+// attempts were only about to begin is not.
 func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 	for name, c := range map[string]struct {
 		life  time.Duration // life of the process; its start takes a second or two until something is durable
@@ -346,8 +346,8 @@ func TestWaitingForWhatCannotGoOn(t *testing.T) {
 	}, before)
 }
 
-// TestInputThatCannotBeRead: a run whose input the code of today cannot read waits for code that can, even if it has
-// not begun.
+// TestInputThatCannotBeRead checks that a run whose input the code of today cannot read waits for code that can, even
+// if it has not begun.
 func TestInputThatCannotBeRead(t *testing.T) {
 	define := func(fn func(ctx pawl.Context) error) pawl.Definition {
 		return pawl.Define("w", func(ctx pawl.Context, in string) (string, error) { return in, fn(ctx) })

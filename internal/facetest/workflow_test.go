@@ -134,7 +134,7 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
-// TestWorkflowOfSeveralEngines: engines share a definition and each has a task limit of its own.
+// TestWorkflowOfSeveralEngines checks that engines share a definition and each has a task limit of its own.
 func TestWorkflowOfSeveralEngines(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (time.Duration, error) {
 		<-time.After(10 * time.Second) //pawlvet:ignore it takes longer than one of the limits

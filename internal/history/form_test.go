@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/history"
 )
 
-// TestForms: the file of a history is as version 0.1.0 wrote it.
+// TestForms checks that the file of a history is as version 0.1.0 wrote it.
 func TestForms(t *testing.T) {
 	run := core.RunID{1, 2, 3}
 	entries := []core.Entry{

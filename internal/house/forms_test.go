@@ -80,8 +80,8 @@ var versionName = regexp.MustCompile(`(^|[a-z])(format|Format|version|Version|ne
 // otherVersions are versions of something that is neither stored nor sent.
 var otherVersions = []string{}
 
-// TestStoredForms: everything that is stored or sent has a golden file of version 0.1.0 which a test opens. A package
-// that has a version, or stores documents, is in the list above.
+// TestStoredForms checks that everything that is stored or sent has a golden file of version 0.1.0 which a test opens.
+// A package that has a version, or stores documents, is in the list above.
 func TestStoredForms(t *testing.T) {
 	versions, storing := map[string]bool{}, map[string]bool{}
 	for _, name := range otherVersions {

@@ -21,8 +21,8 @@ var (
 	omission = regexp.MustCompile(`(?m)^\s*…$\n?`) // a line that stands for what is left out of a quotation
 )
 
-// TestGuideQuotesCode: the Go code of README and of the manual is taken from the examples, which are compiled and
-// tested.
+// TestGuideQuotesCode checks that the Go code of README and of the manual is taken from the examples, which are
+// compiled and tested.
 func TestGuideQuotesCode(t *testing.T) {
 	var code []string
 	for _, s := range sources(t) {
@@ -55,7 +55,7 @@ func TestGuideQuotesCode(t *testing.T) {
 	}
 }
 
-// TestGuideIndex: the index of the manual links to each of its pages.
+// TestGuideIndex checks that the index of the manual links to each of its pages.
 func TestGuideIndex(t *testing.T) {
 	pages := guide(t)
 	for page := range pages {

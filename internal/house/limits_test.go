@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// TestLimitsPage: every number of docs/reference/limits.md is the value of the constant beside it.
+// TestLimitsPage checks that every number of docs/reference/limits.md is the value of the constant beside it.
 func TestLimitsPage(t *testing.T) {
 	src, err := os.ReadFile("../../docs/reference/limits.md")
 	if err != nil {

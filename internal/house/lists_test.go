@@ -35,8 +35,8 @@ func makefile(t *testing.T) (recipes map[string]string, text string) {
 	return recipes, text
 }
 
-// TestListsLeaveNothingOut: make test and make nightly run all packages and choose no tests by name, so that a test is
-// in the first list, or in the second one where it asks internal/nightly.
+// TestListsLeaveNothingOut checks that make test and make nightly run all packages and choose no tests by name, so that
+// a test is in the first list, or in the second one where it asks internal/nightly.
 func TestListsLeaveNothingOut(t *testing.T) {
 	recipes, text := makefile(t)
 	if strings.Contains(text, "-skip") {
@@ -64,7 +64,7 @@ func TestListsLeaveNothingOut(t *testing.T) {
 	}
 }
 
-// TestQuickLintIsAPart: make lint-quick has the rules that make lint has.
+// TestQuickLintIsAPart checks that make lint-quick has the rules that make lint has.
 func TestQuickLintIsAPart(t *testing.T) {
 	_, text := makefile(t)
 	rules, err := os.ReadFile(filepath.Join(top(t), ".golangci.yml"))
@@ -146,7 +146,7 @@ func TestNightlyIsAsked(t *testing.T) {
 	}
 }
 
-// TestProgramsAreBuiltOnce: a test that starts a program has it built by internal/pawlbin.
+// TestProgramsAreBuiltOnce checks that a test that starts a program has it built by internal/pawlbin.
 func TestProgramsAreBuiltOnce(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.isTest() {

@@ -20,7 +20,7 @@ func TestFirstPagesAreShort(t *testing.T) {
 	}
 }
 
-// TestFirstCommands: the first command of README does the main job, the second one runs the tests.
+// TestFirstCommands checks that the first command of README does the main job, the second one runs the tests.
 func TestFirstCommands(t *testing.T) {
 	_, block, _ := strings.Cut(page(t, "README.md"), "```sh\n")
 	want := "go run ./cmd/pawl run examples/backup/flow.yaml\nmake test\n```"
@@ -62,7 +62,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestPicturesAreShown: a picture in git is on a page; make pictures takes the others.
+// TestPicturesAreShown checks that a picture in git is on a page; make pictures takes the others.
 func TestPicturesAreShown(t *testing.T) {
 	pages := ""
 	for _, doc := range documents(t) {
@@ -75,7 +75,7 @@ func TestPicturesAreShown(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreListed: the index of decisions has each of them with its title, once.
+// TestDecisionsAreListed checks that the index of decisions has each of them with its title, once.
 func TestDecisionsAreListed(t *testing.T) {
 	index := page(t, "docs/adr/README.md")
 	for _, file := range files(t, "docs/adr/[0-9]*.md") {

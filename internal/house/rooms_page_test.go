@@ -12,8 +12,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write docs/design/rooms.md anew")
 
-// TestRoomsPage: docs/design/rooms.md shows the layers, and of each room the first sentence of its package's comment
-// and the rooms that it imports. A new import shows in the page's difference, so nobody adds one unseen.
+// TestRoomsPage checks that docs/design/rooms.md shows the layers, and of each room the first sentence of its package's
+// comment and the rooms that it imports. A new import shows in the page's difference, so nobody adds one unseen.
 func TestRoomsPage(t *testing.T) {
 	page := filepath.Join(top(t), "docs", "design", "rooms.md")
 	want := roomsPage(t)

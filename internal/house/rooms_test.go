@@ -144,7 +144,8 @@ var flowLibraries = []string{
 	"github.com/goccy/go-yaml", "github.com/expr-lang/expr", "github.com/santhosh-tekuri/jsonschema", "net/http",
 }
 
-// TestProgramsWithoutFlows: a Go program that imports the root and a journal links nothing that only flows need.
+// TestProgramsWithoutFlows checks that a Go program that imports the root and a journal links nothing that only flows
+// need.
 func TestProgramsWithoutFlows(t *testing.T) {
 	for _, p := range list(t) {
 		if p.ImportPath != module && p.ImportPath != module+"/journal/sqlite" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDocumentForms: a document of another form says which one it has, which one is known, and what to do.
+// TestDocumentForms checks that a document of another form says which one it has, which one is known, and what to do.
 func TestDocumentForms(t *testing.T) {
 	type one struct {
 		A string `json:"a,omitempty"`

@@ -18,7 +18,7 @@ func work(k *Keeper) (h *holder, tok core.Token) {
 	return h, tok
 }
 
-// TestSignsOfLifeHaveNoInstant: the clock of a process says nothing about when its heartbeat came.
+// TestSignsOfLifeHaveNoInstant checks that the clock of a process says nothing about when its heartbeat came.
 func TestSignsOfLifeHaveNoInstant(t *testing.T) {
 	k, e := keep(t)
 	h, _ := work(k)
@@ -37,7 +37,7 @@ func TestSignsOfLifeHaveNoInstant(t *testing.T) {
 	}
 }
 
-// TestProcessThatLeaves: it has no slots any more.
+// TestProcessThatLeaves checks that it has no slots any more.
 func TestProcessThatLeaves(t *testing.T) {
 	k, _ := keep(t)
 	if got := k.Slots("", body.TypeLocal); got != 1 {
@@ -50,7 +50,7 @@ func TestProcessThatLeaves(t *testing.T) {
 	}
 }
 
-// TestTaskAtItsDeadline: a process is not told that an attempt has no deadline because no time is left.
+// TestTaskAtItsDeadline checks that a process is not told that an attempt has no deadline because no time is left.
 func TestTaskAtItsDeadline(t *testing.T) {
 	k, _ := keep(t)
 	h, _ := work(k)
@@ -61,7 +61,7 @@ func TestTaskAtItsDeadline(t *testing.T) {
 	}
 }
 
-// TestAttemptThatHasEndedDoesNotBegin: a function begins only if its attempt goes on.
+// TestAttemptThatHasEndedDoesNotBegin checks that a function begins only if its attempt goes on.
 func TestAttemptThatHasEndedDoesNotBegin(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		k, e := keep(t)
@@ -77,8 +77,8 @@ func TestAttemptThatHasEndedDoesNotBegin(t *testing.T) {
 	}
 }
 
-// TestWorkOfADeadProcessHasStopped: an attempt that was told to stop is not waited for after its process has gone, and
-// one that was at work is lost.
+// TestWorkOfADeadProcessHasStopped checks that an attempt that was told to stop is not waited for after its process has
+// gone, and one that was at work is lost.
 func TestWorkOfADeadProcessHasStopped(t *testing.T) {
 	for _, revoked := range []bool{false, true} {
 		k, e := keep(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/golden"
 )
 
-// TestForms: everything that is told and stored is read as it was written, and written as version 0.1.0 did.
+// TestForms checks that everything that is told and stored is read as it was written, and written as version 0.1.0 did.
 func TestForms(t *testing.T) {
 	var downs []down
 	for kind := range downNames {
@@ -65,7 +65,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestNotUnderstood: what is of another version, or says what this version does not know, is refused with the reason.
+// TestNotUnderstood checks that what is of another version, or says what this version does not know, is refused with
+// the reason.
 func TestNotUnderstood(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{``, "EOF"},

@@ -105,7 +105,7 @@ func give(t *testing.T, k *Keeper, holder string, number uint64, ups ...up) ([]a
 
 const first, second = "a-holder-of-leases", "another-holder-of-leases"
 
-// Decisions count with the run's lease alone, and once.
+// TestStaleLease checks that decisions count with the run's lease alone, and once.
 func TestStaleLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, e := keep(t)
@@ -152,8 +152,8 @@ func TestStaleLease(t *testing.T) {
 	})
 }
 
-// Decisions that rest on the end of an attempt of which the server does not know are refused, and with them all later
-// ones of that call of the body. Ends that it knows count.
+// TestDecisionsOnAnUnknownEnd checks that decisions that rest on the end of an attempt of which the server does not
+// know are refused, and with them all later ones of that call of the body. Ends that it knows count.
 func TestDecisionsOnAnUnknownEnd(t *testing.T) {
 	k, e := keep(t)
 	defer k.Drain()
@@ -193,7 +193,8 @@ func TestDecisionsOnAnUnknownEnd(t *testing.T) {
 	}
 }
 
-// A holder that is silent loses its runs and its attempts, and only what it has is its to report on.
+// TestSilence checks that a holder that is silent loses its runs and its attempts, and only what it has is its to
+// report on.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, e := keep(t)

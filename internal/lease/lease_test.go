@@ -64,8 +64,8 @@ func order(exits *atomic.Int64) (whole, part *pawl.Workflow[int, int]) {
 	return whole, part
 }
 
-// Runs come to their ends whatever is lost, comes twice or comes late between the server and two processes, one of
-// which dies; and the server is started again.
+// TestServed checks that runs come to their ends whatever is lost, comes twice or comes late between the server and two
+// processes, one of which dies; and the server is started again.
 func TestServed(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// A run whose workflow nobody serves waits and says so. It goes on as soon as somebody does, and two processes share
-// the runs.
+// TestNobodyServes checks that a run whose workflow nobody serves waits and says so. It goes on as soon as somebody
+// does, and two processes share the runs.
 func TestNobodyServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := make(chan string, 100)
@@ -183,7 +183,7 @@ func TestNobodyServes(t *testing.T) {
 	})
 }
 
-// A process that stops lets its steps end, and others go on with its runs at once.
+// TestLeave checks that a process that stops lets its steps end, and others go on with its runs at once.
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := make(chan struct{}, 10)
@@ -322,7 +322,8 @@ func TestRunsGoFromNodeToNode(t *testing.T) {
 	}
 }
 
-// A body that could not go on is called again by the node that has its run, where a process serves several nodes.
+// TestStuckBodyInACluster checks that a body that could not go on is called again by the node that has its run, where a
+// process serves several nodes.
 func TestStuckBodyInACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
@@ -353,7 +354,8 @@ func TestStuckBodyInACluster(t *testing.T) {
 	})
 }
 
-// A process with other code does not go on with a run, and says why. One with the run's code does.
+// TestChangedCode checks that a process with other code does not go on with a run, and says why. One with the run's
+// code does.
 func TestChangedCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := func(step string) pawl.Definition {
@@ -389,7 +391,8 @@ func TestChangedCode(t *testing.T) {
 	})
 }
 
-// Updates reach the bodies, which refuse or answer them. One that is sent while nobody serves waits.
+// TestUpdates checks that updates reach the bodies, which refuse or answer them. One that is sent while nobody serves
+// waits.
 func TestUpdates(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {

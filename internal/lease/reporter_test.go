@@ -49,7 +49,8 @@ func (t *term) told(test *testing.T, want ...upKind) {
 	}
 }
 
-// The node that made an attempt hears of it, although another one has the run.
+// TestReportsGoToTheNodeOfTheAttempt checks that the node that made an attempt hears of it, although another one has
+// the run.
 func TestReportsGoToTheNodeOfTheAttempt(t *testing.T) {
 	h, has, made := twoTerms(t)
 	r := reporter{h.cfg.Host, made}

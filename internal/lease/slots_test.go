@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/client"
 )
 
-// Each process runs as many local steps at once as it has said, whatever the others have room for. What waits for a
-// slot has not begun: its limits do not run.
+// TestEachProcessHasItsOwnSlots checks that each process runs as many local steps at once as it has said, whatever the
+// others have room for. What waits for a slot has not begun: its limits do not run.
 func TestEachProcessHasItsOwnSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const steps, slots = 10, 2
@@ -77,7 +77,8 @@ func TestEachProcessHasItsOwnSlots(t *testing.T) {
 	})
 }
 
-// Hooks have slots of their own, of which each process has its own, too.
+// TestEachProcessHasItsOwnSlotsForHooks checks that hooks have slots of their own, of which each process has its own,
+// too.
 func TestEachProcessHasItsOwnSlotsForHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var atWork, most atomic.Int64

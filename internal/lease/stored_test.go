@@ -22,7 +22,8 @@ func (c *counted) PutDocuments(ctx context.Context, all ...journal.Document) err
 	return c.Documents.PutDocuments(ctx, all...)
 }
 
-// TestWorkflowIsStoredOnce: a workflow with several hooks that has not changed is stored by the first join alone.
+// TestWorkflowIsStoredOnce checks that a workflow with several hooks that has not changed is stored by the first join
+// alone.
 func TestWorkflowIsStoredOnce(t *testing.T) {
 	documents := &counted{Documents: memory.New()}
 	k := NewKeeper(KeeperConfig{Documents: documents, Now: func() core.Time { return 1 }})

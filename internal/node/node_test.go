@@ -71,7 +71,7 @@ func definition(t *testing.T, text string) journal.Definition {
 	return d
 }
 
-// TestCloses: the executors stop first, then the engine, then the journal. Close returns every error.
+// TestCloses checks that the executors stop first, then the engine, then the journal. Close returns every error.
 func TestCloses(t *testing.T) {
 	var order []string
 	n, err := node.New(node.Config{
@@ -108,8 +108,8 @@ func TestCloses(t *testing.T) {
 	}
 }
 
-// TestOpenFails: leftovers of a killed process are ended before the first attempt. If they cannot be ended, or if
-// somebody else has the journal, nothing starts and nothing is left open.
+// TestOpenFails checks that leftovers of a killed process are ended before the first attempt. If they cannot be ended,
+// or if somebody else has the journal, nothing starts and nothing is left open.
 func TestOpenFails(t *testing.T) {
 	for what, c := range map[string]struct {
 		mark string
@@ -143,8 +143,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestServesATypeOnce: a second pool for the same queue and type is refused, because its slots would be counted
-// twice.
+// TestServesATypeOnce checks that a second pool for the same queue and type is refused, because its slots would be
+// counted twice.
 func TestServesATypeOnce(t *testing.T) {
 	n, err := node.New(node.Config{Engine: engine.Config{Journal: memory.New()}})
 	if err != nil {
@@ -181,7 +181,7 @@ func TestNewFails(t *testing.T) {
 	}
 }
 
-// TestServesAnyQueue: workers for every queue are there beside those of a queue, and stop with the node.
+// TestServesAnyQueue checks that workers for every queue are there beside those of a queue, and stop with the node.
 func TestServesAnyQueue(t *testing.T) {
 	var order []string
 	n, err := node.New(node.Config{

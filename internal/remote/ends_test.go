@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestNoTimeLeft: a worker that gets a task at its deadline or later is not told that there is none.
+// TestNoTimeLeft checks that a worker that gets a task at its deadline or later is not told that there is none.
 func TestNoTimeLeft(t *testing.T) {
 	task := core.Task{Deadline: 5, Bound: policy.LimitScheduleToClose}
 	for now, most := range map[core.Time]time.Duration{4: time.Microsecond, 5: time.Microsecond, 9: time.Microsecond} {
@@ -35,8 +35,8 @@ func (f *fakeEngine) end(t *testing.T, q *Queues, kind string, refuses error) ap
 	return <-answer
 }
 
-// TestEndHasTheLastDetails: details that have waited to be reported come with the end, also with an end that is
-// reported again because it could not be saved.
+// TestEndHasTheLastDetails checks that details that have waited to be reported come with the end, also with an end that
+// is reported again because it could not be saved.
 func TestEndHasTheLastDetails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeEngine{}
@@ -66,7 +66,8 @@ func TestEndHasTheLastDetails(t *testing.T) {
 	})
 }
 
-// TestTaskThatIsNeverStarted: a task goes to another worker if the one that got it does not report that it starts.
+// TestTaskThatIsNeverStarted checks that a task goes to another worker if the one that got it does not report that it
+// starts.
 func TestTaskThatIsNeverStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeEngine{}

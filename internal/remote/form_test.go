@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/golden"
 )
 
-// TestForms: the token of an attempt, which a worker keeps while it works, is as version 0.1.0 had it.
+// TestForms checks that the token of an attempt, which a worker keeps while it works, is as version 0.1.0 had it.
 func TestForms(t *testing.T) {
 	tok := core.Token{Run: core.RunID{1, 2, 3}, Step: 300, Attempt: 2}
 	text := golden.Same(t, "token.txt", []byte(tokenText(tok, 1<<63+7)))

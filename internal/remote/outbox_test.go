@@ -89,7 +89,8 @@ func sorted(line string) string {
 	return strings.Join(words, " ")
 }
 
-// A report that the server does not take now is repeated less and less often, and holds up no other.
+// TestOutboxRepeats checks that a report that the server does not take now is repeated less and less often, and holds
+// up no other.
 func TestOutboxRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, tries := time.Now(), 0
@@ -116,7 +117,8 @@ func TestOutboxRepeats(t *testing.T) {
 	})
 }
 
-// One report that the server never takes does not keep it from the others, and another takes its place.
+// TestOutboxRefused checks that one report that the server never takes does not keep it from the others, and another
+// takes its place.
 func TestOutboxRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, code := range []api.Code{api.CodeInvalid, api.CodeTooLarge} {
@@ -138,7 +140,8 @@ func TestOutboxRefused(t *testing.T) {
 	})
 }
 
-// A worker that has stopped work which nobody told to stop says that it is lost.
+// TestOutboxStoppedForNothing checks that a worker that has stopped work which nobody told to stop says that it is
+// lost.
 func TestOutboxStoppedForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, sent, end := sending(t, func(r *api.TaskReport) *api.Error {
@@ -155,7 +158,7 @@ func TestOutboxStoppedForNothing(t *testing.T) {
 	})
 }
 
-// A server that does not answer is asked again, and holds up no worker that stops.
+// TestWorkerOfSilentServer checks that a server that does not answer is asked again, and holds up no worker that stops.
 func TestWorkerOfSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		polls := 0

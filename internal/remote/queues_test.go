@@ -105,8 +105,8 @@ func ask(t *testing.T, q *Queues, kind string) api.TaskAnswer {
 	return answers[0]
 }
 
-// A worker that goes between the reservation of its seat and the task does not take the task with it: another one gets
-// it, or the engine hears that the attempt has not begun.
+// TestSeatOfPollThatLeft checks that a worker that goes between the reservation of its seat and the task does not take
+// the task with it: another one gets it, or the engine hears that the attempt has not begun.
 func TestSeatOfPollThatLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		announce bool // the poll leaves before it is durable that the attempt begins
@@ -155,7 +155,7 @@ func TestSeatOfPollThatLeft(t *testing.T) {
 	}
 }
 
-// An attempt whose beginning could not be saved is given back, unless it is over.
+// TestBeginningIsNotSaved checks that an attempt whose beginning could not be saved is given back, unless it is over.
 func TestBeginningIsNotSaved(t *testing.T) {
 	for code, lost := range map[api.Code]int{api.CodeStalled: 1, api.CodeUncertain: 1, api.CodeStale: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -245,8 +245,8 @@ func TestAttemptEndsBeforeItIsKnown(t *testing.T) {
 	})
 }
 
-// An attempt that the engine does not know any more is forgotten with its next sign of life. One of which the engine
-// cannot tell at present is not.
+// TestAttemptIsForgotten checks that an attempt that the engine does not know any more is forgotten with its next sign
+// of life. One of which the engine cannot tell at present is not.
 func TestAttemptIsForgotten(t *testing.T) {
 	for code, known := range map[api.Code]int{api.CodeStale: 0, api.CodeStalled: 1, api.CodeInternal: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -261,7 +261,8 @@ func TestAttemptIsForgotten(t *testing.T) {
 	}
 }
 
-// While the server stops, workers are not told that their attempts have ended.
+// TestReportWhileTheServerStops checks that while the server stops, workers are not told that their attempts have
+// ended.
 func TestReportWhileTheServerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(&fakeEngine{})
@@ -275,7 +276,7 @@ func TestReportWhileTheServerStops(t *testing.T) {
 	})
 }
 
-// Other workers get no tasks that the engine's process executes itself.
+// TestOwnTypes checks that other workers get no tasks that the engine's process executes itself.
 func TestOwnTypes(t *testing.T) {
 	q := newQueues(&fakeEngine{})
 	for _, types := range [][]string{nil, {"Send"}} {
@@ -327,7 +328,8 @@ func TestKeptAttemptOfSilentWorker(t *testing.T) {
 	}
 }
 
-// A task of which it is recorded that its worker confirms it goes to no worker that does not.
+// TestConfirmedTaskGoesToAnother checks that a task of which it is recorded that its worker confirms it goes to no
+// worker that does not.
 func TestConfirmedTaskGoesToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeEngine{}

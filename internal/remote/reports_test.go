@@ -31,7 +31,8 @@ func (f *fakeEngine) beats() (heartbeats, outputs int) {
 	return heartbeats, outputs
 }
 
-// TestWhatIsASignOfLife: a heartbeat is one for both limits, output for the one of silence, and a look is none.
+// TestWhatIsASignOfLife checks that a heartbeat is one for both limits, output for the one of silence, and a look is
+// none.
 func TestWhatIsASignOfLife(t *testing.T) {
 	for kind, want := range map[string][2]int{
 		api.TaskHeartbeat: {1, 0}, api.TaskOutput: {0, 1}, api.TaskLook: {0, 0}, api.TaskStart: {0, 0},
@@ -53,8 +54,8 @@ func TestWhatIsASignOfLife(t *testing.T) {
 	}
 }
 
-// TestReportsThatAreRefused: a report with another secret, an end that is both, and the stop of work that nobody has
-// stopped.
+// TestReportsThatAreRefused checks that a report with another secret, an end that is both, and the stop of work that
+// nobody has stopped.
 func TestReportsThatAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeEngine{}
@@ -85,7 +86,7 @@ func TestReportsThatAreRefused(t *testing.T) {
 	})
 }
 
-// TestFailureWithoutAKind: what a worker does not say of its failure is an error.
+// TestFailureWithoutAKind checks that what a worker does not say of its failure is an error.
 func TestFailureWithoutAKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeEngine{}
@@ -101,8 +102,8 @@ func TestFailureWithoutAKind(t *testing.T) {
 	})
 }
 
-// TestStopIsToldOnce: the time after which work is abandoned counts from when its worker first heard that it has to
-// stop.
+// TestStopIsToldOnce checks that the time after which work is abandoned counts from when its worker first heard that it
+// has to stop.
 func TestStopIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeEngine{}

@@ -39,7 +39,8 @@ func TestOwnVariables(t *testing.T) {
 	}
 }
 
-// A list of allowed variables leaves out all others, for what steps inherit and for what they refer to.
+// TestAllowedVariables checks that a list of allowed variables leaves out all others, for what steps inherit and for
+// what they refer to.
 func TestAllowedVariables(t *testing.T) {
 	t.Setenv("PAWL_TEST_ALLOWED_OWN", "own")
 	t.Setenv("SHOP_REGION", "north")
@@ -71,7 +72,7 @@ func TestAllowedVariables(t *testing.T) {
 	}
 }
 
-// Hidden values are taken out of output although no step refers to them.
+// TestHide checks that hidden values are taken out of output although no step refers to them.
 func TestHide(t *testing.T) {
 	store := NewStore(nil)
 	store.Hide("hunter22hunter22")

@@ -95,7 +95,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestFillFromVariableOfASecret: a variable that a secret is read from is no less secret where a flow names it itself.
+// TestFillFromVariableOfASecret checks that a variable that a secret is read from is no less secret where a flow names
+// it itself.
 func TestFillFromVariableOfASecret(t *testing.T) {
 	t.Setenv("SHOP_TOKEN", "hunter2hunter2")
 	t.Setenv("SHOP_REGION", "north")
@@ -118,7 +119,7 @@ func TestFillFromVariableOfASecret(t *testing.T) {
 	}
 }
 
-// TestCut: a limit may cut through a value, or right behind one whose end looks like its beginning.
+// TestCut checks that a limit may cut through a value, or right behind one whose end looks like its beginning.
 func TestCut(t *testing.T) {
 	r := NewRedactor([]string{"hunter2hunter2"})
 	for text, want := range map[string]string{
@@ -157,8 +158,8 @@ func TestFormsOfOtherLanguages(t *testing.T) {
 	}
 }
 
-// TestEncodedInLines: Base64 and hexadecimal digits are found wherever their lines break and wherever in them the value
-// begins, also in a stream.
+// TestEncodedInLines checks that Base64 and hexadecimal digits are found wherever their lines break and wherever in
+// them the value begins, also in a stream.
 func TestEncodedInLines(t *testing.T) {
 	const value = "a token that is long enough for more than a line of seventy-six characters, or of sixty"
 	r := NewRedactor([]string{value})

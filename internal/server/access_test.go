@@ -68,7 +68,8 @@ var allows = map[string]map[string]bool{
 	api.RoleWorker:  {api.RoleWorker: true, api.RoleAdmin: true},
 }
 
-// Each endpoint of the description has a role, and no token of another one gets in. Nobody gets in without a token.
+// TestEveryEndpointAsksForItsRole checks that each endpoint of the description has a role, and no token of another one
+// gets in. Nobody gets in without a token.
 func TestEveryEndpointAsksForItsRole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -135,7 +136,7 @@ func (g *guarded) tryEndpoint(method, path, asked string) {
 	}
 }
 
-// A worker takes tasks of its queues alone.
+// TestQueuesOfAWorker checks that a worker takes tasks of its queues alone.
 func TestQueuesOfAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -148,7 +149,8 @@ func TestQueuesOfAWorker(t *testing.T) {
 	})
 }
 
-// A worker ends when its token does not count any more: asking again would not help.
+// TestWorkerWhoseTokenIsRevoked checks that a worker ends when its token does not count any more: asking again would
+// not help.
 func TestWorkerWhoseTokenIsRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -253,7 +255,7 @@ func TestWhoDidIt(t *testing.T) {
 	})
 }
 
-// Only an admin brings flows along: their steps execute commands as the server.
+// TestFlowsOfCallers checks that only an admin brings flows along: their steps execute commands as the server.
 func TestFlowsOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -311,7 +313,7 @@ func TestLimitsOfAToken(t *testing.T) {
 	})
 }
 
-// Every request that may stay open for minutes counts as a wait.
+// TestWaitsAreCounted checks that every request that may stay open for minutes counts as a wait.
 func TestWaitsAreCounted(t *testing.T) {
 	ctx := context.WithValue(t.Context(), callerKey{}, &caller{token: api.Token{ID: "t"}})
 	for target, want := range map[string]struct {
@@ -335,7 +337,7 @@ func TestWaitsAreCounted(t *testing.T) {
 	}
 }
 
-// The client shows its token, and not to another machine without encryption.
+// TestClientShowsAToken checks that the client shows its token, and not to another machine without encryption.
 func TestClientShowsAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)

@@ -37,7 +37,7 @@ func (b *bed) problem(
 	}
 }
 
-// Each bad request is refused with a problem that says where and why.
+// TestBadRequests checks that each bad request is refused with a problem that says where and why.
 func TestBadRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, func(c *Config) { c.MaxBody = 10_000 })
@@ -130,8 +130,8 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-// A web page of another site cannot use the server through the browser of somebody on this machine, and a body says
-// that it is JSON.
+// TestForeignPages checks that a web page of another site cannot use the server through the browser of somebody on this
+// machine, and a body says that it is JSON.
 func TestForeignPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -157,7 +157,8 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
-// A caller that sends or reads slowly does not keep a connection, and one that sends too much of a header is refused.
+// TestSlowCallers checks that a caller that sends or reads slowly does not keep a connection, and one that sends too
+// much of a header is refused.
 func TestSlowCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -197,7 +198,7 @@ func TestSlowCallers(t *testing.T) {
 	})
 }
 
-// A body of which no length is said is read up to the bound and no further.
+// TestEndlessBody checks that a body of which no length is said is read up to the bound and no further.
 func TestEndlessBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, func(c *Config) { c.MaxBody = 10_000 })
@@ -250,7 +251,8 @@ func TestLargeBodyIsThrownAway(t *testing.T) {
 	})
 }
 
-// A request's id comes back only if nothing else could be made of it: it is in the answer's header and in logs.
+// TestRequestIDs checks that a request's id comes back only if nothing else could be made of it: it is in the answer's
+// header and in logs.
 func TestRequestIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -270,7 +272,8 @@ func TestRequestIDs(t *testing.T) {
 	})
 }
 
-// A reader of a stream that takes nothing is cut; the run, and others who follow it, go on.
+// TestSlowReaderOfAStream checks that a reader of a stream that takes nothing is cut; the run, and others who follow
+// it, go on.
 func TestSlowReaderOfAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

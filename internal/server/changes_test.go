@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// TestChanges: a stream of all runs goes on after it was cut, without a gap and without a repetition.
+// TestChanges checks that a stream of all runs goes on after it was cut, without a gap and without a repetition.
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -78,7 +78,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestWaitForNews: a run that is asked for with a wait is answered when something happens in it.
+// TestWaitForNews checks that a run that is asked for with a wait is answered when something happens in it.
 func TestWaitForNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

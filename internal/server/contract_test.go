@@ -238,7 +238,7 @@ func TestOperationsAreTheSame(t *testing.T) {
 	})
 }
 
-// An operation that does not exist is refused by name, and is not taken for a path.
+// TestUnknownOperations checks that an operation that does not exist is refused by name, and is not taken for a path.
 func TestUnknownOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -35,7 +35,8 @@ func heavy(b *bed, size int64, s *huma.Schema) []string {
 	return out
 }
 
-// A request takes memory in proportion to its route's bound, whatever is in its body, and its answer is short.
+// TestMemoryOfBodies checks that a request takes memory in proportion to its route's bound, whatever is in its body,
+// and its answer is short.
 func TestMemoryOfBodies(t *testing.T) {
 	b := newBed(t)
 	routes := 0
@@ -87,7 +88,7 @@ func (b *bed) memoryOf(method, path, body string, most uint64) {
 	}
 }
 
-// A body that is longer than its route takes is refused before it is decoded.
+// TestBoundsByRoute checks that a body that is longer than its route takes is refused before it is decoded.
 func TestBoundsByRoute(t *testing.T) {
 	b := newBed(t)
 	long := `{"policy":"` + strings.Repeat("x", shortBody) + `"}`
@@ -102,7 +103,8 @@ func TestBoundsByRoute(t *testing.T) {
 	b.problem("many reports", status, header, answer, http.StatusBadRequest, "invalid", "/reports", "1000")
 }
 
-// All bodies that are in the server's hands share a bound, and one token has at most half of it.
+// TestBodiesInFlight checks that all bodies that are in the server's hands share a bound, and one token has at most
+// half of it.
 func TestBodiesInFlight(t *testing.T) {
 	u := newUsage(Limits{})
 	u.mostBytes = 100

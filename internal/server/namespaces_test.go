@@ -266,7 +266,7 @@ func (w *walls) tryWall(role, method, path, concrete, body string) {
 	}
 }
 
-// A stream and a poll that are open hear nothing of another namespace.
+// TestWallsOfStreams checks that a stream and a poll that are open hear nothing of another namespace.
 func TestWallsOfStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWalls(t)
@@ -294,7 +294,8 @@ func TestWallsOfStreams(t *testing.T) {
 	})
 }
 
-// A token for all namespaces works in the one that the request names, else in the default one.
+// TestTokensOfAllNamespaces checks that a token for all namespaces works in the one that the request names, else in the
+// default one.
 func TestTokensOfAllNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWalls(t)
@@ -356,7 +357,7 @@ func TestTokensOfAllNamespaces(t *testing.T) {
 	})
 }
 
-// The same idempotency key in two namespaces is two requests.
+// TestKeysOfNamespaces checks that the same idempotency key in two namespaces is two requests.
 func TestKeysOfNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWalls(t)

@@ -40,8 +40,8 @@ func (b *bed) extended(run string) int {
 	return n
 }
 
-// TestIdempotencyKeys: a request that is repeated with its key is carried out once, and gets its first answer, also
-// from the next server. Another request with the same key is refused.
+// TestIdempotencyKeys checks that a request that is repeated with its key is carried out once, and gets its first
+// answer, also from the next server. Another request with the same key is refused.
 func TestIdempotencyKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()

@@ -12,7 +12,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the description of the API as it is now")
 
-// The description that was last reviewed is the one that the server gives.
+// TestOpenAPI checks that the description that was last reviewed is the one that the server gives.
 func TestOpenAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -36,7 +36,7 @@ func TestOpenAPI(t *testing.T) {
 	})
 }
 
-// The page for people has every operation, and loads nothing from elsewhere.
+// TestDocs checks that the page for people has every operation, and loads nothing from elsewhere.
 func TestDocs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

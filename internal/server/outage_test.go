@@ -133,7 +133,8 @@ func (g *guarded) follow(ctx context.Context, role, method, path, body string) (
 	}
 }
 
-// A token that is revoked, or whose time is over, has no open streams and polls a few seconds later.
+// TestRevocationEndsWhatIsOpen checks that a token that is revoked, or whose time is over, has no open streams and
+// polls a few seconds later.
 func TestRevocationEndsWhatIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -154,7 +155,8 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 	})
 }
 
-// A worker whose token was just revoked gets no task with its open poll: another one gets it at once.
+// TestRevokedWorkerGetsNoTask checks that a worker whose token was just revoked gets no task with its open poll:
+// another one gets it at once.
 func TestRevokedWorkerGetsNoTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -181,7 +183,7 @@ func TestRevokedWorkerGetsNoTask(t *testing.T) {
 	})
 }
 
-// No answer with a secret is kept: these requests take no idempotency key.
+// TestSecretsAreNotKept checks that no answer with a secret is kept: these requests take no idempotency key.
 func TestSecretsAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -226,7 +228,8 @@ func (d damaged) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	return d.Service.Runs(ctx, q)
 }
 
-// A server whose storage was found damaged once is not ready any more, even if a later read succeeds.
+// TestDamageStays checks that a server whose storage was found damaged once is not ready any more, even if a later read
+// succeeds.
 func TestDamageStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fault atomic.Pointer[error]
@@ -244,7 +247,8 @@ func TestDamageStays(t *testing.T) {
 	})
 }
 
-// A server that drains says so and answers all else. When it stops, streams end at once.
+// TestDrainAndShutdown checks that a server that drains says so and answers all else. When it stops, streams end at
+// once.
 func TestDrainAndShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -274,7 +278,8 @@ func TestDrainAndShutdown(t *testing.T) {
 	})
 }
 
-// Requests without a token that counts are told of every few seconds only, with how many there were.
+// TestUnknownCallersInTheLog checks that requests without a token that counts are told of every few seconds only, with
+// how many there were.
 func TestUnknownCallersInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
@@ -291,7 +296,8 @@ func TestUnknownCallersInTheLog(t *testing.T) {
 	})
 }
 
-// A body whose length is not said ends its connection: what a proxy may take for another request is none.
+// TestChunkedBodyEndsTheConnection checks that a body whose length is not said ends its connection: what a proxy may
+// take for another request is none.
 func TestChunkedBodyEndsTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -66,7 +66,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// A server is ready when all of its namespaces are.
+// TestReadyWithNamespaces checks that a server is ready when all of its namespaces are.
 func TestReadyWithNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

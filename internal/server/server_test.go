@@ -15,7 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// A run is started by the name of a flow, or with the text of one; the idempotency key may be a header.
+// TestStartByName checks that a run is started by the name of a flow, or with the text of one; the idempotency key may
+// be a header.
 func TestStartByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -88,7 +89,7 @@ func TestOutcome(t *testing.T) {
 	})
 }
 
-// A stream has a message for each event, and goes on after the last one that a client has seen.
+// TestStream checks that a stream has a message for each event, and goes on after the last one that a client has seen.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -122,7 +123,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// A client whose stream is cut goes on after the event that it has seen.
+// TestWatchSurvivesACut checks that a client whose stream is cut goes on after the event that it has seen.
 func TestWatchSurvivesACut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -147,7 +148,8 @@ func TestWatchSurvivesACut(t *testing.T) {
 	})
 }
 
-// A server that closes ends the streams at once: whoever follows a run learns that the server is gone.
+// TestShutdown checks that a server that closes ends the streams at once: whoever follows a run learns that the server
+// is gone.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// A large answer reaches a reader that takes a little of it now and then, however long all of it takes; one that takes
-// nothing is given up.
+// TestSlowReader checks that a large answer reaches a reader that takes a little of it now and then, however long all
+// of it takes; one that takes nothing is given up.
 func TestSlowReader(t *testing.T) {
 	const size, part = 1 << 20, 16 << 10
 	for pause, whole := range map[time.Duration]bool{5 * time.Second: true, time.Minute: false} {
@@ -53,7 +53,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A stream that is asked for its header only has no messages, and its connection is free for the next request.
+// TestHeadOfStream checks that a stream that is asked for its header only has no messages, and its connection is free
+// for the next request.
 func TestHeadOfStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -82,7 +82,8 @@ func lost(send func() ([]api.TaskAnswer, error)) api.TaskAnswer {
 	return api.TaskAnswer{Error: &api.Error{Code: api.CodeUncertain, Op: "send"}}
 }
 
-// A worker hears an error that may pass, or no answer. Its attempt is not lost by that.
+// TestTaskAfterBadAnswers checks that a worker hears an error that may pass, or no answer. Its attempt is not lost by
+// that.
 func TestTaskAfterBadAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind     string
@@ -117,7 +118,8 @@ func TestTaskAfterBadAnswers(t *testing.T) {
 	}
 }
 
-// An end that the server does not take, because it is too large, ends the attempt nevertheless.
+// TestTaskWithTooMuchToSay checks that an end that the server does not take, because it is too large, ends the attempt
+// nevertheless.
 func TestTaskWithTooMuchToSay(t *testing.T) {
 	big := strings.Repeat("x", 20_000)
 	for name, c := range map[string]struct {
@@ -180,7 +182,8 @@ func TestTaskIsLostWithTheServer(t *testing.T) {
 	})
 }
 
-// A worker goes on with what it does while the server is started again, and while it stops.
+// TestWorkerOutlivesTheServer checks that a worker goes on with what it does while the server is started again, and
+// while it stops.
 func TestWorkerOutlivesTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()

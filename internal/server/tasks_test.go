@@ -194,7 +194,8 @@ func TestTaskOfLostWorker(t *testing.T) {
 	})
 }
 
-// A worker hears with its next report that its attempt was cancelled. The run ends when it has stopped.
+// TestTaskIsCancelled checks that a worker hears with its next report that its attempt was cancelled. The run ends when
+// it has stopped.
 func TestTaskIsCancelled(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind      string
@@ -240,7 +241,7 @@ func TestTaskIsCancelled(t *testing.T) {
 	}
 }
 
-// Forged tokens change nothing.
+// TestTaskTokens checks that forged tokens change nothing.
 func TestTaskTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -274,8 +275,8 @@ func TestTaskTokens(t *testing.T) {
 	})
 }
 
-// A task whose worker has gone, or does not say that it starts it, goes to another one at once, and it counts for
-// nothing.
+// TestTaskGoesToAnother checks that a task whose worker has gone, or does not say that it starts it, goes to another
+// one at once, and it counts for nothing.
 func TestTaskGoesToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -303,7 +304,7 @@ func TestTaskGoesToAnother(t *testing.T) {
 	})
 }
 
-// A worker that goes while it waits takes no task with it.
+// TestTaskWhenWorkerLeaves checks that a worker that goes while it waits takes no task with it.
 func TestTaskWhenWorkerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -333,7 +334,8 @@ func TestTaskWhenWorkerLeaves(t *testing.T) {
 	})
 }
 
-// Seats are shared by the types of a worker: of 3 seats, 3 attempts start, whatever their types are.
+// TestTasksShareSeats checks that seats are shared by the types of a worker: of 3 seats, 3 attempts start, whatever
+// their types are.
 func TestTasksShareSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

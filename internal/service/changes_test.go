@@ -61,7 +61,8 @@ func (b *bed) changes() *Changes {
 	return c
 }
 
-// TestChangesOfAll: a stream gets the events of all runs, each once and in the order of its run, also over a pause.
+// TestChangesOfAll checks that a stream gets the events of all runs, each once and in the order of its run, also over a
+// pause.
 func TestChangesOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -112,7 +113,8 @@ func TestChangesOfAll(t *testing.T) {
 	})
 }
 
-// TestChangesOfAQuery: a stream of a query is told when a run comes to be selected, and when it is not any more.
+// TestChangesOfAQuery checks that a stream of a query is told when a run comes to be selected, and when it is not any
+// more.
 func TestChangesOfAQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -166,8 +168,8 @@ func TestChangesOfAQuery(t *testing.T) {
 	})
 }
 
-// TestChangesThatAreMissed: who comes back too late, or reads too slowly, is told so; nobody fills the memory or the
-// journal.
+// TestChangesThatAreMissed checks that who comes back too late, or reads too slowly, is told so; nobody fills the
+// memory or the journal.
 func TestChangesThatAreMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -19,8 +19,8 @@ func testReader(j journal.Journal) *reader {
 	return NewFile(j, read, time.Now).src.(*reader)
 }
 
-// Watching ends when the run ends, even if work of the run stops later. It does not end at an end that a retry took
-// back.
+// TestReaderWatchesToTheEnd checks that watching ends when the run ends, even if work of the run stops later. It does
+// not end at an end that a retry took back.
 func TestReaderWatchesToTheEnd(t *testing.T) {
 	ended := []core.Record{core.RunEnded{Phase: core.RunTerminated}}
 	stopped := []core.Record{core.AttemptStopped{}}
@@ -132,7 +132,8 @@ func testListed(t *testing.T, after int) {
 	}
 }
 
-// A page reads the tail once, however many runs the tail has. Each run is read only for the page it is on.
+// TestReaderListsWithOneLook checks that a page reads the tail once, however many runs the tail has. Each run is read
+// only for the page it is on.
 func TestReaderListsWithOneLook(t *testing.T) {
 	const runs = 40
 	j := memory.New()
@@ -168,7 +169,7 @@ func TestReaderListsWithOneLook(t *testing.T) {
 	}
 }
 
-// The service of a file reads the runs of all partitions.
+// TestFileReadsAllPartitions checks that the service of a file reads the runs of all partitions.
 func TestFileReadsAllPartitions(t *testing.T) {
 	j := memory.New()
 	def := journal.Definition{

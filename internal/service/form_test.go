@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestForms: answers that are stored, and cursors that callers keep, are as version 0.1.0 had them.
+// TestForms checks that answers that are stored, and cursors that callers keep, are as version 0.1.0 had them.
 func TestForms(t *testing.T) {
 	golden.Form(t, "answer.json", golden.Full[storedAnswer](),
 		func(v storedAnswer) ([]byte, error) { return journal.EncodeDocument(documentVersion, v) },

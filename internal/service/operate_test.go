@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// The operations of the API have the machine's names.
+// TestOperations checks that the operations of the API have the machine's names.
 func TestOperations(t *testing.T) {
 	for op := core.Op(0); ; op++ {
 		if strings.HasPrefix(op.String(), "unknown") || op.String() == "" && op > 0 {
@@ -36,7 +36,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// When a run's own code panics, only calls about that run fail.
+// TestPanicOfOneRun checks that when a run's own code panics, only calls about that run fail.
 func TestPanicOfOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestRestartIsLikeTheFirst: a run that is started again has the timeout, the labels, the headers and the place in the
-// queue that the first one was given, and counts from its own start.
+// TestRestartIsLikeTheFirst checks that a run that is started again has the timeout, the labels, the headers and the
+// place in the queue that the first one was given, and counts from its own start.
 func TestRestartIsLikeTheFirst(t *testing.T) {
 	b := newBed(t)
 	first := b.start(api.StartRequest{

@@ -126,7 +126,7 @@ func (b *bed) ended(runs ...string) {
 	}
 }
 
-// TestForgedCursors: a cursor that was changed anywhere, or that another query gave, is refused.
+// TestForgedCursors checks that a cursor that was changed anywhere, or that another query gave, is refused.
 func TestForgedCursors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -143,7 +143,7 @@ func (b *bed) mustRun(s api.Service, name string) *api.Run {
 	return r
 }
 
-// Both services explain a run in the same way.
+// TestRunIsExplained checks that both services explain a run in the same way.
 func TestRunIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -205,7 +205,7 @@ func TestRunIsExplained(t *testing.T) {
 	})
 }
 
-// A run has a sentence that says why it ended as it did.
+// TestRunSaysWhy checks that a run has a sentence that says why it ended as it did.
 func TestRunSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -228,7 +228,7 @@ func TestRunSaysWhy(t *testing.T) {
 	})
 }
 
-// A watcher can begin after any event. It gets every later event once and in order.
+// TestWatchFromAPosition checks that a watcher can begin after any event. It gets every later event once and in order.
 func TestWatchFromAPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -314,7 +314,7 @@ func TestSlowWatcherGetsAll(t *testing.T) {
 	})
 }
 
-// Page by page, a list shows every run, while more runs begin.
+// TestRunsByPages checks that page by page, a list shows every run, while more runs begin.
 func TestRunsByPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -357,7 +357,7 @@ func TestRunsByPages(t *testing.T) {
 	})
 }
 
-// A run is found by each of its names. A name of no run or of several runs is refused.
+// TestNames checks that a run is found by each of its names. A name of no run or of several runs is refused.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -393,7 +393,8 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// Methods that change something work with the embedded service. The service of a file refuses them.
+// TestChanges checks that methods that change something work with the embedded service. The service of a file refuses
+// them.
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

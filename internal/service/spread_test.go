@@ -168,7 +168,8 @@ func (n *movingNode) Changed() <-chan struct{} {
 	return changed
 }
 
-// TestUpdateMoves: an update that waits at a node which has lost the run's partition is asked of the next owner.
+// TestUpdateMoves checks that an update that waits at a node which has lost the run's partition is asked of the next
+// owner.
 func TestUpdateMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &movingNode{first: silent{}, then: answering{}, until: time.Now().Add(time.Minute)}
@@ -180,8 +181,8 @@ func TestUpdateMoves(t *testing.T) {
 	})
 }
 
-// TestReadMoves: a request that only reads does not wait for a node that has lost the run's partition because it is cut
-// off from its database. One that changes something does: it may be carried out.
+// TestReadMoves checks that a request that only reads does not wait for a node that has lost the run's partition
+// because it is cut off from its database. One that changes something does: it may be carried out.
 func TestReadMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		moves := time.Now().Add(3 * time.Second)

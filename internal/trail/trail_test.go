@@ -92,7 +92,8 @@ func (p *player) operate(op core.Op, step string, change func(*core.Operation)) 
 	p.do(in)
 }
 
-// A followed trail keeps the steps that did not change. None of them is out of date.
+// TestSnapshotsAreUpToDate checks that a followed trail keeps the steps that did not change. None of them is out of
+// date.
 func TestSnapshotsAreUpToDate(t *testing.T) {
 	doc, err := flow.Parse("order.yaml", []byte(document))
 	if err != nil {

@@ -98,7 +98,7 @@ func TestJSONErrors(t *testing.T) {
 	}
 }
 
-// TestJSONValues: every kind of value is read as YAML would read it.
+// TestJSONValues checks that every kind of value is read as YAML would read it.
 func TestJSONValues(t *testing.T) {
 	src := "\ufeff\n {\"null\": null, \"bool\": [true, false], \"whole\": 9007199254740993, " +
 		"\"large\": 18446744073709551615,\r\n" +

@@ -14,8 +14,8 @@ func labelled(to string) func(*api.StartRequest) {
 	return func(r *api.StartRequest) { r.Labels = map[string]string{"to": to} }
 }
 
-// A webhook whose receiver is away keeps what waits, and misses what comes when too much waits already. That is said,
-// also after a kill, and other webhooks miss nothing.
+// TestPendingIsBounded checks that a webhook whose receiver is away keeps what waits, and misses what comes when too
+// much waits already. That is said, also after a kill, and other webhooks miss nothing.
 func TestPendingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{mostPending: 3}

@@ -18,8 +18,8 @@ func tried(attempts int, within time.Duration) func(*api.WebhookRequest) {
 	}
 }
 
-// TestDeliveryHasOneDeadline: the time after which a delivery is given up counts from its first attempt, and none comes
-// after it: not while the process runs, nor when it is started again only then.
+// TestDeliveryHasOneDeadline checks that the time after which a delivery is given up counts from its first attempt, and
+// none comes after it: not while the process runs, nor when it is started again only then.
 func TestDeliveryHasOneDeadline(t *testing.T) {
 	for name, stops := range map[string]bool{"runs on": false, "stopped meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestDeliveryHasOneDeadline(t *testing.T) {
 	}
 }
 
-// TestReplayBeginsAnew: a delivery that is replayed has all its attempts again, and its whole time.
+// TestReplayBeginsAnew checks that a delivery that is replayed has all its attempts again, and its whole time.
 func TestReplayBeginsAnew(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -77,7 +77,7 @@ func TestReplayBeginsAnew(t *testing.T) {
 	})
 }
 
-// TestAttemptsThatAreKept: of a delivery that is tried very often the last hundred attempts are kept.
+// TestAttemptsThatAreKept checks that of a delivery that is tried very often the last hundred attempts are kept.
 func TestAttemptsThatAreKept(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -95,7 +95,7 @@ func TestAttemptsThatAreKept(t *testing.T) {
 	})
 }
 
-// TestReplayLeavesWhatIsPending: of two replays at once the later one changes nothing.
+// TestReplayLeavesWhatIsPending checks that of two replays at once the later one changes nothing.
 func TestReplayLeavesWhatIsPending(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()

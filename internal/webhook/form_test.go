@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestForms: what is stored, and what is signed and sent, is as version 0.1.0 had it.
+// TestForms checks that what is stored, and what is signed and sent, is as version 0.1.0 had it.
 func TestForms(t *testing.T) {
 	h := golden.Full[hook]()
 	h.Policy = policy.Policy{

@@ -58,8 +58,8 @@ func try(t *testing.T, d *Dispatcher, url string, within time.Duration) api.Deli
 	return dl
 }
 
-// TestRebinding: a name that leads to a private address when it is connected to is refused then, whatever it was at the
-// registration.
+// TestRebinding checks that a name that leads to a private address when it is connected to is refused then, whatever it
+// was at the registration.
 func TestRebinding(t *testing.T) {
 	var requests atomic.Int64
 	d, s := server(t, false, func(http.ResponseWriter, *http.Request) { requests.Add(1) })
@@ -69,7 +69,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestRedirect: a redirect is a failure. Where it leads to gets nothing.
+// TestRedirect checks that a redirect is a failure. Where it leads to gets nothing.
 func TestRedirect(t *testing.T) {
 	var requests atomic.Int64
 	d, s := server(t, true, func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// TestHangingReceiver: a receiver that does not answer costs the time of an attempt, no more.
+// TestHangingReceiver checks that a receiver that does not answer costs the time of an attempt, no more.
 func TestHangingReceiver(t *testing.T) {
 	over := make(chan struct{})
 	d, s := server(t, true, func(http.ResponseWriter, *http.Request) { <-over })

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// TestGoneDuringAnEdit: a change of a webhook does not undo what is recorded of it meanwhile.
+// TestGoneDuringAnEdit checks that a change of a webhook does not undo what is recorded of it meanwhile.
 func TestGoneDuringAnEdit(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -64,8 +64,8 @@ func (d *Dispatcher) goneBy(t *target, dl *api.Delivery) {
 	d.ended([]*result{{target: t, line: l, delivery: dl, gone: true}})
 }
 
-// TestAnswerWhileClosing: an answer that came before the process ended is recorded, so that the message is not sent
-// again.
+// TestAnswerWhileClosing checks that an answer that came before the process ended is recorded, so that the message is
+// not sent again.
 func TestAnswerWhileClosing(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		b.add("ops")
@@ -89,7 +89,8 @@ func TestAnswerWhileClosing(t *testing.T) {
 	})
 }
 
-// TestLookupsOfABatch: whether deliveries are there already is asked once for all events of a batch and all webhooks.
+// TestLookupsOfABatch checks that whether deliveries are there already is asked once for all events of a batch and all
+// webhooks.
 func TestLookupsOfABatch(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()

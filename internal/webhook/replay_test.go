@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestReplay: what failed is sent once more with its id, one or all; what has not ended is not.
+// TestReplay checks that what failed is sent once more with its id, one or all; what has not ended is not.
 func TestReplay(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()

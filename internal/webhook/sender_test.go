@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestRetryAfter: the delay that the receiver asks for is followed, also beyond the policy's longest delay. One of more
-// than a day does not count: the message would be given up after one attempt.
+// TestRetryAfter checks that the delay that the receiver asks for is followed, also beyond the policy's longest delay.
+// One of more than a day does not count: the message would be given up after one attempt.
 func TestRetryAfter(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -37,7 +37,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestRetryAfterNothing: a receiver that fails and names no delay is left the policy's.
+// TestRetryAfterNothing checks that a receiver that fails and names no delay is left the policy's.
 func TestRetryAfterNothing(t *testing.T) {
 	for _, after := range []string{"0", "Thu, 01 Jan 1970 00:00:00 GMT"} {
 		run(t, func(t *testing.T, b *bed) {
@@ -59,7 +59,7 @@ func TestRetryAfterNothing(t *testing.T) {
 	}
 }
 
-// TestSweep: deliveries that have ended are deleted after a week.
+// TestSweep checks that deliveries that have ended are deleted after a week.
 func TestSweep(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -76,7 +76,8 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// TestSweepKeepsWhatFailedLate: a delivery that was given up long after its event can be replayed for a week from then.
+// TestSweepKeepsWhatFailedLate checks that a delivery that was given up long after its event can be replayed for a week
+// from then.
 func TestSweepKeepsWhatFailedLate(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()

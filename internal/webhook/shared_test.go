@@ -101,8 +101,8 @@ func TestDeliveriesMove(t *testing.T) {
 	})
 }
 
-// TestChangesAreShared: a webhook that one process adds, changes or removes is so in the others, and a delivery that is
-// replayed anywhere is sent where its run is.
+// TestChangesAreShared checks that a webhook that one process adds, changes or removes is so in the others, and a
+// delivery that is replayed anywhere is sent where its run is.
 func TestChangesAreShared(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -165,7 +165,7 @@ func TestChangesAreShared(t *testing.T) {
 	})
 }
 
-// TestSweepsOwnOnly: a process deletes no old delivery that another one still tries.
+// TestSweepsOwnOnly checks that a process deletes no old delivery that another one still tries.
 func TestSweepsOwnOnly(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()

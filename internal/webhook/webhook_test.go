@@ -39,7 +39,7 @@ func verify(t *testing.T, secret string, r *request) error {
 	return w.Verify(r.body, r.header)
 }
 
-// TestDelivery: the end of a run is sent once, signed, and kept as delivered.
+// TestDelivery checks that the end of a run is sent once, signed, and kept as delivered.
 func TestDelivery(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -71,7 +71,8 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// TestFilters: a webhook gets the events that it asks for, of the runs that it asks for, from its registration on.
+// TestFilters checks that a webhook gets the events that it asks for, of the runs that it asks for, from its
+// registration on.
 func TestFilters(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -98,8 +99,8 @@ func TestFilters(t *testing.T) {
 	})
 }
 
-// TestDayDown: a receiver that is down for a day gets every message then, in the order of each run, with the ids of the
-// first attempts.
+// TestDayDown checks that a receiver that is down for a day gets every message then, in the order of each run, with the
+// ids of the first attempts.
 func TestDayDown(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		b.add("ops", events("run.*", "step.*"))
@@ -143,7 +144,7 @@ func TestDayDown(t *testing.T) {
 	})
 }
 
-// TestOtherRunsGoOn: a message that fails holds back its own run only.
+// TestOtherRunsGoOn checks that a message that fails holds back its own run only.
 func TestOtherRunsGoOn(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -199,7 +200,7 @@ func TestCrashBeforeRecord(t *testing.T) {
 	})
 }
 
-// TestFullDisk: events wait while deliveries cannot be stored, and are sent when they can.
+// TestFullDisk checks that events wait while deliveries cannot be stored, and are sent when they can.
 func TestFullDisk(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -254,7 +255,7 @@ func TestKills(t *testing.T) {
 	})
 }
 
-// TestGone: 410 disables a webhook. Deliveries that wait go on when it is enabled again.
+// TestGone checks that 410 disables a webhook. Deliveries that wait go on when it is enabled again.
 func TestGone(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -290,7 +291,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestRotation: during the overlap messages have both signatures, then only the new one.
+// TestRotation checks that during the overlap messages have both signatures, then only the new one.
 func TestRotation(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -359,7 +360,7 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestTestMessage: a test is sent once, also to a webhook that is disabled, and kept.
+// TestTestMessage checks that a test is sent once, also to a webhook that is disabled, and kept.
 func TestTestMessage(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -383,7 +384,7 @@ func TestTestMessage(t *testing.T) {
 	})
 }
 
-// TestRefused: requests that make no sense are refused, with the place and with what to do.
+// TestRefused checks that requests that make no sense are refused, with the place and with what to do.
 func TestRefused(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -469,7 +470,7 @@ func TestMissed(t *testing.T) {
 	})
 }
 
-// TestGuard: only addresses of the public network are reached, unless others are allowed.
+// TestGuard checks that only addresses of the public network are reached, unless others are allowed.
 func TestGuard(t *testing.T) {
 	g := &guard{[]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
 	for text, want := range map[string]bool{
@@ -486,7 +487,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestIDs: ids sort like the events of a run, and name their run.
+// TestIDs checks that ids sort like the events of a run, and name their run.
 func TestIDs(t *testing.T) {
 	run := core.RunID{1, 2, 3}
 	a, b := eventID(run, 5, 9), eventID(run, 5, 10)

@@ -24,8 +24,8 @@ func (s slowly) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	s.confirms <- done
 }
 
-// TestPoolAnnounces: an attempt whose predecessor was lost starts when its announcement is durable. If the attempt has
-// ended by then, it does not start.
+// TestPoolAnnounces checks that an attempt whose predecessor was lost starts when its announcement is durable. If the
+// attempt has ended by then, it does not start.
 func TestPoolAnnounces(t *testing.T) {
 	begun := make(chan struct{}, 10)
 	p, r := newTestPool(t, map[string]Executor{"work": executorFunc(func(context.Context, core.Task, Alive) Result {
@@ -62,8 +62,8 @@ func TestPoolAnnounces(t *testing.T) {
 	}
 }
 
-// TestTurns: every attempt gets a turn. A sixteenth of them have one at the same time, but at least as many as there
-// are processors. An attempt that stops waiting takes no turn.
+// TestTurns checks that every attempt gets a turn. A sixteenth of them have one at the same time, but at least as many
+// as there are processors. An attempt that stops waiting takes no turn.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 64 * rounds

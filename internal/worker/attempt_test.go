@@ -17,8 +17,8 @@ type ended struct{ times int }
 
 func (e *ended) End() { e.times++ }
 
-// TestPoolAbandons: work that does not heed its context is abandoned when its grace is over, which begins when what
-// stops in its own time has stopped. What it returns later counts for nothing.
+// TestPoolAbandons checks that work that does not heed its context is abandoned when its grace is over, which begins
+// when what stops in its own time has stopped. What it returns later counts for nothing.
 func TestPoolAbandons(t *testing.T) {
 	for name, stop := range map[string]func(p *Pool, r *reports, task core.Task){
 		"revoked": func(p *Pool, r *reports, task core.Task) {
@@ -85,8 +85,8 @@ func TestPoolAbandonsLateWork(t *testing.T) {
 	})
 }
 
-// TestPoolKeepsGoroutines: attempts that follow one another share a goroutine, also after one has panicked. One that
-// ends its goroutine has the result that its executor has given for that.
+// TestPoolKeepsGoroutines checks that attempts that follow one another share a goroutine, also after one has panicked.
+// One that ends its goroutine has the result that its executor has given for that.
 func TestPoolKeepsGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := Result{Failure: &policy.Failure{Kind: policy.KindError, Type: "lost"}}

@@ -61,7 +61,7 @@ func TestEnvironment(t *testing.T) {
 	check(want)
 }
 
-// TestEncodeOwn: the output without results of the process has the form of any other one.
+// TestEncodeOwn checks that the output without results of the process has the form of any other one.
 func TestEncodeOwn(t *testing.T) {
 	for _, log := range []*attemptLog{nil, {path: `/logs/"a".log`}} {
 		c := newCapture(log, nil, nil)

@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
 )
 
-// TestProgramsAreLookedForAgain: a program that was found a moment ago and is gone is looked for in the whole PATH.
+// TestProgramsAreLookedForAgain checks that a program that was found a moment ago and is gone is looked for in the
+// whole PATH.
 func TestProgramsAreLookedForAgain(t *testing.T) {
 	first, last := t.TempDir(), t.TempDir()
 	write := func(dir, says string) string {

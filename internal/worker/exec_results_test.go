@@ -12,13 +12,15 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestExecResultPipe: a process that puts a named pipe in the place of $PAWL_OUTPUT does not hold up its attempt.
+// TestExecResultPipe checks that a process that puts a named pipe in the place of $PAWL_OUTPUT does not hold up its
+// attempt.
 func TestExecResultPipe(t *testing.T) {
 	res := begin(t, ExecConfig{}, shellTask(t, `mkfifo "$PAWL_OUTPUT"`, nil)).wait(t)
 	workertest.WantFailure(t, res.Failure, policy.KindFailed, "invalid_output")
 }
 
-// TestExecResultFolder: the folder for temporary files may be relative. A process elsewhere still finds its file.
+// TestExecResultFolder checks that the folder for temporary files may be relative. A process elsewhere still finds its
+// file.
 func TestExecResultFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("TMPDIR", ".")
@@ -29,8 +31,8 @@ func TestExecResultFolder(t *testing.T) {
 	}
 }
 
-// TestExecResultFile: the file $PAWL_OUTPUT is made by the process that writes to it, and is gone after the attempt.
-// Its folder is one for all attempts, made again if something removes it, and gone after Close.
+// TestExecResultFile checks that the file $PAWL_OUTPUT is made by the process that writes to it, and is gone after the
+// attempt. Its folder is one for all attempts, made again if something removes it, and gone after Close.
 func TestExecResultFile(t *testing.T) {
 	for name, cfg := range map[string]ExecConfig{"without logs": {}, "with logs": {LogDir: t.TempDir()}} {
 		t.Run(name, func(t *testing.T) {

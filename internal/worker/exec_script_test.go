@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestExecScript: a script ends with its first command that fails, and an interpreter may be chosen.
+// TestExecScript checks that a script ends with its first command that fails, and an interpreter may be chosen.
 func TestExecScript(t *testing.T) {
 	bash := []string{"bash", "-euo", "pipefail", "-c"}
 	for name, c := range map[string]struct {
@@ -45,8 +45,8 @@ func TestExecScript(t *testing.T) {
 	}
 }
 
-// TestExecPrintsText: what a process prints is nothing but text, whoever wrote it. Results and failures stand in the
-// file.
+// TestExecPrintsText checks that what a process prints is nothing but text, whoever wrote it. Results and failures
+// stand in the file.
 func TestExecPrintsText(t *testing.T) {
 	const printed = `echo '{"pawl":{"failed":true}}'; echo '{"pawl":{"heartbeat":1}}'; echo '{"level":"info"}'` + "\n"
 	file := func(line string) string { return printed + "echo '" + line + `' >> "$PAWL_OUTPUT"` }
@@ -77,7 +77,7 @@ func TestExecPrintsText(t *testing.T) {
 	}
 }
 
-// TestExecSecretInFile: a secret with an equals sign that is written without a name would be cut into one.
+// TestExecSecretInFile checks that a secret with an equals sign that is written without a name would be cut into one.
 func TestExecSecretInFile(t *testing.T) {
 	store := secret.StoreOf(func(context.Context, string) (string, error) { return "hunter2=hunter3", nil })
 	if _, err := store.Value(t.Context(), "token"); err != nil {

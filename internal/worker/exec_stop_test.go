@@ -121,7 +121,8 @@ func TestExecStops(t *testing.T) {
 	}
 }
 
-// TestExecStopsGently: the output that a process writes after SIGTERM is kept, and its children get the grace too.
+// TestExecStopsGently checks that the output that a process writes after SIGTERM is kept, and its children get the
+// grace too.
 func TestExecStopsGently(t *testing.T) {
 	f, dir := newFIFO(t), t.TempDir()
 	task := shellTask(t, `exec 9>$FIFO
@@ -150,7 +151,8 @@ func TestExecBeforeItsStart(t *testing.T) {
 	}
 }
 
-// TestExecKillsWhatIsLeft: when an attempt has ended, the rest of its process group is killed without waiting for it.
+// TestExecKillsWhatIsLeft checks that when an attempt has ended, the rest of its process group is killed without
+// waiting for it.
 func TestExecKillsWhatIsLeft(t *testing.T) {
 	f := newFIFO(t)
 	r := begin(t, ExecConfig{}, shellTask(t, `exec 9>$FIFO; echo ready >&9; sleep 1000 & echo started; exit 3`,
@@ -164,7 +166,7 @@ func TestExecKillsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestExecWaitsForTheLastLine: a child may still write its last line after the leading process has ended.
+// TestExecWaitsForTheLastLine checks that a child may still write its last line after the leading process has ended.
 func TestExecWaitsForTheLastLine(t *testing.T) {
 	res := begin(t, ExecConfig{}, shellTask(t, `(while kill -0 $$; do :; done 2>&-; echo last) & exit 0`, nil)).wait(t)
 	if got := workertest.Field(t, res.Output, "stdout"); got != `"last\n"` || res.Failure != nil {
@@ -182,7 +184,8 @@ func (s stuck) Output() {
 
 func (stuck) Heartbeat([]byte) {}
 
-// TestSharedFile: a file that could not be opened, because too many others were open, is opened when it is needed next.
+// TestSharedFile checks that a file that could not be opened, because too many others were open, is opened when it is
+// needed next.
 func TestSharedFile(t *testing.T) {
 	s := sharedFile{path: filepath.Join(t.TempDir(), "later")}
 	if _, err := s.open(); err == nil {
@@ -201,8 +204,8 @@ func TestSharedFile(t *testing.T) {
 	}
 }
 
-// TestExecTakesWhatWasWritten: everything that a process wrote before its streams are ended is read, even if the reader
-// is slow and another process holds the streams open.
+// TestExecTakesWhatWasWritten checks that everything that a process wrote before its streams are ended is read, even if
+// the reader is slow and another process holds the streams open.
 func TestExecTakesWhatWasWritten(t *testing.T) {
 	for name, open := range map[string]bool{"ended": false, "held open": true} {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +274,8 @@ func TestExecThroughThePool(t *testing.T) {
 	}
 }
 
-// TestExecPassesHeaders: a process gets the headers of its run, and the trace among them as other tools expect it.
+// TestExecPassesHeaders checks that a process gets the headers of its run, and the trace among them as other tools
+// expect it.
 func TestExecPassesHeaders(t *testing.T) {
 	const run, own, worker = "00-11111111111111111111111111111111-1111111111111111-01", "00-22", "00-33"
 	t.Setenv("TRACEPARENT", worker)

@@ -188,7 +188,7 @@ func TestExecFailures(t *testing.T) {
 	}
 }
 
-// TestExecEndlessOutput: memory, disk and the attempt's output stay bounded, however much a process writes.
+// TestExecEndlessOutput checks that memory, disk and the attempt's output stay bounded, however much a process writes.
 func TestExecEndlessOutput(t *testing.T) {
 	dir, task := t.TempDir(), shellTask(t, `echo first; yes; `, nil)
 	r := begin(t, ExecConfig{LogDir: dir, LogLimit: 1 << 20}, task)
@@ -250,7 +250,7 @@ func TestExecWithoutItsLog(t *testing.T) {
 	}
 }
 
-// TestExecCutLog: a log that could not be written whole, because the disk is full, is told.
+// TestExecCutLog checks that a log that could not be written whole, because the disk is full, is told.
 func TestExecCutLog(t *testing.T) {
 	const full = "/dev/full"
 	if _, err := os.Stat(full); err != nil {
@@ -271,7 +271,8 @@ func TestExecCutLog(t *testing.T) {
 	}
 }
 
-// TestCaptureCountsBytes: whatever arrives is a sign of life, also if it completes no line, as of a progress bar.
+// TestCaptureCountsBytes checks that whatever arrives is a sign of life, also if it completes no line, as of a progress
+// bar.
 func TestCaptureCountsBytes(t *testing.T) {
 	for input, want := range map[string]int{"": 0, ".": 1, "9%\r10": 5, "one\n": 4} {
 		s := workertest.NewSigns()
@@ -283,7 +284,7 @@ func TestCaptureCountsBytes(t *testing.T) {
 	}
 }
 
-// TestCaptureLines: the results do not depend on how the output is cut into reads.
+// TestCaptureLines checks that the results do not depend on how the output is cut into reads.
 func TestCaptureLines(t *testing.T) {
 	long := `{"long":"` + strings.Repeat("x", lineSize) + `"}`
 	for name, c := range map[string]struct{ input, json, beats, failure string }{
@@ -357,8 +358,8 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestExecLongResult: a result that is too long for a line fails the attempt, as one that is too long for $PAWL_OUTPUT
-// does. It is not left out.
+// TestExecLongResult checks that a result that is too long for a line fails the attempt, as one that is too long for
+// $PAWL_OUTPUT does. It is not left out.
 func TestExecLongResult(t *testing.T) {
 	line := `echo '{"a":1}'; printf '{"b":"%01100000d"}\n' 0`
 	res := begin(t, ExecConfig{}, shellTask(t, line, map[string]any{"results": "lines"})).wait(t)

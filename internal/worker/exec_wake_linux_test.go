@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestExecWakesSuspended: a suspended process is woken, so that it ends itself as SIGTERM asks it to. Otherwise it
-// would be killed at the end of the grace. One of them has no marks and is found by its group, one has left the group
-// and is found by its marks.
+// TestExecWakesSuspended checks that a suspended process is woken, so that it ends itself as SIGTERM asks it to.
+// Otherwise it would be killed at the end of the grace. One of them has no marks and is found by its group, one has
+// left the group and is found by its marks.
 func TestExecWakesSuspended(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("this machine has no setsid")

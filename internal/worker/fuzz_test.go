@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzResults: every file $PAWL_OUTPUT is read or refused, and what was read can be written and read again.
+// FuzzResults checks that every file $PAWL_OUTPUT is read or refused, and what was read can be written and read again.
 func FuzzResults(f *testing.F) {
 	for _, seed := range []string{
 		"a=1\nb=x=y\r\n\n", "text<<END\none\ntwo\nEND\n", "a<<\n\n", "=x\n", "a<<b=c\nb=c\n", "a=\xff\xfe\n",
@@ -55,8 +55,8 @@ type silent struct{}
 func (silent) Output()            {}
 func (silent) Heartbeat(_ []byte) {}
 
-// FuzzLines: the last line of JSON and the last failure that a process reports are found however the operating system
-// cuts what it writes.
+// FuzzLines checks that the last line of JSON and the last failure that a process reports are found however the
+// operating system cuts what it writes.
 func FuzzLines(f *testing.F) {
 	for _, seed := range []string{
 		"{\"a\": 1}\n", "x\n[1]\n{\"pawl\": {\"heartbeat\": 1}}\n",

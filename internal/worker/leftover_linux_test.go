@@ -51,8 +51,8 @@ func TestProcessDiesWithItsWorker(t *testing.T) {
 	f.dead()
 }
 
-// TestNothingOutlivesAKilledWorker: the guard ends the group, and what left the group with its mark, also where no next
-// worker is started. A worker without an owner marks its processes for the guard, too.
+// TestNothingOutlivesAKilledWorker checks that the guard ends the group, and what left the group with its mark, also
+// where no next worker is started. A worker without an owner marks its processes for the guard, too.
 func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("this machine has no setsid")
@@ -116,7 +116,8 @@ func TestGuardFindsWhatWasBeingStarted(t *testing.T) {
 	_ = g.shell.cmd.Wait()
 }
 
-// TestGuardManyAtOnce: the guard's file grows with the attempts that run at the same time. The guard reads all of it.
+// TestGuardManyAtOnce checks that the guard's file grows with the attempts that run at the same time. The guard reads
+// all of it.
 func TestGuardManyAtOnce(t *testing.T) {
 	g := newGuard("", slog.New(slog.DiscardHandler))
 	var left []*exec.Cmd
@@ -306,7 +307,7 @@ func TestKillLeftoversOfADeadLeader(t *testing.T) {
 	f.dead()
 }
 
-// TestKillLeftoversSparesItself: a worker may run as a step of another worker with the same owner.
+// TestKillLeftoversSparesItself checks that a worker may run as a step of another worker with the same owner.
 func TestKillLeftoversSparesItself(t *testing.T) {
 	if os.Getenv("WORKER_TEST_INNER") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKillLeftoversSparesItself$", "-test.v")
@@ -321,8 +322,8 @@ func TestKillLeftoversSparesItself(t *testing.T) {
 	}
 }
 
-// TestStopsWhatLeftTheGroup: processes in groups of their own are found by the attempt's marks. timeout(1) starts such
-// processes.
+// TestStopsWhatLeftTheGroup checks that processes in groups of their own are found by the attempt's marks. timeout(1)
+// starts such processes.
 func TestStopsWhatLeftTheGroup(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("this machine has no setsid")
@@ -339,7 +340,7 @@ func TestStopsWhatLeftTheGroup(t *testing.T) {
 	f.dead()
 }
 
-// TestLeavesAloneWhatWasMeantToStay: a process that is detached as documented keeps running.
+// TestLeavesAloneWhatWasMeantToStay checks that a process that is detached as documented keeps running.
 func TestLeavesAloneWhatWasMeantToStay(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("this machine has no setsid")

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
 )
 
-// The test binary also acts as the worker that is killed, see play.
+// TestMain checks that the test binary also acts as the worker that is killed, see play.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("WORKER_TEST_ROLE"); role != "" {
 		play(role)

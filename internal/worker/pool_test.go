@@ -144,7 +144,7 @@ type quickPanic struct{ Noop }
 
 func (quickPanic) Do(core.Task) Result { panic("no such luck") }
 
-// Tasks that take no time are done on the spot; nothing else is.
+// TestPoolDoesInstantTasksOnTheSpot checks that tasks that take no time are done on the spot; nothing else is.
 func TestPoolDoesInstantTasksOnTheSpot(t *testing.T) {
 	p, _ := newTestPool(t, map[string]Executor{
 		"noop": Noop{}, "fail": Fail{}, "quick": quickPanic{},

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
 )
 
-// TestExecLine: quotation marks in a line of the shell stay as they are.
+// TestExecLine checks that quotation marks in a line of the shell stay as they are.
 func TestExecLine(t *testing.T) {
 	e := NewExec(ExecConfig{})
 	defer e.Close()

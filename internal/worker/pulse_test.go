@@ -176,8 +176,8 @@ func TestPulse(t *testing.T) {
 	}
 }
 
-// TestPulseKeepsDeadlines: the engine learns of a sign before the deadline that the sign moves. It does so a quarter of
-// the limit before that deadline, or as soon as the sign is given.
+// TestPulseKeepsDeadlines checks that the engine learns of a sign before the deadline that the sign moves. It does so a
+// quarter of the limit before that deadline, or as soon as the sign is given.
 func TestPulseKeepsDeadlines(t *testing.T) {
 	limits := []time.Duration{0, 40 * time.Millisecond, time.Second, time.Minute}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// An attempt that cannot begin because the machine has no file descriptors left counts for nothing.
+// TestNoDescriptorsLeft checks that an attempt that cannot begin because the machine has no file descriptors left
+// counts for nothing.
 func TestNoDescriptorsLeft(t *testing.T) {
 	e := newTestExec(t, ExecConfig{LogDir: t.TempDir()})
 	e.pause = time.Millisecond

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/journal/sqlite"
 )
 
-// TestOpen: an engine works with a file that the program opened, and nobody else gets the file meanwhile.
+// TestOpen checks that an engine works with a file that the program opened, and nobody else gets the file meanwhile.
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.db")
 	j, err := sqlite.Open(path, sqlite.Options{Command: "shop --serve", Partitions: 2})

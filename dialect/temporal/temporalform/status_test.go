@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestRetryState: a timeout after which no attempt may follow is not retryable, also where it is the one of the whole
-// activity. RETRY_STATE_TIMEOUT is only for an attempt that would not fit.
+// TestRetryState checks that a timeout after which no attempt may follow is not retryable, also where it is the one of
+// the whole activity. RETRY_STATE_TIMEOUT is only for an attempt that would not fit.
 func TestRetryState(t *testing.T) {
 	timedOut := func(reason policy.Reason, limit policy.LimitKind) core.Step {
 		return core.Step{

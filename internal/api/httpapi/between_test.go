@@ -23,8 +23,8 @@ func between(t *testing.T, handler http.HandlerFunc) *Client {
 	return c
 }
 
-// A redirect that would make a GET of a POST is told: the list of runs is no answer to a start. One that keeps the
-// request is followed.
+// TestRedirects checks that a redirect that would make a GET of a POST is told: the list of runs is no answer to a
+// start. One that keeps the request is followed.
 func TestRedirects(t *testing.T) {
 	for status, followed := range map[int]bool{301: false, 302: false, 307: true, 308: true} {
 		c := between(t, func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A proxy that takes less than the server refuses a request for good: whoever sends it does not repeat it for ever.
+// TestProxyTakesLess checks that a proxy that takes less than the server refuses a request for good: whoever sends it
+// does not repeat it for ever.
 func TestProxyTakesLess(t *testing.T) {
 	c := between(t, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "<html>Request Entity Too Large</html>", http.StatusRequestEntityTooLarge)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A socket is this user's only, takes the place of one that was left, and is gone when its listener is closed. Its path
-// may be longer than the system's addresses.
+// TestSocket checks that a socket is this user's only, takes the place of one that was left, and is gone when its
+// listener is closed. Its path may be longer than the system's addresses.
 func TestSocket(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("d", 90), strings.Repeat("e", 90))
 	if err := os.MkdirAll(long, 0o755); err != nil {
@@ -67,7 +67,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// A file that somebody has put at the path of the socket is not replaced.
+// TestSocketInTheWay checks that a file that somebody has put at the path of the socket is not replaced.
 func TestSocketInTheWay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db.sock")
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {

@@ -73,8 +73,8 @@ func same(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestLostAnswers: an append whose connection is cut is looked up. It is written once, whether the cut came before the
-// statement or after it.
+// TestLostAnswers checks that an append whose connection is cut is looked up. It is written once, whether the cut came
+// before the statement or after it.
 func TestLostAnswers(t *testing.T) {
 	server := pgtest.Start(t)
 	dsn := own(t, server)
@@ -113,7 +113,7 @@ func TestLostAnswers(t *testing.T) {
 	newLine(t, l.j)
 }
 
-// TestLateAppend: a statement that reaches the database after its append was tried again changes nothing.
+// TestLateAppend checks that a statement that reaches the database after its append was tried again changes nothing.
 func TestLateAppend(t *testing.T) {
 	server := pgtest.Start(t)
 	proxy := pgtest.NewProxy(t, own(t, server))
@@ -184,7 +184,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestFencedWhileInDoubt: an owner that was replaced while the answer of its append was lost learns that it was.
+// TestFencedWhileInDoubt checks that an owner that was replaced while the answer of its append was lost learns that it
+// was.
 func TestFencedWhileInDoubt(t *testing.T) {
 	server := pgtest.Start(t)
 	dsn := own(t, server)

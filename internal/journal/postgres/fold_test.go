@@ -32,7 +32,7 @@ func sleeper(n int, b *journal.Batch) {
 	}
 }
 
-// TestFoldedRows: a sleeping run has one row.
+// TestFoldedRows checks that a sleeping run has one row.
 func TestFoldedRows(t *testing.T) {
 	dsn := own(t, pgtest.Start(t))
 	j := opened(t, dsn)

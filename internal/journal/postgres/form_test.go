@@ -20,8 +20,8 @@ import (
 // rowsFile has the rows of a schema of version 0.1.0: statements that insert each as JSON.
 const rowsFile = "rows.sql"
 
-// TestForms: the tables are those of version 0.1.0, and what is in such tables is read. A change of the schema is
-// another migration, so the text of the first one never changes.
+// TestForms checks that the tables are those of version 0.1.0, and what is in such tables is read. A change of the
+// schema is another migration, so the text of the first one never changes.
 func TestForms(t *testing.T) {
 	dsn := own(t, pgtest.Start(t))
 	text, err := migrations.ReadFile("migrations/1_tables.sql")

@@ -2,7 +2,7 @@ package postgres
 
 import "testing"
 
-// TestKey: files of one database are found however somebody logs in, and no two databases share them.
+// TestKey checks that files of one database are found however somebody logs in, and no two databases share them.
 func TestKey(t *testing.T) {
 	key := func(dsn string) string {
 		t.Helper()

@@ -248,8 +248,8 @@ func TestStorageFails(t *testing.T) {
 	refuses(t, "dropped tables, at the end", j.Close(), journal.ErrGone, "dropped while")
 }
 
-// TestClock: an owner that is alive keeps its partition when the database's clock is set forward, unless another one
-// asks. A lease of before the clock was put back holds nobody up.
+// TestClock checks that an owner that is alive keeps its partition when the database's clock is set forward, unless
+// another one asks. A lease of before the clock was put back holds nobody up.
 func TestClock(t *testing.T) {
 	server := pgtest.Start(t)
 	dsn := own(t, server)
@@ -272,7 +272,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestTexts: texts that PostgreSQL does not take come back as they were.
+// TestTexts checks that texts that PostgreSQL does not take come back as they were.
 func TestTexts(t *testing.T) {
 	server := pgtest.Start(t)
 	l := newLine(t, opened(t, own(t, server)))

@@ -68,8 +68,8 @@ func (s *standbyless) visible(appends func() error) error {
 	return nil
 }
 
-// TestNotReplicated: a commit that the synchronous standby does not have can be seen when the server's process that
-// waited for the standby is gone. The append does not take it for written then: a failover would lose it.
+// TestNotReplicated checks that a commit that the synchronous standby does not have can be seen when the server's
+// process that waited for the standby is gone. The append does not take it for written then: a failover would lose it.
 func TestNotReplicated(t *testing.T) {
 	server := pgtest.StartServer(t)
 	l := newLine(t, opened(t, with(t, own(t, server.DSN()), "statement_timeout", "3s")))
@@ -95,8 +95,8 @@ func TestNotReplicated(t *testing.T) {
 	}
 }
 
-// TestMessageNotReplicated: a message that its store may lose is not taken in another one, where the effect would be
-// without its cause, and the next message with this number would be passed over.
+// TestMessageNotReplicated checks that a message that its store may lose is not taken in another one, where the effect
+// would be without its cause, and the next message with this number would be passed over.
 func TestMessageNotReplicated(t *testing.T) {
 	second := pgtest.StartServer(t).DSN()
 	dsn, _ := added(t, pgtest.Start(t), second)

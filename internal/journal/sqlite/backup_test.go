@@ -23,8 +23,8 @@ func sound(t *testing.T, path string) uint64 {
 	return report.Partitions[0].Last
 }
 
-// A backup is one moment of a database that is written meanwhile: what was acknowledged before it began is there, and a
-// batch is there with all that it has or not at all.
+// TestBackupWhileWritten checks that a backup is one moment of a database that is written meanwhile: what was
+// acknowledged before it began is there, and a batch is there with all that it has or not at all.
 func TestBackupWhileWritten(t *testing.T) {
 	a := newAppender(t)
 	path := a.j.path

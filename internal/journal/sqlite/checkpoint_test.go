@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestAppendsDoNotWaitForASlowCopy: while the log is copied into the file, syncing the file takes long. Appends go on
-// meanwhile, until the log is so long that it must be cut. On a quick disk, they wait for the last pages only.
+// TestAppendsDoNotWaitForASlowCopy checks that while the log is copied into the file, syncing the file takes long.
+// Appends go on meanwhile, until the log is so long that it must be cut. On a quick disk, they wait for the last pages
+// only.
 func TestAppendsDoNotWaitForASlowCopy(t *testing.T) {
 	for _, slow := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

@@ -265,8 +265,8 @@ func TestNotAJournal(t *testing.T) {
 	opened(t, empty)
 }
 
-// TestOtherFormats: a file of a format that this code does not know says which one it has, which one is known, and
-// what to do.
+// TestOtherFormats checks that a file of a format that this code does not know says which one it has, which one is
+// known, and what to do.
 func TestOtherFormats(t *testing.T) {
 	for format, want := range map[int]struct {
 		err  error
@@ -290,7 +290,8 @@ func TestOtherFormats(t *testing.T) {
 	}
 }
 
-// TestDamagedSchema: a misspelt name in the file's own schema is reported as damage, whatever error SQLite returns.
+// TestDamagedSchema checks that a misspelt name in the file's own schema is reported as damage, whatever error SQLite
+// returns.
 func TestDamagedSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	if err := opened(t, path).Close(); err != nil {
@@ -382,7 +383,7 @@ func TestFlippedBytes(t *testing.T) {
 	}
 }
 
-// TestEmptiedRow: a row that has lost its contents must not look like an empty batch.
+// TestEmptiedRow checks that a row that has lost its contents must not look like an empty batch.
 func TestEmptiedRow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	j := opened(t, path)

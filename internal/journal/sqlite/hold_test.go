@@ -179,7 +179,8 @@ func TestHeldByThisProcess(t *testing.T) {
 	}
 }
 
-// A check sees one snapshot of the file, even if another process opens the file meanwhile and writes.
+// TestCheckIsOfOneMoment checks that a check sees one snapshot of the file, even if another process opens the file
+// meanwhile and writes.
 func TestCheckIsOfOneMoment(t *testing.T) {
 	j := opened(t, filepath.Join(t.TempDir(), "pawl.db"))
 	lease, err := j.Acquire(t.Context(), 0, "test")
@@ -255,7 +256,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// Asking whether a database is held does not keep others from opening it.
+// TestLookingIsNotHolding checks that asking whether a database is held does not keep others from opening it.
 func TestLookingIsNotHolding(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	done := make(chan struct{})

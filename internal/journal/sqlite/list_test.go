@@ -100,8 +100,8 @@ func fillMany(t *testing.T, j *Journal, now core.Time, count int) {
 	}
 }
 
-// TestSearchOfMany: every kind of search finds its rows by an index, in their order, so that reading stops with the
-// page. With -million=1000000 it tells how long first pages take.
+// TestSearchOfMany checks that every kind of search finds its rows by an index, in their order, so that reading stops
+// with the page. With -million=1000000 it tells how long first pages take.
 func TestSearchOfMany(t *testing.T) {
 	j := opened(t, filepath.Join(t.TempDir(), "pawl.db"))
 	now := core.Time(1_780_000_000_000_000)

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestRefusalsSayItOnce: an error about a path that is not a journal names the path once, and tells what it is and what
-// to do.
+// TestRefusalsSayItOnce checks that an error about a path that is not a journal names the path once, and tells what it
+// is and what to do.
 func TestRefusalsSayItOnce(t *testing.T) {
 	write := func(text string) func(path string) error {
 		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }

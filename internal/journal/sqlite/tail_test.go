@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
 )
 
-// A tail that takes several reads may lose its oldest batches meanwhile. The view has those batches by then.
+// TestTailThatIsTrimmedMeanwhile checks that a tail that takes several reads may lose its oldest batches meanwhile. The
+// view has those batches by then.
 func TestTailThatIsTrimmedMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	j := opened(t, path)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// TestTemplateFiles: the files of templates are stored with the flow. It is read without them later, and is another
-// definition when one of them has changed.
+// TestTemplateFiles checks that the files of templates are stored with the flow. It is read without them later, and is
+// another definition when one of them has changed.
 func TestTemplateFiles(t *testing.T) {
 	src := "pawl: 1\nname: a\ntemplates: {t: {from: lib/t.yaml}}\nsteps: [{name: s, template: t}]\n"
 	stored := func(output string) journal.Definition {
@@ -50,7 +50,7 @@ func TestTemplateFiles(t *testing.T) {
 	}
 }
 
-// TestAttemptVariables: each variable that a worker sets itself is refused in a flow.
+// TestAttemptVariables checks that each variable that a worker sets itself is refused in a flow.
 func TestAttemptVariables(t *testing.T) {
 	for _, name := range worker.AttemptVariables {
 		if _, err := flowkind.Parse("a.yaml", text("a", "exec: {shell: env, env: {"+name+": x}}"), nil); err == nil {

@@ -109,7 +109,8 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestChildren: a child is one of the bundle's flows, or else a workflow that the program has registered by that name.
+// TestChildren checks that a child is one of the bundle's flows, or else a workflow that the program has registered by
+// that name.
 func TestChildren(t *testing.T) {
 	registered := func(name string) (journal.Definition, error) {
 		if name != "function" {
@@ -160,7 +161,8 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// TestNeedsProgram: a flow that a program defined, and that starts what is registered there, stands still elsewhere.
+// TestNeedsProgram checks that a flow that a program defined, and that starts what is registered there, stands still
+// elsewhere.
 func TestNeedsProgram(t *testing.T) {
 	registered := func(string) (journal.Definition, error) { return journal.Definition{}, nil }
 	for step, want := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestForms: a flow is stored with its runs as version 0.1.0 stored it.
+// TestForms checks that a flow is stored with its runs as version 0.1.0 stored it.
 func TestForms(t *testing.T) {
 	b := golden.Full[Bundle]()
 	b.Flow.Text = "pawl: 1\nname: a\nsteps: [{name: s, noop: {}}]\n"

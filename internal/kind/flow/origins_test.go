@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestPlacesOfAnotherSystem: a flow that was made of another system's document keeps the places in that document where
-// it is written out and read again, those of retry policies and of the flow itself among them.
+// TestPlacesOfAnotherSystem checks that a flow that was made of another system's document keeps the places in that
+// document where it is written out and read again, those of retry policies and of the flow itself among them.
 func TestPlacesOfAnotherSystem(t *testing.T) {
 	retry := policy.DefaultRetry()
 	retry.MaxAttempts = 3

@@ -106,7 +106,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestSameMessage: a receiver can tell that the message of another attempt is the same one.
+// TestSameMessage checks that a receiver can tell that the message of another attempt is the same one.
 func TestSameMessage(t *testing.T) {
 	s := (&server{}).start(t)
 	for range 2 {
@@ -146,7 +146,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// An address of IPv6 may be written with or without brackets where no port follows.
+// TestAddress checks that an address of IPv6 may be written with or without brackets where no port follows.
 func TestAddress(t *testing.T) {
 	for server, want := range map[string]string{
 		"smtp.example": "smtp.example 587", "smtp.example:25": "smtp.example 25", "[::1]": "::1 587",
@@ -195,7 +195,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestStopped: an attempt that is told to stop does not wait for the server.
+// TestStopped checks that an attempt that is told to stop does not wait for the server.
 func TestStopped(t *testing.T) {
 	s := (&server{silent: true}).start(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -32,7 +32,7 @@ func TestResponseOutput(t *testing.T) {
 	}
 }
 
-// A body that is nested so deep that the output could not be read any more is a text only.
+// TestDeepJSON checks that a body that is nested so deep that the output could not be read any more is a text only.
 func TestDeepJSON(t *testing.T) {
 	for n, kept := range map[int]bool{1: true, maxDepth: true, maxDepth + 1: false, 10_000: false} {
 		body := `["\"[[",` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "]"

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// A redirect to another host takes no secret there, neither in a header nor with the URL; one on the same host takes
-// the headers along.
+// TestHTTPRedirectKeepsSecrets checks that a redirect to another host takes no secret there, neither in a header nor
+// with the URL; one on the same host takes the headers along.
 func TestHTTPRedirectKeepsSecrets(t *testing.T) {
 	var got http.Header
 	other := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
@@ -47,8 +47,8 @@ func TestHTTPRedirectKeepsSecrets(t *testing.T) {
 	}
 }
 
-// A redirect to another host that keeps the method takes no body with a secret there. One on the same host does, and
-// so does one of a body without a secret.
+// TestHTTPRedirectKeepsSecretBodies checks that a redirect to another host that keeps the method takes no body with a
+// secret there. One on the same host does, and so does one of a body without a secret.
 func TestHTTPRedirectKeepsSecretBodies(t *testing.T) {
 	var got []string
 	note := func(r *http.Request) {
@@ -93,7 +93,7 @@ func TestHTTPRedirectKeepsSecretBodies(t *testing.T) {
 	}
 }
 
-// The query of the URL arrives as it is written, also where more is added to it.
+// TestHTTPKeepsQuery checks that the query of the URL arrives as it is written, also where more is added to it.
 func TestHTTPKeepsQuery(t *testing.T) {
 	var query, method string
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { query, method = r.URL.RawQuery, r.Method })

@@ -98,7 +98,8 @@ func TestHTTPSaysWhatItShould(t *testing.T) {
 	}
 }
 
-// TestHTTPPassesTheTraceOn: the trace of the run's headers goes with the request, unless the step has one of its own.
+// TestHTTPPassesTheTraceOn checks that the trace of the run's headers goes with the request, unless the step has one of
+// its own.
 func TestHTTPPassesTheTraceOn(t *testing.T) {
 	var got []string
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -376,8 +377,8 @@ func TestHTTPBodies(t *testing.T) {
 	}
 }
 
-// TestHTTPCutBodies: a body that is too large stays so if a secret in it is redacted, and a secret through which the
-// limit cuts is not shown by its half.
+// TestHTTPCutBodies checks that a body that is too large stays so if a secret in it is redacted, and a secret through
+// which the limit cuts is not shown by its half.
 func TestHTTPCutBodies(t *testing.T) {
 	const token = "hunter2hunter2"
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -45,7 +45,7 @@ func TestShowNamesOtherDays(t *testing.T) {
 	}
 }
 
-// TestShowTellsWhatKeepsARun: an open run that waits for somebody to act says so, whatever else it does.
+// TestShowTellsWhatKeepsARun checks that an open run that waits for somebody to act says so, whatever else it does.
 func TestShowTellsWhatKeepsARun(t *testing.T) {
 	r := &api.Run{RunSummary: api.RunSummary{Workflow: "order", Phase: api.RunRunning, Problem: "nobody serves it"}}
 	text := ""

@@ -75,7 +75,7 @@ func TestNothingOfTheRunIsMarkup(t *testing.T) {
 	}
 }
 
-// TestChart: bars and limits stand where they belong, within the drawing.
+// TestChart checks that bars and limits stand where they belong, within the drawing.
 func TestChart(t *testing.T) {
 	r := example()
 	c := draw(r, r.Steps, at(3000))

@@ -63,8 +63,8 @@ func many(n string) string {
 		" INSERT INTO t SELECT n, randomblob(5000) FROM c"
 }
 
-// TestBuffer: a commit of many pages reaches the log in few writes, all of them before its sync, and is whole for
-// another connection.
+// TestBuffer checks that a commit of many pages reaches the log in few writes, all of them before its sync, and is
+// whole for another connection.
 func TestBuffer(t *testing.T) {
 	d := disktest.New(t)
 	c := open(t, d)
@@ -93,7 +93,8 @@ func TestBuffer(t *testing.T) {
 	}
 }
 
-// TestBufferSpilled: a transaction that does not fit in memory reads its own pages from the log, and can be taken back.
+// TestBufferSpilled checks that a transaction that does not fit in memory reads its own pages from the log, and can be
+// taken back.
 func TestBufferSpilled(t *testing.T) {
 	d := disktest.New(t)
 	c, other := open(t, d), open(t, d)

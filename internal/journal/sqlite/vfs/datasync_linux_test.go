@@ -11,7 +11,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Each commit is one fdatasync, an interrupted one is made again, and one that fails fails the commit.
+// TestCommitsSyncData checks that each commit is one fdatasync, an interrupted one is made again, and one that fails
+// fails the commit.
 func TestCommitsSyncData(t *testing.T) {
 	calls, fails := 0, error(nil)
 	fdatasync = func(file int) error {

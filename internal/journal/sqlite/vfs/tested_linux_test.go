@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTestedRelease: the SQLite that go.mod asks for is the one that is written down as tested, so that whoever raises
-// it decides about both.
+// TestTestedRelease checks that the SQLite that go.mod asks for is the one that is written down as tested, so that
+// whoever raises it decides about both.
 func TestTestedRelease(t *testing.T) {
 	text, err := os.ReadFile("../../../../go.mod")
 	if err != nil {
@@ -23,7 +23,7 @@ func TestTestedRelease(t *testing.T) {
 	}
 }
 
-// TestHasTested: a program with another release than the tested one keeps to SQLite's own files.
+// TestHasTested checks that a program with another release than the tested one keeps to SQLite's own files.
 func TestHasTested(t *testing.T) {
 	dep := func(version string, replace *debug.Module) *debug.BuildInfo {
 		return &debug.BuildInfo{Deps: []*debug.Module{
