@@ -260,6 +260,6 @@ func ExampleErrInvalid() {
 		pawl.Defaults(pawl.Retry("twice")))
 	fmt.Println(errors.Is(w.Err(), pawl.ErrInvalid), w.Err())
 	// Output:
-	// true pawl: step "rest": duration: unknown unit "weeks" at position 3 in "3 weeks"
+	// true pawl: step "rest": duration: unknown unit "weeks" at position 3 in "3 weeks"; write 21d
 	// true pawl: workflow "ship": defaults: retry: "twice": not a retry policy; write fixed(3, 1s), exponential(3, 1s) or none
 }

@@ -11,8 +11,8 @@ import (
 // lintPipe is a pipe whose failure nobody sees.
 const lintPipe = "pipe-hides-failure"
 
-// LintPipes says which scripts of a document have pipes. On a machine whose /bin/sh does not know pipefail a pipe ends as
-// its last program does, whatever happens to the others. The document has been compiled without error.
+// LintPipes says which scripts of a document have pipes. On a machine whose /bin/sh does not know pipefail a pipe ends
+// as its last program does, whatever happens to the others. The document has been compiled without error.
 func LintPipes(doc *Document) []Finding {
 	l := linter{doc: doc, places: map[string]string{"": doc.Place}}
 	services := map[string]*Exec{}
@@ -44,7 +44,7 @@ func hasPipe(n *tree.Node) bool {
 	text := strings.NewReplacer("${{", "$((", "}}", "))").Replace(n.Text)
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
-		return true // what cannot be read has a pipe for all that is known
+		return true // a text that cannot be read may have a pipe
 	}
 	found := false
 	syntax.Walk(file, func(n syntax.Node) bool {

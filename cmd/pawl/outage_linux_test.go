@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -47,9 +48,7 @@ func tokenOf(t *testing.T, dir, database, role string) string {
 // TestDatabaseThatSwallowsPackets checks that 100 clients are answered within 3 s each while the way to the database
 // swallows packets, whatever they show, and the metrics within 1 s. When it is back, all goes on.
 func TestDatabaseThatSwallowsPackets(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts the binary and PostgreSQL")
-	}
+	nightly.Only(t, "it starts the binary and PostgreSQL")
 	proxy := pgtest.NewProxy(t, pgtest.Start(t))
 	dir := t.TempDir()
 	token := tokenOf(t, dir, proxy.DSN(), "admin")
@@ -104,9 +103,7 @@ func TestDatabaseThatSwallowsPackets(t *testing.T) {
 
 // TestResidentMemory checks that the largest bodies of all routes, four at once of each, leave a server below 900 MB.
 func TestResidentMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts the binary")
-	}
+	nightly.Only(t, "it starts the binary")
 	dir := t.TempDir()
 	database := "sqlite:" + dir + "/pawl.db"
 	token := tokenOf(t, dir, database, "admin")

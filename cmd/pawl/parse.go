@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"path/filepath"
+	"time"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/decode"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
@@ -28,4 +30,10 @@ func (s streams) beside(name string) reader {
 		_, text, err := s.readFile(path)
 		return text, err
 	}
+}
+
+// parseDuration reads a duration of the command line. A number alone is refused: people mean seconds by it.
+func parseDuration(text string) (time.Duration, error) {
+	d, err := decode.WithUnit(text)
+	return d.Std(), err
 }

@@ -51,7 +51,7 @@ func TaskPhase(s *core.Step) string {
 	case core.StepTimedOut:
 		f := s.Failure
 		if f != nil && (f.Limit == policy.LimitExecution || f.Limit == policy.LimitRun) {
-			return "Cancelled" // by the workflow's timeout
+			return "Cancelled" // the workflow's timeout cancelled it
 		}
 		return "Timeout"
 	case core.StepSkipped:

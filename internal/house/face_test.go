@@ -16,7 +16,7 @@ const exportedLimit = 20
 var exported = map[string]int{
 	".":        198,
 	"client":   61,
-	"flow":     60,
+	"flow":     61,
 	"pawltest": 31,
 	"policy":   114,
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // filled returns text of a size: begin, as many items as fit, and end.
@@ -54,7 +55,7 @@ func TestMemoryOfBodies(t *testing.T) {
 				most = uint64(size) * 700 // YAML, of which few are read at once
 			}
 			bodies := heavy(b, size, op.RequestBody.Content["application/json"].Schema)
-			if testing.Short() && routes%4 != 0 {
+			if routes%nightly.Few(4, 1) != 0 {
 				continue
 			}
 			bodies = bodies[routes%len(bodies):]

@@ -143,8 +143,8 @@ func (r *resultFile) read() (map[string]any, error) {
 	return values, err
 }
 
-// parseResults reads lines name=value, name<<END … END for a text of several lines, and JSON objects. If a name is given
-// twice, the later value counts. An object with the key pawl is a failure that the process reports.
+// parseResults reads lines name=value, name<<END … END for a text of several lines, and JSON objects. If a name is
+// given twice, the later value counts. An object with the key pawl is a failure that the process reports.
 func parseResults(data []byte) (values map[string]any, own *ownFailure, err error) {
 	values = map[string]any{}
 	lines := bytes.Split(data, []byte("\n"))
@@ -173,8 +173,8 @@ func parseResults(data []byte) (values map[string]any, own *ownFailure, err erro
 				body = append(body, ValidText(lines[i]))
 			}
 			if i == len(lines) || end == "" {
-				return nil, own, fmt.Errorf("$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a line %q",
-					first, name, end)
+				const problem = "$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a line %q"
+				return nil, own, fmt.Errorf(problem, first, name, end)
 			}
 			values[strings.TrimSpace(name)] = strings.Join(body, "\n")
 		case equals > 0:

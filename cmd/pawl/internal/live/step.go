@@ -174,8 +174,8 @@ func lost(s *api.Step) string {
 	return fmt.Sprintf("  %s lost", plural(s.Lost, "attempt"))
 }
 
-// ended formats how a closed step ended: the phase where it is not plain success, attempts, duration, and since when its
-// work has been asked to stop, if it is not gone yet.
+// ended formats how a closed step ended: the phase where it is not plain success, attempts, duration, and since when
+// its work has been asked to stop, if it is not gone yet.
 func (d *drawing) ended(s *api.Step) screen.Line {
 	var line screen.Line
 	n := len(s.Attempts)
