@@ -65,7 +65,8 @@ var defaultOn = []Kind{KindError, KindTimeout}
 //  6. the next attempt would begin at or after h.Deadline: no_time_left
 //
 // If no rule applies, the step is tried again after the policy's delay, or after f.RetryAfter if the worker asked for a
-// delay that is longer than zero. MaxInterval and jitter do not change a delay that the worker asked for; only the deadline bounds it.
+// delay that is longer than zero. MaxInterval and jitter do not change a delay that the worker asked for; only the
+// deadline bounds it.
 //
 // A lost attempt is a fault of the infrastructure, not of the step. Judge skips rules 2 to 5. After the first loss it
 // tries the step again at once, after further ones in a row with a growing pause: the step is a suspect then. Suspects
@@ -108,7 +109,7 @@ func Judge(p *Policy, h History, f *Failure, m Match, now Time, u float64) Verdi
 		return Verdict{Reason: ReasonAttemptsExhausted}
 	}
 	delay := r.Delay(h.Counted, h.Previous, u)
-	// A pause of nothing is no wish: a service that is down would get all attempts at once.
+	// A delay of zero does not count: a service that is down would get all attempts at once.
 	if f.RetryAfter != nil && *f.RetryAfter > 0 {
 		delay = wholeMilliseconds(*f.RetryAfter)
 	}

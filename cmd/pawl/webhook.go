@@ -34,8 +34,8 @@ func (a *app) webhookCommand() *cobra.Command {
 // openWebhooks returns the webhooks of a database that this process has open. Only a server sends.
 func (a *app) openWebhooks(ctx context.Context, m *machine) (*webhook.Dispatcher, error) {
 	cfg := webhook.Config{
-		Documents: m.journal, Feed: m.Engine, Describer: m.embedded.Describer, Send: a.folder != nil, Allow: a.webhookAllow,
-		Log: a.webhookLog(), Now: m.now,
+		Documents: m.journal, Feed: m.Engine, Describer: m.embedded.Describer, Send: a.folder != nil,
+		Allow: a.webhookAllow, Log: a.webhookLog(), Now: m.now,
 	}
 	if m.sharing == nil {
 		return webhook.New(ctx, cfg)

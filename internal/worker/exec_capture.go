@@ -25,7 +25,8 @@ const (
 )
 
 // capture reads what a process writes. It keeps the last part of each stream, writes the log, reports what arrives as a
-// sign of life and finds the lines that are meant for the engine. Its memory is bounded, however much the process writes.
+// sign of life and finds the lines that are meant for the engine. Its memory is bounded, however much the process
+// writes.
 type capture struct {
 	log            *attemptLog // nil: none
 	alive          Alive

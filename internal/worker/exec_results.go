@@ -143,8 +143,8 @@ func (r *resultFile) read() (map[string]any, error) {
 	return values, err
 }
 
-// parseResults reads lines name=value, name<<END … END for a text of several lines, and JSON objects. If a name is given
-// twice, the later value counts. An object with the key pawl is a failure that the process reports.
+// parseResults reads lines name=value, name<<END … END for a text of several lines, and JSON objects. If a name is
+// given twice, the later value counts. An object with the key pawl is a failure that the process reports.
 func parseResults(data []byte) (values map[string]any, own *ownFailure, err error) {
 	values = map[string]any{}
 	lines := bytes.Split(data, []byte("\n"))

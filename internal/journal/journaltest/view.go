@@ -91,8 +91,7 @@ func testWhole(f *fixture) {
 		s.Reason, s.NextAt, s.Deadline = policy.ReasonNoTimeLeft, at(50), at(60)
 	})
 	whole(6, 300, nil)
-	// The deadline is earlier than the step.
-	whole(7, 2, func(s *journal.StepRow, _ *journal.AttemptRow) { s.Deadline = at(1) })
+	whole(7, 2, func(s *journal.StepRow, _ *journal.AttemptRow) { s.Deadline = at(1) }) // it precedes the step
 	whole(8, 2, func(s *journal.StepRow, a *journal.AttemptRow) { s.Step, a.Step = s.Step+3, s.Step+3 })
 	whole(9, 1, func(_ *journal.StepRow, a *journal.AttemptRow) { a.Ended, a.Outcome = 0, "" }) // it is still stopping
 	add(10, 1, nil)

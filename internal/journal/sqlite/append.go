@@ -28,8 +28,8 @@ const trimAt = 32
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sum returns the checksum of a blob, as SQLite stores it in the fewest bytes. It begins with the application's id, so that
-// the one of an empty blob is not zero: a row that has lost its contents would look intact.
+// sum returns the checksum of a blob, as SQLite stores it in the fewest bytes. It begins with the application's id, so
+// that the one of an empty blob is not zero: a row that has lost its contents would look intact.
 func sum(b []byte) int64 { return int64(int32(crc32.Update(applicationID, castagnoli, b))) }
 
 // Acquire implements journal.Journal.
