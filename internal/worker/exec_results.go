@@ -173,8 +173,8 @@ func parseResults(data []byte) (values map[string]any, own *ownFailure, err erro
 				body = append(body, ValidText(lines[i]))
 			}
 			if i == len(lines) || end == "" {
-				return nil, own, fmt.Errorf("$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a line %q",
-					first, name, end)
+				return nil, own, fmt.Errorf("$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a "+
+					"line %q", first, name, end)
 			}
 			values[strings.TrimSpace(name)] = strings.Join(body, "\n")
 		case equals > 0:

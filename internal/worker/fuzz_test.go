@@ -32,7 +32,7 @@ func FuzzResults(f *testing.F) {
 		for name, value := range values {
 			value, text := value.(string)
 			if !text || own != nil {
-				return // from a JSON object
+				return // a JSON object gave it
 			}
 			if name == "" {
 				return // "  =x": a name of blanks cannot be written in this way
