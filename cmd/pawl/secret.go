@@ -32,7 +32,8 @@ func (a *app) secretStore() (*secret.Store, error) {
 }
 
 // checkPlaceholders refuses to carry on runs of a flow whose secrets cannot be had here: waiting does not cure that,
-// and the attempts would be used up. Where somebody else may execute the steps, it prints what this process does not know.
+// and the attempts would be used up. Where somebody else may execute the steps, it prints what this process does not
+// know.
 func (a *app) checkPlaceholders(ctx context.Context, doc *flow.Document, carry bool) error {
 	store, err := a.secretStore()
 	if err != nil || a.server != "" || doc == nil {
