@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,6 +62,32 @@ run=019e7044-8801-7000-8000-000000000001 step=0 name=copy files attempt=1 outcom
 		want = strings.ReplaceAll(want, "\n\t", " ") // a row goes on in indented lines
 		if got != want {
 			t.Errorf("%s:\n got %s\nwant %s", query, got, want)
+		}
+	}
+}
+
+// TestReadableByOlderSQLite checks that the sqlite3 that the machine has reads the views. A file with one view that it
+// does not understand is closed to it as a whole.
+func TestReadableByOlderSQLite(t *testing.T) {
+	shell, err := exec.LookPath("sqlite3")
+	if err != nil {
+		t.Skip("there is no sqlite3")
+	}
+	a := newAppender(t)
+	v := &journal.View{}
+	viewRun(v, 1, 1, false)
+	if v.Runs[0].Labels, err = core.MakeLabels(map[string]string{"z": "last", "a": "first"}); err != nil {
+		t.Fatal(err)
+	}
+	a.append(journal.Batch{View: v})
+	for query, want := range map[string]string{
+		"SELECT labels FROM runs":            "a=first\nz=last",
+		"SELECT name FROM steps":             "copy files",
+		"SELECT name, outcome FROM attempts": "copy files|succeeded",
+	} {
+		out, err := exec.CommandContext(t.Context(), shell, a.j.path, query).CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%s gives %q, %v; want %q", query, got, err, want)
 		}
 	}
 }

@@ -20,8 +20,10 @@ CREATE TABLE labels (
 CREATE INDEX labels_value ON labels (key, value, run);
 `
 
-// labelsOf is an expression for the labels of the row r, in the form of core.Labels.
-const labelsOf = "(SELECT group_concat(key || '=' || value, char(10) ORDER BY key) FROM labels WHERE run = r.id)"
+// labelsOf is an expression for the labels of the row r, in the form of core.Labels. People read the views with the
+// sqlite3 that they have: ordered aggregates need its version 3.44, so the rows are put in order below.
+const labelsOf = "(SELECT group_concat(label, char(10)) FROM" +
+	" (SELECT key || '=' || value AS label FROM labels WHERE run = r.id ORDER BY key))"
 
 // labels writes the labels of runs. Most programs use none, so nothing is looked up before the file has the first.
 func (w *writer) labels(rows []journal.RunRow) error {
