@@ -52,6 +52,7 @@ type Simulated struct {
 	At       Duration           `json:"at"`                // the end
 	Marks    []Mark             `json:"marks,omitempty"`   // the deadlines that span attempts
 	Assumes  string             `json:"assumes,omitempty"` // the attempts that were assumed, in words
+	Beyond   int                `json:"beyond,omitempty"`  // the first attempt more than 292 years later: not listed
 }
 
 // SimulatedAttempt is one attempt.

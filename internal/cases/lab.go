@@ -222,7 +222,7 @@ func (s *subject) simulate() (out api.Simulated, reason policy.Reason, err error
 	}
 	out = api.Simulated{
 		Policy: s.Policy, Attempts: []api.SimulatedAttempt{}, Phase: sim.Phase.String(),
-		At: duration.Duration(sim.At), Assumes: s.assumes,
+		At: duration.Duration(sim.At), Assumes: s.assumes, Beyond: sim.Beyond,
 	}
 	if sim.Reason != policy.ReasonNone {
 		out.Reason = sim.Reason.String()

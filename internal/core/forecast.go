@@ -18,6 +18,7 @@ func Forecast(r *Run, in Input, act Act, most int, now Time, told func(Entry)) e
 	def, decider := *r.def, r.def.NewDecider
 	def.NewDecider = func(run *Run) Decider { return onlooker{decider(run)} }
 	p := &player{run: r, def: &def, now: max(now, r.last), act: f.of, told: told}
+	p.until = p.now.Add(countable)
 	p.run.Attach(&def)
 	p.run.forgetDecider()
 	if in != nil {

@@ -15,7 +15,13 @@ type player struct {
 	now  Time
 	act  func(s *Step) *Act // the act of the step's attempt; nil: it does not even start
 	told func(e Entry)
+
+	until       Time // the last instant that can be counted from the beginning
+	uncountable bool // the next thing would happen later than that
 }
+
+// countable is how far a run is played on: spans of time saturate at 292 years, and instants have years of four digits.
+const countable = 292 * 365 * 24 * time.Hour
 
 // next does what happens next: a report of an attempt, then an expiry, then a start, in this order at one instant. It
 // reports false if nothing happens any more.
@@ -47,6 +53,10 @@ func (p *player) next() (bool, error) {
 	}
 	if first.in == nil {
 		return false, nil // an attempt hangs and nothing will stop it
+	}
+	if first.at > p.until {
+		p.uncountable = true
+		return false, nil
 	}
 	return true, p.put(first.in, first.at)
 }

@@ -36,6 +36,7 @@ type Simulated struct {
 	Phase    StepPhase
 	Reason   policy.Reason
 	At       time.Duration
+	Beyond   int // the number of the first attempt that would begin beyond what can be counted; 0: none
 }
 
 // SimulatedAttempt is one attempt. Started and Ended are nil where it never started or never ended.
@@ -67,6 +68,7 @@ func Simulate(sc Scenario) (Simulated, error) {
 	s := &simulation{sc: sc, epoch: 1_000_000}
 	s.spec = StepSpec{Name: "step", Kind: KindTask, Type: "scripted", Policy: sc.Policy}
 	s.player = player{run: NewRun(RunID{15: 1}), def: s.definition(), act: s.act, told: s.note}
+	s.until = s.epoch.Add(countable)
 	start := Start{Workflow: "simulation"}
 	if sc.RunDeadline > 0 {
 		start.Run = &policy.Limit{After: sc.RunDeadline}
@@ -159,6 +161,9 @@ func (s *simulation) noteRecord(rec Record, at time.Duration) {
 func (s *simulation) result() Simulated {
 	st := s.step()
 	s.out.Phase, s.out.Reason = st.Phase, st.Reason
+	if s.uncountable {
+		s.out.Beyond = len(s.out.Attempts) + 1
+	}
 	switch {
 	case s.beyond() && st.Phase == StepScheduled:
 		// Whatever the delay is, the result is that of a step which backs off before the attempt that is not simulated.

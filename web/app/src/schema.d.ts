@@ -1756,6 +1756,8 @@ export interface components {
             assumes?: string;
             at: string;
             attempts: components["schemas"]["SimulatedAttempt"][] | null;
+            /** Format: int64 */
+            beyond?: number;
             findings: components["schemas"]["Finding"][] | null;
             marks?: components["schemas"]["Mark"][] | null;
             phase: string;
@@ -2213,6 +2215,8 @@ export interface components {
             assumes?: string;
             at: string;
             attempts: components["schemas"]["SimulatedAttempt"][] | null;
+            /** Format: int64 */
+            beyond?: number;
             marks?: components["schemas"]["Mark"][] | null;
             phase: string;
             /** @description A policy as in a flow file: {retry: …, timeout: …}. */

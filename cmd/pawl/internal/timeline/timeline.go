@@ -107,7 +107,7 @@ func (p Plot) horizon(marks []Mark) time.Duration {
 func (c canvas) axis() screen.Line {
 	text := []rune(strings.Repeat(" ", c.width+noteWidth))
 	next := 0
-	for at, step := time.Duration(0), c.step(); at <= c.whole; at += step {
+	for at, step := time.Duration(0), c.step(); at >= 0 && at <= c.whole; at += step { // a sum may overflow
 		col := c.column(at)
 		if col < next {
 			continue
