@@ -233,6 +233,7 @@ func (m *Member) Round(ctx context.Context) error {
 		}
 		m.drained = drained
 	}
+	m.endMove(ctx)
 	s, err := m.cfg.Storage.Snapshot(ctx)
 	if err != nil {
 		return err

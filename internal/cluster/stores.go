@@ -47,6 +47,24 @@ type storeMove struct {
 	ended     chan error
 }
 
+// endMove notes the end of a move. It is called before the table is read: what was read before a move has ended would
+// have it done again.
+func (m *Member) endMove(ctx context.Context) {
+	e := m.storeMove
+	if e == nil {
+		return
+	}
+	select {
+	case err := <-e.ended:
+		if m.storeMove = nil; err != nil && ctx.Err() == nil {
+			m.resting = restAfter
+			m.cfg.Log.Warn("a partition could not be moved to its store, trying again", "partition", e.partition,
+				"error", err)
+		}
+	default:
+	}
+}
+
 // runMove begins a move if one of the partitions needs it and no other is on its way. It returns the partition
 // that must not be taken meanwhile, because it is being moved; -1: none.
 func (m *Member) runMove(ctx context.Context, s Snapshot, own []int) (moving int) {
@@ -54,17 +72,8 @@ func (m *Member) runMove(ctx context.Context, s Snapshot, own []int) (moving int
 	if stores == nil {
 		return -1
 	}
-	if e := m.storeMove; e != nil {
-		select {
-		case err := <-e.ended:
-			if m.storeMove = nil; err != nil && ctx.Err() == nil {
-				m.resting = restAfter
-				m.cfg.Log.Warn("a partition could not be moved to its store, trying again", "partition", e.partition,
-					"error", err)
-			}
-		default:
-			return e.partition
-		}
+	if m.storeMove != nil {
+		return m.storeMove.partition
 	}
 	if m.resting > 0 {
 		m.resting--

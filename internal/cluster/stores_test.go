@@ -25,16 +25,18 @@ type where struct {
 	done   []string
 	fails  int           // so many copies fail
 	copies time.Duration // how long one takes
+	reads  time.Duration // how old a snapshot is when it arrives
 }
 
 func (k kept) Snapshot(ctx context.Context) (Snapshot, error) {
 	s, err := k.link.Snapshot(ctx)
 	k.where.mu.Lock()
-	defer k.where.mu.Unlock()
 	for i := range s.Partitions {
 		p, at := &s.Partitions[i], k.where.parts[i]
 		p.Store, p.Target, p.Leftover, p.Silent = at.Store, at.Target, at.Leftover, at.Silent
 	}
+	k.where.mu.Unlock()
+	<-time.After(k.reads)
 	return s, err
 }
 
@@ -48,7 +50,7 @@ func (k kept) does(p int, what string, change func(*Partition)) {
 	k.done = append(k.done, fmt.Sprint(what, " ", p))
 }
 
-var _ Stores = kept{} // else nothing is moved
+func (k kept) Stores() Stores { return k }
 
 func (k kept) AddStore(context.Context, string, string) error { return nil }
 
@@ -136,6 +138,30 @@ func TestStoreMoves(t *testing.T) {
 		want(20*term, "silence 1")
 		if err := m.Leave(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestMoveEndsDuringARound checks that a move that ends while a round reads the table is not done again for what the
+// round has read before.
+func TestMoveEndsDuringARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &where{parts: map[int]Partition{0: {Store: "first", Target: "b"}}, copies: term, reads: 10 * term}
+		k := kept{&link{newTable(1), "a", map[int]bool{}}, w}
+		m, err := Enter(t.Context(), Config{
+			Node: Node{ID: "a", Secret: "one"}, Storage: k, Engine: k, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			if err := m.Round(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if got := strings.Join(w.done, ", "); got != "copy 0, switch by a 0, clean first 0" {
+			t.Errorf("done: %s", got)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -15,8 +14,8 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
-	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/internal/nightly"
@@ -114,8 +113,7 @@ type change struct {
 	name string
 	want string // "goes on", wherever a run is; "changed": a run that was beyond it waits
 	main code
-	kid  code   // nil: as it was
-	old  string // the wanted result of an old history; empty: the same
+	kid  code // nil: as it was
 }
 
 func kidCode(s *shop) []part {
@@ -189,12 +187,11 @@ func TestChangedSequence(t *testing.T) {
 			return []part{s.step("a", "A"), nap("nap"), s.step("b", "B"), nap("c"), nap("end")}
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.meets(t, before, false) })
+		t.Run(c.name, func(t *testing.T) { c.meets(t, before) })
 	}
 }
 
-// TestChangedBranches changes code with branches, a Map and a child run, at every point of its run; and the same with
-// the history that versions before branches were recorded would have written.
+// TestChangedBranches changes code with branches, a Map and a child run, at every point of its run.
 func TestChangedBranches(t *testing.T) {
 	type list = []part
 	charge := func(s *shop) func(item string) part {
@@ -215,8 +212,7 @@ func TestChangedBranches(t *testing.T) {
 		{name: "rename a branch", want: "changed", main: func(s *shop) []part {
 			return list{items(s), branches("letter bill", mail(s), bill(s)), s.kid("kid"), s.step("last", "Z")}
 		}},
-		// Branches that are not recorded are found by their names.
-		{name: "reorder branches", want: "changed", old: "goes on", main: func(s *shop) []part {
+		{name: "reorder branches", want: "changed", main: func(s *shop) []part {
 			return list{items(s), branches("bill mail", bill(s), mail(s)), s.kid("kid"), s.step("last", "Z")}
 		}},
 		{name: "remove a branch", want: "changed", main: func(s *shop) []part {
@@ -292,17 +288,15 @@ func TestChangedBranches(t *testing.T) {
 		if i%nightly.Few(4, 1) != 0 {
 			continue
 		}
-		for _, old := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, old history %t", c.name, old), func(t *testing.T) { c.meets(t, before, old) })
-		}
+		t.Run(c.name, func(t *testing.T) { c.meets(t, before) })
 	}
 }
 
 // meets lets a change of the code meet a run after each of its commits.
-func (c *change) meets(t *testing.T, before code, old bool) {
+func (c *change) meets(t *testing.T, before code) {
 	changed, last := 0, false
 	for commits := 1; !last; commits++ {
-		m := &meeting{change: c, before: before, old: old, commits: commits}
+		m := &meeting{change: c, before: before, commits: commits}
 		pawltest.RunWith(t, m.config(), m.test)
 		if m.stopped {
 			changed++
@@ -312,12 +306,8 @@ func (c *change) meets(t *testing.T, before code, old bool) {
 		}
 		last = m.over
 	}
-	want := c.want
-	if old && c.old != "" {
-		want = c.old
-	}
-	if is := changed > 0; is != (want == "changed") {
-		t.Errorf("the run could not go on at %d points, want: %s", changed, want)
+	if is := changed > 0; is != (c.want == "changed") {
+		t.Errorf("the run could not go on at %d points, want: %s", changed, c.want)
 	}
 }
 
@@ -326,8 +316,7 @@ type meeting struct {
 	*change
 	shop    shop
 	before  code
-	old     bool // branches are not recorded
-	commits int  // number of commits before the process dies
+	commits int // number of commits before the process dies
 
 	entries []core.Entry
 	dies    chan struct{}
@@ -344,9 +333,6 @@ func (m *meeting) config() pawl.Config {
 		if op != memory.OpAppend || m.after {
 			return nil
 		}
-		for i := 0; m.old && b.View != nil && i < len(b.View.History); i++ {
-			b.View.History[i].Entries = withoutBranches(b.View.History[i].Entries)
-		}
 		if len(b.Encoded) == 0 {
 			return nil
 		}
@@ -358,9 +344,6 @@ func (m *meeting) config() pawl.Config {
 			return journal.ErrFull
 		}
 		m.commits--
-		if m.old {
-			b.Encoded = withoutBranches(b.Encoded)
-		}
 		entries, err := core.ReadEntries(b.Encoded)
 		m.entries = append(m.entries, entries...)
 		return err
@@ -368,32 +351,6 @@ func (m *meeting) config() pawl.Config {
 	m.shop.taken = map[string]int{}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	return pawl.Config{Journal: j, Workflows: m.shop.define(m.before, kidCode), Log: log}
-}
-
-// withoutBranches makes of records that branches began others that no body heeds, so that all steps keep their numbers.
-func withoutBranches(history []byte) []byte {
-	entries, err := core.ReadEntries(history)
-	if err != nil {
-		panic(err)
-	}
-	for _, e := range entries {
-		for i, rec := range e.Records {
-			if rec, ok := rec.(core.StepOmitted); ok && rec.Spec.Type == body.TypeBranch {
-				spec := *rec.Spec
-				spec.Type, spec.Name = body.TypeMark, "old/"+spec.Name
-				rec.Spec = &spec
-				e.Records[i] = rec
-			}
-		}
-	}
-	return encoded(entries)
-}
-
-func encoded(entries []core.Entry) (out []byte) {
-	for i := range entries {
-		out = core.AppendEntry(out, &entries[i])
-	}
-	return out
 }
 
 func (m *meeting) test(t *testing.T, e *pawltest.Env) {
@@ -478,7 +435,11 @@ func (m *meeting) replays(t *testing.T, e *pawltest.Env, defs []pawl.Definition)
 			if w.Name() != d.Workflow {
 				continue
 			}
-			said := pawl.Replay(t.Context(), pawl.Config{}, w, encoded(entries))
+			file, err := history.Write(&core.Definition{}, entries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := pawl.Replay(t.Context(), pawl.Config{}, w, file)
 			var changed, also *pawl.ChangedError
 			goesOn := problem == nil && said == nil
 			if !goesOn && (!errors.As(problem, &changed) || !errors.As(said, &also)) {
