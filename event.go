@@ -61,7 +61,7 @@ func (e Event[T]) WaitAsync(ctx Context, opts ...StepOption) *Future[T] {
 func (e *Engine) SendEvent(ctx context.Context, id string, r client.SendRequest) error {
 	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) {
 		in := core.SignalReceived{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor}
-		return done{}, e.engine.Signal(ctx, run, in)
+		return done{}, e.engine.Signal(ctx, run, in, false)
 	})
 	return err
 }

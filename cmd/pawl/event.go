@@ -16,11 +16,11 @@ func (a *app) eventCommand() *cobra.Command {
 
 func (a *app) eventSendCommand() *cobra.Command {
 	var data, id string
-	var follow bool
+	var follow, keep bool
 	cmd := &cobra.Command{
 		Use: "send RUN NAME", Short: "Send an event to a run", Args: cobra.ExactArgs(2),
 		Long: `Delivers an event to an open run. A step that waits for it ends with the data as its output; an event
-that nothing waits for yet is kept. A second delivery with the same --id changes nothing.
+that nothing waits for yet is kept. A name that no step of the flow can wait for is refused. A second delivery with the same --id changes nothing.
 
 The body of a Go program takes the event when its program opens the database. It reads the data with the codec of its
 program, and this command writes JSON.`,
@@ -34,12 +34,13 @@ program, and this command writes JSON.`,
 				return usage("the event has no name")
 			}
 			return a.send(cmd.Context(), args[0], api.SendRequest{
-				Name: args[1], ID: id, Payload: payload, Actor: a.who(), Reason: a.reason,
+				Name: args[1], ID: id, Payload: payload, Keep: keep, Actor: a.who(), Reason: a.reason,
 			}, follow)
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "the event's data: JSON, or @file.json")
 	cmd.Flags().StringVar(&id, "id", "", "the event's own id, for telling a second delivery")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the event although no step of the flow waits for that name")
 	cmd.Flags().BoolVar(&follow, "follow", false, "carry the run on at once, with the live view")
 	a.completeFor(cmd, 1)
 	return cmd

@@ -45,6 +45,7 @@ type SendRequest struct {
 	Name    string          `json:"name"`
 	ID      string          `json:"id,omitempty"` // the sender's: a repeat of name and id changes nothing
 	Payload json.RawMessage `json:"payload,omitempty"`
+	Keep    bool            `json:"keep,omitempty"` // the event is kept although no step of the flow waits for its name
 	Actor   string          `json:"actor,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 }

@@ -382,7 +382,7 @@ func (s *stage) pass(d time.Duration) {
 func (s *stage) send(name, payload string) {
 	s.t.Helper()
 	if err := s.engine.Signal(s.t.Context(), s.root,
-		core.SignalReceived{Name: name, Payload: []byte(payload)}); err != nil {
+		core.SignalReceived{Name: name, Payload: []byte(payload)}, false); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -108,6 +108,10 @@ type (
 		Reason  string
 	}
 
+	// ExpectedSignal delivers an event, unless no step of the definition can wait for it. The body of a Go function may
+	// wait for any name.
+	ExpectedSignal struct{ SignalReceived }
+
 	// ChildEnded reports the end of a child run.
 	ChildEnded struct {
 		Step    StepID

@@ -58,6 +58,11 @@ func (m *machine) take(def *Definition, in Input) error {
 		return m.taskStopped(in)
 	case Beat:
 		return m.beat(in)
+	case ExpectedSignal:
+		if err := m.mustAwait(in.Name); err != nil {
+			return err
+		}
+		return m.signal(in.SignalReceived)
 	case SignalReceived:
 		return m.signal(in)
 	case ChildEnded:

@@ -2,7 +2,11 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 // SignalEnded names the event by which a run is told that the chain of that workflow id has ended, which named it in
@@ -181,3 +185,28 @@ func (r *Run) takeSignal(wait StepID, name string) {
 }
 
 func (r *Run) dropSignal(i int) { r.Signals = append(r.Signals[:i:i], r.Signals[i+1:]...) }
+
+// mustAwait refuses the name of an event that no step of the definition can wait for. Where a step works its event's name
+// out, or a body decides, any name will do.
+func (m *machine) mustAwait(name string) error {
+	if m.r.def.HasBody || m.r.def.Elsewhere {
+		return nil
+	}
+	var known []string
+	for _, s := range m.r.def.Specs {
+		switch {
+		case s.Kind != KindWait || s.Update != "":
+		case s.Event == "" || s.Event == name:
+			return nil
+		case !slices.Contains(known, s.Event):
+			known = append(known, s.Event)
+		}
+	}
+	what := "no step waits for an event"
+	if hint := nearest.Hint(name, known); hint != "" {
+		what = fmt.Sprintf("no step waits for %q; %s", name, hint)
+	} else if len(known) > 0 {
+		what = fmt.Sprintf("no step waits for %q, but for %s", name, strings.Join(known, ", "))
+	}
+	return m.refuse(CodeInvalid, "event send", "%s (it can be kept all the same)", what)
+}

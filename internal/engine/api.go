@@ -161,7 +161,7 @@ type API interface {
 	// last run of its chain, unless it retries the run.
 	Operate(ctx context.Context, id core.RunID, op core.Operation) error
 	// Signal delivers an event to the last run of the chain. It returns when the event is durable.
-	Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error
+	Signal(ctx context.Context, id core.RunID, s core.SignalReceived, expected bool) error
 	// Lookup finds a run by its run id or its workflow id.
 	Lookup(ctx context.Context, idOrWorkflowID string) (core.RunID, error)
 	// Entries returns the durable entries of a run, without the first ones, of which after says how many.

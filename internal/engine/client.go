@@ -80,9 +80,9 @@ func (e *Engine) Operate(ctx context.Context, id core.RunID, op core.Operation) 
 }
 
 // Signal delivers an event. It returns when the event is durable. If the run's chain has gone on, the event goes to the
-// last run of the chain.
+// last run of the chain. An expected event is refused if no step of a flow can wait for it.
 // Errors: those of Operate, CodeFull.
-func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error {
+func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceived, expected bool) error {
 	if s.Name == "" {
 		return invalid("event send", id.String(), "the event's name is empty")
 	}
@@ -91,6 +91,9 @@ func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceive
 	}
 	if err := e.checkPayload("event send", id.String(), s.Payload); err != nil {
 		return err
+	}
+	if expected {
+		return e.input(ctx, id, core.ExpectedSignal{SignalReceived: s})
 	}
 	return e.input(ctx, id, s)
 }

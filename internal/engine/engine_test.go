@@ -164,7 +164,7 @@ func TestBadRequests(t *testing.T) {
 			t.Error(err)
 		}
 		id := mustStart(t, e, flow("one", task()))
-		err = e.Signal(t.Context(), id, core.SignalReceived{Name: "x", Payload: big})
+		err = e.Signal(t.Context(), id, core.SignalReceived{Name: "x", Payload: big}, false)
 		if !errors.Is(err, ErrTooLarge) {
 			t.Error(err)
 		}
@@ -172,7 +172,7 @@ func TestBadRequests(t *testing.T) {
 		if err != nil || out.Failure == nil || out.Failure.Type != "output_too_large" {
 			t.Errorf("%+v %v", out, err)
 		}
-		if err := e.Signal(t.Context(), id, core.SignalReceived{Name: "x"}); !errors.Is(err, ErrRunClosed) {
+		if err := e.Signal(t.Context(), id, core.SignalReceived{Name: "x"}, false); !errors.Is(err, ErrRunClosed) {
 			t.Error(err)
 		}
 		pause := core.Operation{Op: core.OpPause, Step: core.NoStep}

@@ -141,7 +141,7 @@ func TestEmptyIDs(t *testing.T) {
 		"entries": second(e.Entries(ctx, none, 0)),
 		"inspect": second(e.Inspect(ctx, none)),
 		"operate": e.Operate(ctx, none, core.Operation{Op: core.OpCancelGracefully, Step: core.NoStep}),
-		"signal":  e.Signal(ctx, none, core.SignalReceived{Name: "x"}),
+		"signal":  e.Signal(ctx, none, core.SignalReceived{Name: "x"}, false),
 		"watch":   e.Watch(ctx, none, 0, func(core.Entry) error { return nil }),
 	} {
 		if !errors.Is(err, ErrInvalid) {

@@ -184,7 +184,7 @@ func (p *Partition) inputTo(r *run, c *Call) {
 // run.
 func forLastOfChain(in core.Input) bool {
 	switch in := in.(type) {
-	case core.SignalReceived:
+	case core.SignalReceived, core.ExpectedSignal:
 		return true
 	case core.Operation:
 		return in.Step == core.NoStep && in.Op != core.OpRetryRun

@@ -153,7 +153,7 @@ func TestCloseRecordsReportsFromAReopening(t *testing.T) {
 		k := <-c.arrived
 		<-time.After(time.Minute) // the view has everything by now
 		full.Store(true)
-		if err := e.Signal(t.Context(), id, core.SignalReceived{Name: "x"}); !errors.Is(err, ErrStalled) {
+		if err := e.Signal(t.Context(), id, core.SignalReceived{Name: "x"}, false); !errors.Is(err, ErrStalled) {
 			t.Fatal(err)
 		}
 		go func() { _, _ = e.List(context.Background(), journal.Query{}) }() // it waits for the journal

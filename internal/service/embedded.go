@@ -83,7 +83,7 @@ func (s *Embedded) Send(ctx context.Context, name string, signal api.SendRequest
 	}
 	return refused(s.engine.Signal(ctx, id, core.SignalReceived{
 		Name: signal.Name, ID: signal.ID, Payload: signal.Payload, Actor: signal.Actor, Reason: signal.Reason,
-	}))
+	}, !signal.Keep))
 }
 
 // Operate implements api.Service.

@@ -2203,6 +2203,7 @@ export interface components {
         SendRequest: {
             actor?: string;
             id?: string;
+            keep?: boolean;
             name: string;
             payload?: unknown;
             reason?: string;
