@@ -110,7 +110,7 @@ func stubbornProcess(t *testing.T) {
 	}
 	const text = "pawl: 1\nname: row\nsteps:\n  - name: work\n    timeout: {startToClose: 300ms}\n" +
 		"    retry: fixed(2, 1ms)\n    exec: {grace: 200ms, shell: \"trap 'echo asked' TERM; " +
-		"if [ $PAWL_ATTEMPT = 1 ]; then while :; do sleep 0.05; done; fi\"}\n"
+		"if [ $PAWL_ATTEMPT = 1 ]; then while :; do sleep 0.05 || :; done; fi\"}\n"
 	doc, err := flow.Parse("row.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -189,6 +189,7 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 		return r, httpapi.ProblemOf(err)
 	}
 	c.token, c.unchecked = shown.Token, shown.Unchecked
+	c.namespace = namespaceOf(c, r.Header.Get(httpapi.NamespaceHeader), s.cfg.Namespace) // also of what is refused
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 	if pattern == "" { // there is no such route
 		return r, nil

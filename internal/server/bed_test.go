@@ -30,7 +30,7 @@ import (
 const orderFlow = `pawl: 1
 name: order
 timeout: 2h
-input: {type: object, properties: {n: {type: integer, default: 7}}}
+input: {type: object, properties: {n: {type: integer, default: 7}, more: {type: string}}}
 steps:
   - {name: first, noop: {}}
   - {name: broken, needs: [first], fail: {kind: error, message: no <paper>}, retry: "fixed(3, 10s)", continueOn: error}

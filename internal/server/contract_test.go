@@ -139,7 +139,7 @@ func TestStartsAreTheSame(t *testing.T) {
 			Definition: definition("pawl: 1\nsteps: 7"),
 		})
 		p.start("a large input", api.CodeTooLarge, api.StartRequest{
-			Input: json.RawMessage(`{"x":"` + strings.Repeat("y", 2<<20) + `"}`),
+			Input: json.RawMessage(`{"more":"` + strings.Repeat("y", 2<<20) + `"}`),
 		})
 		p.start("a label that is refused", api.CodeInvalid, api.StartRequest{Labels: map[string]string{"": "x"}})
 		p.start("later", "", api.StartRequest{StartAt: api.At(time.Now().Add(time.Hour))})

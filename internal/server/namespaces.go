@@ -22,13 +22,12 @@ func (s *Server) inNamespace(r *http.Request, pattern string) (*Server, *httpapi
 		return s, nil
 	}
 	asked := r.Header.Get(httpapi.NamespaceHeader)
-	name := cmp.Or(asked, s.cfg.Namespace)
+	name := namespaceOf(c, asked, s.cfg.Namespace)
 	switch {
 	case c == nil:
 	case c.local || c.token.Namespace == api.AllNamespaces:
 		c.whole, c.listener = asked == "", s
 	default:
-		name = cmp.Or(c.token.Namespace, s.cfg.Namespace)
 		s.others.Range(func(any, any) bool { c.walled = true; return false })
 		if asked != "" && asked != name {
 			return s, httpapi.ProblemOf(&api.Error{Code: api.CodeForbidden, Message: fmt.Sprintf(
@@ -49,6 +48,15 @@ func (s *Server) inNamespace(r *http.Request, pattern string) (*Server, *httpapi
 		})
 	}
 	return other.(*Server), nil
+}
+
+// namespaceOf returns the namespace that a request is for: that of the caller's token, or, if the caller may work in
+// all of them, the one that it asks for. own is the server's.
+func namespaceOf(c *caller, asked, own string) string {
+	if c == nil || c.local || c.token.Namespace == api.AllNamespaces {
+		return cmp.Or(asked, own)
+	}
+	return cmp.Or(c.token.Namespace, own)
 }
 
 // accessFor returns the tokens and the audit log as the caller may see them: those of the namespace of its request, or
