@@ -109,7 +109,7 @@ func Judge(p *Policy, h History, f *Failure, m Match, now Time, u float64) Verdi
 		return Verdict{Reason: ReasonAttemptsExhausted}
 	}
 	delay := r.Delay(h.Counted, h.Previous, u)
-	// A delay of nothing is not a request: a service that is down would get all attempts at once.
+	// A delay of zero does not count: a service that is down would get all attempts at once.
 	if f.RetryAfter != nil && *f.RetryAfter > 0 {
 		delay = wholeMilliseconds(*f.RetryAfter)
 	}

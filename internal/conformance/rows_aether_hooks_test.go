@@ -139,7 +139,7 @@ func aetherAnswersSuspended(t *testing.T) {
 				s.t.Errorf("the task's own run is %s, %v", aether.Status(child), err)
 			}
 			if err := s.engine.Signal(s.t.Context(), row.ID,
-				core.SignalReceived{Name: "resume.ask", Payload: []byte(`{"by": "ada"}`)}); err != nil {
+				core.SignalReceived{Name: "resume.ask", Payload: []byte(`{"by": "ada"}`)}, false); err != nil {
 				s.t.Error(err)
 			}
 		}
