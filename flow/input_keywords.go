@@ -20,8 +20,8 @@ var (
 		"type", "enum", "const", "default", "required", "title", "description", "examples", "format", "pattern",
 		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
 		"minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties",
-		"dependentRequired", "dependencies", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType",
-		"$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor", "$vocabulary", "$comment",
+		"dependentRequired", "dependencies", "deprecated", "readOnly", "writeOnly", "contentEncoding",
+		"contentMediaType", "$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor", "$vocabulary", "$comment",
 	}
 	allKeywords = slices.Concat(schemaKeywords, schemaLists, schemaMappings, otherKeywords)
 )

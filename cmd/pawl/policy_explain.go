@@ -256,8 +256,8 @@ func limitText(l *policy.Limit) string {
 // conclusion says in a sentence how it ends.
 func conclusion(e explained) string {
 	if e.Beyond > 0 {
-		return fmt.Sprintf("attempt %d would begin after more than 292 years: beyond counting; maxInterval bounds the delays",
-			e.Beyond)
+		const beyond = "attempt %d would begin after more than 292 years: beyond counting; maxInterval bounds the delays"
+		return fmt.Sprintf(beyond, e.Beyond)
 	}
 	at := exact(e.At.Std())
 	switch e.Phase {
