@@ -21,7 +21,8 @@ var (
 		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
 		"minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties",
 		"dependentRequired", "dependencies", "deprecated", "readOnly", "writeOnly", "contentEncoding",
-		"contentMediaType", "$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor", "$vocabulary", "$comment",
+		"contentMediaType", "$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor",
+		"$vocabulary", "$comment",
 	}
 	allKeywords = slices.Concat(schemaKeywords, schemaLists, schemaMappings, otherKeywords)
 )

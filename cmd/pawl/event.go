@@ -20,7 +20,8 @@ func (a *app) eventSendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "send RUN NAME", Short: "Send an event to a run", Args: cobra.ExactArgs(2),
 		Long: `Delivers an event to an open run. A step that waits for it ends with the data as its output; an event
-that nothing waits for yet is kept. A name that no step of the flow can wait for is refused. A second delivery with the same --id changes nothing.
+that nothing waits for yet is kept. A name that no step of the flow can wait for is refused. A second
+delivery with the same --id changes nothing.
 
 The body of a Go program takes the event when its program opens the database. It reads the data with the codec of its
 program, and this command writes JSON.`,

@@ -256,7 +256,7 @@ func limitText(l *policy.Limit) string {
 // conclusion says in a sentence how it ends.
 func conclusion(e explained) string {
 	if e.Beyond > 0 {
-		const beyond = "attempt %d would begin after more than 292 years: beyond counting; maxInterval bounds the delays"
+		const beyond = "attempt %d would begin after more than 292 years, beyond counting: set a maxInterval"
 		return fmt.Sprintf(beyond, e.Beyond)
 	}
 	at := exact(e.At.Std())

@@ -151,7 +151,8 @@ func (e sent) send(s *stage) {
 	for _, one := range e {
 		s.pass(one.after)
 		// A run that has ended accepts no more events.
-		_ = s.engine.Signal(s.t.Context(), s.root, core.SignalReceived{Name: one.name, Payload: []byte(one.payload)}, false)
+		in := core.SignalReceived{Name: one.name, Payload: []byte(one.payload)}
+		_ = s.engine.Signal(s.t.Context(), s.root, in, false)
 	}
 }
 

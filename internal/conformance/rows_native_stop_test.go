@@ -122,7 +122,8 @@ func stubbornProcess(t *testing.T) {
 		t.Skip("processes cannot be asked to end here")
 	}
 	limit := startOfAProcess(t)
-	text := "pawl: 1\nname: row\nsteps:\n  - name: work\n    timeout: {startToClose: " + duration.Format(limit) + "}\n" +
+	text := "pawl: 1\nname: row\nsteps:\n  - name: work\n" +
+		"    timeout: {startToClose: " + duration.Format(limit) + "}\n" +
 		"    retry: fixed(2, 1ms)\n    exec: {grace: 200ms, shell: \"trap 'echo asked' TERM; " +
 		"if [ $PAWL_ATTEMPT = 1 ]; then while :; do sleep 0.05 || :; done; fi\"}\n"
 	doc, err := flow.Parse("row.yaml", []byte(text))

@@ -12,14 +12,16 @@ import (
 func TestUnexpectedEvent(t *testing.T) {
 	approval := &StepSpec{Name: "approval", Kind: KindWait, Event: "approved"}
 	worked := &StepSpec{Name: "any", Kind: KindWait}
+	task := &StepSpec{Name: "a", Kind: KindTask}
+	rain := ExpectedSignal{SignalReceived{Name: "rain"}}
 	for _, c := range []struct {
 		specs []*StepSpec
 		in    Input
 		want  string // part of the error; empty: it is taken
 	}{
 		{[]*StepSpec{approval}, ExpectedSignal{SignalReceived{Name: "aproved"}}, `did you mean "approved"?`},
-		{[]*StepSpec{approval}, ExpectedSignal{SignalReceived{Name: "rain"}}, "no step waits for \"rain\", but for approved"},
-		{[]*StepSpec{{Name: "a", Kind: KindTask}}, ExpectedSignal{SignalReceived{Name: "rain"}}, "no step waits for an event"},
+		{[]*StepSpec{approval}, rain, "no step waits for \"rain\", but for approved"},
+		{[]*StepSpec{task}, rain, "no step waits for an event"},
 		{[]*StepSpec{approval}, ExpectedSignal{SignalReceived{Name: "approved"}}, ""},
 		{[]*StepSpec{approval}, SignalReceived{Name: "aproved"}, ""},
 		{[]*StepSpec{approval, worked}, ExpectedSignal{SignalReceived{Name: "aproved"}}, ""},

@@ -59,8 +59,8 @@ func (m *machine) take(def *Definition, in Input) error {
 	case Beat:
 		return m.beat(in)
 	case ExpectedSignal:
-		if err := m.mustAwait(in.Name); err != nil {
-			return err
+		if why := m.r.def.unexpected(in.Name); why != "" {
+			return m.refuse(CodeInvalid, "event send", "%s (it can be kept all the same)", why)
 		}
 		return m.signal(in.SignalReceived)
 	case SignalReceived:

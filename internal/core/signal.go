@@ -186,27 +186,27 @@ func (r *Run) takeSignal(wait StepID, name string) {
 
 func (r *Run) dropSignal(i int) { r.Signals = append(r.Signals[:i:i], r.Signals[i+1:]...) }
 
-// mustAwait refuses the name of an event that no step of the definition can wait for. Where a step works its event's name
-// out, or a body decides, any name will do.
-func (m *machine) mustAwait(name string) error {
-	if m.r.def.HasBody || m.r.def.Elsewhere {
-		return nil
+// unexpected returns why no step of the definition can wait for an event of that name, and "" if one may. Where a step
+// works its event's name out, or a body decides, any name will do.
+func (d *Definition) unexpected(name string) string {
+	if d.HasBody || d.Elsewhere {
+		return ""
 	}
 	var known []string
-	for _, s := range m.r.def.Specs {
+	for _, s := range d.Specs {
 		switch {
 		case s.Kind != KindWait || s.Update != "":
 		case s.Event == "" || s.Event == name:
-			return nil
+			return ""
 		case !slices.Contains(known, s.Event):
 			known = append(known, s.Event)
 		}
 	}
-	what := "no step waits for an event"
 	if hint := nearest.Hint(name, known); hint != "" {
-		what = fmt.Sprintf("no step waits for %q; %s", name, hint)
-	} else if len(known) > 0 {
-		what = fmt.Sprintf("no step waits for %q, but for %s", name, strings.Join(known, ", "))
+		return fmt.Sprintf("no step waits for %q; %s", name, hint)
 	}
-	return m.refuse(CodeInvalid, "event send", "%s (it can be kept all the same)", what)
+	if len(known) > 0 {
+		return fmt.Sprintf("no step waits for %q, but for %s", name, strings.Join(known, ", "))
+	}
+	return "no step waits for an event"
 }
