@@ -66,7 +66,7 @@ func TestOwnLooksAgain(t *testing.T) {
 		}
 		return n
 	}
-	begun, branch := make(chan int), make(chan int)
+	begun, branch, next := make(chan int), make(chan int), make(chan struct{})
 	made <- p.Go(core.RunID{}, func() {
 		g := <-made
 		for range looksAtFirst {
@@ -75,18 +75,16 @@ func TestOwnLooksAgain(t *testing.T) {
 			}
 		}
 		go func() { begun <- notOwn(g) }()
-		<-branch
+		<-next
 		p.Go(core.RunID{}, func() { branch <- notOwn(g) })
-		<-branch
 	})
 	if n := <-begun; n != calls {
 		t.Errorf("%d of %d calls of a goroutine that is no branch's are found", n, calls)
 	}
-	branch <- 0
+	close(next)
 	if n := <-branch; n != 10 {
 		t.Errorf("%d of %d calls of another branch's goroutine are found, want 10", n, calls)
 	}
-	branch <- 0
 }
 
 // BenchmarkOwn measures what it costs to ask which goroutine calls, and to look each time.
