@@ -52,8 +52,8 @@ func moved(depth int, f func()) {
 	moved(depth-1, f)
 }
 
-// TestOwnLooksAgain checks that also a program that has made many calls finds each call of a goroutine that it has begun
-// itself, and some of those of another branch's.
+// TestOwnLooksAgain checks that also a program that has made many calls finds each call of a goroutine that it has
+// begun itself, and some of those of another branch's.
 func TestOwnLooksAgain(t *testing.T) {
 	p, made := &process{}, make(chan Goroutine, 1)
 	defer p.close()

@@ -53,8 +53,9 @@ type branchCall struct {
 	f func()
 }
 
-// Own takes microseconds to find the number of the goroutine that calls. So it does that at the first calls, as those of
-// a test are, and then at one of so many: code that calls from the branch of another goroutine does so again and again.
+// Own takes microseconds to find the number of the goroutine that calls. So it does that at the first calls, as those
+// of a test are, and then at one of so many: code that calls from the goroutine of another branch does so again and
+// again.
 const (
 	looksAtFirst = 1000
 	looksAtOneOf = 256
