@@ -64,7 +64,7 @@ type txClient struct {
 
 func (c *txClient) Codec() pawl.Codec { return c.outbox.codec }
 
-// Register does nothing: the engine that the outbox is relayed to knows the workflow.
+// Register does nothing: the engine that the message reaches knows the workflow, or refuses the start.
 func (c *txClient) Register(...pawl.Definition) error { return nil }
 
 func (c *txClient) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {

@@ -36,7 +36,6 @@ var renew = pawl.Define("renew", func(ctx pawl.Context, customer string) (int, e
 })
 
 func TestAYearPasses(t *testing.T) {
-	began := time.Now()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		pawltest.FakeStep[int](e, "charge").Fail(errors.New("the bank is closed")).Times(2).Return(999)
 		pawltest.FakeStep[int](e, "charge#*").Return(999)
@@ -58,9 +57,6 @@ func TestAYearPasses(t *testing.T) {
 		}
 		pawltest.Replay(t, renew, history)
 	}, renew)
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("a year took %s", took)
-	}
 }
 
 func TestCrash(t *testing.T) {

@@ -52,10 +52,21 @@ func moved(depth int, f func()) {
 	moved(depth-1, f)
 }
 
-// TestOwnLooksAgain checks that also a program that has made many calls finds out that another goroutine calls.
+// TestOwnLooksAgain checks that also a program that has made many calls finds each call of a goroutine that it has
+// begun itself, and some of those of another branch's.
 func TestOwnLooksAgain(t *testing.T) {
-	p, made, others := &process{}, make(chan Goroutine, 1), make(chan int)
+	p, made := &process{}, make(chan Goroutine, 1)
 	defer p.close()
+	const calls = 10 * looksAtOneOf
+	notOwn := func(g Goroutine) (n int) {
+		for range calls {
+			if !g.Own() {
+				n++
+			}
+		}
+		return n
+	}
+	begun, branch, next := make(chan int), make(chan int), make(chan struct{})
 	made <- p.Go(core.RunID{}, func() {
 		g := <-made
 		for range looksAtFirst {
@@ -63,18 +74,16 @@ func TestOwnLooksAgain(t *testing.T) {
 				t.Error("the goroutine is not known")
 			}
 		}
-		go func() {
-			found := 0
-			for range 10 * looksAtOneOf {
-				if !g.Own() {
-					found++
-				}
-			}
-			others <- found
-		}()
+		go func() { begun <- notOwn(g) }()
+		<-next
+		p.Go(core.RunID{}, func() { branch <- notOwn(g) })
 	})
-	if n := <-others; n != 10 {
-		t.Errorf("%d of %d calls of another goroutine are found, want 10", n, 10*looksAtOneOf)
+	if n := <-begun; n != calls {
+		t.Errorf("%d of %d calls of a goroutine that is no branch's are found", n, calls)
+	}
+	close(next)
+	if n := <-branch; n != 10 {
+		t.Errorf("%d of %d calls of another branch's goroutine are found, want 10", n, calls)
 	}
 }
 

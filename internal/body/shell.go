@@ -2,6 +2,7 @@ package body
 
 import (
 	"bytes"
+	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -52,8 +53,9 @@ type branchCall struct {
 	f func()
 }
 
-// Own takes microseconds to look which goroutine calls. So it looks at the first calls, as those of a test are, and
-// then at one of so many: code that calls from another goroutine does so again and again.
+// Own takes microseconds to find the number of the goroutine that calls. So it does that at the first calls, as those
+// of a test are, and then at one of so many: code that calls from the goroutine of another branch does so again and
+// again.
 const (
 	looksAtFirst = 1000
 	looksAtOneOf = 256
@@ -73,7 +75,7 @@ func (p *process) Go(_ core.RunID, f func()) Goroutine {
 	last := len(p.idle) - 1
 	if last < 0 {
 		p.mu.Unlock()
-		go p.work(call)
+		go work(p, call)
 		return call.g
 	}
 	next := p.idle[last]
@@ -84,7 +86,8 @@ func (p *process) Go(_ core.RunID, f func()) Goroutine {
 }
 
 // work executes a branch, and those that follow it in this goroutine. A branch that has to leave ends the goroutine.
-func (p *process) work(call branchCall) {
+// It is the function that each goroutine of a branch begins with, which atWork looks for.
+func work(p *process, call branchCall) {
 	var id any = goroutineID()
 	next := make(chan branchCall, 1)
 	for ok := true; ok; call, ok = <-next {
@@ -146,12 +149,31 @@ func (g *goroutine) Park()   { <-g.unparked }
 func (g *goroutine) Unpark() { g.unparked <- struct{}{} }
 func (g *goroutine) Exit()   { runtime.Goexit() }
 
+// Own finds each call of a goroutine that is none of a branch. One that is another branch's is found by its number.
 func (g *goroutine) Own() bool {
+	if !atWork() {
+		return false
+	}
 	if n := g.process.calls.Add(1); n > looksAtFirst && n%looksAtOneOf != 0 {
 		return true
 	}
 	id, begun := g.id.Load().(string)
 	return !begun || id == goroutineID()
+}
+
+// workEntry is the address of work.
+var workEntry = reflect.ValueOf(work).Pointer()
+
+// atWork reports whether the calling goroutine began with work, which is at the bottom of its stack, below goexit.
+func atWork() bool {
+	var most [64]uintptr
+	stack := most[:]
+	n := runtime.Callers(2, stack)
+	for n == len(stack) {
+		stack = make([]uintptr, 2*len(stack))
+		n = runtime.Callers(2, stack)
+	}
+	return n > 1 && runtime.FuncForPC(stack[n-2]-1).Entry() == workEntry
 }
 
 // goroutineID returns the number of the calling goroutine, as stacks show it.

@@ -473,7 +473,7 @@ func TestUnknownOperation(t *testing.T) {
 		}
 		for _, op := range []client.Op{"", "stop"} {
 			err := e.Operate(t.Context(), "w", pawl.Operation{Op: op})
-			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "cancel, interrupt, terminate") {
+			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "_gracefully, cancel, terminate") {
 				t.Errorf("operation %q: %v", op, err)
 			}
 		}
