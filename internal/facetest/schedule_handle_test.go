@@ -171,21 +171,22 @@ func TestScheduleMissed(t *testing.T) {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			h := ensure(t, e, client.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "16m"}, w, "12m")
-			e.Skip(35 * time.Minute)
+			e.Skip(43 * time.Minute) // the run of 00:30 has ended
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
-			<-time.After(60 * time.Minute)
+			<-time.After(52 * time.Minute)
 			e.Reopen() // the clock shows 01:35: the firing of 01:20 is not too late, that of 01:10 is
 			e.Skip(time.Minute)
 			h = h2(e, h)
 			var want string
 			fired := "00:10:00 succeeded, 00:30:00 succeeded, 01:35:00 waiting"
 			if overlap == client.OverlapSkip {
-				want = "6, 00:20-00:20 1 overlap, 00:40-01:10 4 late, 01:30-01:30 1 overlap"
+				want = "6, 00:20-00:20 1 overlap, 00:40-00:40 1 overlap, 00:50-01:10 3 late, 01:30-01:30 1 overlap"
 			} else {
-				want = "4, 00:40-01:10 4 late"
-				fired = "00:10:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 01:35:00 waiting, 01:35:00 waiting"
+				want = "3, 00:50-01:10 3 late"
+				fired = "00:10:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 00:40:00 succeeded, " +
+					"01:35:00 waiting, 01:35:00 waiting"
 			}
 			if got := missed(describe(t, h)); got != want {
 				t.Errorf("%s: missed: %s, want %s", overlap, got, want)
