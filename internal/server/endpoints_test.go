@@ -123,7 +123,7 @@ func (r *reach) runs() {
 	_, err = c.Log(ctx, run, api.LogPlace{Step: "first", Attempt: 1})
 	r.must("log", err)
 	r.must("carry", c.Carry(ctx, run))
-	r.must("send", c.Send(ctx, run, api.SendRequest{Name: "other"}))
+	r.must("send", c.Send(ctx, run, api.SendRequest{Name: "other", Keep: true}))
 	r.must("ready", c.Ready(ctx))
 	r.operate(run)
 	_, err = c.Wait(ctx, run)
