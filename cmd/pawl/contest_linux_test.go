@@ -272,7 +272,8 @@ func (c *contest) carryOut(ctx context.Context, in contestCall, out *contestAnsw
 		out.run, out.existing = started.Run, started.Existing
 		return err
 	case "event":
-		return node.Send(ctx, in.run, api.SendRequest{Name: eventOf(in.id), ID: eventOf(in.id), Reason: in.id, Keep: true})
+		name := eventOf(in.id)
+		return node.Send(ctx, in.run, api.SendRequest{Name: name, ID: name, Reason: in.id, Keep: true})
 	case contestRead:
 		history, err := historyOf(ctx, node, in.run)
 		out.history = history
