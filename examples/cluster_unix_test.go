@@ -12,12 +12,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pawlbin"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
 // TestClusterShown does what the example cluster invites to: it kills a node, and sees that the others go on.
 func TestClusterShown(t *testing.T) {
+	nightly.Only(t, "nodes are killed, and leases run out")
 	bin := pawlbin.Build(t, "./examples/cluster", "./cmd/pawl")
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "cluster"), "-pawl", filepath.Join(bin, "pawl"))
 	var said strings.Builder

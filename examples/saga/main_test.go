@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -79,7 +80,7 @@ func TestKilledAndCancelled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	const lives = 12
+	lives := nightly.Few(4, 12)
 	cancelIn := rng.IntN(3)
 	for i := range lives {
 		cmd, ended := life(t, dir)

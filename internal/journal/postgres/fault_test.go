@@ -76,6 +76,7 @@ func same(t *testing.T, got []string, want ...string) {
 // TestLostAnswers checks that an append whose connection is cut is looked up. It is written once, whether the cut came
 // before the statement or after it.
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	dsn := own(t, server)
 	proxy := pgtest.NewProxy(t, dsn)
@@ -142,6 +143,7 @@ func TestLateAppend(t *testing.T) {
 // TestUnreachable checks that, while the database cannot be reached, an append fails and says that it is in doubt, and
 // a read says that it may be asked again. Later the owner looks where its partition stands, and goes on.
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	proxy := pgtest.NewProxy(t, own(t, server))
 	l := newLine(t, opened(t, with(t, proxy.DSN(), "statement_timeout", "1s")))
@@ -290,6 +292,7 @@ func appendThroughCuts(t *testing.T, j journal.Journal, partition int) {
 
 // TestRestart stops the server without ado, as a crash does. An owner goes on where it was.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	server := pgtest.StartServer(t)
 	l := newLine(t, opened(t, own(t, server.DSN())))
 	var want []string
@@ -308,6 +311,7 @@ func TestRestart(t *testing.T) {
 
 // TestRestartWhileAppending stops the server while appends are on their way.
 func TestRestartWhileAppending(t *testing.T) {
+	t.Parallel()
 	server := pgtest.StartServer(t)
 	l := newLine(t, opened(t, own(t, server.DSN())))
 	stop := make(chan struct{})

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -207,6 +208,7 @@ func (m *mover) rows(store string) (n int) {
 // TestMove moves a partition to another store and back, while it works in between, with the process dying after each
 // step. It is whole in one store or the other all the time, and the next process brings the move to its end.
 func TestMove(t *testing.T) {
+	nightly.Only(t, "each step of a move dies, and waits for a lease")
 	first, second := pgtest.Start(t), pgtest.StartServer(t).DSN()
 	steps := []struct {
 		name string

@@ -91,6 +91,7 @@ func opened(t testing.TB, dsn string) *stores {
 }
 
 func TestJournal(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	journaltest.Run(t, func(t *testing.T) journaltest.Store { return store(t, own(t, server)) })
 }

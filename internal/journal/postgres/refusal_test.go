@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -59,6 +60,7 @@ func TestBadAddresses(t *testing.T) {
 
 // TestRefused checks the errors if the database cannot be opened.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	server := pgtest.StartServer(t, "-c", "max_connections=8").DSN()
 	dsn := own(t, server)
 	opens := func(what, dsn string, kind error, says string) {
@@ -302,6 +304,7 @@ func TestTexts(t *testing.T) {
 // TestBouncer runs the suite through PgBouncer in transaction mode: statements of one client go over connections that
 // others use in between.
 func TestBouncer(t *testing.T) {
+	nightly.Only(t, "it runs the whole suite of journals again")
 	server := pgtest.StartServer(t).DSN()
 	bouncer := pgtest.StartBouncer(t, server)
 	journaltest.Run(t, func(t *testing.T) journaltest.Store { return store(t, own(t, bouncer)) })

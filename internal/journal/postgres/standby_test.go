@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -71,6 +72,7 @@ func (s *standbyless) visible(appends func() error) error {
 // TestNotReplicated checks that a commit that the synchronous standby does not have can be seen when the server's
 // process that waited for the standby is gone. The append does not take it for written then: a failover would lose it.
 func TestNotReplicated(t *testing.T) {
+	t.Parallel()
 	server := pgtest.StartServer(t)
 	l := newLine(t, opened(t, with(t, own(t, server.DSN()), "statement_timeout", "3s")))
 	s := newStandbyless(t, server.DSN())
@@ -98,6 +100,7 @@ func TestNotReplicated(t *testing.T) {
 // TestMessageNotReplicated checks that a message that its store may lose is not taken in another one, where the effect
 // would be without its cause, and the next message with this number would be passed over.
 func TestMessageNotReplicated(t *testing.T) {
+	nightly.Only(t, "it waits for timeouts of the server")
 	second := pgtest.StartServer(t).DSN()
 	dsn, _ := added(t, pgtest.Start(t), second)
 	j := opened(t, with(t, with(t, dsn, "statement_timeout", "3s"), "lease", "8s")) // another store has a quarter of it

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cluster"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
@@ -51,6 +52,7 @@ func added(t *testing.T, first, second string) (dsn, other string) {
 // TestJournalOverTwoStores runs the suite on a journal of which one partition is in the first database and two are in
 // another one.
 func TestJournalOverTwoStores(t *testing.T) {
+	nightly.Only(t, "it runs the whole suite of journals again")
 	first, second := pgtest.Start(t), pgtest.StartServer(t).DSN()
 	journaltest.Run(t, func(t *testing.T) journaltest.Store {
 		dsn, other := added(t, first, second)
