@@ -82,7 +82,7 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 		o.Data("interpreter", a.Interpreter)
 	} else {
 		vars |= expr.VarPlaceholders
-		o.Add("command", b.compiler.TextList(tree.NodeOf(a.Command), vars))
+		o.Add("command", b.compiler.Command(tree.NodeOf(a.Command), vars))
 	}
 	o.Text("env", a.Env)
 	o.Text("dir", a.Dir)
@@ -100,9 +100,6 @@ const (
 	resultsInLines = "lines"
 )
 
-// posixShells read quoted words as q writes them.
-var posixShells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"}
-
 // interpreter refuses expressions in a script that is for another program than a shell: it reads quotes in another way.
 func (b *builder) interpreter(a *Exec) {
 	n, script := tree.NodeOf(a.Interpreter), tree.NodeOf(a.Shell)
@@ -113,7 +110,7 @@ func (b *builder) interpreter(a *Exec) {
 	if program == "env" && len(n.Items) > 1 {
 		program = path.Base(n.Items[1].Text)
 	}
-	if !slices.Contains(posixShells, program) {
+	if !expr.IsShell(program) {
 		b.stepFail(script.Pos, "give values by env: instead of expressions",
 			"%s reads quotes in another way than a shell, so q does not help", program)
 	}
@@ -122,7 +119,7 @@ func (b *builder) interpreter(a *Exec) {
 func (b *builder) http(a *HTTP, vars expr.Vars) *expr.Template {
 	o := b.compiler.Object(vars)
 	o.Text("method", a.Method)
-	o.Text("url", a.URL)
+	o.Add("url", b.compiler.URL(tree.NodeOf(a.URL), vars))
 	o.Text("headers", a.Headers)
 	o.Text("query", a.Query)
 	o.Data("json", a.JSON)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +44,6 @@ const (
 	lintDeadlinePassed = "deadline-passed"
 	lintLimitNoEffect  = "limit-no-effect" // the step never starts that limit's clock
 	lintNoSignOfLife   = "no-sign-of-life" // the step never stops that limit's clock
-	lintShellRuns      = "shell-runs-value"
 	lintTriggerUnused  = "trigger-never-fires"
 	lintInputAbsent    = "input-may-be-missing"
 )
@@ -228,14 +226,9 @@ func (l *linter) step(s *Step, p *plan) {
 		l.add(Warning, s.pos, lintTriggerUnused, s.Name,
 			"step %q never begins: with failFast the run ends when something fails; use hooks", s.Name)
 	}
-	switch action := s.Action.(type) {
+	switch s.Action.(type) {
 	case *Exec:
 		l.absent(s, p)
-		if shell := shellOf(action); shell != "" {
-			l.add(Warning, s.pos, lintShellRuns, s.Name,
-				"step %q: %s runs what the expression says; use shell: and ${{ q(…) }}, or give the value by env:",
-				s.Name, shell)
-		}
 	case *Wait:
 		if endless(&p.spec.Policy) && !l.bounded() {
 			l.add(Info, s.pos, lintEndlessWait, s.Name,
@@ -262,27 +255,6 @@ func (l *linter) absent(s *Step, p *plan) {
 				"list it under required, or write %s ?? 'a default'", s.Name, key, key)
 		}
 	})
-}
-
-// shellOf returns the shell to whose text a command adds the value of an expression; "": there is none. An expression
-// alone is a script that somebody chose to run.
-func shellOf(e *Exec) string {
-	n := tree.NodeOf(e.Command)
-	if n == nil || n.Kind != tree.List || len(n.Items) < 3 {
-		return ""
-	}
-	shell := path.Base(n.Items[0].Text)
-	if !contains([]string{"sh", "bash", "dash", "zsh", "ksh"}, shell) {
-		return ""
-	}
-	for i, item := range n.Items[1 : len(n.Items)-1] {
-		text := n.Items[i+2]
-		if option := item.Text; strings.HasPrefix(option, "-") && strings.HasSuffix(option, "c") &&
-			expr.HasExpression(text.Text) && !expr.IsExpression(text) {
-			return shell
-		}
-	}
-	return ""
 }
 
 // limits looks at the limits that the step itself sets: shared ones need not make sense for each of the steps.

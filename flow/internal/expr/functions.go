@@ -22,6 +22,7 @@ var functions = []struct {
 	types []any
 }{
 	{quoteName, quote, []any{new(func(any) string)}},
+	{escapeName, escape, []any{new(func(any) string)}},
 	{"string", textOf, []any{new(func(any) string)}},
 	{"fail", refused, []any{new(func(string) any)}},
 	{"keys", sortedKeys, []any{new(func(map[string]any) []any)}},

@@ -23,6 +23,7 @@ type Template struct {
 	fields      []namedTemplate
 	items       []*Template
 	object      bool
+	host        bool // the text names the host of a URL
 }
 
 type namedTemplate struct {
@@ -219,6 +220,9 @@ func (t *Template) Text(s Scope) (string, error) {
 		return "", t.fail(err)
 	}
 	text, err := writtenAs(v)
+	if err == nil && t.host {
+		err = hostOnly(text)
+	}
 	if err != nil {
 		return "", t.fail(err)
 	}

@@ -1,0 +1,112 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+
+	"github.com/pawl-dev/pawl/internal/tree"
+)
+
+// escapeName is the function that makes one part of a URL of a value.
+const escapeName = "u"
+
+// escape writes a value as one part of a path, and a list as several parts with slashes between them.
+func escape(args ...any) (any, error) {
+	list, ok := ListOf(args[0])
+	if !ok {
+		return escapeText(args[0])
+	}
+	parts := make([]string, len(list))
+	for i, item := range list {
+		part, err := escapeText(item)
+		if err != nil {
+			return nil, fmt.Errorf("item %d: %w", i, err)
+		}
+		parts[i] = part
+	}
+	return strings.Join(parts, "/"), nil
+}
+
+func escapeText(v any) (string, error) {
+	text, err := writtenAs(v)
+	switch {
+	case err != nil:
+		return "", err
+	case text == "", text == ".", text == "..":
+		return "", fmt.Errorf("%q cannot be a part of a URL: the path would be another one; "+
+			"give what may be empty by query:", text)
+	case len(text) > maxText/4:
+		return "", errTooLong
+	}
+	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20"), nil
+}
+
+// URL compiles the address of a request. The value of an expression must not change more of it than its own part: one
+// at the beginning is an address, one that names the host is looked at when its value is known, and all behind it are
+// numbers or escaped by u.
+func (c *Compiler) URL(n *tree.Node, vars Vars) *Template {
+	t := c.Template(n, vars, true)
+	if n == nil || n.Kind != tree.Text || t.parts == nil {
+		return t
+	}
+	parts, open := segments(n.Text)
+	if open >= 0 {
+		return t // reported
+	}
+	before := ""
+	for i, part := range parts {
+		switch inHost := hostIsOpen(before); {
+		case !part.expression:
+			before += part.text
+			continue
+		case t.parts[i].placeholder != nil, i == 0:
+		case inHost:
+			t.parts[i].host = true
+		default:
+			p, bad := c.Language.Compile(part.text, vars, false)
+			if bad == nil && !escaped(p.code.Node()) {
+				c.Report(c.Source.Inside(n, part.offset), "write ${{ u(…) }}, which escapes it, or give it by query:",
+					"this expression could change the path or the query of the URL")
+			}
+		}
+		before += "x"
+	}
+	return t
+}
+
+// hostIsOpen reports whether the host of a URL that begins with this text may go on.
+func hostIsOpen(before string) bool {
+	_, rest, ok := strings.Cut(before, "://")
+	return ok && !strings.ContainsAny(rest, "/?#")
+}
+
+// hostOnly returns an error if a value that names the host of a URL says more than that.
+func hostOnly(text string) error {
+	if strings.ContainsAny(text, "/?#\\@ \t\r\n") || text == "" {
+		return errors.New("it stands where a URL has its host, and is none: write host or host:port")
+	}
+	return nil
+}
+
+// escaped reports whether the value of an expression stays within one part of a URL.
+func escaped(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.StringNode: // it is part of the flow
+		return true
+	case *ast.ConditionalNode:
+		return escaped(n.Exp1) && escaped(n.Exp2)
+	case *ast.CallNode:
+		callee, ok := n.Callee.(*ast.IdentifierNode)
+		switch {
+		case ok && callee.Value == escapeName:
+			return true
+		case ok && (callee.Value == plusName || callee.Value == textPlusName):
+			return escaped(n.Arguments[0]) && escaped(n.Arguments[1])
+		}
+	}
+	return n.Type() != nil && isPlain(n.Type())
+}
