@@ -242,9 +242,13 @@ func (s *stores) Inspect(ctx context.Context) (*journal.Inspection, error) {
 		return nil, err
 	}
 	l := s.layout.Load()
+	lacking, partial, err := l.lacking(ctx)
+	if err != nil || partial {
+		return &journal.Inspection{Problems: lacking}, err
+	}
 	taken := make([]map[int]uint64, s.count) // read before all else: partitions at work go on
 	var mu sync.Mutex
-	err := l.each(ctx, func(i int, at *storage) error {
+	err = l.each(ctx, func(i int, at *storage) error {
 		return at.allTaken(ctx, func(p, sender int, through uint64) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -268,6 +272,7 @@ func (s *stores) Inspect(ctx context.Context) (*journal.Inspection, error) {
 		return nil, err
 	}
 	sum := found[0]
+	sum.Problems = append(lacking, sum.Problems...)
 	for _, other := range found[1:] {
 		sum.add(other)
 	}

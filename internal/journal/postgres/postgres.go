@@ -59,6 +59,9 @@ func Open(caller context.Context, dsn string) (journal.Journal, error) {
 	ctx, cancel := context.WithTimeout(caller, within)
 	defer cancel()
 	err = s.prepare(ctx, s.partitions)
+	if err == nil {
+		err = s.isWhole(ctx)
+	}
 	var all *stores
 	if err == nil {
 		all, err = s.withStores(ctx)
