@@ -34,7 +34,7 @@ func TestShape(t *testing.T) {
 func TestPartsAreMissing(t *testing.T) {
 	server := pgtest.Start(t)
 	for _, c := range []struct {
-		change, lacks string
+		change, absent string
 		opens         bool
 	}{
 		{"ALTER TABLE {schema}.journal DROP CONSTRAINT journal_pkey", "primary key journal (partition, seq)", false},
@@ -70,7 +70,7 @@ func TestPartsAreMissing(t *testing.T) {
 		}
 		found, err := look.Inspect(t.Context())
 		_ = look.Close()
-		if err != nil || !slices.Contains(found.Problems, "the schema lacks "+c.lacks) {
+		if err != nil || !slices.Contains(found.Problems, "the schema lacks "+c.absent) {
 			t.Errorf("%s: %q, %v", c.change, found.Problems, err)
 		}
 	}
