@@ -35,7 +35,7 @@ func TestPartsAreMissing(t *testing.T) {
 	server := pgtest.Start(t)
 	for _, c := range []struct {
 		change, absent string
-		opens         bool
+		opens          bool
 	}{
 		{"ALTER TABLE {schema}.journal DROP CONSTRAINT journal_pkey", "primary key journal (partition, seq)", false},
 		{"ALTER TABLE {schema}.partitions DROP CONSTRAINT partitions_pkey", "primary key partitions (partition)", false},
