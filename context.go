@@ -51,6 +51,7 @@ func (b *branch) invalid(err error, format string, args ...any) error {
 	err = invalid(err, format, args...)
 	if b.NoteInvalid(err) {
 		b.host.log.Error("a workflow's body made a call that is invalid, and its run will fail",
+			"id", "body-call-invalid",
 			"run", b.Run().String(), "error", err)
 	}
 	return err

@@ -60,7 +60,8 @@ func (h *host) observed(o *Observer) engine.Observer {
 func (h *host) guardObserver(run core.RunID, call func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			h.log.Error("Config.Observer panicked", "run", run.String(), "panic", v, "stack", string(debug.Stack()))
+			h.log.Error("Config.Observer panicked",
+				"id", "observer-panic", "run", run.String(), "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	call()
@@ -146,7 +147,8 @@ func (h *host) around(at *attempt, fn stepFunc) (out []byte, err error) {
 			return // the function has not run, or it panicked itself: the attempt fails
 		}
 		if v := recover(); v != nil {
-			h.log.Error("Config.Intercept panicked after the step's function had returned: its result is kept", "run",
+			h.log.Error("Config.Intercept panicked after the step's function had returned: its result is kept",
+				"id", "intercept-panic", "run",
 				at.task.Token.Run.String(), "step", at.task.StepName, "panic", v, "stack", string(debug.Stack()))
 			out, err = r.out, r.err
 		}

@@ -319,7 +319,8 @@ func (h *host) carried(ctx context.Context, run core.RunID, headers core.Headers
 func (h *host) guarded(run core.RunID, call func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			h.log.Error("a propagator of Config.Propagators panicked", "run", run.String(), "panic", v, "stack",
+			h.log.Error("a propagator of Config.Propagators panicked",
+				"id", "propagator-panic", "run", run.String(), "panic", v, "stack",
 				string(debug.Stack()))
 		}
 	}()

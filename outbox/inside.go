@@ -43,7 +43,7 @@ func begin(ctx context.Context, engine any, s relay.Setting) (stop func()) {
 		Dialect: Postgres, Codec: e.Codec(), MaxPayload: s.MaxPayload, Propagators: propagators, Log: s.Log,
 	})
 	if err != nil {
-		s.Log.Error("the outbox of the engine does not work", "error", err)
+		s.Log.Error("the outbox of the engine does not work", "id", "outbox-stopped", "error", err)
 		return func() {}
 	}
 	o.table, o.database, o.turn = s.Name, s.Database, s.Turn

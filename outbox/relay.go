@@ -232,7 +232,8 @@ func (p *pass) record(ctx context.Context) error {
 		}
 	}
 	for seq, reason := range p.refused {
-		o.log.Error("a message of the outbox can never be delivered: it stays in the table", "seq", seq,
+		o.log.Error("a message of the outbox can never be delivered: it stays in the table",
+			"id", "outbox-undeliverable", "seq", seq,
 			"error", reason)
 		_, err := o.db.ExecContext(ctx, o.sql("UPDATE {table} SET failure = ? WHERE seq = ?"), text(reason), seq)
 		if err != nil {

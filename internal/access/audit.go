@@ -63,7 +63,7 @@ func (k *Keeper) Record(e api.Audited) {
 	case k.log.entries <- &e:
 	case <-k.log.over:
 	case <-late.C:
-		k.logger.Error("an entry of the audit log cannot be stored", "entry", e)
+		k.logger.Error("an entry of the audit log cannot be stored", "id", "audit-not-stored", "entry", e)
 	}
 }
 

@@ -164,7 +164,7 @@ func (k *Keeper) note(err error) {
 	case err != nil && r.since.IsZero():
 		r.since = r.failedAt
 		k.logger.Error("the tokens cannot be read; those that are known count on for some minutes while the storage "+
-			"cannot be asked", "for", trustedFor.String(), "error", err)
+			"cannot be asked", "id", "tokens-unreadable", "for", trustedFor.String(), "error", err)
 	case err == nil && !r.since.IsZero():
 		k.logger.Info("the tokens can be read again", "after", time.Since(r.since).Seconds())
 		r.since = time.Time{}

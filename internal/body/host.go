@@ -329,7 +329,7 @@ func (h *Host) Sessions() int {
 
 // tell says that a body cannot go on.
 func (h *Host) tell(run core.RunID, p problem) {
-	h.cfg.Log.Error("a workflow's body cannot go on and is called again",
+	h.cfg.Log.Error("a workflow's body cannot go on and is called again", "id", "body-stuck",
 		"run", run.String(), "in", p.pause.String(), "error", p.err)
 	if h.cfg.Stopped != nil {
 		h.cfg.Stopped(run, p.err)

@@ -69,7 +69,8 @@ func (p *Partition) compute(t *transition, def *core.Definition, in core.Input) 
 		}
 		next = &transition{run: &run{state: core.NewRun(r.state.Next), kind: r.kind, rests: r.rests}}
 		if next.out, err = core.Advance(next.run.state, r.state.Attached(), *closed.Next, p.now); err != nil {
-			p.cfg.Log.Error("the next run of a chain cannot start", "run", r.id().String(), "error", err)
+			p.cfg.Log.Error("the next run of a chain cannot start",
+				"id", "chain-stuck", "run", r.id().String(), "error", err)
 			return nil, nil
 		}
 		break

@@ -119,11 +119,11 @@ func (p *Partition) setAside(id core.RunID, err error) *aside {
 }
 
 func (p *Partition) logAside(what string, id core.RunID, err error) {
-	args := []any{"run", id.String(), "error", err}
+	var stack []any
 	if bug := (*panicked)(nil); errors.As(err, &bug) {
-		args = append(args, "stack", string(bug.stack))
+		stack = []any{"stack", string(bug.stack)}
 	}
-	p.cfg.Log.Error(what, args...)
+	p.cfg.Log.Error(what, append([]any{"id", "run-set-aside", "run", id.String(), "error", err}, stack...)...)
 }
 
 // setAsideAfterPanic sets a run in memory aside. A panic may have left its state half changed, so the state is not

@@ -23,10 +23,11 @@ func (l *loop) failed() bool {
 // its memory. If the error is not final, the loop opens the partition again later.
 func (l *loop) fail(err error, now core.Time) {
 	if partitionLost(err) {
-		l.e.cfg.Log.Error("another engine owns the partition now, this one ends",
+		l.e.cfg.Log.Error("another engine owns the partition now, this one ends", "id", "partition-lost",
 			"partition", l.e.cfg.Partition, "error", err)
 	} else {
 		l.e.cfg.Log.Error("the journal cannot be read or written, new requests are refused until it can",
+			"id", "storage-stalled",
 			"partition", l.e.cfg.Partition, "error", err)
 	}
 	l.stalledAt = time.Now()

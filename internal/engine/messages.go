@@ -145,7 +145,8 @@ func (p *Partition) Fetched(f Fetch, messages []journal.Message, err error, now 
 	}
 	m.reading = false
 	if err != nil {
-		p.cfg.Log.Error("messages from other partitions could not be read, trying again", "error", err)
+		p.cfg.Log.Error("messages from other partitions could not be read, trying again",
+			"id", "messages-unreadable", "error", err)
 		m.readAt = p.now.Add(inboxRetry)
 		return
 	}
@@ -172,7 +173,7 @@ func (p *Partition) deliver(msg *journal.Message, now core.Time) {
 	if err != nil {
 		m.blocked[msg.From] = true
 		p.cfg.Log.Error("a message from another partition has a form that this version cannot read; "+
-			"it and the later messages of that partition wait for a newer version",
+			"it and the later messages of that partition wait for a newer version", "id", "message-of-newer-version",
 			"from", msg.From, "message", msg.Seq, "error", err)
 		return
 	}

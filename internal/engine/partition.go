@@ -266,7 +266,7 @@ func (p *Partition) fire(r *run) {
 	}
 	if r.wake != 0 && r.wake <= p.now && r.state.Seq == before {
 		// The run is due, but the tick changed nothing. Without a pause this would repeat without end.
-		p.cfg.Log.Error("a run is due, but nothing happens; trying again in a second",
+		p.cfg.Log.Error("a run is due, but nothing happens; trying again in a second", "id", "run-idle-though-due",
 			"run", r.id().String(), "wake", r.wake.String())
 		p.residents.wakes.set(r, p.now.Add(time.Second))
 	}

@@ -30,7 +30,7 @@ func (p *Partition) noteTemporary(err error) bool {
 // its input, and the others go on.
 func (p *Partition) unreadable(err error, what string, about ...any) bool {
 	if err != nil && !p.noteTemporary(err) {
-		p.cfg.Log.Error(what, append(about, "error", err)...)
+		p.cfg.Log.Error(what, append(append([]any{"id", "run-unreadable"}, about...), "error", err)...)
 	}
 	return err != nil
 }

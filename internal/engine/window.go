@@ -151,7 +151,8 @@ func (p *Partition) WindowDone(w Window, far core.Time, err error) {
 		return
 	}
 	if err != nil {
-		p.cfg.Log.Error("runs that come due cannot be read; they are read again soon", "error", err)
+		p.cfg.Log.Error("runs that come due cannot be read; they are read again soon",
+			"id", "due-runs-unreadable", "error", err)
 		p.residents.retryWindow(w, p.now, p.cfg.Horizon)
 		return
 	}

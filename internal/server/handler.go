@@ -231,7 +231,8 @@ func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(http.ErrAbortHandler)
 	}
-	s.cfg.Log.Error("a handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v,
+	s.cfg.Log.Error("a handler panicked",
+		"id", "handler-panic", "method", r.Method, "path", r.URL.Path, "panic", v,
 		"stack", string(debug.Stack()))
 	answer(w, httpapi.ProblemOf(&api.Error{
 		Code: api.CodeInternal, Message: "the server failed on this request", Hint: "the log has the details",

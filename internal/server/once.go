@@ -163,7 +163,8 @@ func (s *Server) carryOutOnce(
 		err = s.remember(within, hash, kept{request, held.status, held.header, held.body.Bytes()})
 	}
 	if err != nil {
-		s.cfg.Log.Error("an answer is not remembered", "path", r.URL.Path, "error", err)
+		s.cfg.Log.Error("an answer is not remembered",
+			"id", "answer-not-remembered", "path", r.URL.Path, "error", err)
 	}
 	held.sendTo(w)
 	return nil

@@ -83,7 +83,8 @@ func (s *Server) readAll(ctx context.Context) error {
 // noteDamage remembers that the storage is damaged. A later read may succeed, of pages that are in memory.
 func (s *Server) noteDamage(err error) {
 	if s.cfg.Damaged != nil && s.cfg.Damaged(err) && s.damage.CompareAndSwap(nil, &err) {
-		s.cfg.Log.Error("the storage is damaged: the server is not ready until it is started again", "error", err)
+		s.cfg.Log.Error("the storage is damaged: the server is not ready until it is started again",
+			"id", "storage-damaged", "error", err)
 	}
 }
 

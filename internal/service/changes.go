@@ -226,7 +226,7 @@ func (c *Changes) rest() {
 	}
 	c.end()
 	if err := c.feed.DropFeed(context.Background(), changesFeed); err != nil && api.CodeOf(err) != api.CodeClosed {
-		c.log.Error("the feed of changes cannot be dropped", "error", err)
+		c.log.Error("the feed of changes cannot be dropped", "id", "changes-not-dropped", "error", err)
 	}
 }
 
@@ -328,7 +328,7 @@ func (c *Changes) readOnce(ctx context.Context) bool {
 			return true
 		}
 	}
-	c.log.Error("changes are not read at present", "error", err)
+	c.log.Error("changes are not read at present", "id", "changes-unreadable", "error", err)
 	return true
 }
 
@@ -345,7 +345,8 @@ func (c *Changes) take(ctx context.Context, teller *Describer, entries []core.En
 		case ctx.Err() != nil || code == api.CodeStalled || code == api.CodeClosed || code == api.CodeUncertain:
 			return err
 		default: // its code or its definition is broken, or it was deleted: that concerns this run only
-			c.log.Error("nothing is told of an entry of a run", "run", e.Run.String(), "error", err)
+			c.log.Error("nothing is told of an entry of a run",
+				"id", "changes-entry-unreadable", "run", e.Run.String(), "error", err)
 			continue
 		}
 		for _, ev := range told.Events {

@@ -75,13 +75,14 @@ func (d *Dispatcher) feedOnce(ctx context.Context) bool {
 			return true
 		}
 	}
-	d.cfg.Log.Error("webhooks read no events at present", "error", err)
+	d.cfg.Log.Error("webhooks read no events at present", "id", "webhook-feed-unreadable", "error", err)
 	return true
 }
 
 // missed notes that events were lost, and begins the feed again.
 func (d *Dispatcher) missed(ctx context.Context) error {
-	d.cfg.Log.Error("webhooks have missed events: nobody had read them for so long that they were dropped")
+	d.cfg.Log.Error("webhooks have missed events: nobody had read them for so long that they were dropped",
+		"id", "webhook-feed-dropped")
 	d.mu.Lock()
 	all := make([]*target, 0, len(d.targets))
 	for _, t := range d.targets {
@@ -120,7 +121,8 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Describer, entrie
 		case ctx.Err() != nil || code == api.CodeStalled || code == api.CodeClosed || code == api.CodeUncertain:
 			return err
 		default: // its code or its definition is broken, or it was deleted: that concerns this run only
-			d.cfg.Log.Error("webhooks get nothing of an entry of a run", "run", e.Run.String(), "error", err)
+			d.cfg.Log.Error("webhooks get nothing of an entry of a run",
+				"id", "webhook-entry-unreadable", "run", e.Run.String(), "error", err)
 		}
 	}
 	d.change.Lock()
@@ -191,7 +193,8 @@ func (d *Dispatcher) bounded(ctx context.Context, made []*api.Delivery) (
 			full = map[string]*hook{}
 		}
 		full[h.Name] = h
-		d.cfg.Log.Error("a webhook misses events: too many deliveries are pending", "webhook", h.Name, "pending",
+		d.cfg.Log.Error("a webhook misses events: too many deliveries are pending",
+			"id", "webhook-overflow", "webhook", h.Name, "pending",
 			d.cfg.MostPending)
 	}
 	return kept, full, nil

@@ -278,7 +278,8 @@ func (d *Dispatcher) ended(all []*result) {
 		err = d.put(context.WithoutCancel(d.ctx), documents...)
 	}
 	if err != nil {
-		d.cfg.Log.Error("what was delivered cannot be stored; it is sent again", "error", err)
+		d.cfg.Log.Error("what was delivered cannot be stored; it is sent again",
+			"id", "webhook-not-stored", "error", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -292,7 +293,8 @@ func (d *Dispatcher) ended(all []*result) {
 		}
 		switch {
 		case r.failed != nil:
-			d.cfg.Log.Error("a delivery cannot be read", "webhook", r.target.hook.Name, "error", r.failed)
+			d.cfg.Log.Error("a delivery cannot be read",
+				"id", "webhook-delivery-unreadable", "webhook", r.target.hook.Name, "error", r.failed)
 			due = d.cfg.Now().Add(storagePause)
 		case err != nil:
 			due = d.cfg.Now().Add(storagePause)
@@ -328,7 +330,8 @@ func (d *Dispatcher) sweep(now core.Time) {
 				err = d.drop(h.Name, page, now.Add(-keepEnded))
 			}
 			if err != nil {
-				d.cfg.Log.Error("old deliveries are not deleted at present", "error", err)
+				d.cfg.Log.Error("old deliveries are not deleted at present",
+					"id", "webhook-not-pruned", "error", err)
 				return
 			}
 			if len(page) < pageSize {

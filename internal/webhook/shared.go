@@ -75,7 +75,7 @@ func (d *Dispatcher) lookAgain() {
 	}
 	defer d.adding.Unlock()
 	if err := d.refresh(d.ctx); err != nil && d.ctx.Err() == nil {
-		d.cfg.Log.Error("webhooks cannot be read again at present", "error", err)
+		d.cfg.Log.Error("webhooks cannot be read again at present", "id", "webhooks-unreadable", "error", err)
 	}
 }
 

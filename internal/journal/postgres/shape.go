@@ -98,7 +98,8 @@ func listed(parts []string) string {
 	return text
 }
 
-// lacking returns what the schemas of all databases lack. Where that is more than indexes, nothing else can be looked at.
+// lacking returns what the schemas of all databases lack. Where that is more than indexes, nothing else can be looked
+// at.
 func (l *layout) lacking(ctx context.Context) (problems []string, partial bool, err error) {
 	for _, s := range l.all {
 		parts, indexes, err := s.missing(ctx)

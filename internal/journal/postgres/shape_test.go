@@ -38,7 +38,10 @@ func TestPartsAreMissing(t *testing.T) {
 		opens          bool
 	}{
 		{"ALTER TABLE {schema}.journal DROP CONSTRAINT journal_pkey", "primary key journal (partition, seq)", false},
-		{"ALTER TABLE {schema}.partitions DROP CONSTRAINT partitions_pkey", "primary key partitions (partition)", false},
+		{
+			"ALTER TABLE {schema}.partitions DROP CONSTRAINT partitions_pkey",
+			"primary key partitions (partition)", false,
+		},
 		{"ALTER TABLE {schema}.outbox DROP CONSTRAINT outbox_id_key", "unique outbox (id)", false},
 		{"ALTER TABLE {schema}.pins DROP CONSTRAINT pins_node_fkey", "foreign key pins (node)", false},
 		{"ALTER TABLE {schema}.journal ALTER sum DROP NOT NULL", "column journal.sum integer NOT NULL", false},
