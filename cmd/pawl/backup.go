@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
@@ -31,10 +32,10 @@ backups of its own: pg_dump.`,
 			if err != nil {
 				return err
 			}
-			if _, err := os.Stat(p.path); err != nil {
-				return fmt.Errorf("there is no database at %s", p.path)
+			if _, err := os.Stat(p.Path); err != nil {
+				return fmt.Errorf("there is no database at %s", p.Path)
 			}
-			return a.copyChecked(cmd.Context(), p.path, args[0], p.path)
+			return a.copyChecked(cmd.Context(), p.Path, args[0], p.Path)
 		},
 	}
 }
@@ -52,19 +53,19 @@ were made since are made again.`,
 				return err
 			}
 			for _, suffix := range []string{"", "-wal", "-shm"} {
-				if _, err := os.Lstat(p.path + suffix); err == nil {
-					return fmt.Errorf("%s exists: move it away first", p.path+suffix)
+				if _, err := os.Lstat(p.Path + suffix); err == nil {
+					return fmt.Errorf("%s exists: move it away first", p.Path+suffix)
 				}
 			}
-			return a.copyChecked(cmd.Context(), args[0], p.path, p.path)
+			return a.copyChecked(cmd.Context(), args[0], p.Path, p.Path)
 		},
 	}
 }
 
 // fileToCopy returns the file of the database.
-func (a *app) fileToCopy() (place, error) {
+func (a *app) fileToCopy() (database.Place, error) {
 	p, err := a.where()
-	if err == nil && (p.memory || p.server != "") {
+	if err == nil && (p.Memory || p.Server != "") {
 		err = usage("this is for a database in a file; PostgreSQL has backups of its own")
 	}
 	return p, err

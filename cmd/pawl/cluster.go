@@ -42,11 +42,11 @@ func (a *app) withCluster(ctx context.Context, open journalOpener, fn func(nodes
 	if err != nil {
 		return err
 	}
-	if p.server == "" {
+	if p.Server == "" {
 		return usage("pawl cluster works with the database of the nodes: write --database postgres://…, or with " +
 			"one of them: --server URL")
 	}
-	j, err := open(ctx, p.server)
+	j, err := open(ctx, p.Server)
 	if err != nil {
 		return err
 	}

@@ -80,18 +80,18 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.memory {
+	if p.Memory {
 		return nil, usage("a database in memory: has nothing to check; use --database sqlite:PATH")
 	}
-	d := &diagnosis{Database: p.name(), Version: buildVersion(), Waiting: []string{}, Problems: []string{}}
-	if p.server != "" {
-		a.examine(ctx, d, p.server)
+	d := &diagnosis{Database: p.Name(), Version: buildVersion(), Waiting: []string{}, Problems: []string{}}
+	if p.Server != "" {
+		a.examine(ctx, d, p.Server)
 		return d, nil
 	}
-	if d.SyncP50, err = syncFloor(filepath.Dir(p.path)); err != nil {
+	if d.SyncP50, err = syncFloor(filepath.Dir(p.Path)); err != nil {
 		d.Problems = append(d.Problems, err.Error())
 	}
-	if d.File, err = sqlite.Check(ctx, p.path); errors.Is(err, fs.ErrNotExist) {
+	if d.File, err = sqlite.Check(ctx, p.Path); errors.Is(err, fs.ErrNotExist) {
 		d.File, d.missing = nil, true
 		return d, nil
 	} else if err != nil {
@@ -101,7 +101,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	}
 	d.Problems = append(d.Problems, d.File.Problems...)
 	d.File.Problems = nil
-	j, err := sqlite.OpenReadOnly(p.path)
+	j, err := sqlite.OpenReadOnly(p.Path)
 	if err != nil {
 		d.Problems = append(d.Problems, err.Error())
 		return d, nil
@@ -160,7 +160,7 @@ func (a *app) compareRun(ctx context.Context, d *diagnosis, j stored, r journal.
 		d.problem("run %s: its definition: %v", r.Row.ID, err)
 		return
 	}
-	fold, err := engine.Rows(r.Row.ID, r.Row.Partition, c.def, r.History)
+	fold, err := engine.Rows(r.Row.ID, r.Row.Partition, c.Def, r.History)
 	if err != nil {
 		d.problem("run %s: %v", r.Row.ID, err)
 		return
@@ -173,7 +173,7 @@ func (a *app) compareRun(ctx context.Context, d *diagnosis, j stored, r journal.
 	for _, text := range differences(r, fold) {
 		d.problem("run %s: %s", r.Row.ID, text)
 	}
-	waits := core.Restore(r.Row.ID, c.def, r.History.Entries).WaitsForBody()
+	waits := core.Restore(r.Row.ID, c.Def, r.History.Entries).WaitsForBody()
 	if n := len(r.History.Entries); waits && n > 0 && len(d.Waiting) < 100 {
 		d.Waiting = append(d.Waiting, fmt.Sprintf("run %s of %s, since %s", r.Row.ID, r.Row.Workflow,
 			r.History.Entries[n-1].At))

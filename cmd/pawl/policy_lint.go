@@ -33,7 +33,7 @@ status 1 if there is any.`,
 				if err != nil {
 					return err
 				}
-				all = append(all, lint(doc)...)
+				all = append(all, lint(doc, false)...)
 			}
 			return a.warnings(all)
 		},

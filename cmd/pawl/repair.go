@@ -29,25 +29,25 @@ func (a *app) repair(ctx context.Context) (*repaired, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case p.memory:
+	case p.Memory:
 		return nil, usage("--repair is for a database in a file")
-	case p.server != "":
+	case p.Server != "":
 		return nil, usage("--repair is for a database in a file: it works on one that nobody else writes, after a " +
 			"copy of it was made, and neither can be had from a server\nRestore a backup, or let PostgreSQL make its " +
 			"indexes anew: REINDEX DATABASE")
 	}
-	if _, err := os.Stat(p.path); err != nil {
-		return nil, fmt.Errorf("there is no database at %s", p.path)
+	if _, err := os.Stat(p.Path); err != nil {
+		return nil, fmt.Errorf("there is no database at %s", p.Path)
 	}
-	if h, held := sqlite.Held(p.path); held {
-		return nil, fmt.Errorf("%s is held by pid %d (%s): stop it, then repair", p.path, h.PID,
+	if h, held := sqlite.Held(p.Path); held {
+		return nil, fmt.Errorf("%s is held by pid %d (%s): stop it, then repair", p.Path, h.PID,
 			screen.Clean(h.Command))
 	}
 	out := &repaired{Runs: []string{}}
-	if out.Copy, err = copyDatabase(p.path); err != nil {
+	if out.Copy, err = copyDatabase(p.Path); err != nil {
 		return nil, fmt.Errorf("the database was not changed: no copy of it could be made: %w", err)
 	}
-	j, err := sqlite.Open(p.path, sqlite.Options{Since: now()})
+	j, err := sqlite.Open(p.Path, sqlite.Options{Since: now()})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (a *app) rewriteRows(ctx context.Context, j *sqlite.Journal, out *repaired)
 		if err != nil {
 			return nil //nolint:nilerr // the examination says so
 		}
-		fold, err := engine.Rows(r.Row.ID, r.Row.Partition, c.def, r.History)
+		fold, err := engine.Rows(r.Row.ID, r.Row.Partition, c.Def, r.History)
 		if err == nil && len(differences(r, fold)) > 0 {
 			wrong[r.Row.ID] = fold
 			out.Runs = append(out.Runs, r.Row.ID.String())

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
@@ -78,17 +79,17 @@ func (a *app) backfill(ctx context.Context, file string, f *backfillFlags) error
 	if err != nil {
 		return err
 	}
-	firings, err := f.firings(c.doc.Name, table, a.clockOf(ctx))
+	firings, err := f.firings(c.Doc.Name, table, a.clockOf(ctx))
 	if err != nil {
 		return err
 	}
-	if err := a.findRuns(ctx, c.doc.Name, firings); err != nil {
+	if err := a.findRuns(ctx, c.Doc.Name, firings); err != nil {
 		return err
 	}
 	if f.dry {
 		return a.tellFirings(firings)
 	}
-	if err := a.checkPlaceholders(ctx, c.doc, true); err != nil {
+	if err := a.checkPlaceholders(ctx, c.Doc, true); err != nil {
 		return err
 	}
 	started := 0
@@ -120,10 +121,10 @@ func (a *app) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timet
 	if c, err = a.load(file, &f.start.sources); err != nil {
 		return nil, t, req, err
 	}
-	table := c.doc.Cron
+	table := c.Doc.Cron
 	if table == nil {
 		return nil, t, req, usage("flow %q has no cron, so no firing of it was missed; start it with pawl run",
-			screen.Clean(c.doc.Name))
+			screen.Clean(c.Doc.Name))
 	}
 	t, err = schedule.Spec{
 		Cron: table.Schedule, Zone: table.Zone, Skipped: table.Skipped, Repeated: table.Repeated,
@@ -131,10 +132,10 @@ func (a *app) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timet
 	if err != nil {
 		return nil, t, req, err
 	}
-	once := c.bundle
+	once := c.Bundle
 	once.Once = true
-	if c, err = compile(once); err != nil {
-		return nil, t, req, err
+	if c, err = workflows.Compile(once); err != nil {
+		return nil, t, req, asUsage(err)
 	}
 	if req, err = a.startRequest(c, &f.start); err != nil {
 		return nil, t, req, err
@@ -142,7 +143,7 @@ func (a *app) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timet
 	if req.Labels == nil {
 		req.Labels = map[string]string{}
 	}
-	req.Labels[schedule.Label] = c.doc.Name // makes run.scheduledAt the instant in the workflow id
+	req.Labels[schedule.Label] = c.Doc.Name // makes run.scheduledAt the instant in the workflow id
 	return c, t, req, nil
 }
 
@@ -200,7 +201,7 @@ func (a *app) findRuns(ctx context.Context, workflow string, firings []firing) e
 		if err != nil {
 			return err
 		}
-		if _, err := os.Stat(p.path); p.path != "" && errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(p.Path); p.Path != "" && errors.Is(err, os.ErrNotExist) {
 			return nil // the first run makes the database
 		}
 	}

@@ -117,8 +117,8 @@ watching, not the run. The exit status is the run's.`,
 // watch follows a run that another process carries.
 func (a *app) watch(ctx context.Context, svc api.Service, r *api.Run, how telling) error {
 	f := a.newFollower(svc, nil, how)
-	if p, err := a.where(); err == nil && p.server == "" && !r.Phase.Closed() {
-		if _, held := sqlite.Held(p.path); !held {
+	if p, err := a.where(); err == nil && p.Server == "" && !r.Phase.Closed() {
+		if _, held := sqlite.Held(p.Path); !held {
 			f.note = "nothing carries this run at present; go on with: pawl resume " + live.Short(r.Run)
 			if how != tellLive {
 				fmt.Fprintf(a.Err, "pawl: %s\n", f.note)

@@ -15,9 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/decode"
-	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -31,26 +29,6 @@ func (a *app) webhookCommand() *cobra.Command {
 		a.webhookReplayCommand(), a.webhookTestCommand())
 }
 
-// openWebhooks returns the webhooks of a database that this process has open. Only a server sends.
-func (a *app) openWebhooks(ctx context.Context, m *machine) (*webhook.Dispatcher, error) {
-	cfg := webhook.Config{
-		Documents: m.journal, Feed: m.Engine, Describer: m.embedded.Describer, Send: a.folder != nil,
-		Allow: a.webhookAllow, Log: a.webhookLog(), Now: m.now,
-	}
-	if m.sharing == nil {
-		return webhook.New(ctx, cfg)
-	}
-	cfg.Shared = &webhook.Shared{ // each node sends what its own runs cause
-		Has:     func(run core.RunID) bool { return m.Runs(m.PartitionOf(run)) },
-		Changed: m.sharing.TellWebhooks,
-	}
-	hooks, err := webhook.New(ctx, cfg)
-	if err == nil {
-		m.sharing.OnWebhooks(hooks.Refresh)
-	}
-	return hooks, err
-}
-
 // withWebhooks calls fn with the webhooks of the server, of the process that holds the database, or of the database.
 func (a *app) withWebhooks(ctx context.Context, fn func(hooks api.Webhooks) error) error {
 	m, err := a.start(ctx, false)
@@ -60,7 +38,7 @@ func (a *app) withWebhooks(ctx context.Context, fn func(hooks api.Webhooks) erro
 	if m.remote != nil {
 		return errors.Join(fn(m.remote), m.close())
 	}
-	hooks, err := a.openWebhooks(ctx, m)
+	hooks, err := m.OpenWebhooks(ctx)
 	if err == nil {
 		err = fn(hooks)
 		hooks.Close()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -13,14 +12,6 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 )
-
-// webhookLog tells a person at a server what goes wrong with webhooks. Elsewhere nothing is sent.
-func (a *app) webhookLog() *slog.Logger {
-	if a.folder == nil {
-		return nil
-	}
-	return slog.New(slog.NewTextHandler(a.Err, nil))
-}
 
 func (a *app) webhookDeliveriesCommand() *cobra.Command {
 	var q api.DeliveryQuery

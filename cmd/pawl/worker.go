@@ -94,7 +94,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 			cfg.Executors[t] = executor
 		}
 	}
-	signals := listen()
+	signals := stopSignals()
 	defer signal.Stop(signals)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -121,10 +121,10 @@ func (a *app) tasksOf(ctx context.Context) (api.Tasks, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c := p.join(ctx); c != nil {
+	if c := p.Join(ctx); c != nil {
 		return c, nil
 	}
-	return nil, fmt.Errorf("no process holds %s: start pawl dev first, or name a server with --server", p.name())
+	return nil, fmt.Errorf("no process holds %s: start pawl dev first, or name a server with --server", p.Name())
 }
 
 // executor makes what executes the tasks.

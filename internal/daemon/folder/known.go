@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"io/fs"
@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// readFlows has the flows of folders that were read, so that a start does not read a file that has not changed.
-type readFlows struct {
+// known has the flows of folders that were read, so that a start does not read a file that has not changed.
+type known struct {
 	mu  sync.Mutex
 	all map[string]readFlow // the flows by file
 	// folders has the names of files, by the folder.
@@ -67,49 +67,49 @@ func (r *origins) unchanged() bool {
 }
 
 // find returns what a file says, if nothing that this comes from has changed.
-func (r *readFlows) find(file string) (readFlow, bool) {
-	r.mu.Lock()
-	known, ok := r.all[file]
-	r.mu.Unlock()
-	return known, ok && known.unchanged()
+func (k *known) find(file string) (readFlow, bool) {
+	k.mu.Lock()
+	found, ok := k.all[file]
+	k.mu.Unlock()
+	return found, ok && found.unchanged()
 }
 
 // add keeps what a file says.
-func (r *readFlows) add(f readFlow) {
+func (k *known) add(f readFlow) {
 	if f.young {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.all == nil {
-		r.all = map[string]readFlow{}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil {
+		k.all = map[string]readFlow{}
 	}
-	r.all[f.flow.File] = f
+	k.all[f.flow.File] = f
 }
 
 // filesOf lists the files of a folder that may be flows. What is known of others in it is forgotten.
-func (r *readFlows) filesOf(folder string) []string {
-	r.mu.Lock()
-	known, ok := r.folders[folder]
-	r.mu.Unlock()
-	if ok && known.unchanged() {
-		return known.files
+func (k *known) filesOf(folder string) []string {
+	k.mu.Lock()
+	found, ok := k.folders[folder]
+	k.mu.Unlock()
+	if ok && found.unchanged() {
+		return found.files
 	}
 	read := readFolder{}
-	read.files = streams{noted: read.note}.flowFiles(folder)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for file := range r.all {
+	read.files = Files{Noted: read.note}.list(folder)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for file := range k.all {
 		if filepath.Dir(file) == filepath.Clean(folder) && !slices.Contains(read.files, file) {
-			delete(r.all, file)
+			delete(k.all, file)
 		}
 	}
-	delete(r.folders, folder)
+	delete(k.folders, folder)
 	if !read.young && len(read.from) > 0 {
-		if r.folders == nil {
-			r.folders = map[string]readFolder{}
+		if k.folders == nil {
+			k.folders = map[string]readFolder{}
 		}
-		r.folders[folder] = read
+		k.folders[folder] = read
 	}
 	return read.files
 }

@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"context"
@@ -7,28 +7,32 @@ import (
 
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
 // Check implements server.Flows. It reads what Read does, and starts nothing.
-func (f *folder) Check(_ context.Context, text string) (api.CheckedFlow, error) {
+func (f *Folder) Check(_ context.Context, text string) (api.CheckedFlow, error) {
 	name := filepath.Join(f.path, requestFile)
 	out := api.CheckedFlow{Findings: []api.FlowFinding{}}
 	doc, err := flowkind.Parse(name, text, f.inside)
 	if err == nil {
 		out.Name, out.Steps = doc.Name, len(doc.Steps)
-		for _, w := range lintsOf(f.sharing != nil)(doc) {
+		for _, w := range workflows.Lint(doc, f.cluster) {
 			out.Findings = append(out.Findings, api.FlowFinding{
-				File: otherFile(w.File, name), Line: w.Line, Col: w.Col, Severity: w.Severity, Code: w.Code,
-				Step: w.Step, Message: w.Message, Hint: w.Hint,
+				File: otherFile(w.File, name), Line: w.Pos.Line, Col: w.Pos.Col, Severity: string(w.Severity),
+				Code: w.Code, Step: w.Step, Message: w.Msg,
 			})
 		}
-		_, err = f.define(f.streams, name, []byte(text), f.inside) // and the flows that its steps start
+		_, err = f.define(Files{}, name, []byte(text), f.inside) // and the flows that its steps start
 	}
 	out.Valid = err == nil
 	out.Findings = append(out.Findings, faultsOf(err, name)...)
 	return out, nil
 }
+
+// severityError is the severity of what makes a flow invalid.
+const severityError = "error"
 
 // faultsOf returns the errors of a text, each with its place.
 func faultsOf(err error, name string) []api.FlowFinding {

@@ -1,4 +1,4 @@
-package main
+package workflows
 
 import (
 	"cmp"
@@ -17,12 +17,12 @@ import (
 
 // wordsOf returns the words of the system whose document a flow was made of, as the flow itself may say too, or in
 // whose words it is written; nil where there is none.
-func wordsOf(c *compiled) service.Words {
-	switch cmp.Or(c.bundle.Dialect, c.doc.Words, c.doc.Form) {
+func wordsOf(w *Workflow) service.Words {
+	switch cmp.Or(w.Bundle.Dialect, w.Doc.Words, w.Doc.Form) {
 	case "aether":
 		return aetherWords{}
 	case "steep":
-		return steepWords{c.bundle.Flow.Chains}
+		return steepWords{w.Bundle.Flow.Chains}
 	case "stevora":
 		return stevoraWords{}
 	case "temporal":

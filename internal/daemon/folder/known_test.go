@@ -1,10 +1,12 @@
-package main
+package folder
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 )
 
 // TestFolderKnowsWhatChanged checks that a flow is read once, and again when a file that it comes from has changed.
@@ -14,7 +16,9 @@ func TestFolderKnowsWhatChanged(t *testing.T) {
 	parent := "pawl: 1\nname: parent\nsteps:\n  - {name: only, flow: {name: child}}\n"
 	put := func(name, text string, age time.Duration) {
 		t.Helper()
-		write(t, dir, name, text)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		at := time.Now().Add(-age)
 		for _, path := range []string{filepath.Join(dir, name), dir} {
 			if err := os.Chtimes(path, at, at); err != nil {
@@ -24,7 +28,7 @@ func TestFolderKnowsWhatChanged(t *testing.T) {
 	}
 	put("parent.yaml", parent, time.Hour)
 	put("child.yaml", "pawl: 1\nname: child\nsteps:\n  - {name: only, noop: {}}\n", time.Hour)
-	f := &folder{app: new(app), path: dir, known: &readFlows{}}
+	f := New(dir, new(workflows.Store), false)
 	find := func() string {
 		t.Helper()
 		d, err := f.Find(t.Context(), "parent")

@@ -1,4 +1,4 @@
-package main
+package listen
 
 import (
 	"net"
@@ -13,6 +13,15 @@ func connectionLimit(descriptors uint64, processes int) int {
 	return int(min(descriptors-reserve, 1<<20))
 }
 
+// Bounded returns a listener with as many connections at once as this process can serve beside so many processes of
+// steps, if the system limits that.
+func Bounded(l net.Listener, processes int) net.Listener {
+	if n := descriptors(); n > 0 {
+		return bound(l, connectionLimit(n, processes))
+	}
+	return l
+}
+
 // boundedListener accepts no connection while it has as many open as it may. Others wait until one is closed.
 type boundedListener struct {
 	net.Listener
@@ -21,8 +30,8 @@ type boundedListener struct {
 	once   sync.Once
 }
 
-// boundListener returns a listener that has so many connections open at most.
-func boundListener(l net.Listener, most int) net.Listener {
+// bound returns a listener that has so many connections open at most.
+func bound(l net.Listener, most int) net.Listener {
 	return &boundedListener{Listener: l, room: make(chan struct{}, most), closed: make(chan struct{})}
 }
 

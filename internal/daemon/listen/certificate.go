@@ -1,17 +1,18 @@
-package main
+package listen
 
 import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"time"
 )
 
-// certificate is a server's certificate, in files that may change while the server runs.
-type certificate struct {
+// Certificate is a server's certificate, in files that may change while the server runs.
+type Certificate struct {
 	cert, key string
 	log       *slog.Logger
 	now       func() time.Time
@@ -31,9 +32,9 @@ type fileState struct {
 // lookEvery is how often handshakes look whether the files have changed.
 const lookEvery = time.Second
 
-// readCertificate reads a certificate and its key. One that does not count at present is refused.
-func readCertificate(cert, key string, log *slog.Logger, now func() time.Time) (*certificate, error) {
-	c := &certificate{cert: cert, key: key, log: log, now: now}
+// ReadCertificate reads a certificate and its key. One that does not count at present is refused.
+func ReadCertificate(cert, key string, log *slog.Logger, now func() time.Time) (*Certificate, error) {
+	c := &Certificate{cert: cert, key: key, log: log, now: now}
 	c.state = c.states()
 	var err error
 	if c.loaded, err = c.read(); err != nil {
@@ -43,7 +44,7 @@ func readCertificate(cert, key string, log *slog.Logger, now func() time.Time) (
 	return c, nil
 }
 
-func (c *certificate) read() (*tls.Certificate, error) {
+func (c *Certificate) read() (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {
 		return nil, fmt.Errorf("the certificate %s with the key %s: %w", c.cert, c.key, err)
@@ -64,7 +65,7 @@ func (c *certificate) read() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-func (c *certificate) states() (out [2]fileState) {
+func (c *Certificate) states() (out [2]fileState) {
 	for i, name := range []string{c.cert, c.key} {
 		if info, err := os.Stat(name); err == nil {
 			out[i] = fileState{info.ModTime(), info.Size()}
@@ -73,29 +74,36 @@ func (c *certificate) states() (out [2]fileState) {
 	return out
 }
 
+// Over returns a listener whose connections are encrypted with the certificate.
+func (c *Certificate) Over(l net.Listener) net.Listener {
+	return tls.NewListener(l, &tls.Config{
+		MinVersion: tls.VersionTLS12, GetCertificate: c.current, NextProtos: []string{"h2", "http/1.1"},
+	})
+}
+
 // current returns the certificate for a handshake.
-func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *Certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	due := c.now().Sub(c.looked) >= lookEvery
 	c.mu.Unlock()
 	if due {
-		c.look()
+		c.Look()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.loaded, nil
 }
 
-// left returns for how long the certificate counts.
-func (c *certificate) left() time.Duration {
+// Left returns for how long the certificate counts.
+func (c *Certificate) Left() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.loaded.Leaf.NotAfter.Sub(c.now())
 }
 
-// look reads the files again if they have changed. While they do not fit each other, as in the middle of a renewal, the
+// Look reads the files again if they have changed. While they do not fit each other, as in the middle of a renewal, the
 // old certificate stays.
-func (c *certificate) look() {
+func (c *Certificate) Look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looked = c.now()

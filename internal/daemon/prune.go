@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func (p pruner) Prune(ctx context.Context, r api.PruneRequest) (out api.Pruned, 
 	if r.OlderThan < 0 {
 		return out, &api.Error{Code: api.CodeInvalid, Message: "prune: an age is not negative"}
 	}
-	before := clockNow().Add(-r.OlderThan.Std())
+	before := time.Now().Add(-r.OlderThan.Std())
 	if r.DryRun {
 		out.Runs, err = p.count(ctx, api.At(before))
 		return out, err
@@ -104,12 +104,34 @@ func (p pruner) sweep(ctx context.Context, before time.Time) (n int, err error) 
 // sweepEvery is how often the logs of removed runs are looked for while a process has the database.
 const sweepEvery = time.Hour
 
+// Pruner returns what removes runs that have ended, with their logs.
+func (d *Daemon) Pruner() api.Pruner { return d.pruner() }
+
+func (d *Daemon) pruner() pruner {
+	p := pruner{journal: d.cfg.Journal, svc: d.svc}
+	if d.cfg.Place != nil {
+		p.logs = d.cfg.Place.OwnLogDir()
+	}
+	return p
+}
+
+// sweep removes logs of runs that the engine has removed, until the daemon closes.
+func (d *Daemon) sweep() {
+	var ctx context.Context
+	ctx, d.sweeping = context.WithCancel(context.Background())
+	d.swept = make(chan struct{})
+	go func() {
+		defer close(d.swept)
+		d.pruner().sweepLogs(ctx, d.cfg.Retention)
+	}()
+}
+
 // sweepLogs removes logs as long as ctx lives: the engine removes the runs by itself.
 func (p pruner) sweepLogs(ctx context.Context, retention time.Duration) {
 	look := time.NewTicker(sweepEvery)
 	defer look.Stop()
 	for {
-		_, _ = p.sweep(ctx, clockNow().Add(-retention)) // files that cannot be removed are tried again
+		_, _ = p.sweep(ctx, time.Now().Add(-retention)) // files that cannot be removed are tried again
 		select {
 		case <-ctx.Done():
 			return

@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"cmp"
@@ -13,41 +13,57 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/catalog"
-	"github.com/pawl-dev/pawl/internal/lease"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/server"
 )
 
-// folder has the flows that a server starts by name. A file that has changed is read again at the next start.
-type folder struct {
-	*app
-	path string // empty: it has no files
-	// known has the files that were read already.
-	known *readFlows
+// Folder has the flows that a server starts by name. A file that has changed is read again at the next start.
+type Folder struct {
+	path    string // empty: it has no files
+	store   *workflows.Store
+	cluster bool   // the flows are for the nodes of a cluster
+	known   *known // the files that were read already
 	// applied are the flows of the database that were applied. nil: it keeps none.
 	applied *catalog.Catalog
-	bodies  *lease.Keeper // knows the workflows that processes serve; nil: nobody may
+	// served finds a workflow that processes serve. nil: nobody may.
+	served func(name string) (journal.Definition, error)
 }
 
-// of returns the folder of a namespace; empty: the default one. Another namespace has a folder in it, with its name.
-func (f *folder) of(namespace string) *folder {
-	if f == nil || namespace == "" {
-		return f
-	}
-	other := &folder{app: f.app, known: f.known}
-	if f.path != "" {
+// New returns the flows in a folder. path may be empty: then it has no files. store keeps what is compiled. cluster is
+// set where several nodes carry the flows on.
+func New(path string, store *workflows.Store, cluster bool) *Folder {
+	return &Folder{path: path, store: store, cluster: cluster, known: &known{}}
+}
+
+// Path returns the folder; empty: there are no files.
+func (f *Folder) Path() string { return f.path }
+
+// Over returns the flows that can be started by name on a database: the files of a namespace, which has a folder in this
+// one with its name, the flows that were applied, and the workflows that processes serve. An empty namespace is the
+// default one.
+func (f *Folder) Over(
+	namespace string, applied *catalog.Catalog, served func(name string) (journal.Definition, error),
+) *Folder {
+	other := *f
+	other.applied, other.served = applied, served
+	if namespace != "" && f.path != "" {
 		other.path = filepath.Join(f.path, namespace)
 	}
-	return other
+	return &other
 }
 
-var _ server.Flows = (*folder)(nil)
+// Catalog returns the flows that were applied, among the files.
+func (f *Folder) Catalog() api.Catalog { return startable{f.applied, f} }
+
+var _ server.Flows = (*Folder)(nil)
 
 // List implements server.Flows.
-func (f *folder) List(ctx context.Context) ([]api.Flow, error) { return f.read(ctx), nil }
+func (f *Folder) List(ctx context.Context) ([]api.Flow, error) { return f.Flows(ctx), nil }
 
-// read returns what can be said of all flows of the folder.
-func (f *folder) read(ctx context.Context) []api.Flow {
+// Flows returns what can be said of all flows of the folder.
+func (f *Folder) Flows(ctx context.Context) []api.Flow {
 	all := []api.Flow{}
 	for _, one := range f.all(ctx) {
 		all = append(all, one.flow)
@@ -56,7 +72,7 @@ func (f *folder) read(ctx context.Context) []api.Flow {
 }
 
 // all reads all flows of the folder. One that cannot be started says why.
-func (f *folder) all(ctx context.Context) []readFlow {
+func (f *Folder) all(ctx context.Context) []readFlow {
 	if f.path == "" {
 		return nil
 	}
@@ -78,15 +94,15 @@ func inOrder(a, b api.Flow) int {
 }
 
 // flow reads one file, if what it says is not known.
-func (f *folder) flow(file string) readFlow {
+func (f *Folder) flow(file string) readFlow {
 	if known, ok := f.known.find(file); ok {
 		return known
 	}
 	out := readFlow{flow: api.Flow{File: file}}
-	in := streams{noted: out.note}
-	_, src, err := in.readFile(file)
+	in := Files{Noted: out.note}
+	_, src, err := in.Read(file)
 	if err == nil {
-		if out.definition, err = f.define(in, file, src, in.beside(file)); err == nil {
+		if out.definition, err = f.define(in, file, src, in.Beside(file)); err == nil {
 			out.flow.Name, out.flow.Definition = out.definition.Name, out.definition.ID
 			f.known.add(out)
 			return out
@@ -97,25 +113,20 @@ func (f *folder) flow(file string) readFlow {
 }
 
 // define makes a definition of the text of a flow file, with the flows beside it that its steps start.
-func (f *folder) define(in streams, file string, src []byte, read reader) (api.Definition, error) {
-	b, _, err := in.bundleOf(file, src, read)
-	var c *compiled
+func (f *Folder) define(in Files, file string, src []byte, read Reader) (api.Definition, error) {
+	b, _, err := in.Bundle(file, src, read)
+	var w *workflows.Workflow
 	if err == nil {
-		c, err = compile(b)
+		w, err = workflows.Compile(b)
 	}
 	if err != nil {
 		return api.Definition{}, &api.Error{Code: api.CodeInvalid, Message: err.Error(), Err: err}
 	}
-	d, err := c.bundle.Definition(c.doc.Name)
-	if err != nil {
-		return api.Definition{}, err
-	}
-	f.flows.Keep(d.ID, c.flow)
-	return api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, nil
+	return f.store.Keep(w)
 }
 
 // Find implements server.Flows. A file of the folder comes before a flow that was applied.
-func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) {
+func (f *Folder) Find(ctx context.Context, name string) (api.Definition, error) {
 	var names, broken []string
 	for _, one := range f.all(ctx) {
 		switch {
@@ -127,8 +138,10 @@ func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) 
 			names = append(names, one.flow.Name)
 		}
 	}
-	if d, ok := f.served(name); ok {
-		return d, nil
+	if f.served != nil {
+		if d, err := f.served(name); err == nil {
+			return api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, nil
+		}
 	}
 	if f.applied == nil {
 		return api.Definition{}, f.unknown(name, names, broken)
@@ -141,7 +154,7 @@ func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) 
 }
 
 // unknown returns the error for a name that nothing has.
-func (f *folder) unknown(name string, names, broken []string) error {
+func (f *Folder) unknown(name string, names, broken []string) error {
 	err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("the folder %s has no flow %q", f.path, name)}
 	if f.applied != nil {
 		err.Message += ", and none was applied"
@@ -169,12 +182,12 @@ const requestFile = "request.yaml"
 
 // Read implements server.Flows. Flows that the text's steps start are looked for in the folder, and so are the files
 // of its templates: a caller who may send a text must not read other files of this machine by it.
-func (f *folder) Read(_ context.Context, text string) (api.Definition, error) {
-	return f.define(f.streams, filepath.Join(f.path, requestFile), []byte(text), f.inside)
+func (f *Folder) Read(_ context.Context, text string) (api.Definition, error) {
+	return f.define(Files{}, filepath.Join(f.path, requestFile), []byte(text), f.inside)
 }
 
 // inside reads a file of the folder.
-func (f *folder) inside(path string) ([]byte, error) {
+func (f *Folder) inside(path string) ([]byte, error) {
 	if f.path == "" {
 		return nil, errors.New("pawl dev was started without a folder")
 	}
@@ -188,5 +201,5 @@ func (f *folder) inside(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxFile))
+	return io.ReadAll(io.LimitReader(file, MaxFile))
 }

@@ -1,7 +1,9 @@
-package main
+package folder
 
 import (
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 )
 
 // TestCheckOnANode checks a flow on a server alone and on a node of a cluster, where a limit of 1 is not a mutex.
@@ -10,11 +12,7 @@ func TestCheckOnANode(t *testing.T) {
 	const text = "pawl: 1\nname: print\nservices: {printer: {limits: {concurrency: 1}}}\n" +
 		"steps:\n  - {name: only, service: printer, noop: {}}\n"
 	for _, node := range []bool{false, true} {
-		a := new(app)
-		if node {
-			a.sharing = new(sharing)
-		}
-		got, err := (&folder{app: a, path: t.TempDir(), known: &readFlows{}}).Check(t.Context(), text)
+		got, err := New(t.TempDir(), new(workflows.Store), node).Check(t.Context(), text)
 		if err != nil || !got.Valid {
 			t.Fatal(got, err)
 		}

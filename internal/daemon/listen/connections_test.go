@@ -1,4 +1,4 @@
-package main
+package listen
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func TestConnectionLimit(t *testing.T) {
 func TestBoundedListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memnet.Listen()
-		l := boundListener(inner, 1)
+		l := bound(inner, 1)
 		accepted, ended := make(chan net.Conn, 2), make(chan error, 1)
 		go func() {
 			for {
