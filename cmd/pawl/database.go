@@ -16,17 +16,17 @@ import (
 )
 
 // where parses --database and finds the default.
-func (a *app) where() (database.Place, error) {
+func (a *app) where() (p database.Place, err error) {
 	if a.namespace != "" {
-		return database.Place{}, usage("--namespace (PAWL_NAMESPACE) is for a --server: here name the database of the namespace")
+		return p, usage("--namespace (PAWL_NAMESPACE) is for a --server: here name the database of the namespace")
 	}
 	if a.server != "" {
-		return database.Place{}, usage("this needs the database itself: leave --server (PAWL_SERVER) out, and give --database")
+		return p, usage("this needs the database itself: leave --server (PAWL_SERVER) out, and give --database")
 	}
 	if a.database == "" {
 		return database.Default()
 	}
-	p, err := database.Parse("--database", a.database)
+	p, err = database.Parse("--database", a.database)
 	return p, asUsage(err)
 }
 

@@ -188,8 +188,8 @@ func (f *follower) signals() chan os.Signal {
 	return stopSignals()
 }
 
-// stopSignals starts to receive the signals that ask the command to stop. From then on a write to a pipe that nobody reads
-// is an error: it does not end the process any more, which has attempts to stop first.
+// stopSignals starts to receive the signals that ask the command to stop. From then on a write to a pipe that nobody
+// reads is an error: it does not end the process any more, which has attempts to stop first.
 func stopSignals() chan os.Signal {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 4)

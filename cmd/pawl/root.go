@@ -129,7 +129,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.Version = buildVersion()
 	root.SetVersionTemplate(versionLine())
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+database.DefaultHint+")")
+	flags.StringVar(&a.database, "database", "",
+		"sqlite:PATH, postgres://… or memory: (default "+database.DefaultHint+")")
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
 	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token for --server (also: PAWL_TOKEN)")
 	flags.StringVar(&a.namespace, "namespace", "",

@@ -26,7 +26,7 @@ type sharing struct {
 	listen, address, secretFile string
 
 	*share.Node              // nil: it shares nothing
-	listener    net.Listener // for the other nodes
+	listener    net.Listener // where it answers the other nodes
 }
 
 // prepare checks what was given, before anything is opened.

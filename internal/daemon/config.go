@@ -63,7 +63,7 @@ type Config struct {
 
 // Place is where a database lies.
 type Place interface {
-	Name() string      // for messages
+	Name() string      // what messages call it
 	LogDir() string    // the folder of the attempts' logs
 	OwnLogDir() string // that folder, where it has the logs of this database alone; else empty
 	Socket() string    // where other processes of this machine reach the daemon; empty: nowhere

@@ -40,9 +40,9 @@ func New(path string, store *workflows.Store, cluster bool) *Folder {
 // Path returns the folder; empty: there are no files.
 func (f *Folder) Path() string { return f.path }
 
-// Over returns the flows that can be started by name on a database: the files of a namespace, which has a folder in this
-// one with its name, the flows that were applied, and the workflows that processes serve. An empty namespace is the
-// default one.
+// Over returns the flows that can be started by name on a database: the files of a namespace, which has a folder in
+// this one with its name, the flows that were applied, and the workflows that processes serve. An empty namespace is
+// the default one.
 func (f *Folder) Over(
 	namespace string, applied *catalog.Catalog, served func(name string) (journal.Definition, error),
 ) *Folder {
