@@ -20,7 +20,7 @@ type copied struct {
 	Runs     int    `json:"runs"`
 }
 
-func (a *app) backupCommand() *cobra.Command {
+func (a databaseVerbs) backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "backup FILE", Short: "Copy the database, also while it is in use", Args: cobra.ExactArgs(1),
 		Long: `Copies the database in a file as it is at one moment, also while a server writes it, and checks the copy
@@ -40,7 +40,7 @@ backups of its own: pg_dump.`,
 	}
 }
 
-func (a *app) restoreCommand() *cobra.Command {
+func (a databaseVerbs) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore FILE", Short: "Restore the database from a backup", Args: cobra.ExactArgs(1),
 		Long: `Checks a backup as pawl doctor does, and copies it to where the database is to be. There must be no
@@ -63,7 +63,7 @@ were made since are made again.`,
 }
 
 // fileToCopy returns the file of the database.
-func (a *app) fileToCopy() (database.Place, error) {
+func (a databaseVerbs) fileToCopy() (database.Place, error) {
 	p, err := a.where()
 	if err == nil && (p.Memory || p.Server != "") {
 		err = usage("this is for a database in a file; PostgreSQL has backups of its own")
@@ -72,11 +72,11 @@ func (a *app) fileToCopy() (database.Place, error) {
 }
 
 // copyChecked copies a database and checks the copy. A copy that is not sound is removed.
-func (a *app) copyChecked(ctx context.Context, from, to, database string) error {
+func (a databaseVerbs) copyChecked(ctx context.Context, from, to, database string) error {
 	if err := sqlite.Backup(ctx, from, to); err != nil {
 		return err
 	}
-	d, err := (&app{streams: a.streams, database: "sqlite:" + to}).diagnose(ctx)
+	d, err := databaseVerbs{&app{streams: a.streams, database: "sqlite:" + to}}.diagnose(ctx)
 	if err == nil && len(d.Problems) > 0 {
 		err = fmt.Errorf("the copy of %s is not sound, and was removed: %s", from, strings.Join(d.Problems, "; "))
 	}

@@ -23,7 +23,7 @@ import (
 // devAddress is where pawl dev listens. 7295 is PAWL on the keys of a telephone.
 const devAddress = "127.0.0.1:7295"
 
-func (a *app) devCommand() *cobra.Command {
+func (a serverVerbs) devCommand() *cobra.Command {
 	var listen string
 	var allow []string
 	cmd := &cobra.Command{
@@ -59,7 +59,7 @@ listens on loopback addresses only, and refuses what a web page of another site 
 }
 
 // dev serves until it is stopped.
-func (a *app) dev(ctx context.Context, address string) error {
+func (a serverVerbs) dev(ctx context.Context, address string) error {
 	if a.server != "" {
 		return usage("pawl dev is a server itself: leave --server (PAWL_SERVER) out")
 	}
@@ -78,7 +78,7 @@ func (a *app) dev(ctx context.Context, address string) error {
 
 // openFolder makes this command a server of the flows in a folder, if one is named. cluster is set where several nodes
 // carry them on.
-func (a *app) openFolder(args []string, cluster bool) error {
+func (a serverVerbs) openFolder(args []string, cluster bool) error {
 	path := ""
 	if len(args) > 0 {
 		path = args[0]
@@ -91,7 +91,7 @@ func (a *app) openFolder(args []string, cluster bool) error {
 }
 
 // startServer opens the database and a daemon on it. Another process must not have it.
-func (a *app) startServer(ctx context.Context) (*machine, error) {
+func (a serverVerbs) startServer(ctx context.Context) (*machine, error) {
 	m, err := a.start(ctx, true)
 	if err == nil && m.remote != nil {
 		err = errors.Join(fmt.Errorf("%s is held by another pawl command: stop that one, or name another --database",
@@ -123,7 +123,7 @@ func listenLoopback(ctx context.Context, flag, address string) (net.Listener, er
 }
 
 // tellServing says what is served, and where.
-func (a *app) tellServing(ctx context.Context, m *machine, address string) {
+func (a serverVerbs) tellServing(ctx context.Context, m *machine, address string) {
 	if a.structured() {
 		_ = a.print(map[string]string{"server": address, "database": m.place.Name()}) // who reads it may have gone
 		return
@@ -150,7 +150,7 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 }
 
 // warnOfFlow prints which steps of a flow of the folder wait for workers in other processes.
-func (a *app) warnOfFlow(ctx context.Context, f api.Flow) {
+func (a serverVerbs) warnOfFlow(ctx context.Context, f api.Flow) {
 	d, err := a.folder.Find(ctx, f.Name)
 	if err != nil {
 		return // it was told, or the file has just changed
@@ -170,7 +170,7 @@ const stopWithin = time.Second
 // untilStopped serves until a signal comes or the engine ends. Then it says for drain that it is not ready and answers
 // all else, and after that, requests have within to be answered. hangup is called for each SIGHUP; nil: that signal
 // stops it too.
-func (a *app) untilStopped(m *machine, drain, within time.Duration, hangup func()) error {
+func (a serverVerbs) untilStopped(m *machine, drain, within time.Duration, hangup func()) error {
 	var ended error
 	for waiting := true; waiting; {
 		waiting, ended = a.untilSignal(m, hangup)
@@ -190,7 +190,7 @@ func (a *app) untilStopped(m *machine, drain, within time.Duration, hangup func(
 }
 
 // untilSignal waits for the next thing that happens to a server. It reports whether the server goes on.
-func (a *app) untilSignal(m *machine, hangup func()) (bool, error) {
+func (a serverVerbs) untilSignal(m *machine, hangup func()) (bool, error) {
 	select {
 	case s := <-m.signals:
 		if s == syscall.SIGHUP && hangup != nil {

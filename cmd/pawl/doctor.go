@@ -35,7 +35,7 @@ type diagnosis struct {
 	missing bool // there is no file yet
 }
 
-func (a *app) doctorCommand() *cobra.Command {
+func (a databaseVerbs) doctorCommand() *cobra.Command {
 	var repair bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check the database and the machine", Args: cobra.NoArgs,
@@ -75,7 +75,7 @@ database.`,
 	return cmd
 }
 
-func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
+func (a databaseVerbs) diagnose(ctx context.Context) (*diagnosis, error) {
 	p, err := a.where()
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 }
 
 // examine checks a database in PostgreSQL.
-func (a *app) examine(ctx context.Context, d *diagnosis, address string) {
+func (a databaseVerbs) examine(ctx context.Context, d *diagnosis, address string) {
 	j, err := postgres.OpenReadOnly(ctx, address)
 	if d.missing = errors.Is(err, fs.ErrNotExist); d.missing {
 		return
@@ -253,7 +253,7 @@ func syncFloor(dir string) (float64, error) {
 	return max(float64(took[len(took)/2].Microseconds()), 1) / 1000, nil
 }
 
-func (a *app) tellDiagnosis(d *diagnosis) {
+func (a databaseVerbs) tellDiagnosis(d *diagnosis) {
 	a.say("pawl      %s", d.Version)
 	a.say("database  %s", d.Database)
 	switch f := d.File; {
@@ -310,7 +310,7 @@ func wait(runs int) string {
 	return fmt.Sprintf("%d runs wait", runs)
 }
 
-func (a *app) tellServer(d *diagnosis) {
+func (a databaseVerbs) tellServer(d *diagnosis) {
 	s := d.Server
 	a.say("server    %s", screen.Clean(s.Server))
 	a.say("tables    %s, version %d", fileSize(s.Bytes), s.Schema)

@@ -52,12 +52,12 @@ type checked struct {
 	Findings []warning `json:"findings"`
 }
 
-func (a *app) flowCommand() *cobra.Command {
+func (a flowVerbs) flowCommand() *cobra.Command {
 	return noun("flow", "Check flow files, and keep flows in the database", "", a.flowValidateCommand(),
 		a.flowConvertCommand(), a.flowApplyCommand(), a.flowListCommand(), a.flowVersionsCommand(), a.flowShowCommand())
 }
 
-func (a *app) flowValidateCommand() *cobra.Command {
+func (a flowVerbs) flowValidateCommand() *cobra.Command {
 	var strict, cluster bool
 	var s sources
 	cmd := &cobra.Command{
@@ -98,7 +98,7 @@ func (a *app) flowValidateCommand() *cobra.Command {
 }
 
 // validate checks one file and tells people what it found.
-func (a *app) validate(file string, s *sources, cluster bool) (checked, error) {
+func (a flowVerbs) validate(file string, s *sources, cluster bool) (checked, error) {
 	out := checked{File: file, Findings: []warning{}}
 	if system, path := cutSystem(file); system != "" {
 		return a.validateOther(out, system, path, s, cluster)
@@ -134,7 +134,7 @@ func (a *app) validate(file string, s *sources, cluster bool) (checked, error) {
 	return out, nil
 }
 
-func (a *app) tellValid(c checked) {
+func (a flowVerbs) tellValid(c checked) {
 	for _, w := range c.Findings {
 		a.say("%s", w)
 	}
@@ -145,7 +145,7 @@ func (a *app) tellValid(c checked) {
 const severityError = "error"
 
 // invalid tells what is wrong with a file. Any other error, such as that of a file that cannot be read, is returned.
-func (a *app) invalid(out checked, err error) (checked, error) {
+func (a flowVerbs) invalid(out checked, err error) (checked, error) {
 	var problems tree.Errors
 	if !errors.As(err, &problems) { // all of them, before the first one
 		one, ok := errors.AsType[*tree.Error](err)
@@ -167,7 +167,7 @@ func (a *app) invalid(out checked, err error) (checked, error) {
 
 // validateOther checks a document of another system. What is found in the flows that it becomes is told at its place
 // in the document.
-func (a *app) validateOther(
+func (a flowVerbs) validateOther(
 	out checked, system, path string, s *sources, cluster bool,
 ) (checked, error) {
 	conversion, err := a.translate(system, path, s)

@@ -15,7 +15,7 @@ import (
 )
 
 // withCatalog calls fn with the flows of the server, of the process that holds the database, or of the database.
-func (a *app) withCatalog(ctx context.Context, fn func(flows api.Catalog) error) error {
+func (a flowVerbs) withCatalog(ctx context.Context, fn func(flows api.Catalog) error) error {
 	m, err := a.start(ctx, false)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (a *app) withCatalog(ctx context.Context, fn func(flows api.Catalog) error)
 	return errors.Join(fn(workflows.Applied(m.journal)), m.close())
 }
 
-func (a *app) flowApplyCommand() *cobra.Command {
+func (a flowVerbs) flowApplyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "apply FILE…", Short: "Make flow files the newest versions of their flows", Args: cobra.MinimumNArgs(1),
 		Long: `Keeps the flows in the database, with those beside them that their steps start, so that servers of the
@@ -80,7 +80,7 @@ func (a *app) apply(ctx context.Context, flows api.Catalog, all []api.ApplyReque
 	return nil
 }
 
-func (a *app) flowListCommand() *cobra.Command {
+func (a flowVerbs) flowListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the flows that can be started by name", Args: cobra.NoArgs,
 		Long: "Lists the flows that were applied, and through a server also the files of its folder.",
@@ -96,7 +96,7 @@ func (a *app) flowListCommand() *cobra.Command {
 	}
 }
 
-func (a *app) flowVersionsCommand() *cobra.Command {
+func (a flowVerbs) flowVersionsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "versions NAME", Short: "List the versions of a flow that was applied", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -112,7 +112,7 @@ func (a *app) flowVersionsCommand() *cobra.Command {
 }
 
 // tellFlows prints flows, or versions of one.
-func (a *app) tellFlows(all []api.Flow, none string) error {
+func (a flowVerbs) tellFlows(all []api.Flow, none string) error {
 	if a.structured() {
 		return a.print(all)
 	}
@@ -140,7 +140,7 @@ func (a *app) tellFlows(all []api.Flow, none string) error {
 	return nil
 }
 
-func (a *app) flowShowCommand() *cobra.Command {
+func (a flowVerbs) flowShowCommand() *cobra.Command {
 	version := 0
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Print the text of a flow that can be started by name", Args: cobra.ExactArgs(1),

@@ -27,7 +27,7 @@ func namespacesIn(mapping tree.Value) []string {
 }
 
 // openNamespaces opens the databases of the namespaces that a server has beside the default one.
-func (a *app) openNamespaces(ctx context.Context, m *machine, g *guarding) error {
+func (a serverVerbs) openNamespaces(ctx context.Context, m *machine, g *guarding) error {
 	places, err := m.place.Namespaces("--"+namespacesFlag, g.namespaces)
 	if err != nil {
 		return asUsage(err)
@@ -41,7 +41,7 @@ func (a *app) openNamespaces(ctx context.Context, m *machine, g *guarding) error
 }
 
 // openNamespace opens the database of a namespace, and lets requests of the server reach it.
-func (a *app) openNamespace(ctx context.Context, m *machine, g *guarding, p database.Place) error {
+func (a serverVerbs) openNamespace(ctx context.Context, m *machine, g *guarding, p database.Place) error {
 	j, err := p.Open(ctx)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (a *app) openNamespace(ctx context.Context, m *machine, g *guarding, p data
 
 // reloadNamespaces opens namespaces that are new in the configuration. One that is gone from it, or has another
 // database there, stays as it is until a restart.
-func (a *app) reloadNamespaces(ctx context.Context, m *machine, g *guarding) {
+func (a serverVerbs) reloadNamespaces(ctx context.Context, m *machine, g *guarding) {
 	if !g.fromFile(namespacesFlag) {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-func (a *app) policyLintCommand() *cobra.Command {
+func (a policyVerbs) policyLintCommand() *cobra.Command {
 	var given policyFlags
 	cmd := &cobra.Command{
 		Use:   "lint FILE… | --retry POLICY [--timeout LIMITS]",

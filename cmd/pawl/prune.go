@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-func (a *app) pruneCommand() *cobra.Command {
+func (a databaseVerbs) pruneCommand() *cobra.Command {
 	var age string
 	var dry bool
 	cmd := &cobra.Command{
@@ -40,7 +40,7 @@ runs on, or pawl dev serves, older runs go by themselves.`,
 	return cmd
 }
 
-func (a *app) prune(ctx context.Context, r api.PruneRequest) error {
+func (a databaseVerbs) prune(ctx context.Context, r api.PruneRequest) error {
 	m, err := a.start(ctx, false)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ type repaired struct {
 
 // repair makes what is derived from histories anew: the rows of runs that do not say what their histories say, and
 // indexes. What is in the histories themselves is never changed.
-func (a *app) repair(ctx context.Context) (*repaired, error) {
+func (a databaseVerbs) repair(ctx context.Context) (*repaired, error) {
 	p, err := a.where()
 	switch {
 	case err != nil:
@@ -59,7 +59,7 @@ func (a *app) repair(ctx context.Context) (*repaired, error) {
 }
 
 // rewriteRows writes the rows of runs anew that do not say what their histories say.
-func (a *app) rewriteRows(ctx context.Context, j *sqlite.Journal, out *repaired) error {
+func (a databaseVerbs) rewriteRows(ctx context.Context, j *sqlite.Journal, out *repaired) error {
 	wrong := map[core.RunID]journal.View{}
 	err := j.EachRun(ctx, func(r journal.Stored) error {
 		if r.Broken != nil || r.Row.Wake == journal.WakeSetAside {
@@ -118,7 +118,7 @@ func copyFile(to, from string) error {
 }
 
 // tellRepaired says what a repair did.
-func (a *app) tellRepaired(r *repaired) {
+func (a databaseVerbs) tellRepaired(r *repaired) {
 	fmt.Fprintf(a.Err, "pawl: the database as it was is in %s\n", r.Copy)
 	text := "indexes were made anew"
 	if n := len(r.Runs); n > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-func (a *app) resumeCommand() *cobra.Command {
+func (a resumeVerbs) resumeCommand() *cobra.Command {
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
 		Use: "resume [RUN…]", Short: "Carry open runs on to their end",
@@ -38,7 +38,7 @@ A run that somebody paused waits until it is resumed: pawl run resume RUN.`,
 	return cmd
 }
 
-func (a *app) resume(ctx context.Context, names []string, how telling) error {
+func (a resumeVerbs) resume(ctx context.Context, names []string, how telling) error {
 	ids, tops, err := a.toResume(ctx, names)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (a *app) resume(ctx context.Context, names []string, how telling) error {
 }
 
 // tellNothing says that there is nothing to carry on: all runs have ended, or wait for their operator.
-func (a *app) tellNothing(ctx context.Context, how telling) error {
+func (a resumeVerbs) tellNothing(ctx context.Context, how telling) error {
 	if how == tellJSON {
 		return nil
 	}

@@ -151,11 +151,13 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(),
-		a.flowCommand(),
-		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
-		a.serverCommand(), a.clusterCommand(), a.tokenCommand(), a.auditCommand(), a.backupCommand(),
-		a.restoreCommand(), a.webhookCommand(), a.manCommand(),
+		runVerbs{a}.runCommand(), resumeVerbs{a}.resumeCommand(), stepVerbs{a}.stepCommand(),
+		eventVerbs{a}.eventCommand(), scheduleVerbs{a}.scheduleCommand(), timeVerbs{a}.timeCommand(),
+		flowVerbs{a}.flowCommand(), policyVerbs{a}.policyCommand(), databaseVerbs{a}.schemaCommand(),
+		databaseVerbs{a}.doctorCommand(), databaseVerbs{a}.pruneCommand(), serverVerbs{a}.devCommand(),
+		workerVerbs{a}.workerCommand(), serverVerbs{a}.serverCommand(), clusterVerbs{a}.clusterCommand(),
+		tokenVerbs{a}.tokenCommand(), tokenVerbs{a}.auditCommand(), databaseVerbs{a}.backupCommand(),
+		databaseVerbs{a}.restoreCommand(), webhookVerbs{a}.webhookCommand(), a.manCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

@@ -35,7 +35,7 @@ type startFlags struct {
 	sources  sources
 }
 
-func (a *app) runCommand() *cobra.Command {
+func (a runVerbs) runCommand() *cobra.Command {
 	var f startFlags
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Start a flow and watch it; or look at runs and operate on them",
@@ -100,7 +100,7 @@ If a file has the name of a command, write ./list.`,
 	return cmd
 }
 
-func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
+func (a runVerbs) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	if _, err := os.Stat(file); err != nil && file != "-" && !strings.ContainsAny(file, "./") {
 		if near := suggest(cmd, file); near != "" {
 			return usage("there is no file %q, and no verb of that name; did you mean %q?", file, near)
@@ -142,7 +142,7 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 
 // warnOf prints warnings before a flow is run: limits that contradict each other, and steps that this command cannot
 // execute.
-func (a *app) warnOf(c *compiled) {
+func (a runVerbs) warnOf(c *compiled) {
 	for _, w := range lint(c.Doc, false) {
 		if w.isWarning() {
 			fmt.Fprintf(a.Err, "pawl: %s\n", screen.Clean(w.String()))

@@ -43,7 +43,7 @@ type firing struct {
 	open       bool         // the run was started by an earlier backfill and has not ended
 }
 
-func (a *app) runBackfillCommand() *cobra.Command {
+func (a runVerbs) runBackfillCommand() *cobra.Command {
 	var f backfillFlags
 	cmd := &cobra.Command{
 		Use: "backfill FILE --from INSTANT", Short: "Start runs for the firings of a flow's cron that have none",
@@ -74,7 +74,7 @@ that was interrupted goes on when it is asked for again. The firings of an inter
 }
 
 // backfill makes up for the firings of a span.
-func (a *app) backfill(ctx context.Context, file string, f *backfillFlags) error {
+func (a runVerbs) backfill(ctx context.Context, file string, f *backfillFlags) error {
 	c, table, req, err := a.readOnce(file, f)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (a *app) backfill(ctx context.Context, file string, f *backfillFlags) error
 }
 
 // readOnce reads a flow with a cron, as it is run for one firing, and returns its timetable and what starts such a run.
-func (a *app) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timetable, req api.StartRequest, err error) {
+func (a runVerbs) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timetable, req api.StartRequest, err error) {
 	if c, err = a.load(file, &f.start.sources); err != nil {
 		return nil, t, req, err
 	}
@@ -192,7 +192,7 @@ func (f *backfillFlags) firings(workflow string, t cron.Timetable, clock func() 
 }
 
 // findRuns notes which firings have a run: one of a cron that began, or one of an earlier backfill.
-func (a *app) findRuns(ctx context.Context, workflow string, firings []firing) error {
+func (a runVerbs) findRuns(ctx context.Context, workflow string, firings []firing) error {
 	if len(firings) == 0 {
 		return nil
 	}
@@ -257,7 +257,7 @@ func firingOf(row *api.RunSummary) (api.Time, bool) {
 }
 
 // tellFirings prints the firings, and what would happen to each.
-func (a *app) tellFirings(firings []firing) error {
+func (a runVerbs) tellFirings(firings []firing) error {
 	if a.structured() {
 		return a.print(firings)
 	}

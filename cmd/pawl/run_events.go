@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
-func (a *app) runEventsCommand() *cobra.Command {
+func (a runVerbs) runEventsCommand() *cobra.Command {
 	var follow, asJSON bool
 	cmd := &cobra.Command{
 		Use: "events RUN", Short: "Print everything that happened in a run", Args: cobra.ExactArgs(1),
@@ -92,7 +92,7 @@ func (a *app) eventsUpTo(ctx context.Context, svc api.Service, r *api.Run, fn fu
 	return err
 }
 
-func (a *app) runWatchCommand() *cobra.Command {
+func (a runVerbs) runWatchCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "watch RUN", Short: "Watch a run that another process carries", Args: cobra.ExactArgs(1),

@@ -46,7 +46,7 @@ type guarding struct {
 
 func (g *guarding) limits() server.Limits { return server.Limits{Rate: g.rate, Waits: g.waits} }
 
-func (a *app) serverCommand() *cobra.Command {
+func (a serverVerbs) serverCommand() *cobra.Command {
 	g := &guarding{}
 	var config string
 	cmd := &cobra.Command{
@@ -100,7 +100,7 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 }
 
 // runServer serves until it is stopped.
-func (a *app) runServer(ctx context.Context, g *guarding) error {
+func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 	if a.server != "" {
 		return usage("pawl server is a server itself: leave --server (PAWL_SERVER) out")
 	}
@@ -216,7 +216,7 @@ func (g *guarding) openProfiles(ctx context.Context) (stop func(), err error) {
 }
 
 // tellReady says what is served, and that it is ready.
-func (a *app) tellReady(ctx context.Context, m *machine, g *guarding, l net.Listener) {
+func (a serverVerbs) tellReady(ctx context.Context, m *machine, g *guarding, l net.Listener) {
 	scheme := "http://"
 	if g.certs != nil {
 		scheme = "https://"
@@ -250,7 +250,7 @@ func (g *guarding) readSettings() (map[string][]string, error) {
 }
 
 // reload reads the configuration again. What is wrong in it changes nothing.
-func (a *app) reload(ctx context.Context, m *machine, g *guarding) {
+func (a serverVerbs) reload(ctx context.Context, m *machine, g *guarding) {
 	settings, err := g.readSettings()
 	if err == nil {
 		err = g.apply(settings)

@@ -30,7 +30,7 @@ type sharing struct {
 }
 
 // prepare checks what was given, before anything is opened.
-func (s *sharing) prepare(a *app, g *guarding) error {
+func (s *sharing) prepare(database string, g *guarding) error {
 	err := share.CheckAddresses("--"+clusterListenFlag, s.listen, "--"+clusterAddressFlag, s.address)
 	if err != nil {
 		return asUsage(err)
@@ -39,7 +39,7 @@ func (s *sharing) prepare(a *app, g *guarding) error {
 	case s.secretFile == "":
 		return usage("--%s needs --%s: a file with the secret that all nodes have; openssl rand -hex 32 makes one",
 			clusterListenFlag, clusterSecretFlag)
-	case !strings.HasPrefix(a.database, "postgres"):
+	case !strings.HasPrefix(database, "postgres"):
 		return usage("--%s: only a database in PostgreSQL can be shared; write --database postgres://…",
 			clusterListenFlag)
 	}
@@ -54,7 +54,7 @@ func (s *sharing) prepare(a *app, g *guarding) error {
 }
 
 // prepareSharing checks what was given about a cluster, if something was.
-func (a *app) prepareSharing(g *guarding) error {
+func (a serverVerbs) prepareSharing(g *guarding) error {
 	if g.sharing.listen == "" {
 		if g.sharing.address+g.sharing.secretFile != "" {
 			return usage("--%s and --%s are for nodes of a cluster: give --%s, too", clusterAddressFlag,
@@ -62,7 +62,7 @@ func (a *app) prepareSharing(g *guarding) error {
 		}
 		return nil
 	}
-	return g.sharing.prepare(a, g)
+	return g.sharing.prepare(a.database, g)
 }
 
 // open listens for the other nodes, if this server is one of several.

@@ -24,7 +24,7 @@ type tryFlags struct {
 	quiet   bool
 }
 
-func (a *app) stepRunCommand() *cobra.Command {
+func (a stepVerbs) stepRunCommand() *cobra.Command {
 	var f tryFlags
 	cmd := &cobra.Command{
 		Use: "run FILE STEP", Short: "Run one step of a flow by itself, to try it", Args: cobra.ExactArgs(2),
@@ -47,7 +47,7 @@ too, or is given (--given STEP=JSON). The steps inside a loop cannot be run by t
 }
 
 // tryStep runs one step in a database of its own, in memory.
-func (a *app) tryStep(ctx context.Context, file, name string, f *tryFlags) error {
+func (a stepVerbs) tryStep(ctx context.Context, file, name string, f *tryFlags) error {
 	if a.server != "" {
 		return usage("pawl step run works on this machine: leave --server (PAWL_SERVER) out")
 	}
@@ -86,7 +86,7 @@ func (a *app) tryStep(ctx context.Context, file, name string, f *tryFlags) error
 }
 
 // givenOutputs returns the outputs of other steps: those of an earlier run, then those of the command line.
-func (a *app) givenOutputs(
+func (a stepVerbs) givenOutputs(
 	ctx context.Context, c *compiled, f *tryFlags,
 ) (given map[string]json.RawMessage, input json.RawMessage, err error) {
 	given = map[string]json.RawMessage{}

@@ -27,7 +27,7 @@ type workerFlags struct {
 	drain       string
 }
 
-func (a *app) workerCommand() *cobra.Command {
+func (a workerVerbs) workerCommand() *cobra.Command {
 	var f workerFlags
 	cmd := &cobra.Command{
 		Use:   "worker --queue QUEUE (--exec COMMAND | --http URL)",

@@ -31,7 +31,7 @@ type Protocol interface {
 // listening is a listener that is served.
 type listening struct {
 	protocol Protocol
-	ended    chan error
+	ended    chan struct{} // closed when the listener is not served any more
 }
 
 // Listen serves a listener until the daemon closes. nil as protocol is the HTTP API.
@@ -39,14 +39,13 @@ func (d *Daemon) Listen(l net.Listener, protocol Protocol) {
 	if protocol == nil {
 		protocol = d.server
 	}
-	one := listening{protocol, make(chan error, 1)}
+	one := listening{protocol, make(chan struct{})}
 	d.listening = append(d.listening, one)
 	go func() {
-		err := protocol.Serve(l)
-		if err != nil {
+		defer close(one.ended)
+		if err := protocol.Serve(l); err != nil {
 			d.tellEnd(fmt.Errorf("the server has ended: %w", err))
 		}
-		one.ended <- err
 	}()
 }
 

@@ -112,7 +112,7 @@ func (d *Daemon) hangUp() error {
 		err = errors.Join(err, p.Close())
 	}
 	for _, one := range d.listening {
-		err = errors.Join(err, <-one.ended)
+		<-one.ended
 	}
 	d.listening = nil
 	return err
