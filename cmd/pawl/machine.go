@@ -166,10 +166,10 @@ func (a *app) flowsOf(m *machine) func(func(string) (journal.Definition, error))
 }
 
 // routes adds the page, and the API of Stevora where flows are started by name.
-func routes(mux *http.ServeMux, svc api.Service, flows server.Flows) {
-	web.Routes(mux)
+func routes(r server.Routes, svc api.Service, flows server.Flows) {
+	web.Routes(func(pattern string, answer http.HandlerFunc) { r.Handle(server.Anyone, pattern, answer) })
 	if flows != nil {
-		stevoraapi.Routes(mux, svc, flows.Find)
+		stevoraapi.Routes(r.Handle, svc, flows.Find)
 	}
 }
 

@@ -128,7 +128,26 @@ func (a *app) rootCommand() *cobra.Command {
 	})
 	root.Version = buildVersion()
 	root.SetVersionTemplate(versionLine())
-	flags := root.PersistentFlags()
+	addFlags(a, root.PersistentFlags())
+	root.AddCommand(
+		runVerbs{a}.runCommand(), resumeVerbs{a}.resumeCommand(), stepVerbs{a}.stepCommand(),
+		eventVerbs{a}.eventCommand(), scheduleVerbs{a}.scheduleCommand(), timeVerbs{a}.timeCommand(),
+		flowVerbs{a}.flowCommand(), policyVerbs{a}.policyCommand(), databaseVerbs{a}.schemaCommand(),
+		databaseVerbs{a}.doctorCommand(), databaseVerbs{a}.pruneCommand(), serverVerbs{a}.devCommand(),
+		workerVerbs{a}.workerCommand(), serverVerbs{a}.serverCommand(), clusterVerbs{a}.clusterCommand(),
+		tokenVerbs{a}.tokenCommand(), tokenVerbs{a}.auditCommand(), databaseVerbs{a}.backupCommand(),
+		databaseVerbs{a}.restoreCommand(), webhookVerbs{a}.webhookCommand(), a.manCommand(),
+		bench.Command(asUsage), a.versionCommand(),
+	)
+	root.InitDefaultCompletionCmd()
+	group(root, "completion")
+	a.completeFlags(root)
+	guard(root)
+	return root
+}
+
+// addFlags adds the flags that every verb has.
+func addFlags(a *app, flags *pflag.FlagSet) {
 	flags.StringVar(&a.database, "database", "",
 		"sqlite:PATH, postgres://… or memory: (default "+database.DefaultHint+")")
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
@@ -150,21 +169,6 @@ func (a *app) rootCommand() *cobra.Command {
 		"(default: keep them)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
-	root.AddCommand(
-		runVerbs{a}.runCommand(), resumeVerbs{a}.resumeCommand(), stepVerbs{a}.stepCommand(),
-		eventVerbs{a}.eventCommand(), scheduleVerbs{a}.scheduleCommand(), timeVerbs{a}.timeCommand(),
-		flowVerbs{a}.flowCommand(), policyVerbs{a}.policyCommand(), databaseVerbs{a}.schemaCommand(),
-		databaseVerbs{a}.doctorCommand(), databaseVerbs{a}.pruneCommand(), serverVerbs{a}.devCommand(),
-		workerVerbs{a}.workerCommand(), serverVerbs{a}.serverCommand(), clusterVerbs{a}.clusterCommand(),
-		tokenVerbs{a}.tokenCommand(), tokenVerbs{a}.auditCommand(), databaseVerbs{a}.backupCommand(),
-		databaseVerbs{a}.restoreCommand(), webhookVerbs{a}.webhookCommand(), a.manCommand(),
-		bench.Command(asUsage), a.versionCommand(),
-	)
-	root.InitDefaultCompletionCmd()
-	group(root, "completion")
-	a.completeFlags(root)
-	guard(root)
-	return root
 }
 
 // badValue matches the flag library's error about a value that does not fit.

@@ -117,7 +117,9 @@ func (a runVerbs) backfill(ctx context.Context, file string, f *backfillFlags) e
 }
 
 // readOnce reads a flow with a cron, as it is run for one firing, and returns its timetable and what starts such a run.
-func (a runVerbs) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timetable, req api.StartRequest, err error) {
+func (a runVerbs) readOnce(file string, f *backfillFlags) (
+	c *compiled, t cron.Timetable, req api.StartRequest, err error,
+) {
 	if c, err = a.load(file, &f.start.sources); err != nil {
 		return nil, t, req, err
 	}

@@ -69,6 +69,6 @@ func (d *Daemon) updates() api.Updates {
 	if d.routed == nil {
 		return own
 	}
-	d.routed.TakeUpdates(own)
+	d.routed.For(service.Local{Embedded: d.embedded, Updates: own})
 	return d.routed
 }

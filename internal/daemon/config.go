@@ -52,18 +52,18 @@ type Config struct {
 	Webhooks Webhooks // how messages are sent
 	Cluster  *Cluster // nil: this process has all partitions
 	Version  string
-	Routes   func(mux *http.ServeMux, svc api.Service, flows server.Flows) // further requests; nil: none
+	Routes   func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil: none
 
 	Log *slog.Logger // nil: nothing is logged
 	// NoSocket is told why other processes cannot work with the database through this one.
 	NoSocket func(error)
-	// Warnings gets what a person has to know of webhooks and of the stream of changes. nil: nobody is told.
+	// Warnings gets messages for people about webhooks and of the stream of changes. nil: nobody is told.
 	Warnings *slog.Logger
 }
 
 // Place is where a database lies.
 type Place interface {
-	Name() string      // what messages call it
+	Name() string      // the name in messages
 	LogDir() string    // the folder of the attempts' logs
 	OwnLogDir() string // that folder, where it has the logs of this database alone; else empty
 	Socket() string    // where other processes of this machine reach the daemon; empty: nowhere
@@ -94,15 +94,9 @@ type Metrics interface {
 
 // Program is an engine that a Go program has opened, with the workflows that it has.
 type Program struct {
-	Service ProgramService
+	Service api.Node
 	// Engine and Own are set where the program shares its database with others.
 	Engine *engine.Engine
 	Own    *service.Embedded
 	Close  func() error // nil: the program closes it itself
-}
-
-// ProgramService answers requests about the runs of a Go program.
-type ProgramService interface {
-	api.Service
-	api.Updates
 }

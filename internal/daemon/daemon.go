@@ -121,7 +121,7 @@ func (d *Daemon) Node() *node.Node { return d.node }
 // Access returns the tokens and the audit log; nil: nobody is served.
 func (d *Daemon) Access() *access.Keeper { return d.access }
 
-// Done is closed when the engine has ended, by itself or because the daemon was closed. Err says why.
+// Done returns a channel that is closed when the engine has ended, by itself or because the daemon was closed.
 func (d *Daemon) Done() <-chan struct{} { return d.engine.Done() }
 
 // Err returns why the engine has ended; nil: it has not, or was closed.

@@ -107,7 +107,7 @@ func (d *Daemon) serverConfig() server.Config {
 		c.Flows, c.Catalog = d.cfg.Flows(served)
 	}
 	if d.cfg.Routes != nil {
-		c.Routes = func(mux *http.ServeMux, svc api.Service) { d.cfg.Routes(mux, svc, c.Flows) }
+		c.Routes = func(r server.Routes, svc api.Service) { d.cfg.Routes(r, svc, c.Flows) }
 	}
 	if d.program != nil {
 		c.Updates = d.program.Service
