@@ -17,7 +17,6 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/bench"
 	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/daemon/folder"
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
@@ -137,7 +136,7 @@ func (a *app) rootCommand() *cobra.Command {
 		workerVerbs{a}.workerCommand(), serverVerbs{a}.serverCommand(), clusterVerbs{a}.clusterCommand(),
 		tokenVerbs{a}.tokenCommand(), tokenVerbs{a}.auditCommand(), databaseVerbs{a}.backupCommand(),
 		databaseVerbs{a}.restoreCommand(), webhookVerbs{a}.webhookCommand(), a.manCommand(),
-		bench.Command(asUsage), a.versionCommand(),
+		a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	group(root, "completion")

@@ -52,7 +52,7 @@ var drivers = []string{
 // mayLinkDriver are the rooms that choose a journal or are one.
 var mayLinkDriver = []string{
 	"internal/journal/sqlite", "internal/journal/postgres", "journal/sqlite", "journal/postgres", "cmd/pawl",
-	"internal/daemon/database", "internal/bench", "internal/conformance", "internal/disktest", "internal/pgtest",
+	"internal/daemon/database", "tools/bench", "internal/conformance", "internal/disktest", "internal/pgtest",
 	"examples",
 }
 
