@@ -1,8 +1,8 @@
 # `make` alone lists the targets.
 
 GO     ?= go
-LINT    = $(GO) tool -modfile=tools/go.mod golangci-lint
-QUICK   = $(GO) run -modfile=tools/go.mod
+LINT    = $(GO) tool -modfile=tools/lint/go.mod golangci-lint
+QUICK   = $(GO) run -modfile=tools/lint/go.mod
 CHECKS  = all,-QF*,-ST1000,-ST1003,-ST1005,-ST1016,-ST1020,-ST1021,-ST1022
 SOURCES = $(shell find . -name '*.go' -not -path './.git/*' -not -path '*/testdata/*' -not -path '*/node_modules/*')
 CASES   = $(wildcard internal/conformance/testdata/cases/*.yaml internal/conformance/testdata/cases/*.json)
@@ -135,8 +135,8 @@ powercut: ## cut the power under the journal in a file, and under an engine: CUT
 	$(GO) test ./internal/engine -run '^TestPowerCut$$' -count 1 -timeout 4h -v -cuts=$(or $(CUTS),1000)
 
 .PHONY: bench
-bench: build ## measure this machine: BENCH=--quick; `./pawl bench NAME --quick -o json` for one row
-	./pawl bench $(BENCH)
+bench: build ## measure this machine: BENCH=--quick, or BENCH='NAME --quick -o json' for one row
+	$(GO) run ./tools/bench --pawl ./pawl $(BENCH)
 
 .PHONY: bench-peers
 bench-peers: ## the same work for Pawl and others, into the page beside it: POSTGRES=postgres://...

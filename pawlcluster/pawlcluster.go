@@ -21,8 +21,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/cluster/share"
 	"github.com/pawl-dev/pawl/internal/cluster/wire"
+	"github.com/pawl-dev/pawl/internal/daemon"
 	"github.com/pawl-dev/pawl/internal/served"
-	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
@@ -42,6 +42,7 @@ var ErrUncertain error = api.Sentinel(api.CodeUncertain)
 type Engine struct {
 	pawl.Client
 	engine *pawl.Engine
+	daemon *daemon.Daemon
 	node   *share.Node
 	owned  func() []int
 }
@@ -72,19 +73,16 @@ func Open(ctx context.Context, cfg pawl.Config, at Node) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close(), node.Stop())
 	}
-	svc := everywhere{node.Service(opened.Own, opened.Partitions), opened.Serves}
-	svc.For(opened.Serves)
-	through := served.Connect(svc, cfg)
-	e := &Engine{ // package pawl made both: it is of the same module
-		Client: through.(pawl.Client), engine: opened.Engine.(*pawl.Engine), node: node, owned: opened.Partitions.Owned,
-	}
+	engine := opened.Engine.(*pawl.Engine) // package pawl made it: it is of the same module
+	d := daemon.Over(daemon.Program{
+		Service: opened.Serves, Engine: opened.Partitions, Own: opened.Own, Close: engine.Close,
+	}, daemon.Config{Cluster: &daemon.Cluster{Node: node, Listener: l}, Guarded: true, Log: log})
+	through := served.Connect(everywhere{d.Routed(), opened.Serves}, cfg)
+	e := &Engine{Client: through.(pawl.Client), engine: engine, daemon: d, node: node, owned: opened.Partitions.Owned}
 	opened.Schedule(through)
 	opened.Relay(e, func() bool { return node.Coordinator(opened.Partitions.Owned()) })
-	answers := server.New(server.Config{
-		Service: svc, Updates: svc, Engine: opened.Partitions.Err, Guarded: true, Log: log,
-	})
-	if err := node.Join(ctx, l, opened.Partitions, answers.ForNodes()); err != nil {
-		return nil, errors.Join(fmt.Errorf("pawl: join: %w", err), e.engine.Close())
+	if err := d.Open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("pawl: join: %w", err), d.Close())
 	}
 	return e, nil
 }
@@ -130,5 +128,5 @@ func (e *Engine) Partitions() []int { return e.owned() }
 // Close hands the partitions over to the other nodes and stops the engine. Attempts that run are told to stop; the next
 // owner of their run makes them again. If the context ends first, the others take over when the leases have ended.
 func (e *Engine) Close(ctx context.Context) error {
-	return errors.Join(e.node.Leave(ctx), e.node.Stop(), e.engine.Close())
+	return errors.Join(e.daemon.Leave(ctx), e.daemon.Close())
 }

@@ -6,7 +6,8 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/cases"
+	"github.com/pawl-dev/pawl/internal/daemon"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/server"
 )
@@ -19,9 +20,8 @@ import (
 // 127.0.0.1 only.
 func Handler(e *pawl.Engine, allow func(r *http.Request) bool) http.Handler {
 	of := served.Of(e)
-	return server.New(server.Config{
-		Service: of, Updates: of, Flows: workflows{of}, Policies: cases.Lab{}, Allow: allow,
-	}).Handler()
+	flows := func(func(string) (journal.Definition, error)) (server.Flows, api.Catalog) { return workflows{of}, nil }
+	return daemon.Over(daemon.Program{Service: of}, daemon.Config{Flows: flows, Allow: allow}).Handler()
 }
 
 // workflows are those that a program has, by name.

@@ -16,20 +16,20 @@ var dist embed.FS
 const policyOf = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Routes adds the page to a server's routes.
-func Routes(mux *http.ServeMux) {
+// Routes adds the page to a server's routes, by their patterns. The page asks for a token itself.
+func Routes(handle func(pattern string, answer http.HandlerFunc)) {
 	files, err := fs.Sub(dist, "dist")
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
 	page := func(w http.ResponseWriter, r *http.Request) { serve(w, r, files, "index.html") }
-	mux.HandleFunc("GET /{$}", page)
+	handle("GET /{$}", page)
 	for _, path := range []string{
 		"/run/{run}", "/deadlines", "/start", "/lab", "/schedules", "/webhooks", "/queues", "/tokens", "/audit",
 	} {
-		mux.HandleFunc("GET "+path, page)
+		handle("GET "+path, page)
 	}
-	mux.HandleFunc("GET /ui/{file}", func(w http.ResponseWriter, r *http.Request) {
+	handle("GET /ui/{file}", func(w http.ResponseWriter, r *http.Request) {
 		serve(w, r, files, r.PathValue("file"))
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
@@ -19,7 +20,7 @@ type copied struct {
 	Runs     int    `json:"runs"`
 }
 
-func (a *app) backupCommand() *cobra.Command {
+func (a databaseVerbs) backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "backup FILE", Short: "Copy the database, also while it is in use", Args: cobra.ExactArgs(1),
 		Long: `Copies the database in a file as it is at one moment, also while a server writes it, and checks the copy
@@ -31,15 +32,15 @@ backups of its own: pg_dump.`,
 			if err != nil {
 				return err
 			}
-			if _, err := os.Stat(p.path); err != nil {
-				return fmt.Errorf("there is no database at %s", p.path)
+			if _, err := os.Stat(p.Path); err != nil {
+				return fmt.Errorf("there is no database at %s", p.Path)
 			}
-			return a.copyChecked(cmd.Context(), p.path, args[0], p.path)
+			return a.copyChecked(cmd.Context(), p.Path, args[0], p.Path)
 		},
 	}
 }
 
-func (a *app) restoreCommand() *cobra.Command {
+func (a databaseVerbs) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore FILE", Short: "Restore the database from a backup", Args: cobra.ExactArgs(1),
 		Long: `Checks a backup as pawl doctor does, and copies it to where the database is to be. There must be no
@@ -52,30 +53,30 @@ were made since are made again.`,
 				return err
 			}
 			for _, suffix := range []string{"", "-wal", "-shm"} {
-				if _, err := os.Lstat(p.path + suffix); err == nil {
-					return fmt.Errorf("%s exists: move it away first", p.path+suffix)
+				if _, err := os.Lstat(p.Path + suffix); err == nil {
+					return fmt.Errorf("%s exists: move it away first", p.Path+suffix)
 				}
 			}
-			return a.copyChecked(cmd.Context(), args[0], p.path, p.path)
+			return a.copyChecked(cmd.Context(), args[0], p.Path, p.Path)
 		},
 	}
 }
 
 // fileToCopy returns the file of the database.
-func (a *app) fileToCopy() (place, error) {
+func (a databaseVerbs) fileToCopy() (database.Place, error) {
 	p, err := a.where()
-	if err == nil && (p.memory || p.server != "") {
+	if err == nil && (p.Memory || p.Server != "") {
 		err = usage("this is for a database in a file; PostgreSQL has backups of its own")
 	}
 	return p, err
 }
 
 // copyChecked copies a database and checks the copy. A copy that is not sound is removed.
-func (a *app) copyChecked(ctx context.Context, from, to, database string) error {
+func (a databaseVerbs) copyChecked(ctx context.Context, from, to, database string) error {
 	if err := sqlite.Backup(ctx, from, to); err != nil {
 		return err
 	}
-	d, err := (&app{streams: a.streams, database: "sqlite:" + to}).diagnose(ctx)
+	d, err := databaseVerbs{&app{streams: a.streams, database: "sqlite:" + to}}.diagnose(ctx)
 	if err == nil && len(d.Problems) > 0 {
 		err = fmt.Errorf("the copy of %s is not sound, and was removed: %s", from, strings.Join(d.Problems, "; "))
 	}

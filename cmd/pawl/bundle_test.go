@@ -32,7 +32,7 @@ func TestBundleKeepsWhatIsReached(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, s := range c.bundle.Children {
+		for _, s := range c.Bundle.Children {
 			got = append(got, filepath.Base(s.File))
 		}
 		slices.Sort(got)
@@ -41,7 +41,7 @@ func TestBundleKeepsWhatIsReached(t *testing.T) {
 		}
 		for range 2 {
 			if name == "top" {
-				if d, _, err := c.flow.Child("middle"); err != nil || d.Name != "middle" {
+				if d, _, err := c.Flow.Child("middle"); err != nil || d.Name != "middle" {
 					t.Errorf("the child of %s is %q, %v", name, d.Name, err)
 				}
 			}

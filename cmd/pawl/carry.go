@@ -61,24 +61,6 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 	}
 }
 
-// carryFamily makes an open machine carry a run on, with its family. It may be called by several goroutines.
-func (m *machine) carryFamily(ctx context.Context, run string) error {
-	if m.remote != nil {
-		return m.remote.Carry(ctx, run)
-	}
-	r, err := m.svc.Run(ctx, run)
-	if err != nil {
-		return err
-	}
-	top, err := topOf(ctx, m.svc, r)
-	if err != nil {
-		return err
-	}
-	m.carried.Add(top)
-	m.Rematch()
-	return nil
-}
-
 // openPhases are the phases of runs that have not ended.
 var openPhases = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting, api.RunPaused}
 

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-func (a *app) clusterCommand() *cobra.Command {
+func (a clusterVerbs) clusterCommand() *cobra.Command {
 	return noun("cluster", "Look at the nodes that share a database, drain one, and move partitions",
 		"Several pawl servers with the same --database in PostgreSQL and --cluster-listen are the nodes of a cluster. "+
 			"With --database these commands work with the table of nodes there, also while no node is alive; with "+
@@ -30,7 +30,7 @@ type journalOpener func(ctx context.Context, address string) (journal.Journal, e
 
 // withCluster calls fn with the nodes of a server's cluster, or of the database. The database is asked itself, also
 // where a node has it.
-func (a *app) withCluster(ctx context.Context, open journalOpener, fn func(nodes api.Cluster) error) error {
+func (a clusterVerbs) withCluster(ctx context.Context, open journalOpener, fn func(nodes api.Cluster) error) error {
 	if a.server != "" {
 		m, err := a.start(ctx, false)
 		if err != nil {
@@ -42,11 +42,11 @@ func (a *app) withCluster(ctx context.Context, open journalOpener, fn func(nodes
 	if err != nil {
 		return err
 	}
-	if p.server == "" {
+	if p.Server == "" {
 		return usage("pawl cluster works with the database of the nodes: write --database postgres://…, or with " +
 			"one of them: --server URL")
 	}
-	j, err := open(ctx, p.server)
+	j, err := open(ctx, p.Server)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (a *app) withCluster(ctx context.Context, open journalOpener, fn func(nodes
 	return errors.Join(err, j.Close())
 }
 
-func (a *app) clusterStatusCommand() *cobra.Command {
+func (a clusterVerbs) clusterStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "List the nodes, and which partitions each of them has", Args: cobra.NoArgs,
 		Example: "  pawl cluster status --database postgres://pawl@db/pawl",
@@ -112,7 +112,7 @@ func numbers(all []int) string {
 	}
 }
 
-func (a *app) clusterDrainCommand() *cobra.Command {
+func (a clusterVerbs) clusterDrainCommand() *cobra.Command {
 	var undo bool
 	cmd := &cobra.Command{
 		Use: "drain NODE", Short: "Make a node give its partitions to the others", Args: cobra.ExactArgs(1),
@@ -139,7 +139,7 @@ start again where their runs are then. A server that gets SIGTERM does the same 
 	return cmd
 }
 
-func (a *app) clusterMoveCommand() *cobra.Command {
+func (a clusterVerbs) clusterMoveCommand() *cobra.Command {
 	var undo bool
 	cmd := &cobra.Command{
 		Use: "move PARTITION NODE | move PARTITION --undo", Short: "Make a node take a partition, and keep it",

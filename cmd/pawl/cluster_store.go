@@ -11,14 +11,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-func (a *app) clusterStoreCommand() *cobra.Command {
+func (a clusterVerbs) clusterStoreCommand() *cobra.Command {
 	return noun("store", "Let several PostgreSQL servers keep the partitions of a cluster",
 		"A store is a database that keeps some of the partitions. The one that --database names is the first; it also "+
 			"keeps what belongs to no partition, such as tokens and webhooks.",
 		a.storeAddCommand(), a.storeListCommand(), a.storeMoveCommand(), a.storeRemoveCommand())
 }
 
-func (a *app) storeRemoveCommand() *cobra.Command {
+func (a clusterVerbs) storeRemoveCommand() *cobra.Command {
 	gone := false
 	c := &cobra.Command{
 		Use: "remove NAME", Short: "Stop using a database as a store",
@@ -47,7 +47,7 @@ else, so restore it from a backup.`,
 	return c
 }
 
-func (a *app) storeAddCommand() *cobra.Command {
+func (a clusterVerbs) storeAddCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "add NAME ADDRESS", Short: "Let another database keep partitions",
 		Long: `Makes the tables there. Nothing moves by that alone, see pawl cluster store move. The address has no
@@ -68,7 +68,7 @@ lower-case letters, digits and _. With the name of a store that there is, its ad
 	}
 }
 
-func (a *app) storeListCommand() *cobra.Command {
+func (a clusterVerbs) storeListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the databases that keep partitions", Args: cobra.NoArgs,
 		Example: "  pawl cluster store list --database postgres://pawl@db/pawl",
@@ -90,7 +90,7 @@ func (a *app) storeListCommand() *cobra.Command {
 	}
 }
 
-func (a *app) tellStore(s api.ClusterStore) {
+func (a clusterVerbs) tellStore(s api.ClusterStore) {
 	a.say("%-16s %-8s %-40s %s", screen.Clean(s.Name), s.State, screen.Clean(s.Address), numbers(s.Partitions))
 	if len(s.Coming) > 0 {
 		a.say("  %s on the way there", numbers(s.Coming))
@@ -103,7 +103,7 @@ func (a *app) tellStore(s api.ClusterStore) {
 	}
 }
 
-func (a *app) storeMoveCommand() *cobra.Command {
+func (a clusterVerbs) storeMoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "move PARTITION NAME", Short: "Move a partition to another database, while its runs go on",
 		Long: `The node that has the partition copies it while it works, gives it back, copies what was written

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 )
 
-func (a *app) flowConvertCommand() *cobra.Command {
+func (a flowVerbs) flowConvertCommand() *cobra.Command {
 	var s sources
 	var from, out string
 	var force bool
@@ -46,7 +46,7 @@ start are written beside the first.`,
 	return cmd
 }
 
-func (a *app) convert(system, path, out string, force bool, s *sources) error {
+func (a flowVerbs) convert(system, path, out string, force bool, s *sources) error {
 	c, err := a.translate(system, path, s)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (a *app) convert(system, path, out string, force bool, s *sources) error {
 }
 
 // writeFlow writes a flow into a file, which must not be there yet unless it may be replaced.
-func (a *app) writeFlow(path string, doc *flow.Document, force bool) error {
+func (a flowVerbs) writeFlow(path string, doc *flow.Document, force bool) error {
 	text, err := flow.Encode(doc)
 	if err != nil {
 		return err

@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/daemon/folder"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/service"
 )
@@ -25,7 +23,7 @@ import (
 // devAddress is where pawl dev listens. 7295 is PAWL on the keys of a telephone.
 const devAddress = "127.0.0.1:7295"
 
-func (a *app) devCommand() *cobra.Command {
+func (a serverVerbs) devCommand() *cobra.Command {
 	var listen string
 	var allow []string
 	cmd := &cobra.Command{
@@ -42,14 +40,10 @@ listens on loopback addresses only, and refuses what a web page of another site 
 		Example: "  pawl dev --virtual-time --database memory: flows\n  pawl dev flows\n" +
 			"  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.folder = &folder{app: a, known: &readFlows{}}
-			if len(args) > 0 {
-				a.folder.path = args[0]
-				if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
-					return usage("there is no folder %q", args[0])
-				}
+			err := a.openFolder(args, false)
+			if err != nil {
+				return err
 			}
-			var err error
 			if a.webhookAllow, err = allowedAddresses(allow); err != nil {
 				return err
 			}
@@ -65,7 +59,7 @@ listens on loopback addresses only, and refuses what a web page of another site 
 }
 
 // dev serves until it is stopped.
-func (a *app) dev(ctx context.Context, address string) error {
+func (a serverVerbs) dev(ctx context.Context, address string) error {
 	if a.server != "" {
 		return usage("pawl dev is a server itself: leave --server (PAWL_SERVER) out")
 	}
@@ -73,17 +67,37 @@ func (a *app) dev(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.start(ctx, true)
-	if err == nil && m.remote != nil {
-		err = errors.Join(fmt.Errorf("%s is held by another pawl command: stop that one, or name another --database",
-			m.place.name()), m.close())
-	}
+	m, err := a.startServer(ctx)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	m.serving.on(l)
+	m.Listen(l, nil)
 	a.tellServing(ctx, m, "http://"+l.Addr().String())
 	return a.untilStopped(m, 0, stopWithin, nil)
+}
+
+// openFolder makes this command a server of the flows in a folder, if one is named. cluster is set where several nodes
+// carry them on.
+func (a serverVerbs) openFolder(args []string, cluster bool) error {
+	path := ""
+	if len(args) > 0 {
+		path = args[0]
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			return usage("there is no folder %q", path)
+		}
+	}
+	a.folder = folder.New(path, &a.flows, cluster)
+	return nil
+}
+
+// startServer opens the database and a daemon on it. Another process must not have it.
+func (a serverVerbs) startServer(ctx context.Context) (*machine, error) {
+	m, err := a.start(ctx, true)
+	if err == nil && m.remote != nil {
+		err = errors.Join(fmt.Errorf("%s is held by another pawl command: stop that one, or name another --database",
+			m.place.Name()), m.close())
+	}
+	return m, err
 }
 
 // listenLoopback listens on an address that only this machine reaches. flag is the one that gives the address.
@@ -109,20 +123,20 @@ func listenLoopback(ctx context.Context, flag, address string) (net.Listener, er
 }
 
 // tellServing says what is served, and where.
-func (a *app) tellServing(ctx context.Context, m *machine, address string) {
+func (a serverVerbs) tellServing(ctx context.Context, m *machine, address string) {
 	if a.structured() {
-		_ = a.print(map[string]string{"server": address, "database": m.place.name()}) // who reads it may have gone
+		_ = a.print(map[string]string{"server": address, "database": m.place.Name()}) // who reads it may have gone
 		return
 	}
 	a.say("serving %s (a page for the browser; the API: %s/docs)", address, address)
-	a.say("database %s", m.place.name())
+	a.say("database %s", m.place.Name())
 	if m.clock != nil {
 		a.say("time stands at %s; pawl time moves it", m.clock.Now())
 	}
 	a.say("up to %d processes of steps run at once (--processes)", a.processes())
-	if a.folder.path != "" {
+	if a.folder.Path() != "" {
 		var names []string
-		for _, f := range a.folder.read(ctx) {
+		for _, f := range a.folder.Flows(ctx) {
 			if f.Problem != "" {
 				fmt.Fprintf(a.Err, "pawl: %s\n", f.Problem)
 				continue
@@ -136,7 +150,7 @@ func (a *app) tellServing(ctx context.Context, m *machine, address string) {
 }
 
 // warnOfFlow prints which steps of a flow of the folder wait for workers in other processes.
-func (a *app) warnOfFlow(ctx context.Context, f api.Flow) {
+func (a serverVerbs) warnOfFlow(ctx context.Context, f api.Flow) {
 	d, err := a.folder.Find(ctx, f.Name)
 	if err != nil {
 		return // it was told, or the file has just changed
@@ -156,7 +170,7 @@ const stopWithin = time.Second
 // untilStopped serves until a signal comes or the engine ends. Then it says for drain that it is not ready and answers
 // all else, and after that, requests have within to be answered. hangup is called for each SIGHUP; nil: that signal
 // stops it too.
-func (a *app) untilStopped(m *machine, drain, within time.Duration, hangup func()) error {
+func (a serverVerbs) untilStopped(m *machine, drain, within time.Duration, hangup func()) error {
 	var ended error
 	for waiting := true; waiting; {
 		waiting, ended = a.untilSignal(m, hangup)
@@ -165,47 +179,18 @@ func (a *app) untilStopped(m *machine, drain, within time.Duration, hangup func(
 	if a.guard != nil {
 		_ = tellSystemd("STOPPING=1") // if that fails, it notices the end of the process
 	}
-	m.serving.Drain()
-	if ended == nil {
-		m.waitDrained(drain)
+	if ended != nil {
+		drain = 0
 	}
+	m.Drain(drain)
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	m.drainBodies()
-	m.queues.Drain(ctx) // workers that wait for tasks are answered, so that their requests do not hold up the end
-	for _, other := range m.namespaces {
-		other.queues.Drain(ctx)
-	}
-	ended = errors.Join(ended, m.leave(ctx))
-	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		ended = errors.Join(ended, err)
-	}
 	defer a.closeTracer() // the end of the engine makes spans, too
-	return errors.Join(ended, m.close())
-}
-
-// waitDrained waits until whoever sends callers to this process has seen that it is not ready.
-func (m *machine) waitDrained(drain time.Duration) {
-	select {
-	case <-time.After(drain):
-	case <-m.Done():
-	}
-}
-
-// leave gives what this process has to the other nodes of its cluster, if it is in one.
-func (m *machine) leave(ctx context.Context) error {
-	if m.sharing == nil {
-		return nil
-	}
-	var left errgroup.Group
-	for _, one := range slices.AppendSeq([]*machine{m}, maps.Values(m.namespaces)) {
-		left.Go(func() error { return one.sharing.Leave(ctx) })
-	}
-	return left.Wait()
+	return errors.Join(ended, m.Shutdown(ctx))
 }
 
 // untilSignal waits for the next thing that happens to a server. It reports whether the server goes on.
-func (a *app) untilSignal(m *machine, hangup func()) (bool, error) {
+func (a serverVerbs) untilSignal(m *machine, hangup func()) (bool, error) {
 	select {
 	case s := <-m.signals:
 		if s == syscall.SIGHUP && hangup != nil {
@@ -213,15 +198,22 @@ func (a *app) untilSignal(m *machine, hangup func()) (bool, error) {
 			return true, nil
 		}
 		return false, nil
-	case err := <-m.lost:
+	case err := <-m.Ended():
 		return false, err
 	case <-m.Done():
 		if errors.Is(m.Err(), journal.ErrGone) {
 			return false, m.Err()
 		}
 		return false, fmt.Errorf("%w\nWhat was acknowledged is safe; start it again", m.Err())
-	case err := <-m.serving.ended:
-		m.serving.count--
-		return false, fmt.Errorf("the server has ended: %w", err)
 	}
+}
+
+// inUse explains why an address, which a flag names, cannot be listened on.
+func inUse(flag, address string, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("listen on %s: %w; ports below 1024 are the system's: choose another one with --%s",
+			address, err, flag)
+	}
+	return fmt.Errorf("listen on %s: %w; another program may use the port: choose another one with --%s",
+		address, err, flag)
 }

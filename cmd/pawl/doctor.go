@@ -35,7 +35,7 @@ type diagnosis struct {
 	missing bool // there is no file yet
 }
 
-func (a *app) doctorCommand() *cobra.Command {
+func (a databaseVerbs) doctorCommand() *cobra.Command {
 	var repair bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check the database and the machine", Args: cobra.NoArgs,
@@ -75,23 +75,23 @@ database.`,
 	return cmd
 }
 
-func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
+func (a databaseVerbs) diagnose(ctx context.Context) (*diagnosis, error) {
 	p, err := a.where()
 	if err != nil {
 		return nil, err
 	}
-	if p.memory {
+	if p.Memory {
 		return nil, usage("a database in memory: has nothing to check; use --database sqlite:PATH")
 	}
-	d := &diagnosis{Database: p.name(), Version: buildVersion(), Waiting: []string{}, Problems: []string{}}
-	if p.server != "" {
-		a.examine(ctx, d, p.server)
+	d := &diagnosis{Database: p.Name(), Version: buildVersion(), Waiting: []string{}, Problems: []string{}}
+	if p.Server != "" {
+		a.examine(ctx, d, p.Server)
 		return d, nil
 	}
-	if d.SyncP50, err = syncFloor(filepath.Dir(p.path)); err != nil {
+	if d.SyncP50, err = syncFloor(filepath.Dir(p.Path)); err != nil {
 		d.Problems = append(d.Problems, err.Error())
 	}
-	if d.File, err = sqlite.Check(ctx, p.path); errors.Is(err, fs.ErrNotExist) {
+	if d.File, err = sqlite.Check(ctx, p.Path); errors.Is(err, fs.ErrNotExist) {
 		d.File, d.missing = nil, true
 		return d, nil
 	} else if err != nil {
@@ -101,7 +101,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	}
 	d.Problems = append(d.Problems, d.File.Problems...)
 	d.File.Problems = nil
-	j, err := sqlite.OpenReadOnly(p.path)
+	j, err := sqlite.OpenReadOnly(p.Path)
 	if err != nil {
 		d.Problems = append(d.Problems, err.Error())
 		return d, nil
@@ -112,7 +112,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 }
 
 // examine checks a database in PostgreSQL.
-func (a *app) examine(ctx context.Context, d *diagnosis, address string) {
+func (a databaseVerbs) examine(ctx context.Context, d *diagnosis, address string) {
 	j, err := postgres.OpenReadOnly(ctx, address)
 	if d.missing = errors.Is(err, fs.ErrNotExist); d.missing {
 		return
@@ -160,7 +160,7 @@ func (a *app) compareRun(ctx context.Context, d *diagnosis, j stored, r journal.
 		d.problem("run %s: its definition: %v", r.Row.ID, err)
 		return
 	}
-	fold, err := engine.Rows(r.Row.ID, r.Row.Partition, c.def, r.History)
+	fold, err := engine.Rows(r.Row.ID, r.Row.Partition, c.Def, r.History)
 	if err != nil {
 		d.problem("run %s: %v", r.Row.ID, err)
 		return
@@ -173,7 +173,7 @@ func (a *app) compareRun(ctx context.Context, d *diagnosis, j stored, r journal.
 	for _, text := range differences(r, fold) {
 		d.problem("run %s: %s", r.Row.ID, text)
 	}
-	waits := core.Restore(r.Row.ID, c.def, r.History.Entries).WaitsForBody()
+	waits := core.Restore(r.Row.ID, c.Def, r.History.Entries).WaitsForBody()
 	if n := len(r.History.Entries); waits && n > 0 && len(d.Waiting) < 100 {
 		d.Waiting = append(d.Waiting, fmt.Sprintf("run %s of %s, since %s", r.Row.ID, r.Row.Workflow,
 			r.History.Entries[n-1].At))
@@ -253,7 +253,7 @@ func syncFloor(dir string) (float64, error) {
 	return max(float64(took[len(took)/2].Microseconds()), 1) / 1000, nil
 }
 
-func (a *app) tellDiagnosis(d *diagnosis) {
+func (a databaseVerbs) tellDiagnosis(d *diagnosis) {
 	a.say("pawl      %s", d.Version)
 	a.say("database  %s", d.Database)
 	switch f := d.File; {
@@ -310,7 +310,7 @@ func wait(runs int) string {
 	return fmt.Sprintf("%d runs wait", runs)
 }
 
-func (a *app) tellServer(d *diagnosis) {
+func (a databaseVerbs) tellServer(d *diagnosis) {
 	s := d.Server
 	a.say("server    %s", screen.Clean(s.Server))
 	a.say("tables    %s, version %d", fileSize(s.Bytes), s.Schema)

@@ -18,7 +18,7 @@ func (a *app) dryRun(c *compiled, args []string) error {
 	if err != nil {
 		return err
 	}
-	steps, err := c.doc.Preview(input)
+	steps, err := c.Doc.Preview(input)
 	if err != nil {
 		return asUsage(err)
 	}
@@ -26,7 +26,7 @@ func (a *app) dryRun(c *compiled, args []string) error {
 		return a.print(steps)
 	}
 	a.say("%s would run %s; nothing was started. What only the run knows stands in ${{ }}.",
-		screen.Clean(c.doc.Name), count(len(steps), "step"))
+		screen.Clean(c.Doc.Name), count(len(steps), "step"))
 	for _, s := range steps {
 		a.tellPreview(s)
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-func (a *app) eventCommand() *cobra.Command {
+func (a eventVerbs) eventCommand() *cobra.Command {
 	return noun("event", "Send events to runs", "", a.eventSendCommand())
 }
 
-func (a *app) eventSendCommand() *cobra.Command {
+func (a eventVerbs) eventSendCommand() *cobra.Command {
 	var data, id string
 	var follow, keep bool
 	cmd := &cobra.Command{

@@ -3,59 +3,33 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/daemon/folder"
+	"github.com/pawl-dev/pawl/internal/decode"
 )
 
-// maxFile bounds what is read whole: flow files, cases, inputs.
-const maxFile = 16 << 20
-
-// note tells of a file or folder that is read now.
-func (s streams) note(path string, info fs.FileInfo) {
-	if s.noted != nil {
-		s.noted(path, info)
-	}
-}
+// files reads the files that the command line names.
+func (s streams) files() folder.Files { return folder.Files{In: s.In} }
 
 // readFile reads a file that was named on the command line; - is the standard input. The name it returns is for errors.
 func (s streams) readFile(path string) (name string, src []byte, err error) {
-	in, name := io.Reader(s.In), "stdin"
-	if path != "-" {
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			hint := ""
-			if system, _, of := strings.Cut(path, ":"); of && !strings.ContainsAny(system, `/\.`) {
-				hint = "; the systems whose files are read are " + strings.Join(systemNames, ", ")
-			}
-			return path, nil, fmt.Errorf("%s: there is no such file%s", path, hint)
+	name, src, err = s.files().Read(path)
+	if errors.As(err, new(*folder.NoFileError)) {
+		if system, _, of := strings.Cut(path, ":"); of && !strings.ContainsAny(system, `/\.`) {
+			err = fmt.Errorf("%w; the systems whose files are read are %s", err, strings.Join(systemNames, ", "))
 		}
-		if err != nil {
-			return path, nil, err
-		}
-		defer f.Close()
-		if info, err := f.Stat(); err == nil {
-			if info.IsDir() {
-				return path, nil, fmt.Errorf("%s: is a directory; name a file in it", path)
-			}
-			s.note(path, info)
-		}
-		in, name = f, path
 	}
-	src, err = io.ReadAll(io.LimitReader(in, maxFile+1))
-	if err != nil {
-		return name, nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(src) > maxFile {
-		return name, nil, fmt.Errorf("%s: is larger than %d MiB, which is more than any file of this kind needs", name,
-			maxFile>>20)
-	}
-	return name, src, nil
+	return name, src, err
+}
+
+// parseFlow reads a flow file, in which policies may stand in the words of other systems.
+func (s streams) parseFlow(name string, src []byte) (*flow.Document, error) {
+	return s.files().Parse(name, src)
 }
 
 // lines writes styled lines.
@@ -68,3 +42,9 @@ func (a *app) lines(lines []screen.Line) {
 
 // exact writes a duration without dropping any of it.
 func exact(d time.Duration) string { return duration.Format(d) }
+
+// parseDuration reads a duration of the command line. A number alone is refused: people mean seconds by it.
+func parseDuration(text string) (time.Duration, error) {
+	d, err := decode.WithUnit(text)
+	return d.Std(), err
+}

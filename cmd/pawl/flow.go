@@ -11,9 +11,9 @@ import (
 
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/tree"
-	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -52,12 +52,12 @@ type checked struct {
 	Findings []warning `json:"findings"`
 }
 
-func (a *app) flowCommand() *cobra.Command {
+func (a flowVerbs) flowCommand() *cobra.Command {
 	return noun("flow", "Check flow files, and keep flows in the database", "", a.flowValidateCommand(),
 		a.flowConvertCommand(), a.flowApplyCommand(), a.flowListCommand(), a.flowVersionsCommand(), a.flowShowCommand())
 }
 
-func (a *app) flowValidateCommand() *cobra.Command {
+func (a flowVerbs) flowValidateCommand() *cobra.Command {
 	var strict, cluster bool
 	var s sources
 	cmd := &cobra.Command{
@@ -73,7 +73,7 @@ func (a *app) flowValidateCommand() *cobra.Command {
 			var all []checked
 			bad, warned := false, false
 			for _, file := range args {
-				c, err := a.validate(file, &s, lintsOf(cluster))
+				c, err := a.validate(file, &s, cluster)
 				if err != nil {
 					return err
 				}
@@ -98,10 +98,10 @@ func (a *app) flowValidateCommand() *cobra.Command {
 }
 
 // validate checks one file and tells people what it found.
-func (a *app) validate(file string, s *sources, lint linting) (checked, error) {
+func (a flowVerbs) validate(file string, s *sources, cluster bool) (checked, error) {
 	out := checked{File: file, Findings: []warning{}}
 	if system, path := cutSystem(file); system != "" {
-		return a.validateOther(out, system, path, s, lint)
+		return a.validateOther(out, system, path, s, cluster)
 	}
 	name, src, err := a.readFile(file)
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *app) validate(file string, s *sources, lint linting) (checked, error) {
 		return a.invalid(out, err)
 	}
 	out.Valid, out.Workflow, out.Steps, out.Findings = true, doc.Name, len(doc.Steps),
-		append(out.Findings, lint(doc)...)
+		append(out.Findings, lint(doc, cluster)...)
 	for _, n := range doc.Notes {
 		out.Findings = append(out.Findings, warning{
 			File: n.File, Line: n.Pos.Line, Col: n.Pos.Col, Severity: string(flow.Info),
@@ -120,7 +120,7 @@ func (a *app) validate(file string, s *sources, lint linting) (checked, error) {
 		})
 	}
 	b := bundle{Flow: source{File: name, Text: string(src), Files: doc.Files()}}
-	if _, err := a.withChildren(b, doc); err != nil {
+	if _, err := a.files().WithChildren(b, doc); err != nil {
 		if circle, ok := errors.AsType[*flowkind.CircleError](err); ok {
 			return a.invalid(checked{File: file, Findings: []warning{}}, circle)
 		}
@@ -134,7 +134,7 @@ func (a *app) validate(file string, s *sources, lint linting) (checked, error) {
 	return out, nil
 }
 
-func (a *app) tellValid(c checked) {
+func (a flowVerbs) tellValid(c checked) {
 	for _, w := range c.Findings {
 		a.say("%s", w)
 	}
@@ -145,7 +145,7 @@ func (a *app) tellValid(c checked) {
 const severityError = "error"
 
 // invalid tells what is wrong with a file. Any other error, such as that of a file that cannot be read, is returned.
-func (a *app) invalid(out checked, err error) (checked, error) {
+func (a flowVerbs) invalid(out checked, err error) (checked, error) {
 	var problems tree.Errors
 	if !errors.As(err, &problems) { // all of them, before the first one
 		one, ok := errors.AsType[*tree.Error](err)
@@ -167,8 +167,8 @@ func (a *app) invalid(out checked, err error) (checked, error) {
 
 // validateOther checks a document of another system. What is found in the flows that it becomes is told at its place
 // in the document.
-func (a *app) validateOther(
-	out checked, system, path string, s *sources, lint linting,
+func (a flowVerbs) validateOther(
+	out checked, system, path string, s *sources, cluster bool,
 ) (checked, error) {
 	conversion, err := a.translate(system, path, s)
 	if err != nil {
@@ -176,7 +176,7 @@ func (a *app) validateOther(
 	}
 	out.Valid, out.Workflow, out.Steps = true, conversion.Flow.Name, len(conversion.Flow.Steps)
 	for _, doc := range append([]*flow.Document{conversion.Flow}, conversion.Children...) {
-		out.Findings = append(out.Findings, lint(doc)...)
+		out.Findings = append(out.Findings, lint(doc, cluster)...)
 	}
 	for _, n := range conversion.Notes {
 		if !n.Documents {
@@ -190,23 +190,9 @@ func (a *app) validateOther(
 	return out, nil
 }
 
-// linting looks for what deserves a look in a flow.
-type linting func(*flow.Document) []warning
-
-// lintsOf returns what looks at flows for one server, or for the nodes of a cluster.
-func lintsOf(cluster bool) linting {
-	if !cluster {
-		return lint
-	}
-	return func(doc *flow.Document) []warning { return append(lint(doc), warningsOf(flow.LintNodes(doc))...) }
-}
-
-func lint(doc *flow.Document) []warning {
-	found := warningsOf(flow.Lint(doc, now()))
-	if worker.HasPipefail() {
-		return found
-	}
-	return append(found, warningsOf(flow.LintPipes(doc))...)
+// lint looks for what deserves a look in a flow, which one server carries on or the nodes of a cluster.
+func lint(doc *flow.Document, cluster bool) []warning {
+	return warningsOf(workflows.Lint(doc, cluster))
 }
 
 func warningsOf(findings []flow.Finding) []warning {

@@ -4,90 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/catalog"
-	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// catalogOf returns the flows of a database that were applied.
-func (a *app) catalogOf(j journal.Journal) *catalog.Catalog {
-	return catalog.New(j, checkApplied, apiNow)
-}
-
-// checkApplied refuses a definition that cannot be started by its name.
-func checkApplied(d api.Definition) error {
-	stored, err := service.Definition(d)
-	if err != nil {
-		return err
-	}
-	f, err := flowkind.Read(stored)
-	if err == nil && f.Document.Name != d.Name {
-		err = fmt.Errorf("the definition is of flow %q, and not of %q", f.Document.Name, d.Name)
-	}
-	if err != nil {
-		return &api.Error{Code: api.CodeInvalid, Message: err.Error(), Err: err}
-	}
-	return nil
-}
-
-// startable are the flows that a server starts by name: the files of its folder, and those that were applied. A file
-// comes before an applied flow with the same name.
-type startable struct {
-	*catalog.Catalog
-	folder *folder
-}
-
-// Apply implements api.Catalog.
-func (n startable) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, error) {
-	for _, f := range n.folder.read(ctx) {
-		if f.Name == r.Definition.Name {
-			return api.Flow{}, &api.Error{
-				Code: api.CodeConflict, Message: fmt.Sprintf("the server starts flow %q from %s", f.Name, f.File),
-				Hint: "change that file: it is read again when it has changed",
-			}
-		}
-	}
-	return n.Catalog.Apply(ctx, r)
-}
-
-// Flows implements api.Catalog.
-func (n startable) Flows(ctx context.Context) ([]api.Flow, error) {
-	applied, err := n.Catalog.Flows(ctx)
-	all := n.folder.read(ctx)
-	files := slices.Clone(all)
-	for _, f := range applied {
-		at := slices.IndexFunc(files, func(file api.Flow) bool { return file.Name == f.Name })
-		if at >= 0 {
-			f.Problem = "the server starts " + files[at].File + " instead"
-		}
-		all = append(all, f)
-	}
-	slices.SortFunc(all, inOrder)
-	return all, err
-}
-
-// Flow implements api.Catalog.
-func (n startable) Flow(ctx context.Context, name string, version int) (api.Flow, error) {
-	for _, f := range n.folder.read(ctx) {
-		if version != 0 || f.Name != name || f.Problem != "" {
-			continue
-		}
-		d, err := n.folder.Find(ctx, name)
-		f.Definition, f.Kind, f.Source = d.ID, d.Kind, d.Source
-		return f, err
-	}
-	return n.Catalog.Flow(ctx, name, version)
-}
-
 // withCatalog calls fn with the flows of the server, of the process that holds the database, or of the database.
-func (a *app) withCatalog(ctx context.Context, fn func(flows api.Catalog) error) error {
+func (a flowVerbs) withCatalog(ctx context.Context, fn func(flows api.Catalog) error) error {
 	m, err := a.start(ctx, false)
 	if err != nil {
 		return err
@@ -95,14 +23,10 @@ func (a *app) withCatalog(ctx context.Context, fn func(flows api.Catalog) error)
 	if m.remote != nil {
 		return errors.Join(fn(m.remote), m.close())
 	}
-	flows := a.catalogOf(m.journal)
-	if flows == nil {
-		return errors.Join(fmt.Errorf("the database %s keeps no flows", m.place.name()), m.close())
-	}
-	return errors.Join(fn(flows), m.close())
+	return errors.Join(fn(workflows.Applied(m.journal)), m.close())
 }
 
-func (a *app) flowApplyCommand() *cobra.Command {
+func (a flowVerbs) flowApplyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "apply FILE…", Short: "Make flow files the newest versions of their flows", Args: cobra.MinimumNArgs(1),
 		Long: `Keeps the flows in the database, with those beside them that their steps start, so that servers of the
@@ -118,13 +42,12 @@ All files are checked before the first one is applied.`,
 				if err != nil {
 					return err
 				}
-				d, err := c.bundle.Definition(c.doc.Name)
+				d, err := a.flows.Keep(c)
 				if err != nil {
 					return err
 				}
 				all = append(all, api.ApplyRequest{
-					Definition: api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)},
-					Actor:      a.who(), Reason: a.reason,
+					Definition: d, Actor: a.who(), Reason: a.reason,
 				})
 			}
 			return a.withCatalog(cmd.Context(), func(flows api.Catalog) error {
@@ -157,7 +80,7 @@ func (a *app) apply(ctx context.Context, flows api.Catalog, all []api.ApplyReque
 	return nil
 }
 
-func (a *app) flowListCommand() *cobra.Command {
+func (a flowVerbs) flowListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the flows that can be started by name", Args: cobra.NoArgs,
 		Long: "Lists the flows that were applied, and through a server also the files of its folder.",
@@ -173,7 +96,7 @@ func (a *app) flowListCommand() *cobra.Command {
 	}
 }
 
-func (a *app) flowVersionsCommand() *cobra.Command {
+func (a flowVerbs) flowVersionsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "versions NAME", Short: "List the versions of a flow that was applied", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -189,7 +112,7 @@ func (a *app) flowVersionsCommand() *cobra.Command {
 }
 
 // tellFlows prints flows, or versions of one.
-func (a *app) tellFlows(all []api.Flow, none string) error {
+func (a flowVerbs) tellFlows(all []api.Flow, none string) error {
 	if a.structured() {
 		return a.print(all)
 	}
@@ -217,7 +140,7 @@ func (a *app) tellFlows(all []api.Flow, none string) error {
 	return nil
 }
 
-func (a *app) flowShowCommand() *cobra.Command {
+func (a flowVerbs) flowShowCommand() *cobra.Command {
 	version := 0
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Print the text of a flow that can be started by name", Args: cobra.ExactArgs(1),

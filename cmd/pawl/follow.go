@@ -185,12 +185,12 @@ func (f *follower) signals() chan os.Signal {
 	if f.m != nil {
 		return f.m.signals
 	}
-	return listen()
+	return stopSignals()
 }
 
-// listen starts to receive the signals that ask the command to stop. From then on a write to a pipe that nobody reads
-// is an error: it does not end the process any more, which has attempts to stop first.
-func listen() chan os.Signal {
+// stopSignals starts to receive the signals that ask the command to stop. From then on a write to a pipe that nobody
+// reads is an error: it does not end the process any more, which has attempts to stop first.
+func stopSignals() chan os.Signal {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -345,7 +345,7 @@ func (f *follower) tell(ev api.Event) error {
 // tick checks whether the engine has stalled, and redraws.
 func (f *follower) tick(ctx context.Context) error {
 	if f.m != nil {
-		if s := f.m.stalled(); s != f.stalled {
+		if s := f.m.Stalled(); s != f.stalled {
 			f.tellStalled(s)
 			f.stalled = s
 		}

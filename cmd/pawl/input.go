@@ -69,7 +69,7 @@ func inputValue(text string, types []string) json.RawMessage {
 // inputTypes reads the types of the input's properties from the flow's schema.
 func inputTypes(c *compiled) map[string][]string {
 	out := map[string][]string{}
-	schema, _ := c.doc.Input.Any().(map[string]any)
+	schema, _ := c.Doc.Input.Any().(map[string]any)
 	properties, _ := schema["properties"].(map[string]any)
 	for name, v := range properties {
 		property, _ := v.(map[string]any)

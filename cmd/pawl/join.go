@@ -7,58 +7,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
 )
-
-const (
-	// joinWithin is how long a command waits for a database that is held by a process which does not answer. That one
-	// may be opening the database, or about to end.
-	joinWithin = 2 * time.Second
-	joinLook   = 20 * time.Millisecond // the pause between two looks
-	// answersWithin is how long a holder may take to say that it is there.
-	answersWithin = time.Second
-)
-
-// openOrJoin opens a database, or connects to the process that holds it. One of the two is returned.
-func (p place) openOrJoin(ctx context.Context) (journal.Journal, *httpapi.Client, error) {
-	look := time.NewTicker(joinLook)
-	defer look.Stop()
-	for from := clockNow(); ; {
-		j, err := p.openToWrite(ctx)
-		if !errors.As(err, new(*heldError)) {
-			return j, nil, err
-		}
-		if c := p.join(ctx); c != nil {
-			return nil, c, nil
-		}
-		if clockNow().Sub(from) > joinWithin {
-			return nil, nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		case <-look.C:
-		}
-	}
-}
-
-// join connects to the process that holds a database file. It returns nil if that process does not answer: it may be a
-// program that does not listen, or one that was suspended.
-func (p place) join(ctx context.Context) *httpapi.Client {
-	c := httpapi.Over("the process that holds "+p.path, httpapi.DialSocket(httpapi.SocketOf(p.path)))
-	ctx, cancel := context.WithTimeout(ctx, answersWithin)
-	defer cancel()
-	if err := c.Ready(ctx); err != nil && api.CodeOf(err) != api.CodeStalled {
-		c.Close()
-		return nil
-	}
-	return c
-}
 
 // connect returns the client of the server that --server names.
 func (a *app) connect() (*httpapi.Client, error) {
@@ -122,7 +75,7 @@ func (a *app) through(ctx context.Context, m *machine, work bool, carried []core
 		return m, nil
 	}
 	for _, top := range carried {
-		if err := m.carryFamily(ctx, top.String()); err != nil {
+		if err := m.carry(ctx, top.String()); err != nil {
 			return nil, errors.Join(err, m.close())
 		}
 	}

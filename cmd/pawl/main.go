@@ -1,19 +1,21 @@
 // Command pawl runs durable workflows: flow files with exact timeouts and retries, on an embedded database.
 //
-// Everything is wired here and nowhere else: the journal, the workers and the flow interpreter meet in wiring.go.
+// It has flags and drawing. What it opens a database with, and serves, is a daemon, which machine.go makes.
 package main
 
 import (
 	"context"
 	"os"
 	_ "time/tzdata" // the zones of cron expressions, also on a machine without them
+
+	"github.com/pawl-dev/pawl/internal/collector"
 )
 
 func main() { os.Exit(run()) }
 
 // run executes the command line and returns the exit status.
 func run() int {
-	growBeforeCollecting()
+	collector.Tune()
 	std := streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	return execute(context.Background(), std, os.Args[1:])
 }

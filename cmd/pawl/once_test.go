@@ -33,10 +33,10 @@ func TestCompilesAFlowOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if def, err := m.node.Compile(stored); def != c.def || err != nil {
+	if def, err := m.Node().Compile(stored); def != c.Def || err != nil {
 		t.Errorf("the engine compiles the file's flow again: %v", err)
 	}
-	if w, err := a.readWorkflow(stored); err != nil || w.Definition != c.def {
+	if w, err := a.readWorkflow(stored); err != nil || w.Definition != c.Def {
 		t.Errorf("the service compiles the file's flow again: %v", err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
+	"github.com/pawl-dev/pawl/internal/service"
 )
 
 // operation is an operation that a person asks for.
@@ -67,11 +69,11 @@ func (a *app) find(ctx context.Context, w operation) (t target, err error) {
 		}
 		t.id = r.Run
 		err = a.carriedHere(ctx, svc, r)
-		if errors.As(err, new(*readOnlyError)) && !w.follow {
+		if errors.As(err, new(*workflows.ReadOnlyError)) && !w.follow {
 			t.program, err = err, nil
 		}
 		if err == nil {
-			t.top, err = topOf(ctx, svc, r)
+			t.top, err = service.TopOf(ctx, svc, r)
 		}
 		if err == nil && w.op.Step != "" {
 			_, err = findStep(r, w.op.Step)
@@ -79,20 +81,6 @@ func (a *app) find(ctx context.Context, w operation) (t target, err error) {
 		return err
 	})
 	return t, err
-}
-
-// topOf returns the run that stands for a run's family.
-func topOf(ctx context.Context, svc api.Service, r *api.Run) (core.RunID, error) {
-	var err error
-	for r.Parent != "" {
-		if r, err = svc.Run(ctx, r.Parent); err != nil {
-			return core.RunID{}, fmt.Errorf("the parent of the run: %w", err)
-		}
-	}
-	if r.First != "" {
-		return core.ParseRunID(r.First)
-	}
-	return core.ParseRunID(r.Run)
 }
 
 // findCarried reads a run that this command can carry on.

@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/cases"
 )
 
-func (a *app) policyCommand() *cobra.Command {
+func (a policyVerbs) policyCommand() *cobra.Command {
 	return noun("policy", "Try out retries and timeouts without running anything", "",
 		a.policySimulateCommand(), a.policyExplainCommand(), a.policyLintCommand())
 }
 
-func (a *app) policySimulateCommand() *cobra.Command {
+func (a policyVerbs) policySimulateCommand() *cobra.Command {
 	var files []string
 	var check bool
 	cmd := &cobra.Command{
@@ -44,7 +44,7 @@ each case expects; the first difference is printed with both sides, and the exit
 	return cmd
 }
 
-func (a *app) simulate(file string, check bool) error {
+func (a policyVerbs) simulate(file string, check bool) error {
 	name, src, err := a.readFile(file)
 	if err != nil {
 		return asUsage(err)
@@ -83,7 +83,7 @@ func (a *app) simulate(file string, check bool) error {
 	}
 }
 
-func (a *app) resultTable(results []cases.Result) error {
+func (a policyVerbs) resultTable(results []cases.Result) error {
 	var rows [][]string
 	for _, r := range results {
 		starts := make([]string, 0, len(r.Attempts))
@@ -101,7 +101,7 @@ func (a *app) resultTable(results []cases.Result) error {
 
 func milliseconds(ms int64) string { return exact(time.Duration(ms) * time.Millisecond) }
 
-func (a *app) plotResult(r cases.Result) {
+func (a policyVerbs) plotResult(r cases.Result) {
 	p := timeline.Plot{Until: time.Duration(r.At) * time.Millisecond}
 	offset := func(ms *int64) *time.Duration {
 		if ms == nil {

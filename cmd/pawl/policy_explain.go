@@ -82,7 +82,7 @@ func (p *policyFlags) policy() (policy.Policy, error) {
 	return out, nil
 }
 
-func (a *app) policyExplainCommand() *cobra.Command {
+func (a policyVerbs) policyExplainCommand() *cobra.Command {
 	var given policyFlags
 	var sc scene
 	cmd := &cobra.Command{
@@ -135,7 +135,7 @@ at its longest; --random chooses.`,
 }
 
 // subjects returns the policies that a command line is about.
-func (a *app) subjects(given *policyFlags, args []string) ([]subject, error) {
+func (a policyVerbs) subjects(given *policyFlags, args []string) ([]subject, error) {
 	if given.given() {
 		if len(args) > 0 {
 			return nil, usage("name a file or give --retry and --timeout, not both")
@@ -223,7 +223,7 @@ func (e *explained) plot() timeline.Plot {
 	return p
 }
 
-func (a *app) explain(s subject, e explained) {
+func (a policyVerbs) explain(s subject, e explained) {
 	title := "retry " + s.Policy.Retry.String()
 	if s.Name != "" {
 		title = s.Name + ": " + title

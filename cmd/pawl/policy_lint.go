@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-func (a *app) policyLintCommand() *cobra.Command {
+func (a policyVerbs) policyLintCommand() *cobra.Command {
 	var given policyFlags
 	cmd := &cobra.Command{
 		Use:   "lint FILE… | --retry POLICY [--timeout LIMITS]",
@@ -33,7 +33,7 @@ status 1 if there is any.`,
 				if err != nil {
 					return err
 				}
-				all = append(all, lint(doc)...)
+				all = append(all, lint(doc, false)...)
 			}
 			return a.warnings(all)
 		},

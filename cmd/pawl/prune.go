@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-func (a *app) pruneCommand() *cobra.Command {
+func (a databaseVerbs) pruneCommand() *cobra.Command {
 	var age string
 	var dry bool
 	cmd := &cobra.Command{
@@ -40,14 +40,14 @@ runs on, or pawl dev serves, older runs go by themselves.`,
 	return cmd
 }
 
-func (a *app) prune(ctx context.Context, r api.PruneRequest) error {
+func (a databaseVerbs) prune(ctx context.Context, r api.PruneRequest) error {
 	m, err := a.start(ctx, false)
 	if err != nil {
 		return err
 	}
 	p := api.Pruner(m.remote)
 	if m.remote == nil {
-		p = m.pruner()
+		p = m.Pruner()
 	}
 	out, err := p.Prune(ctx, r)
 	if err = errors.Join(err, m.close()); err != nil {
@@ -65,15 +65,6 @@ func (a *app) prune(ctx context.Context, r api.PruneRequest) error {
 		a.say("logs of %s removed", count(out.Logs, "run"))
 	}
 	return nil
-}
-
-// pruner removes runs from the database of an open machine.
-func (m *machine) pruner() pruner {
-	p := pruner{journal: m.journal, svc: m.svc}
-	if !m.place.memory { // else the folder holds the logs of other databases, too
-		p.logs = m.place.logDir()
-	}
-	return p
 }
 
 // retentionOf reads --retention. Zero: this process removes nothing by itself, since it does not carry runs on or is

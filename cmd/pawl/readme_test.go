@@ -25,7 +25,7 @@ func TestReadme(t *testing.T) {
 			t.Errorf("%v", err)
 			continue
 		}
-		for _, w := range lint(doc) {
+		for _, w := range lint(doc, false) {
 			t.Errorf("%s", w)
 		}
 	}

@@ -24,30 +24,30 @@ type repaired struct {
 
 // repair makes what is derived from histories anew: the rows of runs that do not say what their histories say, and
 // indexes. What is in the histories themselves is never changed.
-func (a *app) repair(ctx context.Context) (*repaired, error) {
+func (a databaseVerbs) repair(ctx context.Context) (*repaired, error) {
 	p, err := a.where()
 	switch {
 	case err != nil:
 		return nil, err
-	case p.memory:
+	case p.Memory:
 		return nil, usage("--repair is for a database in a file")
-	case p.server != "":
+	case p.Server != "":
 		return nil, usage("--repair is for a database in a file: it works on one that nobody else writes, after a " +
 			"copy of it was made, and neither can be had from a server\nRestore a backup, or let PostgreSQL make its " +
 			"indexes anew: REINDEX DATABASE")
 	}
-	if _, err := os.Stat(p.path); err != nil {
-		return nil, fmt.Errorf("there is no database at %s", p.path)
+	if _, err := os.Stat(p.Path); err != nil {
+		return nil, fmt.Errorf("there is no database at %s", p.Path)
 	}
-	if h, held := sqlite.Held(p.path); held {
-		return nil, fmt.Errorf("%s is held by pid %d (%s): stop it, then repair", p.path, h.PID,
+	if h, held := sqlite.Held(p.Path); held {
+		return nil, fmt.Errorf("%s is held by pid %d (%s): stop it, then repair", p.Path, h.PID,
 			screen.Clean(h.Command))
 	}
 	out := &repaired{Runs: []string{}}
-	if out.Copy, err = copyDatabase(p.path); err != nil {
+	if out.Copy, err = copyDatabase(p.Path); err != nil {
 		return nil, fmt.Errorf("the database was not changed: no copy of it could be made: %w", err)
 	}
-	j, err := sqlite.Open(p.path, sqlite.Options{Since: now()})
+	j, err := sqlite.Open(p.Path, sqlite.Options{Since: now()})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (a *app) repair(ctx context.Context) (*repaired, error) {
 }
 
 // rewriteRows writes the rows of runs anew that do not say what their histories say.
-func (a *app) rewriteRows(ctx context.Context, j *sqlite.Journal, out *repaired) error {
+func (a databaseVerbs) rewriteRows(ctx context.Context, j *sqlite.Journal, out *repaired) error {
 	wrong := map[core.RunID]journal.View{}
 	err := j.EachRun(ctx, func(r journal.Stored) error {
 		if r.Broken != nil || r.Row.Wake == journal.WakeSetAside {
@@ -73,7 +73,7 @@ func (a *app) rewriteRows(ctx context.Context, j *sqlite.Journal, out *repaired)
 		if err != nil {
 			return nil //nolint:nilerr // the examination says so
 		}
-		fold, err := engine.Rows(r.Row.ID, r.Row.Partition, c.def, r.History)
+		fold, err := engine.Rows(r.Row.ID, r.Row.Partition, c.Def, r.History)
 		if err == nil && len(differences(r, fold)) > 0 {
 			wrong[r.Row.ID] = fold
 			out.Runs = append(out.Runs, r.Row.ID.String())
@@ -118,7 +118,7 @@ func copyFile(to, from string) error {
 }
 
 // tellRepaired says what a repair did.
-func (a *app) tellRepaired(r *repaired) {
+func (a databaseVerbs) tellRepaired(r *repaired) {
 	fmt.Fprintf(a.Err, "pawl: the database as it was is in %s\n", r.Copy)
 	text := "indexes were made anew"
 	if n := len(r.Runs); n > 0 {

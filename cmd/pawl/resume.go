@@ -11,9 +11,11 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
+	"github.com/pawl-dev/pawl/internal/service"
 )
 
-func (a *app) resumeCommand() *cobra.Command {
+func (a resumeVerbs) resumeCommand() *cobra.Command {
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
 		Use: "resume [RUN…]", Short: "Carry open runs on to their end",
@@ -36,7 +38,7 @@ A run that somebody paused waits until it is resumed: pawl run resume RUN.`,
 	return cmd
 }
 
-func (a *app) resume(ctx context.Context, names []string, how telling) error {
+func (a resumeVerbs) resume(ctx context.Context, names []string, how telling) error {
 	ids, tops, err := a.toResume(ctx, names)
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func (a *app) resume(ctx context.Context, names []string, how telling) error {
 }
 
 // tellNothing says that there is nothing to carry on: all runs have ended, or wait for their operator.
-func (a *app) tellNothing(ctx context.Context, how telling) error {
+func (a resumeVerbs) tellNothing(ctx context.Context, how telling) error {
 	if how == tellJSON {
 		return nil
 	}
@@ -93,7 +95,7 @@ func (a *app) tellNothing(ctx context.Context, how telling) error {
 // toResume finds the runs to carry on. It only reads, so that a mistyped name starts nothing.
 func (a *app) toResume(ctx context.Context, names []string) (ids []string, tops []core.RunID, err error) {
 	add := func(ctx context.Context, svc api.Service, r *api.Run) error {
-		top, err := topOf(ctx, svc, r)
+		top, err := service.TopOf(ctx, svc, r)
 		if !slices.Contains(ids, r.Run) {
 			ids, tops = append(ids, r.Run), append(tops, top)
 		}
@@ -157,7 +159,7 @@ func (a *app) openRuns(
 	for _, row := range slices.Backward(rows) {
 		r, err := svc.Run(ctx, row.Run)
 		if err == nil && functions && row.WorkflowID != "" { // a schedule may wait for its end
-			if err = a.carriedHere(ctx, svc, r); errors.As(err, new(*readOnlyError)) {
+			if err = a.carriedHere(ctx, svc, r); errors.As(err, new(*workflows.ReadOnlyError)) {
 				continue
 			}
 		}
@@ -182,7 +184,7 @@ func (a *app) carrierOf(ctx context.Context, svc api.Service, definition string)
 	if err != nil {
 		return carrier{here: true}
 	}
-	return carrier{here: c.readOnly() == nil, function: c.flow == nil}
+	return carrier{here: c.ReadOnly() == nil, function: c.Flow == nil}
 }
 
 // maxFollowed bounds the runs that one command follows.

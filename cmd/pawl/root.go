@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/netip"
 	"os"
 	"os/user"
@@ -17,10 +16,10 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/bench"
-	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/daemon/database"
+	"github.com/pawl-dev/pawl/internal/daemon/folder"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/otlp"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -30,8 +29,6 @@ import (
 type streams struct {
 	In       *os.File
 	Out, Err io.Writer
-	// noted is told of each file and folder that is read, before that. nil: nobody wants to know.
-	noted func(path string, info fs.FileInfo)
 }
 
 // app is one call of the command: its streams and the flags that every verb has.
@@ -51,13 +48,11 @@ type app struct {
 	actor     string
 	reason    string
 
-	flows   flowkind.Flows   // flows read so far
-	folder  *folder          // the flows that a server starts by name; nil: this is no server
+	flows   workflows.Store  // flows read so far
+	folder  *folder.Folder   // the flows that a server starts by name; nil: this is no server
 	guard   *guarding        // the settings of pawl server; nil: this is another command
-	sharing *sharing         // the part that is shared with other servers; nil: this process has the whole database
 	tracer  *otlp.Tracer     // a server's tracer; nil: the environment names no collector
 	metrics *metrics.Metrics // a server's metrics, those of its default namespace
-	keeper  *access.Keeper   // the keeper of a server's tokens, for all its namespaces
 	given   []string         // flags of the command line
 	virtual bool             // the clock of the runs stands until somebody moves it
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
@@ -132,8 +127,28 @@ func (a *app) rootCommand() *cobra.Command {
 	})
 	root.Version = buildVersion()
 	root.SetVersionTemplate(versionLine())
-	flags := root.PersistentFlags()
-	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+defaultPathHint+")")
+	addFlags(a, root.PersistentFlags())
+	root.AddCommand(
+		runVerbs{a}.runCommand(), resumeVerbs{a}.resumeCommand(), stepVerbs{a}.stepCommand(),
+		eventVerbs{a}.eventCommand(), scheduleVerbs{a}.scheduleCommand(), timeVerbs{a}.timeCommand(),
+		flowVerbs{a}.flowCommand(), policyVerbs{a}.policyCommand(), databaseVerbs{a}.schemaCommand(),
+		databaseVerbs{a}.doctorCommand(), databaseVerbs{a}.pruneCommand(), serverVerbs{a}.devCommand(),
+		workerVerbs{a}.workerCommand(), serverVerbs{a}.serverCommand(), clusterVerbs{a}.clusterCommand(),
+		tokenVerbs{a}.tokenCommand(), tokenVerbs{a}.auditCommand(), databaseVerbs{a}.backupCommand(),
+		databaseVerbs{a}.restoreCommand(), webhookVerbs{a}.webhookCommand(), a.manCommand(),
+		a.versionCommand(),
+	)
+	root.InitDefaultCompletionCmd()
+	group(root, "completion")
+	a.completeFlags(root)
+	guard(root)
+	return root
+}
+
+// addFlags adds the flags that every verb has.
+func addFlags(a *app, flags *pflag.FlagSet) {
+	flags.StringVar(&a.database, "database", "",
+		"sqlite:PATH, postgres://… or memory: (default "+database.DefaultHint+")")
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
 	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token for --server (also: PAWL_TOKEN)")
 	flags.StringVar(&a.namespace, "namespace", "",
@@ -153,19 +168,6 @@ func (a *app) rootCommand() *cobra.Command {
 		"(default: keep them)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
-	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.timeCommand(),
-		a.flowCommand(),
-		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.workerCommand(),
-		a.serverCommand(), a.clusterCommand(), a.tokenCommand(), a.auditCommand(), a.backupCommand(),
-		a.restoreCommand(), a.webhookCommand(), a.manCommand(),
-		bench.Command(asUsage), a.versionCommand(),
-	)
-	root.InitDefaultCompletionCmd()
-	group(root, "completion")
-	a.completeFlags(root)
-	guard(root)
-	return root
 }
 
 // badValue matches the flag library's error about a value that does not fit.

@@ -35,7 +35,7 @@ type startFlags struct {
 	sources  sources
 }
 
-func (a *app) runCommand() *cobra.Command {
+func (a runVerbs) runCommand() *cobra.Command {
 	var f startFlags
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Start a flow and watch it; or look at runs and operate on them",
@@ -100,7 +100,7 @@ If a file has the name of a command, write ./list.`,
 	return cmd
 }
 
-func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
+func (a runVerbs) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	if _, err := os.Stat(file); err != nil && file != "-" && !strings.ContainsAny(file, "./") {
 		if near := suggest(cmd, file); near != "" {
 			return usage("there is no file %q, and no verb of that name; did you mean %q?", file, near)
@@ -123,7 +123,7 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.checkPlaceholders(cmd.Context(), c.doc, !f.detach); err != nil {
+	if err := a.checkPlaceholders(cmd.Context(), c.Doc, !f.detach); err != nil {
 		return err
 	}
 	if (f.json || f.quiet) && (a.output == outputFollow || a.output == outputFailed) {
@@ -142,13 +142,13 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 
 // warnOf prints warnings before a flow is run: limits that contradict each other, and steps that this command cannot
 // execute.
-func (a *app) warnOf(c *compiled) {
-	for _, w := range lint(c.doc) {
+func (a runVerbs) warnOf(c *compiled) {
+	for _, w := range lint(c.Doc, false) {
 		if w.isWarning() {
 			fmt.Fprintf(a.Err, "pawl: %s\n", screen.Clean(w.String()))
 		}
 	}
-	for _, s := range c.doc.Steps {
+	for _, s := range c.Doc.Steps {
 		if _, exec := s.Action.(*flow.Exec); exec && s.Concurrency > a.processes() && a.server == "" {
 			fmt.Fprintf(a.Err, "pawl: step %q: %d of its items run at once here, not %d; see --processes\n", s.Name,
 				a.processes(), s.Concurrency)
@@ -172,7 +172,7 @@ func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telli
 	}
 	if carry {
 		if started.Existing {
-			err = m.carryFamily(ctx, started.Run)
+			err = m.carry(ctx, started.Run)
 		}
 		if err != nil {
 			return errors.Join(err, m.close())
@@ -194,7 +194,7 @@ func (a *app) begun(ctx context.Context, begin starter, carry bool) (*machine, a
 	if err != nil {
 		return nil, api.Started{}, err
 	}
-	if m.place.memory && !carry {
+	if m.place.Memory && !carry {
 		refused := usage("--detach with a database in memory: would lose the run; use --database sqlite:PATH")
 		return nil, api.Started{}, errors.Join(refused, m.close())
 	}
@@ -229,17 +229,15 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 	if err != nil {
 		return req, asUsage(err)
 	}
-	if _, err := c.doc.Start(input); err != nil {
+	if _, err := c.Doc.Start(input); err != nil {
 		return req, asUsage(err)
 	}
-	d, err := c.bundle.Definition(c.doc.Name)
+	d, err := a.flows.Keep(c)
 	if err != nil {
 		return req, err
 	}
-	a.flows.Keep(d.ID, c.flow)
 	req = api.StartRequest{
-		Definition: api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)},
-		Input:      input, WorkflowID: f.id, Key: f.key, Actor: a.who(), Reason: a.reason,
+		Definition: d, Input: input, WorkflowID: f.id, Key: f.key, Actor: a.who(), Reason: a.reason,
 	}
 	if req.Labels, err = readLabels(f.labels); err != nil {
 		return req, err

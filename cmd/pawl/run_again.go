@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-func (a *app) runRestartCommand() *cobra.Command {
+func (a runVerbs) runRestartCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use: "restart RUN", Short: "Start a new run with the same input", Args: cobra.ExactArgs(1),
@@ -26,7 +26,7 @@ func (a *app) runRestartCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runRerunCommand() *cobra.Command {
+func (a runVerbs) runRerunCommand() *cobra.Command {
 	var follow bool
 	var from string
 	var steps []string
@@ -71,7 +71,7 @@ func checkSteps(r *api.Run, req api.RestartRequest) error {
 }
 
 // repeat starts a run like an earlier one.
-func (a *app) repeat(ctx context.Context, name string, follow bool, req api.RestartRequest) error {
+func (a runVerbs) repeat(ctx context.Context, name string, follow bool, req api.RestartRequest) error {
 	var earlier *api.Run
 	err := a.reading(ctx, func(ctx context.Context, svc api.Service) (err error) {
 		if earlier, err = a.findCarried(ctx, svc, name); err != nil {

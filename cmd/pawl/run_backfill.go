@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
@@ -42,7 +43,7 @@ type firing struct {
 	open       bool         // the run was started by an earlier backfill and has not ended
 }
 
-func (a *app) runBackfillCommand() *cobra.Command {
+func (a runVerbs) runBackfillCommand() *cobra.Command {
 	var f backfillFlags
 	cmd := &cobra.Command{
 		Use: "backfill FILE --from INSTANT", Short: "Start runs for the firings of a flow's cron that have none",
@@ -73,22 +74,22 @@ that was interrupted goes on when it is asked for again. The firings of an inter
 }
 
 // backfill makes up for the firings of a span.
-func (a *app) backfill(ctx context.Context, file string, f *backfillFlags) error {
+func (a runVerbs) backfill(ctx context.Context, file string, f *backfillFlags) error {
 	c, table, req, err := a.readOnce(file, f)
 	if err != nil {
 		return err
 	}
-	firings, err := f.firings(c.doc.Name, table, a.clockOf(ctx))
+	firings, err := f.firings(c.Doc.Name, table, a.clockOf(ctx))
 	if err != nil {
 		return err
 	}
-	if err := a.findRuns(ctx, c.doc.Name, firings); err != nil {
+	if err := a.findRuns(ctx, c.Doc.Name, firings); err != nil {
 		return err
 	}
 	if f.dry {
 		return a.tellFirings(firings)
 	}
-	if err := a.checkPlaceholders(ctx, c.doc, true); err != nil {
+	if err := a.checkPlaceholders(ctx, c.Doc, true); err != nil {
 		return err
 	}
 	started := 0
@@ -116,14 +117,16 @@ func (a *app) backfill(ctx context.Context, file string, f *backfillFlags) error
 }
 
 // readOnce reads a flow with a cron, as it is run for one firing, and returns its timetable and what starts such a run.
-func (a *app) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timetable, req api.StartRequest, err error) {
+func (a runVerbs) readOnce(file string, f *backfillFlags) (
+	c *compiled, t cron.Timetable, req api.StartRequest, err error,
+) {
 	if c, err = a.load(file, &f.start.sources); err != nil {
 		return nil, t, req, err
 	}
-	table := c.doc.Cron
+	table := c.Doc.Cron
 	if table == nil {
 		return nil, t, req, usage("flow %q has no cron, so no firing of it was missed; start it with pawl run",
-			screen.Clean(c.doc.Name))
+			screen.Clean(c.Doc.Name))
 	}
 	t, err = schedule.Spec{
 		Cron: table.Schedule, Zone: table.Zone, Skipped: table.Skipped, Repeated: table.Repeated,
@@ -131,10 +134,10 @@ func (a *app) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timet
 	if err != nil {
 		return nil, t, req, err
 	}
-	once := c.bundle
+	once := c.Bundle
 	once.Once = true
-	if c, err = compile(once); err != nil {
-		return nil, t, req, err
+	if c, err = workflows.Compile(once); err != nil {
+		return nil, t, req, asUsage(err)
 	}
 	if req, err = a.startRequest(c, &f.start); err != nil {
 		return nil, t, req, err
@@ -142,7 +145,7 @@ func (a *app) readOnce(file string, f *backfillFlags) (c *compiled, t cron.Timet
 	if req.Labels == nil {
 		req.Labels = map[string]string{}
 	}
-	req.Labels[schedule.Label] = c.doc.Name // makes run.scheduledAt the instant in the workflow id
+	req.Labels[schedule.Label] = c.Doc.Name // makes run.scheduledAt the instant in the workflow id
 	return c, t, req, nil
 }
 
@@ -191,7 +194,7 @@ func (f *backfillFlags) firings(workflow string, t cron.Timetable, clock func() 
 }
 
 // findRuns notes which firings have a run: one of a cron that began, or one of an earlier backfill.
-func (a *app) findRuns(ctx context.Context, workflow string, firings []firing) error {
+func (a runVerbs) findRuns(ctx context.Context, workflow string, firings []firing) error {
 	if len(firings) == 0 {
 		return nil
 	}
@@ -200,7 +203,7 @@ func (a *app) findRuns(ctx context.Context, workflow string, firings []firing) e
 		if err != nil {
 			return err
 		}
-		if _, err := os.Stat(p.path); p.path != "" && errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(p.Path); p.Path != "" && errors.Is(err, os.ErrNotExist) {
 			return nil // the first run makes the database
 		}
 	}
@@ -256,7 +259,7 @@ func firingOf(row *api.RunSummary) (api.Time, bool) {
 }
 
 // tellFirings prints the firings, and what would happen to each.
-func (a *app) tellFirings(firings []firing) error {
+func (a runVerbs) tellFirings(firings []firing) error {
 	if a.structured() {
 		return a.print(firings)
 	}

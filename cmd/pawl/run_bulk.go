@@ -29,7 +29,7 @@ type bulkFlags struct {
 	dryRun, every bool
 }
 
-func (a *app) runBulkCommand() *cobra.Command {
+func (a runVerbs) runBulkCommand() *cobra.Command {
 	var f bulkFlags
 	cmd := &cobra.Command{
 		Use: "bulk VERB", Short: "Operate on all runs that match, the oldest first", Args: cobra.ExactArgs(1),
@@ -101,7 +101,7 @@ func (f *bulkFlags) request(verb string, now func() time.Time) (r bulk.Request, 
 }
 
 // bulk operates on many runs and prints the outcome for each.
-func (a *app) bulk(ctx context.Context, verb string, r bulk.Request) error {
+func (a runVerbs) bulk(ctx context.Context, verb string, r bulk.Request) error {
 	r.Operation.Actor, r.Operation.Reason = a.who(), a.reason
 	m, err := a.start(ctx, false)
 	if err != nil {

@@ -23,7 +23,7 @@ type difference struct {
 	B    string `json:"b"`
 }
 
-func (a *app) runDiffCommand() *cobra.Command {
+func (a runVerbs) runDiffCommand() *cobra.Command {
 	var full bool
 	cmd := &cobra.Command{
 		Use: "diff RUN RUN", Short: "Compare two runs: input, definition, and each step's end, attempts, time, output",
@@ -50,7 +50,7 @@ differ by half and by more than a second. The output of a process is compared wi
 	return cmd
 }
 
-func (a *app) tellDiff(one, other *api.Run, full bool) error {
+func (a runVerbs) tellDiff(one, other *api.Run, full bool) error {
 	all := compareRuns(one, other)
 	if a.structured() {
 		return a.print(all)

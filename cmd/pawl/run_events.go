@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
-func (a *app) runEventsCommand() *cobra.Command {
+func (a runVerbs) runEventsCommand() *cobra.Command {
 	var follow, asJSON bool
 	cmd := &cobra.Command{
 		Use: "events RUN", Short: "Print everything that happened in a run", Args: cobra.ExactArgs(1),
@@ -92,7 +92,7 @@ func (a *app) eventsUpTo(ctx context.Context, svc api.Service, r *api.Run, fn fu
 	return err
 }
 
-func (a *app) runWatchCommand() *cobra.Command {
+func (a runVerbs) runWatchCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "watch RUN", Short: "Watch a run that another process carries", Args: cobra.ExactArgs(1),
@@ -117,8 +117,8 @@ watching, not the run. The exit status is the run's.`,
 // watch follows a run that another process carries.
 func (a *app) watch(ctx context.Context, svc api.Service, r *api.Run, how telling) error {
 	f := a.newFollower(svc, nil, how)
-	if p, err := a.where(); err == nil && p.server == "" && !r.Phase.Closed() {
-		if _, held := sqlite.Held(p.path); !held {
+	if p, err := a.where(); err == nil && p.Server == "" && !r.Phase.Closed() {
+		if _, held := sqlite.Held(p.Path); !held {
 			f.note = "nothing carries this run at present; go on with: pawl resume " + live.Short(r.Run)
 			if how != tellLive {
 				fmt.Fprintf(a.Err, "pawl: %s\n", f.note)

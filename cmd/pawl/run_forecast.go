@@ -32,7 +32,7 @@ func (f *forecastFlags) request() (q api.ForecastRequest, err error) {
 	return q, nil
 }
 
-func (a *app) runForecastCommand() *cobra.Command {
+func (a runVerbs) runForecastCommand() *cobra.Command {
 	var f forecastFlags
 	cmd := &cobra.Command{
 		Use: "forecast RUN", Short: "Show what a run will come to if its attempts fail and nobody acts",

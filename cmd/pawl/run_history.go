@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-func (a *app) runHistoryCommand() *cobra.Command {
+func (a runVerbs) runHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history RUN", Short: "Print a run's history for a replay", Args: cobra.ExactArgs(1),
 		Long: `Prints all that is recorded of a run as one JSON document: each entry as it is stored, and the events

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-func (a *app) runListCommand() *cobra.Command {
+func (a runVerbs) runListCommand() *cobra.Command {
 	var q api.Query
 	var f listFlags
 	cmd := &cobra.Command{
@@ -174,7 +174,7 @@ func readInstant(now func() time.Time, flag, text string) (api.Time, error) {
 }
 
 // count prints how many runs there are by phase.
-func (a *app) count(ctx context.Context, svc api.Service, q api.Query) error {
+func (a runVerbs) count(ctx context.Context, svc api.Service, q api.Query) error {
 	counts, err := svc.Counts(ctx, q)
 	if err != nil {
 		return err

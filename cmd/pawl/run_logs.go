@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-func (a *app) runLogsCommand() *cobra.Command {
+func (a runVerbs) runLogsCommand() *cobra.Command {
 	var attempt int
 	var follow bool
 	cmd := &cobra.Command{
@@ -42,7 +42,7 @@ With --follow it goes on until the run has ended.`,
 }
 
 // printLogs prints what the attempts of a run, or of a step of it, have printed; with follow until the run has ended.
-func (a *app) printLogs(ctx context.Context, svc api.Service, args []string, attempt int, follow bool) error {
+func (a runVerbs) printLogs(ctx context.Context, svc api.Service, args []string, attempt int, follow bool) error {
 	r, err := svc.Run(ctx, args[0])
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (p *printed) exists(ctx context.Context, r *api.Run, step string, attempt i
 }
 
 // followLogs prints what comes until the run has ended.
-func (a *app) followLogs(
+func (a runVerbs) followLogs(
 	ctx context.Context, svc api.Service, r *api.Run, p *printed, take func(api.Event),
 ) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -11,7 +11,7 @@ import (
 )
 
 // runVerb makes a verb that is one operation on a run.
-func (a *app) runVerb(use, short, long string, w *operation) *cobra.Command {
+func (a runVerbs) runVerb(use, short, long string, w *operation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " RUN", Short: short, Long: long, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -26,7 +26,7 @@ func (a *app) runVerb(use, short, long string, w *operation) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runCancelCommand() *cobra.Command {
+func (a runVerbs) runCancelCommand() *cobra.Command {
 	var graceful bool
 	w := &operation{op: api.Operation{Operation: api.OpCancel}, done: "cancelled"}
 	cmd := a.runVerb("cancel", "Ask a run to stop",
@@ -42,13 +42,13 @@ them.`, w)
 	return cmd
 }
 
-func (a *app) runTerminateCommand() *cobra.Command {
+func (a runVerbs) runTerminateCommand() *cobra.Command {
 	return a.runVerb("terminate", "Close a run at once, without waiting for anything",
 		"The run is closed at once: no hook runs, nothing is waited for. Cancel asks, terminate forces.",
 		&operation{op: api.Operation{Operation: api.OpTerminate}, done: "terminated"})
 }
 
-func (a *app) runPauseCommand() *cobra.Command {
+func (a runVerbs) runPauseCommand() *cobra.Command {
 	clock := "run"
 	w := &operation{op: api.Operation{Operation: api.OpPause}, done: "paused"}
 	cmd := a.runVerb("pause", "Let nothing new start in a run", `Running attempts go on, nothing new starts. The run's
@@ -68,13 +68,13 @@ resumed.`, w)
 	return cmd
 }
 
-func (a *app) runResumeCommand() *cobra.Command {
+func (a runVerbs) runResumeCommand() *cobra.Command {
 	return a.runVerb("resume", "Let a paused run go on",
 		"Ends a pause: open steps get fresh deadlines. (To carry on runs that were left, use pawl resume.)",
 		&operation{op: api.Operation{Operation: api.OpResume}, done: "resumed"})
 }
 
-func (a *app) runRetryCommand() *cobra.Command {
+func (a runVerbs) runRetryCommand() *cobra.Command {
 	w := &operation{op: api.Operation{Operation: api.OpRetryRun}, done: "failed steps begin again"}
 	cmd := a.runVerb("retry", "Try the failed steps of a run again",
 		`The failed and timed-out steps that made the run fail begin again with a fresh budget of attempts and fresh
@@ -92,7 +92,7 @@ failed steps are listed: --step goes back to one of them.`, w)
 	return cmd
 }
 
-func (a *app) runExtendCommand() *cobra.Command {
+func (a runVerbs) runExtendCommand() *cobra.Command {
 	var by, to, limit string
 	w := &operation{op: api.Operation{Operation: api.OpExtend}}
 	cmd := a.runVerb("extend", "Move a stored deadline of an open run or step", `Moves a deadline that is being

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-func (a *app) runReportCommand() *cobra.Command {
+func (a runVerbs) runReportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "report RUN [-o FILE]", Short: "Write an HTML page of a run, to keep with a build",
 		Args: cobra.ExactArgs(1), Annotations: map[string]string{writing: "yes"},

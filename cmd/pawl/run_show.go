@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-func (a *app) runShowCommand() *cobra.Command {
+func (a runVerbs) runShowCommand() *cobra.Command {
 	var how live.Showing
 	cmd := &cobra.Command{
 		Use: "show RUN", Short: "Show a run: every step, every attempt, every deadline, and why it ended",
@@ -33,7 +33,7 @@ func (a *app) runShowCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) show(ctx context.Context, r *api.Run, how live.Showing) error {
+func (a runVerbs) show(ctx context.Context, r *api.Run, how live.Showing) error {
 	if a.structured() {
 		return a.print(r)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedules"
 )
 
-func (a *app) scheduleCommand() *cobra.Command {
+func (a scheduleVerbs) scheduleCommand() *cobra.Command {
 	return noun("schedule", "Look at the schedules of Go programs, and change them",
 		"The schedules of a database: when they start runs, and what they missed. They are made by the program that\n"+
 			"they belong to; see pawl.ScheduleOf in its documentation. What is done to them here is kept, and takes\n"+
@@ -28,7 +28,7 @@ func (a *app) scheduleCommand() *cobra.Command {
 		a.scheduleVerbCommand(schedule.Backfill, "Start runs for the firings of a span that have none"))
 }
 
-func (a *app) scheduleVerbCommand(verb, short string) *cobra.Command {
+func (a scheduleVerbs) scheduleVerbCommand(verb, short string) *cobra.Command {
 	var from, before string
 	cmd := &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1),
@@ -50,7 +50,7 @@ func (a *app) scheduleVerbCommand(verb, short string) *cobra.Command {
 	return cmd
 }
 
-func (a *app) changeSchedule(ctx context.Context, name, verb string, c schedules.ScheduleChange) error {
+func (a scheduleVerbs) changeSchedule(ctx context.Context, name, verb string, c schedules.ScheduleChange) error {
 	m, err := a.start(ctx, false)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (a *app) changeSchedule(ctx context.Context, name, verb string, c schedules
 	return nil
 }
 
-func (a *app) scheduleListCommand() *cobra.Command {
+func (a scheduleVerbs) scheduleListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List schedules, the newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -80,7 +80,7 @@ func (a *app) scheduleListCommand() *cobra.Command {
 	}
 }
 
-func (a *app) listSchedules(ctx context.Context, svc api.Service) error {
+func (a scheduleVerbs) listSchedules(ctx context.Context, svc api.Service) error {
 	all, err := schedules.List(ctx, svc, a.runsNow(ctx))
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (a *app) listSchedules(ctx context.Context, svc api.Service) error {
 	return a.table([]string{"NAME", "WORKFLOW", "SCHEDULE", "NEXT", "LAST", "MISSED"}, cells)
 }
 
-func (a *app) scheduleShowCommand() *cobra.Command {
+func (a scheduleVerbs) scheduleShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME", Short: "Show a schedule: its firings, and what it missed", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -122,7 +122,7 @@ func (a *app) scheduleShowCommand() *cobra.Command {
 	}
 }
 
-func (a *app) showSchedule(s *schedules.Schedule, now api.Time) {
+func (a scheduleVerbs) showSchedule(s *schedules.Schedule, now api.Time) {
 	fact := func(label, text string) {
 		if text != "" {
 			a.say("  %s%s", screen.Pad(label, 10), text)

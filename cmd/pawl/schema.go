@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 )
 
-func (a *app) schemaCommand() *cobra.Command {
+func (a databaseVerbs) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "schema [flow|config]", Short: "Print the JSON Schema of flow files or of a server's configuration",
 		Long: `Prints the JSON Schema of flow files, or of the configuration of pawl server. An editor with the YAML

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/certtest"
 )
 
 // TestMain lets the test binary be the pawl command, so that scripts and the crash test run the real thing. Under the
@@ -97,7 +98,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"until": until,
 			"certificate": func(ts *testscript.TestScript, _ bool, _ []string) { // cert.pem and key.pem for localhost
-				writeCertificate(t, ts.Getenv("WORK"), 1, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+				certtest.Write(t, ts.Getenv("WORK"), 1, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 			},
 		},
 		RequireUniqueNames: true,

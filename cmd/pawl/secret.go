@@ -96,7 +96,7 @@ func (a *app) checkResumed(ctx context.Context, svc api.Service, ids []string) e
 		if err != nil {
 			continue // the engine says why it cannot be read
 		}
-		if err := a.checkPlaceholders(ctx, c.doc, true); err != nil {
+		if err := a.checkPlaceholders(ctx, c.Doc, true); err != nil {
 			return err
 		}
 	}

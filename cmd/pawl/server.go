@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/daemon/database"
+	"github.com/pawl-dev/pawl/internal/daemon/listen"
 	"github.com/pawl-dev/pawl/internal/server"
 )
 
@@ -39,12 +40,13 @@ type guarding struct {
 	log      *slog.Logger
 	logLevel slog.LevelVar
 	settings map[string][]string // the settings of the configuration file, as last read
-	certs    *certificate        // nil: without TLS
+	certs    *listen.Certificate // nil: without TLS
+	opened   []database.Place    // the databases of namespaces that are open
 }
 
 func (g *guarding) limits() server.Limits { return server.Limits{Rate: g.rate, Waits: g.waits} }
 
-func (a *app) serverCommand() *cobra.Command {
+func (a serverVerbs) serverCommand() *cobra.Command {
 	g := &guarding{}
 	var config string
 	cmd := &cobra.Command{
@@ -64,12 +66,9 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 		Example: "  pawl token create ada --role admin --database sqlite:/var/lib/pawl/pawl.db\n" +
 			"  pawl server --config /etc/pawl/pawl.yaml /etc/pawl/flows",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.guard, a.folder, g.cmd, g.given = g, &folder{app: a, known: &readFlows{}}, cmd, a.given
-			if len(args) > 0 {
-				a.folder.path = args[0]
-				if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
-					return usage("there is no folder %q", args[0])
-				}
+			a.guard, g.cmd, g.given = g, cmd, a.given
+			if err := a.openFolder(args, g.sharing.listen != ""); err != nil {
+				return err
 			}
 			return a.runServer(cmd.Context(), g)
 		},
@@ -101,7 +100,7 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 }
 
 // runServer serves until it is stopped.
-func (a *app) runServer(ctx context.Context, g *guarding) error {
+func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 	if a.server != "" {
 		return usage("pawl server is a server itself: leave --server (PAWL_SERVER) out")
 	}
@@ -139,27 +138,22 @@ func (a *app) runServer(ctx context.Context, g *guarding) error {
 		return errors.Join(err, listener.Close())
 	}
 	defer profiles()
-	m, err := a.start(ctx, true)
-	if err == nil && m.remote != nil {
-		err = errors.Join(fmt.Errorf("%s is held by another pawl command: stop that one, or name another --database",
-			m.place.name()), m.close())
-	}
+	left, err := g.sharing.open(ctx)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if a.sharing != nil {
-		err = a.sharing.join(ctx, m)
-	}
-	if err == nil {
-		err = a.openNamespaces(ctx, m, g)
-	}
+	defer left()
+	m, err := a.startServer(ctx)
 	if err != nil {
-		return errors.Join(err, listener.Close(), m.leave(ctx), m.close())
+		return errors.Join(err, listener.Close())
+	}
+	if err := a.openNamespaces(ctx, m, g); err != nil {
+		return errors.Join(err, listener.Close(), m.Leave(ctx), m.close())
 	}
 	if g.certs != nil {
-		m.metrics.ReadCertificate(g.certs.left)
+		m.metrics.ReadCertificate(g.certs.Left)
 	}
-	m.serving.on(listener)
+	m.Listen(listener, nil)
 	a.tellReady(ctx, m, g, listener)
 	err = a.untilStopped(m, drainWithin, stopWithin, func() { a.reload(ctx, m, g) })
 	g.log.Info("stopped")
@@ -182,7 +176,7 @@ func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error
 			"encryption; give --tls-cert and --tls-key, or --insecure behind a proxy that has TLS", g.listen)
 	}
 	if g.cert != "" {
-		if g.certs, err = readCertificate(g.cert, g.key, g.log, clockNow); err != nil {
+		if g.certs, err = listen.ReadCertificate(g.cert, g.key, g.log, clockNow); err != nil {
 			return nil, err
 		}
 	}
@@ -190,15 +184,11 @@ func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error
 	if err != nil {
 		return nil, inUse("listen", g.listen, err)
 	}
-	if n := descriptors(); n > 0 {
-		l = boundListener(l, connectionLimit(n, processes))
-	}
+	l = listen.Bounded(l, processes)
 	if g.certs == nil {
 		return l, nil
 	}
-	return tls.NewListener(l, &tls.Config{
-		MinVersion: tls.VersionTLS12, GetCertificate: g.certs.current, NextProtos: []string{"h2", "http/1.1"},
-	}), nil
+	return g.certs.Over(l), nil
 }
 
 // openProfiles serves profiles of the process on an address of their own, because they ask for no token.
@@ -226,21 +216,19 @@ func (g *guarding) openProfiles(ctx context.Context) (stop func(), err error) {
 }
 
 // tellReady says what is served, and that it is ready.
-func (a *app) tellReady(ctx context.Context, m *machine, g *guarding, l net.Listener) {
+func (a serverVerbs) tellReady(ctx context.Context, m *machine, g *guarding, l net.Listener) {
 	scheme := "http://"
 	if g.certs != nil {
 		scheme = "https://"
 	}
-	g.log.Info("serving", "address", scheme+l.Addr().String(), "database", m.place.name(), "version", buildVersion(),
+	g.log.Info("serving", "address", scheme+l.Addr().String(), "database", m.place.Name(), "version", buildVersion(),
 		"processes", a.processes())
-	if a.folder.path != "" {
-		for _, f := range a.folder.read(ctx) {
-			if f.Problem != "" {
-				g.log.Warn("a flow cannot be started", "file", f.File, "problem", f.Problem)
-			}
+	for _, f := range a.folder.Flows(ctx) {
+		if f.Problem != "" {
+			g.log.Warn("a flow cannot be started", "file", f.File, "problem", f.Problem)
 		}
 	}
-	if tokens, err := m.access.Tokens(ctx); err == nil && len(tokens) == 0 {
+	if tokens, err := m.Access().Tokens(ctx); err == nil && len(tokens) == 0 {
 		g.log.Warn("there are no tokens, so nobody can use this server from the network; " +
 			"pawl token create makes one")
 	}
@@ -262,7 +250,7 @@ func (g *guarding) readSettings() (map[string][]string, error) {
 }
 
 // reload reads the configuration again. What is wrong in it changes nothing.
-func (a *app) reload(ctx context.Context, m *machine, g *guarding) {
+func (a serverVerbs) reload(ctx context.Context, m *machine, g *guarding) {
 	settings, err := g.readSettings()
 	if err == nil {
 		err = g.apply(settings)
@@ -271,9 +259,9 @@ func (a *app) reload(ctx context.Context, m *machine, g *guarding) {
 		g.log.Error("the configuration was not read again; the server goes on as it was", "error", err)
 		return
 	}
-	m.serving.SetLimits(g.limits())
+	m.SetLimits(g.limits())
 	if g.certs != nil {
-		g.certs.look()
+		g.certs.Look()
 	}
 	a.reloadNamespaces(ctx, m, g)
 	g.log.Info("the configuration was read again")

@@ -6,28 +6,31 @@ import (
 	"fmt"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
-	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/daemon"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
 // readWorkflow makes a stored definition ready to be looked at, also one of a Go program.
 func (a *app) readWorkflow(d journal.Definition) (*service.Workflow, error) {
-	c, err := a.stored(d)
-	if err != nil {
-		return nil, err
+	w, err := a.flows.Read(d)
+	return w, unreadable(err)
+}
+
+// stored reads a stored definition to look at a run of it, which may be a Go program's.
+func (a *app) stored(d journal.Definition) (*compiled, error) {
+	w, err := a.flows.Get(d)
+	return w, unreadable(err)
+}
+
+// unreadable makes the error of a definition one of usage, unless the database is damaged.
+func unreadable(err error) error {
+	if errors.Is(err, journal.ErrCorrupt) {
+		return err
 	}
-	w := &service.Workflow{Definition: c.def, Plan: c.steps(), Words: wordsOf(c)}
-	if c.flow == nil {
-		return w, nil
-	}
-	w.Begin = c.doc.Start
-	w.Rerun = func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error) {
-		return flow.Rerun(c.doc, earlier, steps, from)
-	}
-	return w, nil
+	return asUsage(err)
 }
 
 // carriedHere refuses what only a Go program can carry on: its own runs, and those whose end one of these waits for, a
@@ -37,7 +40,7 @@ func (a *app) carriedHere(ctx context.Context, svc api.Service, r *api.Run) erro
 	if err != nil {
 		return err
 	}
-	if err := c.readOnly(); err != nil {
+	if err := c.ReadOnly(); err != nil {
 		return err
 	}
 	for _, name := range []string{r.Parent, r.Notify} {
@@ -48,7 +51,7 @@ func (a *app) carriedHere(ctx context.Context, svc api.Service, r *api.Run) erro
 		if err == nil {
 			err = a.carriedHere(ctx, svc, waits)
 		}
-		if errors.As(err, new(*readOnlyError)) {
+		if errors.As(err, new(*workflows.ReadOnlyError)) {
 			return fmt.Errorf("run %s waits for the end of run %s: %w", live.Short(waits.Run), live.Short(r.Run), err)
 		}
 	}
@@ -66,4 +69,17 @@ func (a *app) definitionOf(ctx context.Context, svc api.Service, id string) (*co
 		return nil, err
 	}
 	return a.stored(stored)
+}
+
+// logsOf returns what reads the logs of a service's attempts. The process that holds a file executes on this machine,
+// so its logs are beside the file.
+func (a *app) logsOf(svc api.Service) (api.LogReader, error) {
+	if a.server != "" {
+		return a.connect()
+	}
+	p, err := a.where()
+	if err != nil {
+		return nil, err
+	}
+	return daemon.Logs{Dir: p.LogDir(), Service: svc}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cluster"
 	"github.com/pawl-dev/pawl/internal/cluster/share"
 	"github.com/pawl-dev/pawl/internal/cluster/wire"
+	"github.com/pawl-dev/pawl/internal/daemon"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -24,11 +25,12 @@ const (
 type sharing struct {
 	listen, address, secretFile string
 
-	*share.Node
+	*share.Node              // nil: it shares nothing
+	listener    net.Listener // where it answers the other nodes
 }
 
 // prepare checks what was given, before anything is opened.
-func (s *sharing) prepare(a *app, g *guarding) error {
+func (s *sharing) prepare(database string, g *guarding) error {
 	err := share.CheckAddresses("--"+clusterListenFlag, s.listen, "--"+clusterAddressFlag, s.address)
 	if err != nil {
 		return asUsage(err)
@@ -37,7 +39,7 @@ func (s *sharing) prepare(a *app, g *guarding) error {
 	case s.secretFile == "":
 		return usage("--%s needs --%s: a file with the secret that all nodes have; openssl rand -hex 32 makes one",
 			clusterListenFlag, clusterSecretFlag)
-	case !strings.HasPrefix(a.database, "postgres"):
+	case !strings.HasPrefix(database, "postgres"):
 		return usage("--%s: only a database in PostgreSQL can be shared; write --database postgres://…",
 			clusterListenFlag)
 	}
@@ -52,7 +54,7 @@ func (s *sharing) prepare(a *app, g *guarding) error {
 }
 
 // prepareSharing checks what was given about a cluster, if something was.
-func (a *app) prepareSharing(g *guarding) error {
+func (a serverVerbs) prepareSharing(g *guarding) error {
 	if g.sharing.listen == "" {
 		if g.sharing.address+g.sharing.secretFile != "" {
 			return usage("--%s and --%s are for nodes of a cluster: give --%s, too", clusterAddressFlag,
@@ -60,41 +62,30 @@ func (a *app) prepareSharing(g *guarding) error {
 		}
 		return nil
 	}
-	if err := g.sharing.prepare(a, g); err != nil {
-		return err
-	}
-	a.sharing = &g.sharing
-	return nil
+	return g.sharing.prepare(a.database, g)
 }
 
-// join answers the other nodes, and makes this one take its share.
-func (s *sharing) join(ctx context.Context, m *machine) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
-	if err != nil {
-		return inUse(clusterListenFlag, s.listen, err)
+// open listens for the other nodes, if this server is one of several.
+func (s *sharing) open(ctx context.Context) (closeIt func(), err error) {
+	if s.Node == nil {
+		return func() {}, nil
 	}
-	if err := s.Join(ctx, l, m.Engine, m.serving.ForNodes()); err != nil {
-		return err
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.listen); err != nil {
+		return nil, inUse(clusterListenFlag, s.listen, err)
 	}
-	m.metrics.ReadCluster(m.PartitionCount(), func() int { return len(m.Owned()) }, s.Member().Moves)
-	return nil
+	return func() { _ = s.listener.Close() }, nil // it is closed already where the server has joined
 }
 
-// in returns what a server has that shares the database of a namespace, too. nil: it shares nothing.
-func (s *sharing) in(namespace string) *sharing {
-	if s == nil || namespace == "" {
-		return s
+// in returns how the server takes part in the work on a namespace; empty: the default one. nil: it shares nothing.
+func (s *sharing) in(namespace string) *daemon.Cluster {
+	switch {
+	case s.Node == nil:
+		return nil
+	case namespace == "":
+		return &daemon.Cluster{Node: s.Node, Listener: s.listener}
+	default:
+		return &daemon.Cluster{Node: s.In(namespace)}
 	}
-	return &sharing{Node: s.In(namespace)}
-}
-
-// enter makes this node take its share of a namespace.
-func (s *sharing) enter(ctx context.Context, m *machine) error {
-	if err := s.Enter(ctx, m.Engine); err != nil {
-		return err
-	}
-	m.metrics.ReadCluster(m.PartitionCount(), func() int { return len(m.Owned()) }, s.Member().Moves)
-	return nil
 }
 
 // nodesOf returns the table of nodes of a database.

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/dialect/stevora"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
@@ -137,7 +138,8 @@ func (a *app) load(file string, s *sources) (*compiled, error) {
 		}
 		b.Children = append(b.Children, s)
 	}
-	return compile(b)
+	w, err := workflows.Compile(b)
+	return w, asUsage(err)
 }
 
 // sourceOf writes the flow that was made from a document, with the places in that document which later errors name.

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-func (a *app) stepCommand() *cobra.Command {
+func (a stepVerbs) stepCommand() *cobra.Command {
 	return noun("step", "Decide about one step of a run, or try one",
 		"Operations on one step. A STEP is its name, and with forEach name[item], as pawl run show prints it. Each "+
 			"is kept in the run's history\nwith --actor and --reason.",
@@ -20,7 +20,7 @@ func (a *app) stepCommand() *cobra.Command {
 }
 
 // stepVerb makes a verb that is one operation on a step.
-func (a *app) stepVerb(use, short, long string, w *operation) *cobra.Command {
+func (a stepVerbs) stepVerb(use, short, long string, w *operation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " RUN STEP", Short: short, Long: long, Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,25 +33,25 @@ func (a *app) stepVerb(use, short, long string, w *operation) *cobra.Command {
 	return cmd
 }
 
-func (a *app) stepRetryCommand() *cobra.Command {
+func (a stepVerbs) stepRetryCommand() *cobra.Command {
 	return a.stepVerb("retry", "Try a failed step again",
 		"The step begins again with a fresh budget of attempts and fresh deadlines; a run that had ended is opened "+
 			"again.",
 		&operation{op: api.Operation{Operation: api.OpRetryStep}, done: "it begins again"})
 }
 
-func (a *app) stepSkipCommand() *cobra.Command {
+func (a stepVerbs) stepSkipCommand() *cobra.Command {
 	return a.stepVerb("skip", "Skip an open step",
 		"The step is skipped; for what needs it that counts like a condition that is false.",
 		&operation{op: api.Operation{Operation: api.OpSkip}, done: "skipped"})
 }
 
-func (a *app) stepNowCommand() *cobra.Command {
+func (a stepVerbs) stepNowCommand() *cobra.Command {
 	return a.stepVerb("now", "End a step's backoff: its next attempt is due now", "",
 		&operation{op: api.Operation{Operation: api.OpNow}, done: "its next attempt is due now"})
 }
 
-func (a *app) stepCompleteCommand() *cobra.Command {
+func (a stepVerbs) stepCompleteCommand() *cobra.Command {
 	var result string
 	w := &operation{op: api.Operation{Operation: api.OpComplete}, done: "completed"}
 	cmd := a.stepVerb("complete", "Complete an open step with a result of yours",
@@ -68,7 +68,7 @@ func (a *app) stepCompleteCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) stepFailCommand() *cobra.Command {
+func (a stepVerbs) stepFailCommand() *cobra.Command {
 	var message, kind string
 	f := &policy.Failure{}
 	w := &operation{op: api.Operation{Operation: api.OpFail, Failure: f}, done: "failed"}
@@ -94,7 +94,7 @@ func (a *app) stepFailCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) stepPolicyCommand() *cobra.Command {
+func (a stepVerbs) stepPolicyCommand() *cobra.Command {
 	var given policyFlags
 	var file string
 	w := &operation{op: api.Operation{Operation: api.OpSetPolicy}, done: "it has another policy"}
@@ -118,7 +118,7 @@ where their clocks started.`, w)
 	return cmd
 }
 
-func (a *app) newPolicy(given *policyFlags, file string) (policy.Policy, error) {
+func (a stepVerbs) newPolicy(given *policyFlags, file string) (policy.Policy, error) {
 	switch {
 	case given.given() && file != "":
 		return policy.Policy{}, usage("give -f or --retry and --timeout, not both")

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 )
 
 // tryFlags are what `pawl step run` takes.
@@ -23,7 +24,7 @@ type tryFlags struct {
 	quiet   bool
 }
 
-func (a *app) stepRunCommand() *cobra.Command {
+func (a stepVerbs) stepRunCommand() *cobra.Command {
 	var f tryFlags
 	cmd := &cobra.Command{
 		Use: "run FILE STEP", Short: "Run one step of a flow by itself, to try it", Args: cobra.ExactArgs(2),
@@ -46,7 +47,7 @@ too, or is given (--given STEP=JSON). The steps inside a loop cannot be run by t
 }
 
 // tryStep runs one step in a database of its own, in memory.
-func (a *app) tryStep(ctx context.Context, file, name string, f *tryFlags) error {
+func (a stepVerbs) tryStep(ctx context.Context, file, name string, f *tryFlags) error {
 	if a.server != "" {
 		return usage("pawl step run works on this machine: leave --server (PAWL_SERVER) out")
 	}
@@ -58,7 +59,7 @@ func (a *app) tryStep(ctx context.Context, file, name string, f *tryFlags) error
 	if err != nil {
 		return err
 	}
-	doc, err := single(c.doc, name, given)
+	doc, err := single(c.Doc, name, given)
 	if err != nil {
 		return err
 	}
@@ -66,10 +67,10 @@ func (a *app) tryStep(ctx context.Context, file, name string, f *tryFlags) error
 	if err != nil {
 		return asUsage(err)
 	}
-	b := c.bundle
-	b.Flow = source{File: c.bundle.Flow.File, Text: string(text)}
-	if c, err = compile(b); err != nil {
-		return err
+	b := c.Bundle
+	b.Flow = source{File: c.Bundle.Flow.File, Text: string(text)}
+	if c, err = workflows.Compile(b); err != nil {
+		return asUsage(err)
 	}
 	start := &startFlags{input: f.input, quiet: f.quiet}
 	req, err := a.startRequest(c, start)
@@ -85,7 +86,7 @@ func (a *app) tryStep(ctx context.Context, file, name string, f *tryFlags) error
 }
 
 // givenOutputs returns the outputs of other steps: those of an earlier run, then those of the command line.
-func (a *app) givenOutputs(
+func (a stepVerbs) givenOutputs(
 	ctx context.Context, c *compiled, f *tryFlags,
 ) (given map[string]json.RawMessage, input json.RawMessage, err error) {
 	given = map[string]json.RawMessage{}
@@ -95,8 +96,8 @@ func (a *app) givenOutputs(
 			if err != nil {
 				return err
 			}
-			if r.Workflow != c.doc.Name {
-				return fmt.Errorf("run %s is of the workflow %q, not %q", live.Short(r.Run), r.Workflow, c.doc.Name)
+			if r.Workflow != c.Doc.Name {
+				return fmt.Errorf("run %s is of the workflow %q, not %q", live.Short(r.Run), r.Workflow, c.Doc.Name)
 			}
 			input = r.Input
 			for _, s := range r.Steps {
@@ -115,7 +116,7 @@ func (a *app) givenOutputs(
 		if !ok || !json.Valid([]byte(value)) {
 			return nil, nil, usage("--given %q: write it as STEP=JSON", text)
 		}
-		if !slices.ContainsFunc(c.doc.Steps, func(s *flow.Step) bool { return s.Name == step }) {
+		if !slices.ContainsFunc(c.Doc.Steps, func(s *flow.Step) bool { return s.Name == step }) {
 			return nil, nil, usage("--given %q: the flow has no step %q", text, step)
 		}
 		given[step] = json.RawMessage(value)

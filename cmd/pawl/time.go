@@ -11,14 +11,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-func (a *app) timeCommand() *cobra.Command {
+func (a timeVerbs) timeCommand() *cobra.Command {
 	return noun("time", "Move the clock of pawl dev --virtual-time",
 		"The clock of such a server stands until it is moved. What is due on the way happens, each thing at its\n"+
 			"instant, so that days of retries, sleeps and deadlines pass in moments.",
 		a.timeShowCommand(), a.timeMoveCommand())
 }
 
-func (a *app) timeShowCommand() *cobra.Command {
+func (a timeVerbs) timeShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show what the clock shows, and what is next", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -29,7 +29,7 @@ func (a *app) timeShowCommand() *cobra.Command {
 	}
 }
 
-func (a *app) timeMoveCommand() *cobra.Command {
+func (a timeVerbs) timeMoveCommand() *cobra.Command {
 	var by, to, most string
 	var move api.ClockMove
 	cmd := &cobra.Command{
@@ -74,7 +74,7 @@ func lengthOf(flag, text string) (api.Duration, error) {
 }
 
 // withClock calls fn with the clock of the server, or of the process that holds the database, and tells what it shows.
-func (a *app) withClock(ctx context.Context, fn func(context.Context, api.Clock) (api.ClockState, error)) error {
+func (a timeVerbs) withClock(ctx context.Context, fn func(context.Context, api.Clock) (api.ClockState, error)) error {
 	m, err := a.start(ctx, false)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-func (a *app) tokenCommand() *cobra.Command {
+func (a tokenVerbs) tokenCommand() *cobra.Command {
 	return noun("token", "Create, list and revoke access tokens",
 		"Callers of pawl server show a token. Its role says what they may do: read, operate, admin, or worker, which "+
 			"may be for some queues only. Of each token only a hash is stored.",
@@ -24,7 +24,7 @@ func (a *app) tokenCommand() *cobra.Command {
 
 // withAccess calls fn with the tokens and the audit log of the server, of the process that holds the database, or of
 // the database.
-func (a *app) withAccess(ctx context.Context, fn func(keeper api.Access) error) error {
+func (a tokenVerbs) withAccess(ctx context.Context, fn func(keeper api.Access) error) error {
 	namespace := a.namespace
 	if a.server == "" {
 		a.namespace = "" // the server's own database has the tokens of all
@@ -45,7 +45,7 @@ func (a *app) withAccess(ctx context.Context, fn func(keeper api.Access) error) 
 	return errors.Join(fn(of), keeper.Close(), m.close())
 }
 
-func (a *app) tokenCreateCommand() *cobra.Command {
+func (a tokenVerbs) tokenCreateCommand() *cobra.Command {
 	var r api.TokenRequest
 	var expires, out string
 	cmd := &cobra.Command{
@@ -109,7 +109,7 @@ func writeToken(path, token string) error {
 	return errors.Join(err, f.Close())
 }
 
-func (a *app) tokenListCommand() *cobra.Command {
+func (a tokenVerbs) tokenListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List tokens", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -144,7 +144,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 	}
 }
 
-func (a *app) tokenRevokeCommand() *cobra.Command {
+func (a tokenVerbs) tokenRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME", Short: "Revoke a token", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -159,7 +159,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 	}
 }
 
-func (a *app) auditCommand() *cobra.Command {
+func (a tokenVerbs) auditCommand() *cobra.Command {
 	var q api.AuditQuery
 	var since string
 	cmd := &cobra.Command{

@@ -17,7 +17,7 @@ import (
 // have ended, in the run, are left out; a nil run has none.
 func (a *app) warnOfTasks(c *compiled, r *api.Run) {
 	here := flowkind.Executors(worker.ExecConfig{})
-	for s := range specs(c.def) {
+	for s := range specs(c.Def) {
 		if _, known := here[s.Type]; s.Kind != core.KindTask || known && s.Queue == "" || hasEnded(r, s.Name) {
 			continue
 		}
@@ -45,7 +45,7 @@ func (a *app) warnOfOpenTasks(ctx context.Context, svc api.Service, runs []strin
 			continue // whoever carries it on is told what is wrong
 		}
 		told[r.Definition] = true
-		if c, err := a.definitionOf(ctx, svc, r.Definition); err == nil && c.flow != nil {
+		if c, err := a.definitionOf(ctx, svc, r.Definition); err == nil && c.Flow != nil {
 			a.warnOfTasks(c, r)
 		}
 	}

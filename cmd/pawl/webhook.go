@@ -15,13 +15,11 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/decode"
-	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-func (a *app) webhookCommand() *cobra.Command {
+func (a webhookVerbs) webhookCommand() *cobra.Command {
 	return noun("webhook", "Send the events of runs to URLs",
 		"A webhook sends the events that it asks for to a URL, signed as Standard Webhooks has it, and tries for "+
 			"days.\npawl dev sends. Where it does not run, webhooks can be managed, and what happens waits.",
@@ -31,28 +29,8 @@ func (a *app) webhookCommand() *cobra.Command {
 		a.webhookReplayCommand(), a.webhookTestCommand())
 }
 
-// openWebhooks returns the webhooks of a database that this process has open. Only a server sends.
-func (a *app) openWebhooks(ctx context.Context, m *machine) (*webhook.Dispatcher, error) {
-	cfg := webhook.Config{
-		Documents: m.journal, Feed: m.Engine, Describer: m.embedded.Describer, Send: a.folder != nil,
-		Allow: a.webhookAllow, Log: a.webhookLog(), Now: m.now,
-	}
-	if m.sharing == nil {
-		return webhook.New(ctx, cfg)
-	}
-	cfg.Shared = &webhook.Shared{ // each node sends what its own runs cause
-		Has:     func(run core.RunID) bool { return m.Runs(m.PartitionOf(run)) },
-		Changed: m.sharing.TellWebhooks,
-	}
-	hooks, err := webhook.New(ctx, cfg)
-	if err == nil {
-		m.sharing.OnWebhooks(hooks.Refresh)
-	}
-	return hooks, err
-}
-
 // withWebhooks calls fn with the webhooks of the server, of the process that holds the database, or of the database.
-func (a *app) withWebhooks(ctx context.Context, fn func(hooks api.Webhooks) error) error {
+func (a webhookVerbs) withWebhooks(ctx context.Context, fn func(hooks api.Webhooks) error) error {
 	m, err := a.start(ctx, false)
 	if err != nil {
 		return err
@@ -60,7 +38,7 @@ func (a *app) withWebhooks(ctx context.Context, fn func(hooks api.Webhooks) erro
 	if m.remote != nil {
 		return errors.Join(fn(m.remote), m.close())
 	}
-	hooks, err := a.openWebhooks(ctx, m)
+	hooks, err := m.OpenWebhooks(ctx)
 	if err == nil {
 		err = fn(hooks)
 		hooks.Close()
@@ -126,7 +104,7 @@ func (f *hookFlags) policy() (*policy.Policy, error) {
 	return &p, nil
 }
 
-func (a *app) webhookAddCommand() *cobra.Command {
+func (a webhookVerbs) webhookAddCommand() *cobra.Command {
 	var f hookFlags
 	var secretFile string
 	cmd := &cobra.Command{
@@ -166,7 +144,7 @@ Addresses that are private, loopback or link-local are refused, unless --webhook
 const secretFileHelp = "read the secret here; - is the standard input (default: a new one)"
 
 // readSecret reads a secret from a file, so that it is not in the list of processes.
-func (a *app) readSecret(file string) (string, error) {
+func (a webhookVerbs) readSecret(file string) (string, error) {
 	var text []byte
 	var err error
 	switch file {
@@ -187,7 +165,7 @@ func (a *app) readSecret(file string) (string, error) {
 }
 
 // tellSecret prints a webhook that has a new secret.
-func (a *app) tellSecret(h *api.Webhook, what string) error {
+func (a webhookVerbs) tellSecret(h *api.Webhook, what string) error {
 	if a.structured() {
 		return a.print(h)
 	}
@@ -197,7 +175,7 @@ func (a *app) tellSecret(h *api.Webhook, what string) error {
 	return nil
 }
 
-func (a *app) webhookChangeCommand() *cobra.Command {
+func (a webhookVerbs) webhookChangeCommand() *cobra.Command {
 	var f hookFlags
 	cmd := &cobra.Command{
 		Use: "change NAME", Short: "Change what a webhook sends, or where", Args: cobra.ExactArgs(1),
@@ -219,7 +197,7 @@ func (a *app) webhookChangeCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) webhookSwitchCommand(verb, short string) *cobra.Command {
+func (a webhookVerbs) webhookSwitchCommand(verb, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -229,7 +207,7 @@ func (a *app) webhookSwitchCommand(verb, short string) *cobra.Command {
 	}
 }
 
-func (a *app) changeWebhook(ctx context.Context, name string, c api.WebhookChange, done string) error {
+func (a webhookVerbs) changeWebhook(ctx context.Context, name string, c api.WebhookChange, done string) error {
 	return a.withWebhooks(ctx, func(hooks api.Webhooks) error {
 		h, err := hooks.ChangeWebhook(ctx, name, c)
 		if err != nil {
@@ -243,7 +221,7 @@ func (a *app) changeWebhook(ctx context.Context, name string, c api.WebhookChang
 	})
 }
 
-func (a *app) webhookListCommand() *cobra.Command {
+func (a webhookVerbs) webhookListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List webhooks", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -276,7 +254,7 @@ func (a *app) webhookListCommand() *cobra.Command {
 	}
 }
 
-func (a *app) webhookShowCommand() *cobra.Command {
+func (a webhookVerbs) webhookShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME", Short: "Show a webhook", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -295,7 +273,7 @@ func (a *app) webhookShowCommand() *cobra.Command {
 	}
 }
 
-func (a *app) showWebhook(h *api.Webhook) {
+func (a webhookVerbs) showWebhook(h *api.Webhook) {
 	fact := func(label, text string) {
 		if text != "" {
 			a.say("  %s%s", screen.Pad(label, 12), text)
@@ -335,7 +313,7 @@ func (a *app) showWebhook(h *api.Webhook) {
 	}
 }
 
-func (a *app) webhookRemoveCommand() *cobra.Command {
+func (a webhookVerbs) webhookRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Short: "Remove a webhook with all its deliveries", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -353,7 +331,7 @@ func (a *app) webhookRemoveCommand() *cobra.Command {
 	}
 }
 
-func (a *app) webhookRotateCommand() *cobra.Command {
+func (a webhookVerbs) webhookRotateCommand() *cobra.Command {
 	var secretFile, overlap string
 	cmd := &cobra.Command{
 		Use: "rotate NAME", Short: "Give a webhook a new secret", Args: cobra.ExactArgs(1),

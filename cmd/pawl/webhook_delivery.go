@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -14,15 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// webhookLog tells a person at a server what goes wrong with webhooks. Elsewhere nothing is sent.
-func (a *app) webhookLog() *slog.Logger {
-	if a.folder == nil {
-		return nil
-	}
-	return slog.New(slog.NewTextHandler(a.Err, nil))
-}
-
-func (a *app) webhookDeliveriesCommand() *cobra.Command {
+func (a webhookVerbs) webhookDeliveriesCommand() *cobra.Command {
 	var q api.DeliveryQuery
 	var state, since string
 	cmd := &cobra.Command{
@@ -125,7 +116,7 @@ func (a *app) listDeliveries(page api.DeliveryPage) error {
 	return nil
 }
 
-func (a *app) showDelivery(d *api.Delivery) error {
+func (a webhookVerbs) showDelivery(d *api.Delivery) error {
 	if a.structured() {
 		return a.print(d)
 	}
@@ -153,7 +144,7 @@ func (a *app) showDelivery(d *api.Delivery) error {
 	return nil
 }
 
-func (a *app) webhookReplayCommand() *cobra.Command {
+func (a webhookVerbs) webhookReplayCommand() *cobra.Command {
 	var r api.ReplayRequest
 	var since string
 	cmd := &cobra.Command{
@@ -197,7 +188,7 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func (a *app) webhookTestCommand() *cobra.Command {
+func (a webhookVerbs) webhookTestCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "test NAME", Short: "Send a test message and tell how that went", Args: cobra.ExactArgs(1),
 		Long: "The message has the type webhook.test. It is sent once.",

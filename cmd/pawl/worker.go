@@ -27,7 +27,7 @@ type workerFlags struct {
 	drain       string
 }
 
-func (a *app) workerCommand() *cobra.Command {
+func (a workerVerbs) workerCommand() *cobra.Command {
 	var f workerFlags
 	cmd := &cobra.Command{
 		Use:   "worker --queue QUEUE (--exec COMMAND | --http URL)",
@@ -94,7 +94,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 			cfg.Executors[t] = executor
 		}
 	}
-	signals := listen()
+	signals := stopSignals()
 	defer signal.Stop(signals)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -121,10 +121,10 @@ func (a *app) tasksOf(ctx context.Context) (api.Tasks, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c := p.join(ctx); c != nil {
+	if c := p.Join(ctx); c != nil {
 		return c, nil
 	}
-	return nil, fmt.Errorf("no process holds %s: start pawl dev first, or name a server with --server", p.name())
+	return nil, fmt.Errorf("no process holds %s: start pawl dev first, or name a server with --server", p.Name())
 }
 
 // executor makes what executes the tasks.

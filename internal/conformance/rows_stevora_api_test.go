@@ -59,7 +59,8 @@ func (s *stage) stevoraServer() (ask func(method, path string) stevoraAnswer) {
 	}
 	svc := service.NewEmbedded(s.engine, read, func() core.Time { return policy.At(time.Now()) })
 	mux := http.NewServeMux()
-	stevoraapi.Routes(mux, svc, func(_ context.Context, name string) (api.Definition, error) {
+	handle := func(_, pattern string, answer http.HandlerFunc) { mux.HandleFunc(pattern, answer) }
+	stevoraapi.Routes(handle, svc, func(_ context.Context, name string) (api.Definition, error) {
 		d, ok := s.defs[name]
 		if !ok {
 			return api.Definition{}, &api.Error{Code: api.CodeNotFound, Message: "there is no workflow " + name}

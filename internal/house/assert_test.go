@@ -17,7 +17,7 @@ var asked = map[string]string{
 	"..Client":                   "package pawl makes it for packages that it cannot import",
 	"interface{ Close }":         "a connection of database/sql is a driver's",
 	"interface{ Unwrap }":        "what the standard library asks errors for",
-	"internal/bench.counter":     "of journals only that of PostgreSQL knows its size",
+	"tools/bench.counter":        "of journals only that of PostgreSQL knows its size",
 	"internal/cluster.Shareable": "package journal cannot name the nodes, which package cluster has",
 	"internal/fake.Table":        "a context's values have no type",
 	"internal/relay.Journal":     "package journal cannot name the outbox, which package relay has",

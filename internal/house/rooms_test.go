@@ -52,7 +52,8 @@ var drivers = []string{
 // mayLinkDriver are the rooms that choose a journal or are one.
 var mayLinkDriver = []string{
 	"internal/journal/sqlite", "internal/journal/postgres", "journal/sqlite", "journal/postgres", "cmd/pawl",
-	"internal/bench", "internal/conformance", "internal/disktest", "internal/pgtest", "examples",
+	"internal/daemon/database", "tools/bench", "internal/conformance", "internal/disktest", "internal/pgtest",
+	"examples",
 }
 
 // adapters never import each other: what two of them share lives in a package beside them.

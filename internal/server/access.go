@@ -29,74 +29,8 @@ type Access interface {
 	Record(e api.Audited)
 }
 
-// anyone marks a route that asks for no token.
-const anyone = "anyone"
-
-// roles says for each route which role it asks for. A route that is not here is refused where tokens are asked for.
-var roles = rolesOf(map[string][]string{
-	anyone: {
-		"GET /livez", "GET /readyz", "GET /version", "GET /openapi.json", "GET /docs",
-		// the page, which asks for a token itself
-		"GET /{$}", "GET /run/{run}", "GET /deadlines", "GET /start", "GET /lab", "GET /schedules", "GET /webhooks",
-		"GET /queues", "GET /tokens", "GET /audit", "GET /ui/{file}",
-	},
-	api.RoleRead: {
-		"GET /metrics", "GET /api/v1/runs", "GET /api/v1/counts", "GET /api/v1/runs/{run}", "GET /api/v1/events",
-		"GET /api/v1/runs/{run}/events", "GET /api/v1/runs/{run}/history", "GET /api/v1/runs/{run}/outcome",
-		"GET /api/v1/runs/{run}/steps/{step}/attempts/{attempt}/log", "POST /api/v1/runs/{run}/forecast",
-		"GET /api/v1/definitions/{definition}", "GET /api/v1/flows", "GET /api/v1/flows/{flow}",
-		"GET /api/v1/flows/{flow}/versions", "GET /api/v1/stats", "GET /api/v1/webhooks",
-		"GET /api/v1/webhooks/{webhook}", "GET /api/v1/webhooks/{webhook}/deliveries",
-		"GET /api/v1/webhooks/{webhook}/deliveries/{delivery}", "POST /api/v1/policies/explain",
-		"POST /api/v1/policies/lint", "POST /api/v1/policies/simulate", "GET /api/v1/workflow-runs",
-		"GET /api/v1/workflow-runs/{id}", "GET /api/v1/workflow-runs/{id}/events", "GET /api/v1/schedules",
-		"GET /api/v1/schedules/{schedule}", "GET /api/v1/clock", "GET /api/v1/caller",
-		"GET /api/v1/cluster",
-	},
-	api.RoleOperate: {
-		"POST /api/v1/runs", "POST /api/v1/runs/{run}/restart", "POST /api/v1/runs/{run}/events",
-		"POST /api/v1/runs/{run}/updates", "POST /api/v1/runs/{run}/carry",
-		"POST /api/v1/bulk/{operation}", "POST /api/v1/workflow-runs",
-		"POST /api/v1/workflow-runs/{id}/retry", "POST /api/v1/workflow-runs/{id}/cancel",
-		"POST /api/v1/workflow-runs/{id}/signals", "POST /api/v1/workflow-runs/{id}/resume",
-		"POST /api/v1/webhooks/{webhook}/replay", "POST /api/v1/schedules/{schedule}/pause",
-		"POST /api/v1/schedules/{schedule}/resume", "POST /api/v1/schedules/{schedule}/trigger",
-		"POST /api/v1/schedules/{schedule}/backfill",
-	},
-	api.RoleAdmin: {
-		"PUT /api/v1/flows/{flow}", "POST /api/v1/flows/validate", "POST /api/v1/prune", "POST /api/v1/webhooks",
-		"PATCH /api/v1/webhooks/{webhook}", "DELETE /api/v1/webhooks/{webhook}",
-		"POST /api/v1/webhooks/{webhook}/rotate", "POST /api/v1/webhooks/{webhook}/test",
-		"GET /api/v1/tokens", "POST /api/v1/tokens",
-		"DELETE /api/v1/tokens/{token}", "GET /api/v1/audit", "POST /api/v1/clock",
-		"POST /api/v1/cluster/drain", "POST /api/v1/cluster/move",
-		"POST /api/v1/cluster/stores", "POST /api/v1/cluster/stores/remove", "POST /api/v1/cluster/stores/move",
-	},
-	api.RoleWorker: {
-		"POST /api/v1/tasks/poll", "POST /api/v1/tasks/report", "POST /api/v1/tasks/{task}/start",
-		"POST /api/v1/tasks/{task}/heartbeat", "POST /api/v1/tasks/{task}/complete",
-		"POST /api/v1/tasks/{task}/fail", "POST /api/v1/tasks/{task}/stopped", "POST /api/v1/bodies/join",
-		"POST /api/v1/bodies/nodes", "POST /api/v1/bodies/news", "POST /api/v1/bodies/decisions",
-	},
-})
-
-// rolesOf turns the table around, and adds the operations on runs and steps, which have a table of their own.
-func rolesOf(routes map[string][]string) map[string]string {
-	out := map[string]string{}
-	for role, patterns := range routes {
-		for _, p := range patterns {
-			out[p] = role
-		}
-	}
-	for _, a := range httpapi.Actions() {
-		path := "POST " + httpapi.Base + "/runs/{run}/"
-		if a.Step {
-			path += "steps/{step}/"
-		}
-		out[path+a.Path] = api.RoleOperate
-	}
-	return out
-}
+// Anyone is the role of a route that asks for no token.
+const Anyone = "anyone"
 
 // includes reports whether a role may do what a route that asks for another one does.
 func includes(role, asked string) bool {
@@ -167,11 +101,11 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 		return r, nil
 	}
 	c := &caller{from: r.RemoteAddr}
-	asked, stated := roles[pattern]
+	asked, stated := s.roles[pattern]
 	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	c.node = r.Context().Value(nodeKey{}) != nil
 	switch c.local = c.node || addr != nil && addr.Network() == "unix"; {
-	case c.local, asked == anyone:
+	case c.local, asked == Anyone:
 		return r.WithContext(context.WithValue(r.Context(), callerKey{}, c)), nil
 	case s.cfg.Access == nil:
 		return r, httpapi.ProblemOf(&api.Error{Code: api.CodeNoToken, Message: "this server has no tokens"})
@@ -206,10 +140,10 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 	return r, nil
 }
 
-// audited reports whether requests of a route are in the audit log: all that change something, but what workers do.
+// audited reports whether requests of a route that asks for a role are in the audit log: all that change something, but
+// what workers do.
 // That is in the histories of runs, and there is much of it.
-func audited(r *http.Request, pattern string) bool {
-	role := roles[pattern]
+func audited(r *http.Request, role string) bool {
 	return r.Method != http.MethodGet && (role == api.RoleOperate || role == api.RoleAdmin)
 }
 
@@ -217,7 +151,7 @@ func audited(r *http.Request, pattern string) bool {
 func (s *Server) audit(r *http.Request, pattern string, status int, id string) {
 	c := callerOf(r.Context())
 	refused := status == http.StatusForbidden && c != nil && !c.local
-	if s.cfg.Access == nil || c == nil || c.node || !refused && !audited(r, pattern) {
+	if s.cfg.Access == nil || c == nil || c.node || !refused && !audited(r, s.roles[pattern]) {
 		return
 	}
 	s.cfg.Access.Record(api.Audited{
@@ -306,7 +240,7 @@ func mayTake(ctx context.Context, queue string) error {
 // accessRoutes adds tokens and the audit log.
 func (s *Server) accessRoutes(a huma.API) {
 	none := httpapi.ProblemOf(&api.Error{Code: api.CodeReadOnly, Message: "this server keeps no tokens"})
-	op := under("POST", "/tokens", "createToken", "access", "Make a token")
+	op := under(api.RoleAdmin, "POST", "/tokens", "createToken", "access", "Make a token")
 	op.DefaultStatus = http.StatusCreated
 	op.Description = "The answer has the token, which is never shown again."
 	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.TokenRequest }) (*answered[api.Token], error) {
@@ -316,7 +250,7 @@ func (s *Server) accessRoutes(a huma.API) {
 		}
 		return body(access.CreateToken(ctx, in.Body))
 	})
-	huma.Register(a, under("GET", "/tokens", "listTokens", "access", "List tokens"),
+	huma.Register(a, under(api.RoleAdmin, "GET", "/tokens", "listTokens", "access", "List tokens"),
 		func(ctx context.Context, _ *struct{}) (*answered[httpapi.TokenList], error) {
 			access := s.accessFor(ctx)
 			if access == nil {
@@ -325,7 +259,7 @@ func (s *Server) accessRoutes(a huma.API) {
 			all, err := access.Tokens(ctx)
 			return body(httpapi.TokenList{Tokens: all}, err)
 		})
-	op = under("DELETE", "/tokens/{token}", "revokeToken", "access", "Revoke a token")
+	op = under(api.RoleAdmin, "DELETE", "/tokens/{token}", "revokeToken", "access", "Revoke a token")
 	op.DefaultStatus = http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		Token string `path:"token" doc:"Its name or id."`
@@ -337,7 +271,8 @@ func (s *Server) accessRoutes(a huma.API) {
 		}
 		return done(access.RevokeToken(ctx, in.Token))
 	})
-	huma.Register(a, under("GET", "/audit", "listAudit", "access", "List the audit log, the newest entry first"),
+	huma.Register(a, under(api.RoleAdmin, "GET", "/audit", "listAudit", "access",
+		"List the audit log, the newest entry first"),
 		func(ctx context.Context, in *struct {
 			Actor  string  `query:"actor" doc:"Entries of this actor: the name of a token, or local."`
 			Since  instant `query:"since" doc:"Entries of this instant or later."`

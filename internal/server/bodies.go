@@ -21,7 +21,7 @@ func (s *Server) bodiesRoutes(a huma.API) {
 	if s.cfg.Bodies == nil {
 		s.cfg.Bodies = noBodies{}
 	}
-	op := under("POST", "/bodies/join", "joinBodies", "workers", "Serve workflows")
+	op := under(api.RoleWorker, "POST", "/bodies/join", "joinBodies", "workers", "Serve workflows")
 	op.Description, op.DefaultStatus = bodiesText, http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.BodiesJoin }) (*struct{}, error) {
 		if err := mayTake(ctx, ""); err != nil { // decisions of a body begin steps of any queue
@@ -29,21 +29,24 @@ func (s *Server) bodiesRoutes(a huma.API) {
 		}
 		return done(s.cfg.Bodies.JoinBodies(ctx, in.Body))
 	})
-	huma.Register(a, under("POST", "/bodies/nodes", "bodiesNodes", "workers", "List the nodes to serve workflows for"),
+	huma.Register(a, under(api.RoleWorker, "POST", "/bodies/nodes", "bodiesNodes", "workers",
+		"List the nodes to serve workflows for"),
 		func(ctx context.Context, in *struct{ Body api.BodiesNodesRequest }) (*answered[api.BodiesNodes], error) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(s.over, cancel)()
 			return body(s.cfg.Bodies.BodiesNodes(ctx, in.Body))
 		})
-	huma.Register(a, under("POST", "/bodies/news", "takeNews", "workers", "Take news of runs, or wait for them"),
+	huma.Register(a, under(api.RoleWorker, "POST", "/bodies/news", "takeNews", "workers",
+		"Take news of runs, or wait for them"),
 		func(ctx context.Context, in *struct{ Body api.NewsRequest }) (*answered[api.News], error) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(s.over, cancel)()
 			return body(s.cfg.Bodies.TakeNews(ctx, in.Body))
 		})
-	huma.Register(a, under("POST", "/bodies/decisions", "giveDecisions", "workers", "Decide what runs do next"),
+	huma.Register(a, under(api.RoleWorker, "POST", "/bodies/decisions", "giveDecisions", "workers",
+		"Decide what runs do next"),
 		func(ctx context.Context, in *struct{ Body api.Decisions }) (*answered[api.DecisionAnswers], error) {
 			return body(s.cfg.Bodies.GiveDecisions(ctx, in.Body))
 		})

@@ -51,7 +51,8 @@ func (q *BulkQuery) query() api.Query {
 
 // bulkRoutes adds operations on many runs.
 func (s *Server) bulkRoutes(a huma.API) {
-	op := under("POST", "/bulk/{operation}", "operateRuns", "operations", "Apply an operation to many runs")
+	op := under(api.RoleOperate, "POST", "/bulk/{operation}", "operateRuns", "operations",
+		"Apply an operation to many runs")
 	op.Description = "A stream of server-sent events: a message for each run, the oldest first, then `end`, or " +
 		"`problem` if it ends before. What was told as done is durable. It stops when the caller goes away. The " +
 		"operation is the last part of its path on a run or, with a step, on a step: pause, retry."

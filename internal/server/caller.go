@@ -12,7 +12,7 @@ import (
 
 // callerRoute adds what tells callers who they are to the server: a page shows what they may do before they try.
 func (s *Server) callerRoute(a huma.API) {
-	op := under("GET", "/caller", "getCaller", "access", "Tell who the caller is, and what it may do")
+	op := under(api.RoleRead, "GET", "/caller", "getCaller", "access", "Tell who the caller is, and what it may do")
 	op.Description = "Where no token is asked for, everybody is an admin without a name."
 	huma.Register(a, op, func(ctx context.Context, _ *struct{}) (*answered[httpapi.Caller], error) {
 		return body(s.callerIn(ctx), nil)

@@ -13,7 +13,8 @@ import (
 
 // changesRoute adds what follows all runs.
 func (s *Server) changesRoute(a huma.API) {
-	op := under("GET", "/events", "followChanges", "events", "Follow what happens in all runs, or in those of a query")
+	op := under(api.RoleRead, "GET", "/events", "followChanges", "events",
+		"Follow what happens in all runs, or in those of a query")
 	op.Description = "A stream of server-sent events. Each message is a Change: an event, and its run after that as " +
 		"a list shows it; `left` says that the query does not select the run any more. The first message has " +
 		"neither: it says where the stream begins. So follow first, then list. A client that comes back " +

@@ -33,7 +33,7 @@ func (s *Server) mayRun(ctx context.Context) error {
 
 // command adds a route that changes something about the nodes.
 func command[In any](s *Server, a huma.API, path, id, title string, do func(context.Context, In) error) {
-	op := under("POST", "/cluster/"+path, id, "cluster", title)
+	op := under(api.RoleAdmin, "POST", "/cluster/"+path, id, "cluster", title)
 	huma.Register(a, op, func(ctx context.Context, in *struct{ Body In }) (*struct{}, error) {
 		if err := s.mayRun(ctx); err != nil {
 			return done(err)
@@ -44,7 +44,8 @@ func command[In any](s *Server, a huma.API, path, id, title string, do func(cont
 
 // clusterRoutes adds the requests about the nodes that share the database, and those to them.
 func (s *Server) clusterRoutes(a huma.API) {
-	op := under("GET", "/cluster", "getCluster", "cluster", "List the nodes, and who has which partitions")
+	op := under(api.RoleRead, "GET", "/cluster", "getCluster", "cluster",
+		"List the nodes, and who has which partitions")
 	huma.Register(a, op, func(ctx context.Context, _ *struct{}) (*answered[api.ClusterStatus], error) {
 		if s.cfg.Cluster == nil {
 			return body(api.ClusterStatus{}, errNoCluster)

@@ -13,20 +13,22 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // documents adds the description of the API, for programs and for people.
-func (s *Server) documents(mux *http.ServeMux, described *huma.OpenAPI) {
+func (s *Server) documents(routes Routes, described *huma.OpenAPI) {
 	text := sync.OnceValues(func() ([]byte, error) { return json.MarshalIndent(described, "", "  ") })
 	page := sync.OnceValues(func() ([]byte, error) { return docsPage(described) })
-	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+	routes.Handle(Anyone, "GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		write(w, text)
 	})
 	if s.cfg.Metrics != nil {
-		mux.HandleFunc("GET /metrics", s.metrics)
+		routes.Handle(api.RoleRead, "GET /metrics", s.metrics)
 	}
-	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
+	routes.Handle(Anyone, "GET /docs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 		write(w, page)

@@ -36,12 +36,14 @@ type appliedFlow struct {
 
 // flowRoutes adds the flows that can be started by name.
 func (s *Server) flowRoutes(a huma.API) {
-	huma.Register(a, under("GET", "/flows", "listFlows", "definitions", "List the flows that can be started by name"),
+	huma.Register(a, under(api.RoleRead, "GET", "/flows", "listFlows", "definitions",
+		"List the flows that can be started by name"),
 		func(ctx context.Context, _ *struct{}) (*answered[httpapi.FlowList], error) {
 			flows, err := s.flows(ctx)
 			return body(httpapi.FlowList{Flows: flows}, err)
 		})
-	op := under("PUT", "/flows/{flow}", "applyFlow", "definitions", "Make a text the newest version of a flow")
+	op := under(api.RoleAdmin, "PUT", "/flows/{flow}", "applyFlow", "definitions",
+		"Make a text the newest version of a flow")
 	op.Description = "The text is checked as pawl flow validate does. Starts by name use it from now on; runs go on " +
 		"with the version that they were started with. 201 answers a new version, 200 one that was the newest already."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
@@ -61,7 +63,8 @@ func (s *Server) flowRoutes(a huma.API) {
 	})
 	answers := a.OpenAPI().Paths[op.Path].Put.Responses
 	answers["201"] = &huma.Response{Description: "A new version.", Content: answers["200"].Content}
-	op = under("POST", "/flows/validate", "validateFlow", "definitions", "Check the text of a flow and start nothing")
+	op = under(api.RoleAdmin, "POST", "/flows/validate", "validateFlow", "definitions",
+		"Check the text of a flow and start nothing")
 	op.Description = "Whoever may start flows that they bring along may check them."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		Body httpapi.FlowText
@@ -69,7 +72,8 @@ func (s *Server) flowRoutes(a huma.API) {
 	) (*answered[api.CheckedFlow], error) {
 		return body(s.validate(ctx, in.Body.Text))
 	})
-	huma.Register(a, under("GET", "/flows/{flow}", "getFlow", "definitions", "Get a flow with its source"),
+	huma.Register(a, under(api.RoleRead, "GET", "/flows/{flow}", "getFlow", "definitions",
+		"Get a flow with its source"),
 		func(ctx context.Context, in *struct {
 			OfFlow
 			Version int `query:"version" minimum:"1" doc:"Default: the newest."`
@@ -77,7 +81,7 @@ func (s *Server) flowRoutes(a huma.API) {
 		) (*answered[api.Flow], error) {
 			return body(s.flow(ctx, in.Flow, in.Version))
 		})
-	huma.Register(a, under("GET", "/flows/{flow}/versions", "listVersions", "definitions",
+	huma.Register(a, under(api.RoleRead, "GET", "/flows/{flow}/versions", "listVersions", "definitions",
 		"List the versions of a flow, the newest first"),
 		func(ctx context.Context, in *OfFlow) (*answered[httpapi.FlowList], error) {
 			if s.cfg.Catalog == nil {

@@ -10,7 +10,7 @@ import (
 
 // logRoutes adds what attempts print.
 func (s *Server) logRoutes(a huma.API) {
-	op := under("GET", "/runs/{run}/steps/{step}/attempts/{attempt}/log", "getLog", "runs",
+	op := under(api.RoleRead, "GET", "/runs/{run}/steps/{step}/attempts/{attempt}/log", "getLog", "runs",
 		"Get what an attempt of an exec step printed")
 	op.Description = "Answers a part of stdout and stderr in the order in which they came, as base64, also while the " +
 		"attempt runs. `next` is the `from` of the part after it. An empty text means that there is no more at present."

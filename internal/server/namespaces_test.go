@@ -44,8 +44,8 @@ output: crimson
 
 func newWalls(t *testing.T) *walls {
 	t.Helper()
-	routes := func(mux *http.ServeMux, svc api.Service) {
-		stevoraapi.Routes(mux, svc, flows{"order": orderFlow}.Find)
+	routes := func(r Routes, svc api.Service) {
+		stevoraapi.Routes(r.Handle, svc, flows{"order": orderFlow}.Find)
 	}
 	w := &walls{strange: map[string]api.Token{}}
 	w.guarded = newGuarded(t, func(c *Config) { c.Routes = routes })
@@ -186,13 +186,13 @@ func (w *walls) patterns() []string {
 	}
 	for path, operations := range described.Paths {
 		for method := range operations {
-			if pattern := strings.ToUpper(method) + " " + path; roles[pattern] == "" {
+			if pattern := strings.ToUpper(method) + " " + path; w.server.roles[pattern] == "" {
 				w.Errorf("no role is stated for %s", pattern)
 			}
 		}
 	}
-	all := slices.Sorted(maps.Keys(roles)) // a test holds it against the description
-	return slices.DeleteFunc(all, func(p string) bool { return roles[p] == anyone || p == "GET /metrics" })
+	all := slices.Sorted(maps.Keys(w.server.roles)) // a test holds it against the description
+	return slices.DeleteFunc(all, func(p string) bool { return w.server.roles[p] == Anyone || p == "GET /metrics" })
 }
 
 // TestWalls checks that no request with a token of another namespace, even with the very ids of this one, shows or
@@ -235,7 +235,7 @@ func (w *walls) tryWall(role, method, path, concrete, body string) {
 	w.Helper()
 	what := method + " " + path + " as " + role
 	status, text := w.with(w.strange[role], method, concrete, body)
-	allowed := allows[roles[method+" "+path]][role]
+	allowed := allows[w.server.roles[method+" "+path]][role]
 	switch {
 	case !allowed && status != http.StatusForbidden:
 		w.Errorf("%s: %d %s", what, status, text)

@@ -70,8 +70,9 @@ func TestRequestsWhileTheStorageIsSilent(t *testing.T) {
 		b := newBed(t, func(c *Config) {
 			c.Service = swallowing{c.Service, &away}
 			c.Log = slog.New(slog.NewJSONHandler(&said, nil))
-			c.Routes = func(mux *http.ServeMux, _ api.Service) {
-				mux.HandleFunc("GET /slow", func(http.ResponseWriter, *http.Request) { <-time.After(20 * time.Second) })
+			c.Routes = func(r Routes, _ api.Service) {
+				r.Handle(Anyone, "GET /slow",
+					func(http.ResponseWriter, *http.Request) { <-time.After(20 * time.Second) })
 			}
 		})
 		if status, _, body := b.plain("GET", "/slow", ""); status != http.StatusOK {

@@ -27,7 +27,7 @@ const (
 func (s *Server) bounded(in *Server, r *http.Request, pattern string) (bounded *http.Request, end func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stop := func() {}
-	if wait, known := waitOf(r, pattern); known && roles[pattern] != anyone {
+	if wait, known := waitOf(r, pattern); known && s.roles[pattern] != Anyone {
 		stop = repeat(wait+lookAfter, lookAfter, func() bool {
 			if in.storageAnswers(ctx) {
 				return true

@@ -41,17 +41,20 @@ func (s *Server) policyRoutes(a huma.API) {
 	if s.cfg.Policies == nil {
 		s.cfg.Policies = noPolicies{}
 	}
-	op := under("POST", "/policies/explain", "explainPolicy", "policies", "Tell which attempts a policy makes")
+	op := under(api.RoleRead, "POST", "/policies/explain", "explainPolicy", "policies",
+		"Tell which attempts a policy makes")
 	op.Description = "Every attempt goes wrong: by itself, or at its limit. What the steps of a run will come to is " +
 		"told by its forecast."
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[api.Explained], error) {
 		return body(told(ctx, s, in.Body, s.cfg.Policies.ExplainPolicy))
 	})
-	op = under("POST", "/policies/simulate", "simulatePolicy", "policies", "Tell what becomes of a scripted step")
+	op = under(api.RoleRead, "POST", "/policies/simulate", "simulatePolicy", "policies",
+		"Tell what becomes of a scripted step")
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[api.Simulated], error) {
 		return body(told(ctx, s, in.Body, s.cfg.Policies.SimulatePolicy))
 	})
-	op = under("POST", "/policies/lint", "lintPolicy", "policies", "Find what can never have an effect in a policy")
+	op = under(api.RoleRead, "POST", "/policies/lint", "lintPolicy", "policies",
+		"Find what can never have an effect in a policy")
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[findings], error) {
 		found, err := told(ctx, s, in.Body, s.cfg.Policies.LintPolicy)
 		return body(findings{found}, err)

@@ -10,7 +10,8 @@ import (
 
 // pruneRoutes adds the removal of old runs.
 func (s *Server) pruneRoutes(a huma.API) {
-	op := under("POST", "/prune", "prune", "server", "Remove runs that ended some time ago, with their logs")
+	op := under(api.RoleAdmin, "POST", "/prune", "prune", "server",
+		"Remove runs that ended some time ago, with their logs")
 	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.PruneRequest }) (*answered[api.Pruned], error) {
 		if s.cfg.Pruner == nil {
 			return body(api.Pruned{}, &api.Error{Code: api.CodeReadOnly, Message: "this server removes nothing"})

@@ -39,7 +39,7 @@ func (s *Server) logged(r *http.Request, pattern string, out *patient, id string
 		level = slog.LevelError
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusTooManyRequests:
 		level = slog.LevelWarn
-	case audited(r, pattern):
+	case audited(r, s.roles[pattern]):
 		level = slog.LevelInfo
 	}
 	if !s.cfg.Log.Enabled(r.Context(), level) {

@@ -49,23 +49,52 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.callerRoute(a)
 	s.flowRoutes(a)
 	s.otherRoutes(a)
-	s.documents(mux, a.OpenAPI())
+	more := Routes{mux, s.roles}
+	more.take(a.OpenAPI())
+	s.documents(more, a.OpenAPI())
 	if s.cfg.Routes != nil {
-		s.cfg.Routes(mux, s.cfg.Service)
+		s.cfg.Routes(more, s.cfg.Service)
 	}
 }
 
-// route describes one operation of the API. The body was read and checked already, see readBody and checkShape.
-func route(method, path, id, tag, summary string) huma.Operation {
+// Routes takes requests that the description of the API does not have.
+type Routes struct {
+	mux   *http.ServeMux
+	roles map[string]string // the role that each route asks for, by its pattern
+}
+
+// Handle adds a request, and the role that it asks for: one of those of package api, or Anyone.
+func (r Routes) Handle(role, pattern string, answer http.HandlerFunc) {
+	r.mux.HandleFunc(pattern, answer)
+	r.roles[pattern] = role
+}
+
+// roleKey is where an operation keeps the role that it asks for.
+const roleKey = "role"
+
+// take notes the roles of all operations of the API.
+func (r Routes) take(described *huma.OpenAPI) {
+	for path, item := range described.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
+			if op != nil {
+				r.roles[op.Method+" "+path], _ = op.Metadata[roleKey].(string)
+			}
+		}
+	}
+}
+
+// route describes one operation of the API, which asks for a role. The body was read and checked already, see readBody
+// and checkShape.
+func route(role, method, path, id, tag, summary string) huma.Operation {
 	return huma.Operation{
 		Method: method, Path: path, OperationID: id, Summary: summary, Tags: []string{tag}, MaxBodyBytes: -1,
-		BodyReadTimeout: -1, SkipValidateBody: true,
+		BodyReadTimeout: -1, SkipValidateBody: true, Metadata: map[string]any{roleKey: role},
 	}
 }
 
 // under returns a route of the API below /api/v1.
-func under(method, path, id, tag, summary string) huma.Operation {
-	return route(method, httpapi.Base+path, id, tag, summary)
+func under(role, method, path, id, tag, summary string) huma.Operation {
+	return route(role, method, httpapi.Base+path, id, tag, summary)
 }
 
 // answered is an answer with a body.
@@ -93,7 +122,8 @@ type OfRun struct {
 }
 
 func (s *Server) otherRoutes(a huma.API) {
-	op := under("GET", "/definitions/{definition}", "getDefinition", "definitions", "Get a stored definition")
+	op := under(api.RoleRead, "GET", "/definitions/{definition}", "getDefinition", "definitions",
+		"Get a stored definition")
 	huma.Register(a, op,
 		func(ctx context.Context, in *struct {
 			Definition string `path:"definition"`
@@ -101,17 +131,17 @@ func (s *Server) otherRoutes(a huma.API) {
 		) (*answered[api.Definition], error) {
 			return body(s.cfg.Service.Definition(ctx, in.Definition))
 		})
-	huma.Register(a, under("GET", "/stats", "getStats", "server", "Count what the engine holds and does"),
+	huma.Register(a, under(api.RoleRead, "GET", "/stats", "getStats", "server", "Count what the engine holds and does"),
 		func(ctx context.Context, _ *struct{}) (*answered[api.Stats], error) {
 			return body(s.cfg.Service.Stats(ctx))
 		})
-	huma.Register(a, route("GET", "/livez", "live", "server", "Tell that the server answers"),
+	huma.Register(a, route(Anyone, "GET", "/livez", "live", "server", "Tell that the server answers"),
 		func(context.Context, *struct{}) (*answered[health], error) { return body(health{"ok"}, nil) })
-	huma.Register(a, route("GET", "/readyz", "ready", "server", "Tell whether the engine takes work"),
+	huma.Register(a, route(Anyone, "GET", "/readyz", "ready", "server", "Tell whether the engine takes work"),
 		func(ctx context.Context, _ *struct{}) (*answered[health], error) {
 			return body(health{"ok"}, s.ready(ctx))
 		})
-	huma.Register(a, route("GET", "/version", "getVersion", "server", "Tell which version this is"),
+	huma.Register(a, route(Anyone, "GET", "/version", "getVersion", "server", "Tell which version this is"),
 		func(context.Context, *struct{}) (*answered[version], error) {
 			return body(version{s.cfg.Version, s.cfg.Clock != nil}, nil)
 		})

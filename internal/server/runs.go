@@ -79,7 +79,7 @@ func pairs(parameter string, texts []string) (map[string]string, error) {
 
 // runRoutes adds what reads runs.
 func (s *Server) runRoutes(a huma.API) {
-	list := under("GET", "/runs", "listRuns", "runs", "List runs")
+	list := under(api.RoleRead, "GET", "/runs", "listRuns", "runs", "List runs")
 	list.Description = "The newest come first; with deadlineWithin or willMiss those with the soonest deadlines. A " +
 		"page may have less than limit, or nothing, and still have a next one: what no index knows is looked for in " +
 		"parts."
@@ -92,7 +92,7 @@ func (s *Server) runRoutes(a huma.API) {
 			q.Limit, q.Cursor, q.After = in.Limit, in.Cursor, in.After
 			return body(s.cfg.Service.Runs(ctx, q))
 		})
-	counts := under("GET", "/counts", "countRuns", "runs", "Count runs by phase")
+	counts := under(api.RoleRead, "GET", "/counts", "countRuns", "runs", "Count runs by phase")
 	counts.Description = fmt.Sprintf("Up to %d of each phase are counted.", api.MostCounted)
 	huma.Register(a, counts, func(ctx context.Context, in *struct{ RunQuery }) (*answered[[]api.Count], error) {
 		q, err := in.query()
@@ -101,7 +101,8 @@ func (s *Server) runRoutes(a huma.API) {
 		}
 		return body(s.cfg.Service.Counts(ctx, q))
 	})
-	huma.Register(a, under("GET", "/runs/{run}", "getRun", "runs", "Get a run with everything that explains it"),
+	huma.Register(a, under(api.RoleRead, "GET", "/runs/{run}", "getRun", "runs",
+		"Get a run with everything that explains it"),
 		func(ctx context.Context, in *struct {
 			OfRun
 			Wait  length `query:"wait" doc:"Answer when something has happened after after, or this time is over: 30s."`
@@ -110,7 +111,7 @@ func (s *Server) runRoutes(a huma.API) {
 		) (*answered[*api.Run], error) {
 			return body(s.run(ctx, in.Run, in.After, in.Wait.Std()))
 		})
-	foresee := under("POST", "/runs/{run}/forecast", "forecastRun", "runs",
+	foresee := under(api.RoleRead, "POST", "/runs/{run}/forecast", "forecastRun", "runs",
 		"See what a run will come to if nobody acts")
 	foresee.Description = "The answer is the run as it would be when its open steps have ended, if each attempt " +
 		"fails as the request assumes: with the attempts, the very delays and the deadlines that will be. With an " +
@@ -126,7 +127,7 @@ func (s *Server) runRoutes(a huma.API) {
 		}
 		return body(s.cfg.Service.Forecast(ctx, in.Run, q))
 	})
-	op := under("GET", "/runs/{run}/history", "getHistory", "runs", "Get a run's history for a replay")
+	op := under(api.RoleRead, "GET", "/runs/{run}/history", "getHistory", "runs", "Get a run's history for a replay")
 	op.Description = "All that is recorded of the run, as pawl run history prints it: keep the answer in a file, and " +
 		"replay it with pawltest.Replay."
 	op.Responses = map[string]*huma.Response{"200": {
@@ -176,7 +177,7 @@ func startedAt(st api.Started, err error) (*started, error) {
 
 // changeRoutes adds what starts runs and changes them.
 func (s *Server) changeRoutes(a huma.API) {
-	op := under("POST", "/runs", "startRun", "runs", "Start a run")
+	op := under(api.RoleOperate, "POST", "/runs", "startRun", "runs", "Start a run")
 	op.DefaultStatus = http.StatusCreated
 	huma.Register(a, op, func(ctx context.Context, in *startInput) (*started, error) {
 		req, err := s.startRequest(ctx, in)
@@ -190,7 +191,8 @@ func (s *Server) changeRoutes(a huma.API) {
 	})
 	answers := a.OpenAPI().Paths[op.Path].Post.Responses
 	answers["200"] = &huma.Response{Description: "The run was there before.", Content: answers["201"].Content}
-	op = under("POST", "/runs/{run}/restart", "restartRun", "operations", "Start a new run with the same input")
+	op = under(api.RoleOperate, "POST", "/runs/{run}/restart", "restartRun", "operations",
+		"Start a new run with the same input")
 	op.DefaultStatus = http.StatusCreated
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfRun
@@ -203,7 +205,7 @@ func (s *Server) changeRoutes(a huma.API) {
 		}
 		return startedAt(s.cfg.Service.Restart(ctx, in.Run, req))
 	})
-	op = under("POST", "/runs/{run}/events", "sendEvent", "events", "Send an event to a run")
+	op = under(api.RoleOperate, "POST", "/runs/{run}/events", "sendEvent", "events", "Send an event to a run")
 	op.DefaultStatus = http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfRun
@@ -212,7 +214,7 @@ func (s *Server) changeRoutes(a huma.API) {
 	) (*struct{}, error) {
 		return done(s.cfg.Service.Send(ctx, in.Run, in.Body))
 	})
-	op = under("POST", "/runs/{run}/carry", "carryRun", "operations", "Carry a run on that rests")
+	op = under(api.RoleOperate, "POST", "/runs/{run}/carry", "carryRun", "operations", "Carry a run on that rests")
 	op.Description = "A process that opened its database for some runs lets the others rest. A server carries all of " +
 		"them on, so there it changes nothing."
 	op.DefaultStatus = http.StatusNoContent
@@ -281,7 +283,7 @@ func (s *Server) operationRoutes(a huma.API) {
 		if action.Step {
 			path, id = "/runs/{run}/steps/{step}/", strings.TrimSuffix(id, "Run")+"Step"
 		}
-		op := under("POST", path+action.Path, id, "operations", action.Summary)
+		op := under(api.RoleOperate, "POST", path+action.Path, id, "operations", action.Summary)
 		s.operation(a, op, action.Operation, action.Step)
 	}
 	// An operation that is asked for where it has no path is refused by the service, in the same words as elsewhere.
@@ -290,7 +292,7 @@ func (s *Server) operationRoutes(a huma.API) {
 		if step {
 			path = "/runs/{run}/steps/{step}/{operation}"
 		}
-		op := under("POST", path, "", "operations", "")
+		op := under(api.RoleOperate, "POST", path, "", "operations", "")
 		op.Hidden = true
 		s.operation(a, op, "", step)
 	}

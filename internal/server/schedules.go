@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/schedules"
 )
 
@@ -21,13 +22,13 @@ type scheduleList struct {
 
 // scheduleRoutes adds the schedules of Go programs.
 func (s *Server) scheduleRoutes(a huma.API) {
-	op := under("GET", "/schedules", "listSchedules", "schedules", "List the schedules of Go programs")
+	op := under(api.RoleRead, "GET", "/schedules", "listSchedules", "schedules", "List the schedules of Go programs")
 	op.Description = "With the next firings, and with those that started no run and why."
 	huma.Register(a, op, func(ctx context.Context, _ *struct{}) (*answered[scheduleList], error) {
 		all, err := schedules.List(ctx, s.cfg.Service, s.now())
 		return body(scheduleList{all}, err)
 	})
-	huma.Register(a, under("GET", "/schedules/{schedule}", "getSchedule", "schedules", "Get a schedule"),
+	huma.Register(a, under(api.RoleRead, "GET", "/schedules/{schedule}", "getSchedule", "schedules", "Get a schedule"),
 		func(ctx context.Context, in *OfSchedule) (*answered[schedules.Schedule], error) {
 			return body(schedules.Get(ctx, s.cfg.Service, in.Schedule, s.now()))
 		})
@@ -37,7 +38,7 @@ func (s *Server) scheduleRoutes(a huma.API) {
 		"trigger":  "Start a run now",
 		"backfill": "Start runs for the firings of a span that have none",
 	} {
-		op := under("POST", "/schedules/{schedule}/"+verb, verb+"Schedule", "schedules", summary)
+		op := under(api.RoleOperate, "POST", "/schedules/{schedule}/"+verb, verb+"Schedule", "schedules", summary)
 		op.Description = "It is durable when it is answered, and takes effect as soon as the schedule's program runs."
 		huma.Register(a, op, func(ctx context.Context, in *struct {
 			OfSchedule

@@ -70,7 +70,7 @@ type Config struct {
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.
 	Log *slog.Logger
 	// Routes adds the requests of another API, which does its work through service; nil: there is none.
-	Routes func(mux *http.ServeMux, service api.Service)
+	Routes func(routes Routes, service api.Service)
 	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
 	Metrics Metrics
 	// MaxBody bounds the body of a request with many reports or decisions, in bytes. Those of other routes have bounds
@@ -104,6 +104,7 @@ type Server struct {
 	cfg     Config
 	http    *http.Server
 	mux     *http.ServeMux
+	roles   map[string]string // the role that each route asks for; see Routes
 	api     huma.API
 	others  sync.Map // the servers of other namespaces, by name
 	streams atomic.Int64
@@ -129,7 +130,10 @@ func New(cfg Config) *Server {
 	}
 	cfg.Namespace = cmp.Or(cfg.Namespace, api.DefaultNamespace)
 	cfg.Service = signed{cfg.Service}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), usage: newUsage(cfg.Limits), texts: make(chan struct{}, mostTexts)}
+	s := &Server{
+		cfg: cfg, mux: http.NewServeMux(), roles: map[string]string{}, usage: newUsage(cfg.Limits),
+		texts: make(chan struct{}, mostTexts),
+	}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,

@@ -20,8 +20,8 @@ func TestSlowReader(t *testing.T) {
 	for pause, whole := range map[time.Duration]bool{5 * time.Second: true, time.Minute: false} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBed(t, func(c *Config) {
-				c.Routes = func(mux *http.ServeMux, _ api.Service) {
-					mux.HandleFunc("GET /large", func(w http.ResponseWriter, _ *http.Request) {
+				c.Routes = func(r Routes, _ api.Service) {
+					r.Handle(Anyone, "GET /large", func(w http.ResponseWriter, _ *http.Request) {
 						_, _ = w.Write([]byte(strings.Repeat("x", size)))
 					})
 				}

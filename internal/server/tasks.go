@@ -40,7 +40,8 @@ func (s *Server) taskRoutes(a huma.API) {
 	if s.cfg.Tasks == nil {
 		s.cfg.Tasks = noTasks{}
 	}
-	op := under("POST", "/tasks/poll", "pollTasks", "workers", "Take tasks from a queue, or wait for one")
+	op := under(api.RoleWorker, "POST", "/tasks/poll", "pollTasks", "workers",
+		"Take tasks from a queue, or wait for one")
 	op.Description = taskText
 	huma.Register(a, op, func(ctx context.Context, in *struct{ Body api.PollRequest }) (*answered[taskList], error) {
 		if err := mayTake(ctx, in.Body.Queue); err != nil {
@@ -56,7 +57,7 @@ func (s *Server) taskRoutes(a huma.API) {
 		}
 		return body(taskList{tasks}, err)
 	})
-	op = under("POST", "/tasks/report", "reportTasks", "workers", "Report on many tasks at once")
+	op = under(api.RoleWorker, "POST", "/tasks/report", "reportTasks", "workers", "Report on many tasks at once")
 	op.Description = "Each report is answered by itself: one that is refused has an error, the others have answers."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		Body struct {
@@ -76,7 +77,7 @@ func (s *Server) reportRoutes(a huma.API) {
 		{api.TaskStart, "Report that the work of a task begins"},
 		{api.TaskHeartbeat, "Report that the work of a task goes on"},
 	} {
-		op := under("POST", "/tasks/{task}/"+r.kind, r.kind+"Task", "workers", r.summary)
+		op := under(api.RoleWorker, "POST", "/tasks/{task}/"+r.kind, r.kind+"Task", "workers", r.summary)
 		huma.Register(a, op, func(ctx context.Context, in *struct {
 			OfTask
 			Body *signBody
@@ -89,7 +90,8 @@ func (s *Server) reportRoutes(a huma.API) {
 			return body(s.reportOne(ctx, report))
 		})
 	}
-	op := under("POST", "/tasks/{task}/complete", "completeTask", "workers", "Report that a task has succeeded")
+	op := under(api.RoleWorker, "POST", "/tasks/{task}/complete", "completeTask", "workers",
+		"Report that a task has succeeded")
 	op.DefaultStatus = http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfTask
@@ -103,7 +105,7 @@ func (s *Server) reportRoutes(a huma.API) {
 		_, err := s.reportOne(ctx, report)
 		return done(err)
 	})
-	op = under("POST", "/tasks/{task}/fail", "failTask", "workers", "Report that a task has failed")
+	op = under(api.RoleWorker, "POST", "/tasks/{task}/fail", "failTask", "workers", "Report that a task has failed")
 	op.DefaultStatus = http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfTask
@@ -113,7 +115,8 @@ func (s *Server) reportRoutes(a huma.API) {
 		_, err := s.reportOne(ctx, api.TaskReport{Task: in.Task, Kind: api.TaskFail, Failure: in.Body})
 		return done(err)
 	})
-	op = under("POST", "/tasks/{task}/stopped", "stoppedTask", "workers", "Report that the work of a task has stopped")
+	op = under(api.RoleWorker, "POST", "/tasks/{task}/stopped", "stoppedTask", "workers",
+		"Report that the work of a task has stopped")
 	op.DefaultStatus = http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfTask

@@ -21,7 +21,8 @@ type updateAnswer struct {
 
 // updateRoutes adds updates, which are requests that the bodies of runs answer.
 func (s *Server) updateRoutes(a huma.API) {
-	op := under("POST", "/runs/{run}/updates", "sendUpdate", "events", "Send an update to a run, and get its answer")
+	op := under(api.RoleOperate, "POST", "/runs/{run}/updates", "sendUpdate", "events",
+		"Send an update to a run, and get its answer")
 	op.Description = "The body of a Go workflow answers it. 202 says that it has not done so yet, and why: send the " +
 		"update again with the same id, and you get its answer. Go workflows are the server's own " +
 		"(pawlhttp.Handler), or processes serve them (pawlhttp.Serve)."

@@ -27,7 +27,8 @@ type outcome struct {
 
 // waitRoutes adds what waits: for the end of a run, and for its next event.
 func (s *Server) waitRoutes(a huma.API) {
-	op := under("GET", "/runs/{run}/outcome", "getOutcome", "runs", "Get how a run ended, or wait for that")
+	op := under(api.RoleRead, "GET", "/runs/{run}/outcome", "getOutcome", "runs",
+		"Get how a run ended, or wait for that")
 	op.Description = "Answers 200 once the run has ended, and 202 with the run's phase if it has not ended after the " +
 		"wait. Of runs that follow one another it is the end of the last one."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
@@ -39,7 +40,7 @@ func (s *Server) waitRoutes(a huma.API) {
 	})
 	answers := a.OpenAPI().Paths[op.Path].Get.Responses
 	answers["202"] = &huma.Response{Description: "It has not ended yet.", Content: answers["200"].Content}
-	op = under("GET", "/runs/{run}/events", "followEvents", "events", "Follow what happens in a run")
+	op = under(api.RoleRead, "GET", "/runs/{run}/events", "followEvents", "events", "Follow what happens in a run")
 	op.Description = "A stream of server-sent events. Each event of the run is a message whose id is its number; " +
 		"a client that comes back gives the last one as Last-Event-ID. The message `end` says that the run has ended " +
 		"and that all its events were sent; `problem` says why the stream ends otherwise."

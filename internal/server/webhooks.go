@@ -55,7 +55,7 @@ func hooked[I, O any](
 
 // webhookRoutes adds what registers webhooks and changes them.
 func (s *Server) webhookRoutes(a huma.API) {
-	op := under("POST", "/webhooks", "addWebhook", "webhooks", "Register a webhook")
+	op := under(api.RoleAdmin, "POST", "/webhooks", "addWebhook", "webhooks", "Register a webhook")
 	op.Description = "The events that it asks for are sent to its URL from now on, signed as Standard Webhooks has " +
 		"it. The answer has the secret, which is never shown again."
 	op.DefaultStatus = http.StatusCreated
@@ -68,16 +68,16 @@ func (s *Server) webhookRoutes(a huma.API) {
 		}
 		return &addedWebhook{httpapi.Base + "/webhooks/" + url.PathEscape(h.Name), h}, nil
 	})
-	hooked(s, a, under("GET", "/webhooks", "listWebhooks", "webhooks", "List webhooks"),
+	hooked(s, a, under(api.RoleRead, "GET", "/webhooks", "listWebhooks", "webhooks", "List webhooks"),
 		func(ctx context.Context, hooks api.Webhooks, _ *struct{}) (*answered[httpapi.WebhookList], error) {
 			all, err := hooks.Webhooks(ctx)
 			return body(httpapi.WebhookList{Webhooks: all}, err)
 		})
-	hooked(s, a, under("GET", "/webhooks/{webhook}", "getWebhook", "webhooks", "Get a webhook"),
+	hooked(s, a, under(api.RoleRead, "GET", "/webhooks/{webhook}", "getWebhook", "webhooks", "Get a webhook"),
 		func(ctx context.Context, hooks api.Webhooks, in *OfWebhook) (*answered[api.Webhook], error) {
 			return body(hooks.Webhook(ctx, in.Webhook))
 		})
-	hooked(s, a, under("PATCH", "/webhooks/{webhook}", "changeWebhook", "webhooks",
+	hooked(s, a, under(api.RoleAdmin, "PATCH", "/webhooks/{webhook}", "changeWebhook", "webhooks",
 		"Change a webhook, disable it or enable it"),
 		func(ctx context.Context, hooks api.Webhooks, in *struct {
 			OfWebhook
@@ -86,12 +86,14 @@ func (s *Server) webhookRoutes(a huma.API) {
 		) (*answered[api.Webhook], error) {
 			return body(hooks.ChangeWebhook(ctx, in.Webhook, in.Body))
 		})
-	op = under("DELETE", "/webhooks/{webhook}", "removeWebhook", "webhooks", "Remove a webhook with its deliveries")
+	op = under(api.RoleAdmin, "DELETE", "/webhooks/{webhook}", "removeWebhook", "webhooks",
+		"Remove a webhook with its deliveries")
 	op.DefaultStatus = http.StatusNoContent
 	hooked(s, a, op, func(ctx context.Context, hooks api.Webhooks, in *OfWebhook) (*struct{}, error) {
 		return done(hooks.RemoveWebhook(ctx, in.Webhook))
 	})
-	op = under("POST", "/webhooks/{webhook}/rotate", "rotateSecret", "webhooks", "Give a webhook a new secret")
+	op = under(api.RoleAdmin, "POST", "/webhooks/{webhook}/rotate", "rotateSecret", "webhooks",
+		"Give a webhook a new secret")
 	op.Description = "The answer has the secret, which is never shown again. Until the overlap is over, messages are " +
 		"signed with the old one too."
 	hooked(s, a, op, func(ctx context.Context, hooks api.Webhooks, in *struct {
@@ -109,7 +111,7 @@ func (s *Server) webhookRoutes(a huma.API) {
 
 // deliveryRoutes adds what is about the deliveries of a webhook.
 func (s *Server) deliveryRoutes(a huma.API) {
-	hooked(s, a, under("GET", "/webhooks/{webhook}/deliveries", "listDeliveries", "webhooks",
+	hooked(s, a, under(api.RoleRead, "GET", "/webhooks/{webhook}/deliveries", "listDeliveries", "webhooks",
 		"List deliveries, the newest event first"),
 		func(ctx context.Context, hooks api.Webhooks, in *deliveryQuery) (*answered[api.DeliveryPage], error) {
 			return body(hooks.Deliveries(ctx, in.Webhook, api.DeliveryQuery{
@@ -117,7 +119,7 @@ func (s *Server) deliveryRoutes(a huma.API) {
 				Limit: in.Limit, Cursor: in.Cursor,
 			}))
 		})
-	hooked(s, a, under("GET", "/webhooks/{webhook}/deliveries/{delivery}", "getDelivery", "webhooks",
+	hooked(s, a, under(api.RoleRead, "GET", "/webhooks/{webhook}/deliveries/{delivery}", "getDelivery", "webhooks",
 		"Get a delivery with its attempts and its payload"),
 		func(ctx context.Context, hooks api.Webhooks, in *struct {
 			OfWebhook
@@ -126,7 +128,7 @@ func (s *Server) deliveryRoutes(a huma.API) {
 		) (*answered[api.Delivery], error) {
 			return body(hooks.Delivery(ctx, in.Webhook, in.Delivery))
 		})
-	hooked(s, a, under("POST", "/webhooks/{webhook}/replay", "replayDeliveries", "webhooks",
+	hooked(s, a, under(api.RoleOperate, "POST", "/webhooks/{webhook}/replay", "replayDeliveries", "webhooks",
 		"Send one delivery once more, or all that failed"),
 		func(ctx context.Context, hooks api.Webhooks, in *struct {
 			OfWebhook
@@ -135,7 +137,7 @@ func (s *Server) deliveryRoutes(a huma.API) {
 		) (*answered[api.Replayed], error) {
 			return body(hooks.Replay(ctx, in.Webhook, in.Body))
 		})
-	hooked(s, a, under("POST", "/webhooks/{webhook}/test", "testWebhook", "webhooks",
+	hooked(s, a, under(api.RoleAdmin, "POST", "/webhooks/{webhook}/test", "testWebhook", "webhooks",
 		"Send a test message, once, and tell how that went"),
 		func(ctx context.Context, hooks api.Webhooks, in *OfWebhook) (*answered[api.Delivery], error) {
 			return body(hooks.TestWebhook(ctx, in.Webhook))

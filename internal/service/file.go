@@ -11,7 +11,10 @@ import (
 )
 
 // File is the service of a database that another process may be writing. It only reads.
-type File struct{ *reads }
+type File struct {
+	*reads
+	onlyReads
+}
 
 var _ api.Service = (*File)(nil)
 
@@ -41,31 +44,6 @@ func (f *File) Wait(ctx context.Context, name string) (api.Outcome, error) {
 		}
 	}
 }
-
-func readOnly(what string) error {
-	return &api.Error{Code: api.CodeReadOnly, Message: what + ": the database is open for reading only"}
-}
-
-// Start implements api.Service. It always returns an error.
-func (f *File) Start(context.Context, api.StartRequest) (api.Started, error) {
-	return api.Started{}, readOnly("start")
-}
-
-// Send implements api.Service. It always returns an error.
-func (f *File) Send(context.Context, string, api.SendRequest) error { return readOnly("event send") }
-
-// Operate implements api.Service. It always returns an error.
-func (f *File) Operate(_ context.Context, _ string, op api.Operation) error {
-	return readOnly(op.Operation)
-}
-
-// Restart implements api.Service. It always returns an error.
-func (f *File) Restart(context.Context, string, api.RestartRequest) (api.Started, error) {
-	return api.Started{}, readOnly("restart")
-}
-
-// Stats implements api.Service. It always returns an error, because the engine is in another process.
-func (f *File) Stats(context.Context) (api.Stats, error) { return api.Stats{}, readOnly("stats") }
 
 // reader reads a journal without an engine. It starts and recovers nothing. What the view does not have yet, it
 // reads from the tails of all partitions.

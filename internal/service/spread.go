@@ -15,19 +15,17 @@ import (
 // node is asked of that node. Lists and searches are answered here, of the view and of what this node knows beyond it.
 type Routed struct {
 	*Embedded
+	here  api.Node // answers for the runs of this node
 	own   Own
 	nodes Nodes
 	// patience is how long a request waits for a partition that is on its way from one node to another.
 	patience time.Duration
-	program  Program
-	updates  api.Updates
 }
 
-// Program is what starts the workflows that a Go program has, and talks to their bodies.
-type Program interface {
+// Local is what a node is to itself: its service, and what sends updates to the bodies of its runs.
+type Local struct {
+	*Embedded
 	api.Updates
-	Start(ctx context.Context, r api.StartRequest) (api.Started, error)
-	Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error)
 }
 
 // Own is what this node has. *engine.Engine implements it.
@@ -52,19 +50,16 @@ type Nodes interface {
 	Changed() <-chan struct{}
 }
 
-var _ api.Service = (*Routed)(nil)
+var _ api.Node = (*Routed)(nil)
 
 // NewRouted returns the service of a node.
 func NewRouted(e *Embedded, own Own, nodes Nodes, patience time.Duration) *Routed {
 	e.shared = true
-	return &Routed{Embedded: e, own: own, nodes: nodes, patience: patience}
+	return &Routed{Embedded: e, here: Local{Embedded: e}, own: own, nodes: nodes, patience: patience}
 }
 
-// For makes the service that of a node which is a Go program. Call it before the first request.
-func (s *Routed) For(p Program) { s.program, s.updates = p, p }
-
-// TakeUpdates says who sends updates to the bodies of this node's runs. Call it before the first request.
-func (s *Routed) TakeUpdates(own api.Updates) { s.updates = own }
+// For says who answers for the runs of this node, in place of its service. Call it before the first request.
+func (s *Routed) For(n api.Node) { s.here = n }
 
 // errMoving returns the error of a request whose partition has no owner for long.
 func errMoving() error {
@@ -90,25 +85,24 @@ func again(err error, reads bool) bool {
 // moveLook is how often a request that waits for a partition looks again, if it hears nothing.
 const moveLook = 100 * time.Millisecond
 
-// at carries a request out where a partition is. While that moves, it waits and tries again. A request that only reads
-// is given up when the partition leaves the node that was asked: that may be cut off from its database, and would
-// answer late.
-func (s *Routed) at(ctx context.Context, partition int, reads bool, here func(context.Context) error,
-	there func(context.Context, api.Node) error,
+// at carries a request out by the node that has a partition; here is set if that is this one. While the partition
+// moves, it waits and tries again. A request that only reads is given up when the partition leaves the node that was
+// asked: that may be cut off from its database, and would answer late.
+func (s *Routed) at(ctx context.Context, partition int, reads bool,
+	call func(ctx context.Context, node api.Node, here bool) error,
 ) error {
-	ask := func(holds func() bool, f func(context.Context) error) error {
+	ask := func(holds func() bool, node api.Node, here bool) error {
 		if !reads {
-			return f(ctx)
+			return call(ctx, node, here)
 		}
-		return s.while(ctx, holds, f)
+		return s.while(ctx, holds, func(ctx context.Context) error { return call(ctx, node, here) })
 	}
 	return s.until(ctx, reads, func() error {
 		if s.own.Runs(partition) {
-			return ask(func() bool { return s.own.Runs(partition) }, here)
+			return ask(func() bool { return s.own.Runs(partition) }, s.here, true)
 		}
 		if owner := s.nodes.Owner(partition); owner != nil {
-			return ask(func() bool { return s.nodes.Owner(partition) == owner },
-				func(ctx context.Context) error { return there(ctx, owner) })
+			return ask(func() bool { return s.nodes.Owner(partition) == owner }, owner, false)
 		}
 		return errMoving()
 	})
@@ -143,96 +137,82 @@ func (s *Routed) until(ctx context.Context, reads bool, try func() error) error 
 
 // onRun carries a request about a run out where that run is. A name that is no run id is looked up by the node where
 // the runs with such a workflow id are: it knows those that the view does not have yet.
-func (s *Routed) onRun(ctx context.Context, name string, reads bool, here func(ctx context.Context, name string) error,
-	there func(ctx context.Context, owner api.Node, name string) error,
-) error {
+func onRun[T any](ctx context.Context, s *Routed, name string, reads bool,
+	call func(ctx context.Context, node api.Node, name string) (T, error),
+) (out T, err error) {
 	if name == "" {
-		return api.NoName()
+		return out, api.NoName()
 	}
 	if name == "@last" {
 		id, err := s.find(ctx, name)
 		if err != nil {
-			return err
+			return out, err
 		}
 		name = id.String()
 	}
 	home := int(core.KeyOfWorkflowID(name)) % s.own.PartitionCount()
 	resolved, away := "", false
-	err := s.at(ctx, home, reads, func(ctx context.Context) error {
-		id, err := s.find(ctx, name)
-		if err != nil {
-			return err
+	err = s.at(ctx, home, reads, func(ctx context.Context, node api.Node, here bool) (err error) {
+		if here {
+			id, err := s.find(ctx, name)
+			if err != nil {
+				return err
+			}
+			if away = int(core.PartitionKey(id))%s.own.PartitionCount() != home; away {
+				resolved = id.String()
+				return nil
+			}
 		}
-		if away = int(core.PartitionKey(id))%s.own.PartitionCount() != home; away {
-			resolved = id.String()
-			return nil
-		}
-		return here(ctx, name)
-	}, func(ctx context.Context, owner api.Node) error { return there(ctx, owner, name) })
-	if err != nil || !away {
+		out, err = call(ctx, node, name)
 		return err
+	})
+	if err != nil || !away {
+		return out, err
 	}
-	return s.onRun(ctx, resolved, reads, here, there)
+	return onRun(ctx, s, resolved, reads, call)
 }
 
 // Start implements api.Service.
 func (s *Routed) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
-	req, here, err := s.startsHere(r)
-	if err != nil {
-		return out, err
+	home, named := s.home(r)
+	start := func(ctx context.Context, node api.Node, _ bool) (err error) {
+		out, err = node.Start(ctx, r)
+		return err
 	}
-	home, named, err := engine.Home(&req, s.own.PartitionCount())
-	if err != nil {
-		return out, err
-	}
-	there := func(ctx context.Context, owner api.Node) (err error) { out, err = owner.Start(ctx, r); return err }
-	start := func(ctx context.Context) (err error) { out, err = here(ctx); return err }
 	if named {
-		err = s.at(ctx, home, false, start, there)
+		err = s.at(ctx, home, false, start)
 		return out, err
 	}
 	err = s.until(ctx, false, func() error { // a start without a name goes here, unless this node has no partition
 		if len(s.own.Owned()) > 0 {
-			return start(ctx)
+			return start(ctx, s.here, true)
 		}
 		owner := s.nodes.Anyone()
 		if owner == nil {
 			return errMoving()
 		}
-		return there(ctx, owner)
+		return start(ctx, owner, false)
 	})
 	return out, err
 }
 
-// startsHere returns the request of a start, which says where it belongs, and what carries it out in this node. What a
-// workflow in Go adds to the request does not change where it belongs.
-func (s *Routed) startsHere(r api.StartRequest) (
-	req engine.StartRequest, here func(context.Context) (api.Started, error), err error,
-) {
-	if p := s.program; p != nil {
-		req.Definition.Name, req.WorkflowID, req.Key = r.Definition.Name, r.WorkflowID, r.Key
-		return req, func(ctx context.Context) (api.Started, error) { return p.Start(ctx, r) }, nil
-	}
-	req, err = s.startRequest(r)
-	return req, func(ctx context.Context) (api.Started, error) { return s.start(ctx, req) }, err
+// home returns the partition of the run that a start makes or finds; named is false if any one may have it.
+func (s *Routed) home(r api.StartRequest) (home int, named bool) {
+	req := engine.StartRequest{WorkflowID: r.WorkflowID, Key: r.Key}
+	req.Definition.Name = r.Definition.Name
+	home, named, _ = engine.Home(&req, s.own.PartitionCount()) // it has no run id, which alone could contradict
+	return home, named
 }
 
 // Update implements api.Updates. An update waits in memory alone, and with the same id
 // it may be sent again. So when the run's partition leaves the node that was asked, the next owner is.
-func (s *Routed) Update(ctx context.Context, name string, u api.Update) (out api.Answer, err error) {
+func (s *Routed) Update(ctx context.Context, name string, u api.Update) (api.Answer, error) {
 	if u.ID == "" {
 		u.ID = rand.Text()
 	}
-	err = s.onRun(ctx, name, true,
-		func(ctx context.Context, name string) (err error) {
-			out, err = s.updates.Update(ctx, name, u)
-			return err
-		},
-		func(ctx context.Context, owner api.Node, name string) (err error) {
-			out, err = owner.Update(ctx, name, u)
-			return err
-		})
-	return out, err
+	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (api.Answer, error) {
+		return node.Update(ctx, name, u)
+	})
 }
 
 // while calls f with a context that ends when a condition does not hold any more, which is about who owns what. Then it
@@ -269,55 +249,44 @@ func (s *Routed) while(ctx context.Context, holds func() bool, f func(ctx contex
 	return err
 }
 
+// nothing is the result of a request that has none.
+type nothing = struct{}
+
 // Send implements api.Service.
 func (s *Routed) Send(ctx context.Context, name string, signal api.SendRequest) error {
-	return s.onRun(ctx, name, false,
-		func(ctx context.Context, name string) error { return s.Embedded.Send(ctx, name, signal) },
-		func(ctx context.Context, owner api.Node, name string) error { return owner.Send(ctx, name, signal) })
+	_, err := onRun(ctx, s, name, false, func(ctx context.Context, node api.Node, name string) (nothing, error) {
+		return nothing{}, node.Send(ctx, name, signal)
+	})
+	return err
 }
 
 // Operate implements api.Service.
 func (s *Routed) Operate(ctx context.Context, name string, op api.Operation) error {
-	return s.onRun(ctx, name, false,
-		func(ctx context.Context, name string) error { return s.Embedded.Operate(ctx, name, op) },
-		func(ctx context.Context, owner api.Node, name string) error { return owner.Operate(ctx, name, op) })
+	_, err := onRun(ctx, s, name, false, func(ctx context.Context, node api.Node, name string) (nothing, error) {
+		return nothing{}, node.Operate(ctx, name, op)
+	})
+	return err
 }
 
 // Restart implements api.Service. The new run has the workflow id of the old one, or none.
-func (s *Routed) Restart(ctx context.Context, name string, r api.RestartRequest) (out api.Started, err error) {
-	restart := s.Embedded.Restart
-	if s.program != nil {
-		restart = s.program.Restart
-	}
-	err = s.onRun(ctx, name, false,
-		func(ctx context.Context, name string) (err error) { out, err = restart(ctx, name, r); return err },
-		func(ctx context.Context, owner api.Node, name string) (err error) {
-			out, err = owner.Restart(ctx, name, r)
-			return err
-		})
-	return out, err
+func (s *Routed) Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error) {
+	return onRun(ctx, s, name, false, func(ctx context.Context, node api.Node, name string) (api.Started, error) {
+		return node.Restart(ctx, name, r)
+	})
 }
 
 // Run implements api.Service.
-func (s *Routed) Run(ctx context.Context, name string) (out *api.Run, err error) {
-	err = s.onRun(ctx, name, true,
-		func(ctx context.Context, name string) (err error) { out, err = s.Embedded.Run(ctx, name); return err },
-		func(ctx context.Context, owner api.Node, name string) (err error) {
-			out, err = owner.Run(ctx, name)
-			return err
-		})
-	return out, err
+func (s *Routed) Run(ctx context.Context, name string) (*api.Run, error) {
+	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (*api.Run, error) {
+		return node.Run(ctx, name)
+	})
 }
 
 // Wait implements api.Service.
-func (s *Routed) Wait(ctx context.Context, name string) (out api.Outcome, err error) {
-	err = s.onRun(ctx, name, true,
-		func(ctx context.Context, name string) (err error) { out, err = s.Embedded.Wait(ctx, name); return err },
-		func(ctx context.Context, owner api.Node, name string) (err error) {
-			out, err = owner.Wait(ctx, name)
-			return err
-		})
-	return out, err
+func (s *Routed) Wait(ctx context.Context, name string) (api.Outcome, error) {
+	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (api.Outcome, error) {
+		return node.Wait(ctx, name)
+	})
 }
 
 // Watch implements api.Service. It goes on where it was when the run has moved.
@@ -329,17 +298,13 @@ func (s *Routed) Watch(ctx context.Context, name string, after int, fn func(api.
 		}
 		return refused
 	}
-	told := func(err error) error {
+	_, err := onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (nothing, error) {
+		err := node.Watch(ctx, name, after, follow)
 		if refused != nil {
 			err = nil // asking again would not help
 		}
-		return err
-	}
-	err := s.onRun(ctx, name, true,
-		func(ctx context.Context, name string) error { return told(s.Embedded.Watch(ctx, name, after, follow)) },
-		func(ctx context.Context, owner api.Node, name string) error {
-			return told(owner.Watch(ctx, name, after, follow))
-		})
+		return nothing{}, err
+	})
 	if refused != nil {
 		return refused
 	}
@@ -347,29 +312,15 @@ func (s *Routed) Watch(ctx context.Context, name string, after int, fn func(api.
 }
 
 // History implements api.Service.
-func (s *Routed) History(ctx context.Context, name string) (out []byte, err error) {
-	err = s.onRun(ctx, name, true,
-		func(ctx context.Context, name string) (err error) {
-			out, err = s.Embedded.History(ctx, name)
-			return err
-		},
-		func(ctx context.Context, owner api.Node, name string) (err error) {
-			out, err = owner.History(ctx, name)
-			return err
-		})
-	return out, err
+func (s *Routed) History(ctx context.Context, name string) ([]byte, error) {
+	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) ([]byte, error) {
+		return node.History(ctx, name)
+	})
 }
 
 // Forecast implements api.Service.
-func (s *Routed) Forecast(ctx context.Context, name string, q api.ForecastRequest) (out *api.Run, err error) {
-	err = s.onRun(ctx, name, true,
-		func(ctx context.Context, name string) (err error) {
-			out, err = s.Embedded.Forecast(ctx, name, q)
-			return err
-		},
-		func(ctx context.Context, owner api.Node, name string) (err error) {
-			out, err = owner.Forecast(ctx, name, q)
-			return err
-		})
-	return out, err
+func (s *Routed) Forecast(ctx context.Context, name string, q api.ForecastRequest) (*api.Run, error) {
+	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (*api.Run, error) {
+		return node.Forecast(ctx, name, q)
+	})
 }

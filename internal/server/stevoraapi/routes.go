@@ -26,8 +26,10 @@ type handlers struct {
 	find    Find
 }
 
-// Routes adds the routes.
-func Routes(mux *http.ServeMux, service api.Service, find Find) {
+// Routes adds the routes, each with the role that it asks for.
+func Routes(
+	handle func(role, pattern string, answer http.HandlerFunc), service api.Service, find Find,
+) {
 	h := &handlers{service, find}
 	for pattern, answer := range map[string]func(r *http.Request) (reply, error){
 		"POST " + base:                   h.start,
@@ -39,7 +41,11 @@ func Routes(mux *http.ServeMux, service api.Service, find Find) {
 		"POST " + base + "/{id}/resume":  h.signal,
 		"GET " + base + "/{id}/events":   h.events,
 	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		role := api.RoleOperate
+		if strings.HasPrefix(pattern, "GET ") {
+			role = api.RoleRead
+		}
+		handle(role, pattern, func(w http.ResponseWriter, r *http.Request) {
 			out, err := answer(r)
 			if err != nil {
 				out = refused(err)

@@ -1,4 +1,0 @@
-package main
-
-// descriptors returns how many file descriptors this process may have; 0: there is no such limit on this system.
-func descriptors() uint64 { return 0 }

@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/cluster/share"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/virtual"
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+// Config says what a daemon is made of. Journal and Read are needed; other zero values are useful.
+type Config struct {
+	Journal   journal.Journal // the open database; the daemon closes it, also when New fails
+	Place     Place           // where the database lies; nil: nothing lies beside it
+	Namespace string          // the namespace that the database belongs to; empty: the default one
+	Clock     *virtual.Clock  // a clock that stands, as the journal says; nil: the wall clock
+	Retention time.Duration   // how long closed runs are kept; 0: for ever
+
+	// Work makes the daemon execute attempts and serve others. Without it, operations are applied, and everything else
+	// waits until a process executes attempts again.
+	Work     bool
+	Carried  *engine.Carried // the families that it carries on; nil: all
+	Owner    string          // name of this process in the leases of partitions
+	Observer engine.Observer // nil: nobody is told of the engine's work
+	Plugins  []kind.Plugin   // the kinds of workflows
+	Read     service.Read    // makes stored definitions ready
+	// Processes configures the executors of steps, and Slots says how many processes run at once.
+	Processes worker.ExecConfig
+	Slots     int
+	Bodies    bool // lets other processes serve the workflows of Go programs
+
+	// Flows returns the flows that are started by name, and those that were applied. served finds a workflow that other
+	// processes serve; nil: they serve none. nil: there are no flows.
+	Flows    func(served func(name string) (journal.Definition, error)) (server.Flows, api.Catalog)
+	Access   *access.Keeper // tokens and the audit log. Default: those of the journal
+	Guarded  bool           // callers from the network need a token
+	Allow    func(r *http.Request) bool
+	Limits   server.Limits
+	Metrics  Metrics  // nil: nobody reads any
+	Webhooks Webhooks // how messages are sent
+	Cluster  *Cluster // nil: this process has all partitions
+	Version  string
+	Routes   func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil: none
+
+	Log *slog.Logger // nil: nothing is logged
+	// NoSocket is told why other processes cannot work with the database through this one.
+	NoSocket func(error)
+	// Warnings gets messages for people about webhooks and of the stream of changes. nil: nobody is told.
+	Warnings *slog.Logger
+}
+
+// Place is where a database lies.
+type Place interface {
+	Name() string      // the name in messages
+	LogDir() string    // the folder of the attempts' logs
+	OwnLogDir() string // that folder, where it has the logs of this database alone; else empty
+	Socket() string    // where other processes of this machine reach the daemon; empty: nowhere
+	Owner() string     // marks the processes of steps; empty: nobody looks for those that outlive the daemon
+}
+
+// Webhooks says how messages are sent.
+type Webhooks struct {
+	Send  bool           // messages are sent; else webhooks are managed only
+	Allow []netip.Prefix // private addresses that they may be sent to
+}
+
+// Cluster makes the daemon one of several on its database.
+type Cluster struct {
+	Node *share.Node
+	// Listener is where it answers the other nodes. nil: the daemon of the default namespace does so for this one.
+	Listener net.Listener
+}
+
+// Metrics count what happens, and are served at /metrics.
+type Metrics interface {
+	server.Metrics
+	Read(stats func() engine.Stats, streams func() int)
+	ReadQueues(read func(context.Context) ([]engine.QueueStats, error))
+	ReadWebhooks(counts func() []api.WebhookCounts)
+	ReadCluster(total int, owned func() int, moves func() int64)
+}
+
+// Program is an engine that a Go program has opened, with the workflows that it has.
+type Program struct {
+	Service api.Node
+	// Engine and Own are set where the program shares its database with others.
+	Engine *engine.Engine
+	Own    *service.Embedded
+	Close  func() error // nil: the program closes it itself
+}

@@ -1,0 +1,187 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/lease"
+	"github.com/pawl-dev/pawl/internal/node"
+	"github.com/pawl-dev/pawl/internal/remote"
+	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/webhook"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// closeWithin is how long attempts that are left behind may take to stop.
+const closeWithin = 30 * time.Second
+
+// Daemon is a server. Its methods are safe for concurrent use once it is open.
+type Daemon struct {
+	cfg     Config
+	engine  *engine.Engine // nil: a Go program has one that it shares with nobody
+	node    *node.Node     // nil: a Go program has its own
+	program *Program       // nil: the daemon has a node
+
+	svc      api.Service
+	routed   *service.Routed   // svc as one of several nodes; nil: the daemon is alone
+	embedded *service.Embedded // svc for the runs of this process
+
+	bodies   *lease.Keeper       // leases runs to processes that serve their workflows; nil: nobody may
+	queues   *remote.Queues      // tasks for workers in other processes; nil: no attempts are executed
+	changes  *service.Changes    // nil: no attempts are executed
+	webhooks *webhook.Dispatcher // nil: no attempts are executed
+	access   *access.Keeper      // nil: nobody is served
+	server   *server.Server      // nil: nobody is served
+
+	listening  []listening
+	ended      chan error         // the ends of listeners and of namespaces
+	namespaces map[string]*Daemon // those beside the default one
+	sweeping   context.CancelFunc
+	swept      chan struct{} // closed when nothing sweeps any more; nil: nothing does
+}
+
+// New makes a daemon with a node on an open database, which does nothing yet. If it fails, it closes the database.
+func New(cfg Config) (*Daemon, error) {
+	d := newDaemon(cfg)
+	engineConfig := engine.Config{
+		Journal: cfg.Journal, Owner: cfg.Owner, Log: d.cfg.Log, Carried: cfg.Carried, Observer: cfg.Observer,
+		Retention: cfg.Retention, Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
+	}
+	if cfg.Clock != nil {
+		engineConfig.Now = cfg.Clock.Now
+	}
+	err := d.lend(&engineConfig)
+	if err == nil && cfg.Cluster != nil {
+		err = cfg.Cluster.Node.Configure(&engineConfig)
+	}
+	if err != nil {
+		return nil, errors.Join(err, cfg.Journal.Close())
+	}
+	processes := cfg.Processes
+	if cfg.Place != nil {
+		processes.LogDir, processes.Owner = cfg.Place.LogDir(), cfg.Place.Owner()
+	}
+	d.node, err = node.New(node.Config{
+		Engine: engineConfig, CloseJournal: true, Plugins: cfg.Plugins, Processes: processes, CloseWithin: closeWithin,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.engine = d.node.Engine
+	d.embedded = service.NewEmbedded(d.engine, d.read, d.now)
+	if d.bodies != nil {
+		d.bodies.Attach(d.engine)
+		d.embedded.KnowProblems(d.bodies.Problems)
+	}
+	d.svc = d.embedded
+	d.route()
+	return d, nil
+}
+
+// Over makes the daemon of an engine that a Go program has opened.
+func Over(p Program, cfg Config) *Daemon {
+	d := newDaemon(cfg)
+	d.program, d.svc, d.engine, d.embedded = &p, p.Service, p.Engine, p.Own
+	d.route()
+	if d.routed != nil {
+		d.routed.For(p.Service)
+	}
+	d.server = server.New(d.serverConfig())
+	return d
+}
+
+func newDaemon(cfg Config) *Daemon {
+	return &Daemon{cfg: cfg, ended: make(chan error, 1), namespaces: map[string]*Daemon{}}
+}
+
+// route makes the service that of all nodes.
+func (d *Daemon) route() {
+	if d.cfg.Cluster != nil {
+		d.routed = d.cfg.Cluster.Node.Service(d.embedded, d.engine)
+		d.svc = d.routed
+	}
+}
+
+// Service returns what callers do with the runs of this daemon, or of all nodes.
+func (d *Daemon) Service() api.Service { return d.svc }
+
+// Routed returns the service of the runs of all nodes; nil: the daemon is alone.
+func (d *Daemon) Routed() *service.Routed { return d.routed }
+
+// Node returns what carries the runs on; nil: a Go program does.
+func (d *Daemon) Node() *node.Node { return d.node }
+
+// Access returns the tokens and the audit log; nil: nobody is served.
+func (d *Daemon) Access() *access.Keeper { return d.access }
+
+// Done returns a channel that is closed when the engine has ended, by itself or because the daemon was closed.
+func (d *Daemon) Done() <-chan struct{} { return d.engine.Done() }
+
+// Err returns why the engine has ended; nil: it has not, or was closed.
+func (d *Daemon) Err() error { return d.engine.Err() }
+
+// Stalled returns why no work is taken at present; "" while work is taken.
+func (d *Daemon) Stalled() string {
+	text := d.engine.Stats().Stalled
+	if text == "" {
+		return ""
+	}
+	switch err := d.engine.Err(); {
+	case err == nil:
+		return ""
+	case errors.Is(err, journal.ErrFull):
+		return "no space left for " + d.cfg.Place.Name()
+	case errors.Is(err, journal.ErrReadOnly):
+		return d.cfg.Place.Name() + " cannot be written"
+	default:
+		return text
+	}
+}
+
+// failing returns why not all runs are carried on that this process should carry on; nil: they are.
+func (d *Daemon) failing() error {
+	if err := d.engine.Err(); err != nil || d.cfg.Cluster == nil {
+		return err
+	}
+	return d.cfg.Cluster.Node.Failing()
+}
+
+// now returns the instant that the clock of the runs shows.
+func (d *Daemon) now() core.Time {
+	if d.cfg.Clock != nil {
+		return d.cfg.Clock.Now()
+	}
+	return wallNow()
+}
+
+func wallNow() core.Time { return policy.At(time.Now()) }
+
+// Carry makes the daemon carry a run on, with its family.
+func (d *Daemon) Carry(ctx context.Context, run string) error {
+	r, err := d.svc.Run(ctx, run)
+	if err != nil {
+		return err
+	}
+	top, err := service.TopOf(ctx, d.svc, r)
+	if err != nil {
+		return err
+	}
+	d.cfg.Carried.Add(top)
+	d.engine.Rematch()
+	return nil
+}
+
+// operatedHere stands for a Go function of another program, whose runs are operated on here.
+func operatedHere(journal.Definition) (*core.Definition, error) {
+	return &core.Definition{
+		NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true,
+		Elsewhere: true,
+	}, nil
+}

@@ -1,0 +1,186 @@
+// Package database opens the databases of a server, as a setting names them, and says what lies beside each: logs, a
+// socket, the databases of its namespaces.
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/postgres"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
+	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// DefaultHint names the file of a person's own database.
+const DefaultHint = "$XDG_STATE_HOME/pawl/pawl.db"
+
+// Place is where a database lies.
+type Place struct {
+	Memory    bool
+	Server    string // the address of a PostgreSQL database; empty: it is a file
+	Path      string
+	Namespace string // the namespace that the database belongs to; empty: the default one
+
+	partitions int // number that a new file gets, or an old one must have; 0: any
+}
+
+// Default returns the place of a person's own database.
+func Default() (Place, error) {
+	dir, err := stateDir()
+	if err != nil {
+		return Place{}, err
+	}
+	return Place{Path: filepath.Join(dir, "pawl.db")}, nil
+}
+
+// Parse reads a text that names a database: sqlite:PATH, postgres://…, or memory:. setting is what the user calls it.
+func Parse(setting, text string) (Place, error) {
+	scheme, rest, ok := strings.Cut(text, ":")
+	switch {
+	case text == "memory:" || text == "memory":
+		return Place{Memory: true}, nil
+	case scheme == "postgres" || scheme == "postgresql":
+		return Place{Server: text}, nil
+	case ok && scheme == "sqlite":
+		path, partitions, err := journal.SplitPartitions(strings.TrimPrefix(rest, "//"))
+		if err != nil {
+			return Place{}, fmt.Errorf("%s: %s", setting, strings.TrimPrefix(err.Error(), "journal: "))
+		}
+		if path == "" {
+			return Place{}, fmt.Errorf("%s: sqlite: names no file; write sqlite:PATH", setting)
+		}
+		return Place{Path: path, partitions: partitions}, nil
+	default:
+		return Place{}, fmt.Errorf("%s %q is not understood; write sqlite:PATH, postgres://USER@HOST/DATABASE, "+
+			"or memory: for a database that ends with the command", setting, text)
+	}
+}
+
+// Name returns the database's name for messages, without a password.
+func (p Place) Name() string {
+	if p.Memory {
+		return "memory:"
+	}
+	if p.Server == "" {
+		return p.Path
+	}
+	u, err := url.Parse(p.Server)
+	if err != nil {
+		return "the database"
+	}
+	return u.Redacted()
+}
+
+// InFile reports whether the database is a file.
+func (p Place) InFile() bool { return !p.Memory && p.Server == "" }
+
+// stateDir returns the folder of a person's own database.
+func stateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "pawl"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("where is the database? There is no home directory: %w; give --database sqlite:PATH", err)
+	}
+	return filepath.Join(home, ".local", "state", "pawl"), nil
+}
+
+// LogDir returns the folder of the attempts' logs: beside the database, or on this machine where the database is
+// elsewhere, in a folder of its own for each database.
+func (p Place) LogDir() string {
+	if p.InFile() {
+		return p.Path + ".logs"
+	}
+	dir, err := stateDir()
+	if err != nil {
+		return ""
+	}
+	if p.Server == "" {
+		if p.Namespace != "" {
+			return filepath.Join(dir, "logs-"+p.Namespace) // a run's id opens its logs, so each namespace has a folder
+		}
+		return filepath.Join(dir, "logs")
+	}
+	key, err := postgres.Key(p.Server) // a namespace has another schema
+	if err != nil {
+		return "" // such an address is refused before anything is logged
+	}
+	return filepath.Join(dir, "logs-"+key)
+}
+
+// Socket returns the name of the socket at which the process that holds a file answers other commands; "": there is
+// none.
+func (p Place) Socket() string {
+	if !p.InFile() {
+		return ""
+	}
+	return httpapi.SocketOf(p.Path)
+}
+
+// Owner returns a mark for the processes of this database's steps, so that the next process that opens it ends those
+// which outlive this one.
+func (p Place) Owner() string {
+	if !p.InFile() {
+		return "" // they cannot be tried again, or another process that is alive may have started them
+	}
+	return worker.OwnerOf(p.Path)
+}
+
+// OpenReadOnly opens the database for looking, whoever holds it.
+func (p Place) OpenReadOnly(ctx context.Context) (journal.Journal, error) {
+	if p.Server != "" {
+		return postgres.OpenReadOnly(ctx, p.Server)
+	}
+	return sqlite.OpenReadOnly(p.Path)
+}
+
+// Open opens the database. A file is held from then on; what PostgreSQL keeps is owned by partition.
+func (p Place) Open(ctx context.Context) (journal.Journal, error) {
+	switch {
+	case p.Memory:
+		return memory.New(), nil
+	case p.Server != "":
+		return postgres.Open(ctx, p.Server)
+	}
+	if err := os.MkdirAll(filepath.Dir(p.Path), 0o700); err != nil {
+		return nil, fmt.Errorf("create the database's directory: %w; name another one with --database sqlite:PATH", err)
+	}
+	j, err := sqlite.Open(p.Path, sqlite.Options{Since: policy.At(time.Now()), Partitions: p.partitions})
+	if errors.Is(err, journal.ErrHeld) {
+		return nil, &heldError{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// heldError says what a person can do while another process has the database.
+type heldError struct{ err error }
+
+func (e *heldError) Error() string {
+	return strings.TrimPrefix(e.err.Error(), "journal: ") +
+		"\nThat process does not answer other commands. Meanwhile pawl run list, show, events and watch work: they " +
+		"only read."
+}
+
+func (e *heldError) Unwrap() error { return e.err }
+
+// OwnLogDir returns the folder of the attempts' logs where it has those of this database alone, and else nothing.
+func (p Place) OwnLogDir() string {
+	if p.Memory {
+		return ""
+	}
+	return p.LogDir()
+}

@@ -1,0 +1,69 @@
+package listen
+
+import (
+	"net"
+	"sync"
+)
+
+// connectionLimit returns how many connections a server may have, of so many file descriptors that it may have in all.
+// The rest is for its work: each process of a step needs some, and so do the database and the requests that steps make.
+func connectionLimit(descriptors uint64, processes int) int {
+	const forEach, forServer = 8, 128
+	reserve := min(uint64(forServer+forEach*processes), descriptors/2)
+	return int(min(descriptors-reserve, 1<<20))
+}
+
+// Bounded returns a listener with as many connections at once as this process can serve beside so many processes of
+// steps, if the system limits that.
+func Bounded(l net.Listener, processes int) net.Listener {
+	if n := descriptors(); n > 0 {
+		return bound(l, connectionLimit(n, processes))
+	}
+	return l
+}
+
+// boundedListener accepts no connection while it has as many open as it may. Others wait until one is closed.
+type boundedListener struct {
+	net.Listener
+	room   chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+// bound returns a listener that has so many connections open at most.
+func bound(l net.Listener, most int) net.Listener {
+	return &boundedListener{Listener: l, room: make(chan struct{}, most), closed: make(chan struct{})}
+}
+
+// Accept implements net.Listener.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	select {
+	case l.room <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.room
+		return nil, err
+	}
+	return &boundedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.room })}, nil
+}
+
+// Close implements net.Listener.
+func (l *boundedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// boundedConn is a connection that makes room when it is closed.
+type boundedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *boundedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

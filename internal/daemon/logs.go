@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+// logPart bounds one part of a log, in bytes.
+const logPart = 256 << 10
+
+// Logs reads the logs of attempts that were executed on this machine.
+type Logs struct {
+	Dir     string
+	Service api.Service // finds runs that are not named by their id
+}
+
+// Log implements api.LogReader.
+func (l Logs) Log(ctx context.Context, name string, at api.LogPlace) (api.LogPart, error) {
+	run, err := core.ParseRunID(name)
+	if err != nil {
+		r, err := l.Service.Run(ctx, name)
+		if err != nil {
+			return api.LogPart{}, err
+		}
+		if run, err = core.ParseRunID(r.Run); err != nil {
+			return api.LogPart{}, err
+		}
+	}
+	if at.From < 0 {
+		return api.LogPart{}, &api.Error{Code: api.CodeInvalid, Message: "log: a place is a number of bytes, or 0"}
+	}
+	f, err := os.Open(worker.LogPath(l.Dir, core.Token{Run: run, Attempt: at.Attempt}, at.Step))
+	if errors.Is(err, fs.ErrNotExist) {
+		return api.LogPart{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf(
+			"attempt %d of step %q has no log here: attempts of exec steps have logs, on the machine that "+
+				"executed them", at.Attempt, at.Step)}
+	}
+	if err != nil {
+		return api.LogPart{}, err
+	}
+	defer f.Close()
+	text := make([]byte, logPart)
+	n, err := f.ReadAt(text, at.From)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return api.LogPart{}, err
+	}
+	return api.LogPart{Text: text[:n], Next: at.From + int64(n)}, nil
+}

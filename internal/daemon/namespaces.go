@@ -1,0 +1,31 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Add opens the daemon of a further namespace, with an engine, workers' queues and webhooks of its own, and lets
+// requests of this one reach it. Both have the tokens of this one. If it fails, it closes the database of cfg.
+func (d *Daemon) Add(ctx context.Context, cfg Config) error {
+	cfg.Access = d.access
+	in, err := New(cfg)
+	if err != nil {
+		return err
+	}
+	if err := in.open(ctx); err != nil {
+		return errors.Join(err, in.Close())
+	}
+	d.server.AddNamespace(in.server)
+	if err := in.join(ctx); err != nil {
+		return errors.Join(err, in.Close())
+	}
+	d.namespaces[cfg.Namespace] = in
+	go func() {
+		<-in.Done()
+		d.tellEnd(fmt.Errorf("the namespace %s: %w\nWhat was acknowledged is safe; start it again", cfg.Namespace,
+			in.Err()))
+	}()
+	return nil
+}

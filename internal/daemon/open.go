@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/remote"
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+// Open starts what the daemon does. ctx bounds the opening only. Call Close after an error, too.
+func (d *Daemon) Open(ctx context.Context) error {
+	if err := d.open(ctx); err != nil {
+		return err
+	}
+	return d.join(ctx)
+}
+
+// open starts the node and what is served, without the other nodes of a cluster.
+func (d *Daemon) open(ctx context.Context) error {
+	if d.program != nil {
+		return nil // it is open
+	}
+	if d.cfg.Work {
+		if err := d.work(); err != nil {
+			return err
+		}
+	}
+	if err := d.node.Open(ctx); err != nil {
+		return err
+	}
+	if d.cfg.Work {
+		var err error
+		if d.webhooks, err = d.OpenWebhooks(ctx); err != nil {
+			return err
+		}
+		d.changes = d.embedded.Changes(d.engine, d.cfg.Warnings)
+		d.serve()
+	}
+	if d.cfg.Retention > 0 {
+		d.sweep()
+	}
+	return nil
+}
+
+// work gives the node its workers: those of this process, and those that ask for tasks.
+func (d *Daemon) work() error {
+	executors := d.node.Executors()
+	pool := worker.PoolConfig{Executors: executors, Slots: map[string]int{"exec": d.cfg.Slots}}
+	if d.cfg.Clock != nil {
+		pool.Now, pool.Stands = d.cfg.Clock.Now, true
+	}
+	err := d.node.Serve(pool)
+	d.queues = remote.New(remote.Config{
+		Engine: d.engine, Run: d.svc.Run, Now: d.now, Stands: d.cfg.Clock != nil, Trace: d.cfg.Processes.Trace,
+		Own: slices.AppendSeq(body.OwnTypes(), maps.Keys(executors)),
+	})
+	d.engine.ServeRemote("", d.queues)
+	if d.bodies != nil {
+		d.engine.ServePlaced("", d.bodies)
+	}
+	return err
+}
+
+// join answers the other nodes, and makes this one take its share.
+func (d *Daemon) join(ctx context.Context) error {
+	c := d.cfg.Cluster
+	switch {
+	case c == nil:
+		return nil
+	case c.Listener == nil:
+		if err := c.Node.Enter(ctx, d.engine); err != nil {
+			return err
+		}
+	default:
+		if err := c.Node.Join(ctx, c.Listener, d.engine, d.server.ForNodes()); err != nil {
+			return err
+		}
+	}
+	if d.cfg.Metrics != nil {
+		owned := func() int { return len(d.engine.Owned()) }
+		d.cfg.Metrics.ReadCluster(d.engine.PartitionCount(), owned, c.Node.Member().Moves)
+	}
+	return nil
+}

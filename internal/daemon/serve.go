@@ -1,0 +1,161 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/cases"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/virtual"
+)
+
+// answersKept is how long an idempotency key holds.
+const answersKept = 24 * time.Hour
+
+// Protocol answers what comes to listeners. The HTTP API is one.
+type Protocol interface {
+	Serve(l net.Listener) error // returns nil once the protocol was shut down or closed
+	Shutdown(ctx context.Context) error
+	Close() error
+}
+
+// listening is a listener that is served.
+type listening struct {
+	protocol Protocol
+	ended    chan struct{} // closed when the listener is not served any more
+}
+
+// Listen serves a listener until the daemon closes. nil as protocol is the HTTP API.
+func (d *Daemon) Listen(l net.Listener, protocol Protocol) {
+	if protocol == nil {
+		protocol = d.server
+	}
+	one := listening{protocol, make(chan struct{})}
+	d.listening = append(d.listening, one)
+	go func() {
+		defer close(one.ended)
+		if err := protocol.Serve(l); err != nil {
+			d.tellEnd(fmt.Errorf("the server has ended: %w", err))
+		}
+	}()
+}
+
+// tellEnd says that something has ended by itself. What ends after it is not told: the daemon has ended.
+func (d *Daemon) tellEnd(err error) {
+	select {
+	case d.ended <- err:
+	default:
+	}
+}
+
+// Ended receives why a listener or a namespace has ended by itself.
+func (d *Daemon) Ended() <-chan error { return d.ended }
+
+// Handler returns the HTTP API, for a program that listens by itself.
+func (d *Daemon) Handler() http.Handler { return d.server.Handler() }
+
+// Streams returns how many callers follow a run, or wait for its end, at present.
+func (d *Daemon) Streams() int { return d.server.Streams() }
+
+// SetLimits changes the bounds of the requests of one token.
+func (d *Daemon) SetLimits(l server.Limits) { d.server.SetLimits(l) }
+
+// serve makes the server, and lets other commands on this machine work with the database through it. The daemon works
+// on if the socket cannot be made: others are told who holds the database.
+func (d *Daemon) serve() {
+	if d.access = d.cfg.Access; d.access == nil {
+		d.access = access.NewKeeper(d.cfg.Journal, func() api.Time { return api.Time(wallNow()) }, d.cfg.Log)
+	}
+	d.server = server.New(d.serverConfig())
+	d.measure()
+	if d.cfg.Place == nil || d.cfg.Place.Socket() == "" {
+		return
+	}
+	l, err := httpapi.ListenSocket(d.cfg.Place.Socket())
+	switch {
+	case err == nil:
+		d.Listen(l, nil)
+	case d.cfg.NoSocket != nil:
+		d.cfg.NoSocket(err)
+	}
+}
+
+// serverConfig returns what the server serves.
+func (d *Daemon) serverConfig() server.Config {
+	c := server.Config{
+		Service: d.svc, Policies: cases.Lab{}, Version: d.cfg.Version, Namespace: d.cfg.Namespace,
+		Guarded: d.cfg.Guarded, Allow: d.cfg.Allow, Limits: d.cfg.Limits, Log: d.cfg.Log,
+		Damaged: func(err error) bool { return errors.Is(err, journal.ErrCorrupt) },
+	}
+	if d.engine != nil {
+		c.Engine = d.failing
+	}
+	var served func(name string) (journal.Definition, error)
+	if d.bodies != nil {
+		c.Bodies, c.Updates, served = d.allBodies(), d.updates(), d.bodies.FindStored
+	}
+	if d.cfg.Flows != nil {
+		c.Flows, c.Catalog = d.cfg.Flows(served)
+	}
+	if d.cfg.Routes != nil {
+		c.Routes = func(r server.Routes, svc api.Service) { d.cfg.Routes(r, svc, c.Flows) }
+	}
+	if d.program != nil {
+		c.Updates = d.program.Service
+		if d.routed != nil {
+			c.Updates = d.routed
+		}
+		return c
+	}
+	c.Carry, c.Pruner, c.Access = d.Carry, d.pruner(), d.access
+	c.Tasks, c.Changes, c.Webhooks = d.tasks(), d.allChanges(), d.webhooks
+	c.Answers = service.NewAnswers(d.cfg.Journal, answersKept, wallNow)
+	c.Now = func() time.Time { return d.now().Std() }
+	if d.cfg.Place != nil {
+		c.Logs = Logs{d.cfg.Place.LogDir(), d.svc}
+	}
+	if d.cfg.Cluster != nil {
+		c.Cluster = d.cfg.Cluster.Node.Operator()
+	}
+	if d.cfg.Clock != nil {
+		c.Clock = virtual.NewMover(d.cfg.Clock, d.engine)
+	}
+	if d.cfg.Metrics != nil {
+		c.Metrics = d.cfg.Metrics
+	}
+	return c
+}
+
+// measure lets the metrics read how the daemon is doing.
+func (d *Daemon) measure() {
+	if m := d.cfg.Metrics; m != nil {
+		m.Read(d.engine.Stats, d.server.Streams)
+		m.ReadQueues(d.engine.Queues)
+		m.ReadWebhooks(d.webhooks.Counts)
+	}
+}
+
+// tasks returns the tasks that workers in other processes take: those of this process, or of all nodes.
+func (d *Daemon) tasks() api.Tasks {
+	if d.cfg.Cluster != nil {
+		return d.cfg.Cluster.Node.Tasks(d.queues, d.engine)
+	}
+	return d.queues
+}
+
+// allChanges returns the changes of the runs: those of this process, or of all nodes.
+func (d *Daemon) allChanges() api.Changes {
+	if d.cfg.Cluster != nil {
+		return d.cfg.Cluster.Node.Changes(d.changes)
+	}
+	return d.changes
+}

@@ -1,0 +1,136 @@
+// Package workflows makes stored definitions ready: flows to be carried on and shown, in the words of the system that
+// they come from, and workflows of Go programs to be shown.
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/catalog"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Workflow is a stored workflow made ready: a flow with its bundle, or what can be shown of a Go function.
+type Workflow struct {
+	Bundle flowkind.Bundle
+	Doc    *flow.Document
+	Def    *core.Definition
+	Flow   *flowkind.Flow // nil: a Go function's, to be looked at
+}
+
+// Compile makes a bundle ready.
+func Compile(b flowkind.Bundle) (*Workflow, error) { return ready(flowkind.New(b)) }
+
+func ready(f *flowkind.Flow, err error) (*Workflow, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Workflow{Bundle: f.Bundle, Doc: f.Document, Def: f.Definition, Flow: f}, nil
+}
+
+// Store keeps what was compiled, so that one definition is compiled once.
+type Store struct{ flowkind.Flows }
+
+// Keep keeps a workflow that was compiled, and returns the definition that is stored with its runs.
+func (s *Store) Keep(w *Workflow) (api.Definition, error) {
+	d, err := w.Bundle.Definition(w.Doc.Name)
+	if err != nil {
+		return api.Definition{}, err
+	}
+	s.Flows.Keep(d.ID, w.Flow)
+	return api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, nil
+}
+
+// Get reads a stored definition to look at a run of it, which may be a Go program's.
+func (s *Store) Get(d journal.Definition) (*Workflow, error) {
+	// its steps are known from its runs alone, and nothing is decided where runs are shown
+	if d.Kind == journal.KindGo {
+		return &Workflow{Doc: &flow.Document{Name: d.Name}, Def: &core.Definition{HasBody: true}}, nil
+	}
+	return ready(s.Flows.Get(d))
+}
+
+// Read makes a stored definition ready for a service, also one of a Go program.
+func (s *Store) Read(d journal.Definition) (*service.Workflow, error) {
+	w, err := s.Get(d)
+	if err != nil {
+		return nil, err
+	}
+	out := &service.Workflow{Definition: w.Def, Plan: w.steps(), Words: wordsOf(w)}
+	if w.Flow == nil {
+		return out, nil
+	}
+	out.Begin = w.Doc.Start
+	out.Rerun = func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error) {
+		return flow.Rerun(w.Doc, earlier, steps, from)
+	}
+	return out, nil
+}
+
+// steps returns what can be drawn of steps that have not begun.
+func (w *Workflow) steps() []api.PlannedStep {
+	out := make([]api.PlannedStep, len(w.Doc.Steps))
+	for i, s := range w.Doc.Steps {
+		needs := s.Needs
+		if s.Each != "" {
+			needs = append([]string{s.Each}, needs...)
+		}
+		out[i] = api.PlannedStep{Name: s.Name, Needs: needs}
+	}
+	return out
+}
+
+// ReadOnlyError is the error of a run that only a Go program can carry on.
+type ReadOnlyError struct{ error }
+
+// ReadOnly returns an error for a workflow whose runs only a Go program can carry on.
+func (w *Workflow) ReadOnly() error {
+	err := fmt.Errorf("workflow %q is a Go program's: only that program carries its runs on", w.Doc.Name)
+	if w.Flow != nil {
+		err = w.Flow.NeedsProgram()
+	}
+	if err == nil {
+		return nil
+	}
+	return &ReadOnlyError{err}
+}
+
+// Applied returns the flows of a database that were applied. One whose name is not that of its document is refused.
+func Applied(j journal.Journal) *catalog.Catalog {
+	return catalog.New(j, checkApplied, func() api.Time { return api.At(time.Now()) })
+}
+
+// checkApplied refuses a definition that cannot be started by its name.
+func checkApplied(d api.Definition) error {
+	stored, err := service.Definition(d)
+	if err != nil {
+		return err
+	}
+	f, err := flowkind.Read(stored)
+	if err == nil && f.Document.Name != d.Name {
+		err = fmt.Errorf("the definition is of flow %q, and not of %q", f.Document.Name, d.Name)
+	}
+	if err != nil {
+		return &api.Error{Code: api.CodeInvalid, Message: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// Lint looks for what deserves a look in a flow that this machine carries on, alone or as one of several nodes.
+func Lint(doc *flow.Document, cluster bool) []flow.Finding {
+	found := flow.Lint(doc, policy.At(time.Now()))
+	if !worker.HasPipefail() {
+		found = append(found, flow.LintPipes(doc)...)
+	}
+	if cluster {
+		found = append(found, flow.LintNodes(doc)...)
+	}
+	return found
+}
