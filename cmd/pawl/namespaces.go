@@ -66,7 +66,7 @@ func (a serverVerbs) reloadNamespaces(ctx context.Context, m *machine, g *guardi
 	}
 	places, err := m.place.Namespaces("--"+namespacesFlag, g.settings[namespacesFlag])
 	if err != nil {
-		g.log.Error("the namespaces stay as they were", "error", err)
+		g.log.Error("the namespaces stay as they were", "id", "namespaces-unchanged", "error", err)
 		return
 	}
 	kept := 0
@@ -79,7 +79,8 @@ func (a serverVerbs) reloadNamespaces(ctx context.Context, m *machine, g *guardi
 			continue
 		}
 		if err := a.openNamespace(ctx, m, g, p); err != nil {
-			g.log.Error("a namespace was not opened", "namespace", p.Namespace, "error", err)
+			g.log.Error("a namespace was not opened", "id", "namespace-not-opened",
+				"namespace", p.Namespace, "error", err)
 			continue
 		}
 		kept++

@@ -256,7 +256,8 @@ func (a serverVerbs) reload(ctx context.Context, m *machine, g *guarding) {
 		err = g.apply(settings)
 	}
 	if err != nil {
-		g.log.Error("the configuration was not read again; the server goes on as it was", "error", err)
+		g.log.Error("the configuration was not read again; the server goes on as it was", "id",
+			"configuration-not-read", "error", err)
 		return
 	}
 	m.SetLimits(g.limits())

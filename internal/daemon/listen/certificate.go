@@ -114,7 +114,7 @@ func (c *Certificate) Look() {
 	c.state = state
 	loaded, err := c.read()
 	if err != nil {
-		c.log.Error("the certificate was not read again; the old one stays", "error", err)
+		c.log.Error("the certificate was not read again; the old one stays", "id", "certificate-not-read", "error", err)
 		return
 	}
 	c.loaded = loaded

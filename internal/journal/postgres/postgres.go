@@ -60,7 +60,7 @@ func Open(caller context.Context, dsn string) (journal.Journal, error) {
 	defer cancel()
 	err = s.prepare(ctx, s.partitions)
 	if err == nil {
-		err = s.isWhole(ctx)
+		err = checkShape(ctx, s)
 	}
 	var all *stores
 	if err == nil {

@@ -46,8 +46,8 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1 AND i.indisvalid AND c.relname <> '` + versions + `'
 	AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint o WHERE o.conindid = i.indexrelid)`
 
-// shape reads the columns, constraints and indexes that there are.
-func (s *storage) shape(ctx context.Context) ([]string, error) {
+// shapeOf reads the columns, constraints and indexes that there are.
+func shapeOf(ctx context.Context, s *storage) ([]string, error) {
 	var lines []string
 	err := s.read(ctx, "check", shapeQuery, []any{s.schema}, func() { lines = nil }, func(r pgx.Rows) error {
 		var line string
@@ -58,10 +58,10 @@ func (s *storage) shape(ctx context.Context) ([]string, error) {
 	return lines, err
 }
 
-// missing lists what the schema should have and does not. An index that is missing makes lists slow; what else is
+// missingIn lists what the schema should have and does not. An index that is missing makes lists slow; what else is
 // missing makes results wrong.
-func (s *storage) missing(ctx context.Context) (parts, indexes []string, err error) {
-	there, err := s.shape(ctx)
+func missingIn(ctx context.Context, s *storage) (parts, indexes []string, err error) {
+	there, err := shapeOf(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,9 +78,9 @@ func (s *storage) missing(ctx context.Context) (parts, indexes []string, err err
 	return parts, indexes, nil
 }
 
-// isWhole refuses a schema that lacks what the journal relies on.
-func (s *storage) isWhole(ctx context.Context) error {
-	parts, _, err := s.missing(ctx)
+// checkShape refuses a schema that lacks what the journal relies on.
+func checkShape(ctx context.Context, s *storage) error {
+	parts, _, err := missingIn(ctx, s)
 	if err != nil || len(parts) == 0 {
 		return err
 	}
@@ -102,7 +102,7 @@ func listed(parts []string) string {
 // at.
 func (l *layout) lacking(ctx context.Context) (problems []string, partial bool, err error) {
 	for _, s := range l.all {
-		parts, indexes, err := s.missing(ctx)
+		parts, indexes, err := missingIn(ctx, s)
 		if err != nil {
 			return nil, false, err
 		}

@@ -14,7 +14,7 @@ import (
 // TestShape checks that the list of what a schema has is that of a new schema.
 func TestShape(t *testing.T) {
 	j := opened(t, own(t, pgtest.Start(t)))
-	lines, err := j.storage.shape(t.Context())
+	lines, err := shapeOf(t.Context(), j.storage)
 	if err != nil {
 		t.Fatal(err)
 	}
