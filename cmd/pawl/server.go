@@ -129,6 +129,11 @@ func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 	if err := a.prepareSharing(g); err != nil {
 		return err
 	}
+	if in, err := a.where(); err != nil {
+		return err
+	} else if err := in.Vanished(); err != nil {
+		return err
+	}
 	listener, err := g.open(ctx, a.processes())
 	if err != nil {
 		return err

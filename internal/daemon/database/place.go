@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -164,6 +165,23 @@ func (p Place) Open(ctx context.Context) (journal.Journal, error) {
 		return nil, err
 	}
 	return j, nil
+}
+
+// Vanished returns an error where a database was and is no more: its logs are there, the file is not. A server must not
+// begin with an empty one then, without tokens and runs, as if nothing had happened.
+func (p Place) Vanished() error {
+	if !p.InFile() {
+		return nil
+	}
+	if _, err := os.Stat(p.Path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	logs, err := os.ReadDir(p.LogDir())
+	if err != nil || len(logs) == 0 {
+		return nil //nolint:nilerr // nothing shows that there was one
+	}
+	return fmt.Errorf("%w: %s is not there, but the logs of its runs are: put the file back, or restore a backup with "+
+		"pawl restore; to begin with an empty database remove %s", journal.ErrGone, p.Path, p.LogDir())
 }
 
 // heldError says what a person can do while another process has the database.

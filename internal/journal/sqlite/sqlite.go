@@ -84,6 +84,9 @@ func Open(path string, o Options) (*Journal, error) {
 	if err := checkKind(path); err != nil {
 		return nil, err
 	}
+	if err := checkVanished(path); err != nil {
+		return nil, err
+	}
 	if err := writable(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s: %w (make the file writable for this user)", journal.ErrReadOnly, path, err)
 	}
@@ -165,6 +168,20 @@ func checkKind(path string) error {
 		return fmt.Errorf("%w: %s is not a file but a pipe, a socket or a device; give another path",
 			journal.ErrNoJournal, path)
 	}
+}
+
+// checkVanished refuses to make a new file where another one was in use until it was removed: the log beside it, which
+// SQLite would read into the new one, holds commits of the old one.
+func checkVanished(path string) error {
+	log, err := os.Stat(path + "-wal")
+	if err != nil || log.Size() == 0 {
+		return nil //nolint:nilerr // there is no log, or it cannot be seen; the file will not open either
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s was removed while it was in use, and its last commits are in %s-wal: put the file back, or "+
+		"restore a backup; to begin with an empty database remove %s-wal", journal.ErrGone, path, path, path)
 }
 
 // PartitionCount implements journal.Journal.
