@@ -180,8 +180,8 @@ func checkVanished(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s was removed while it was in use, and its last commits are in %s-wal: put the file back, or "+
-		"restore a backup; to begin with an empty database remove %s-wal", journal.ErrGone, path, path, path)
+	return fmt.Errorf("%w: %s was removed while it was in use, and its last commits are in %s-wal: put the file back, "+
+		"or restore a backup; to begin with an empty database remove %s-wal", journal.ErrGone, path, path, path)
 }
 
 // PartitionCount implements journal.Journal.
