@@ -14,6 +14,7 @@ type sentMessages struct {
 	messages     int // how many were stored
 	undelivered  int // how many of them were not taken yet
 	batchEntries []batchEntry
+	born         []birth // the child runs of the batch that is being checked
 }
 
 // route leads from one partition to another.
@@ -73,6 +74,7 @@ func (ch *checker) checkMessages(batch *journal.Batch) {
 				"which was never sent or was taken before", batch.Partition, t.From, t.Through)
 		}
 	}
+	ch.checkBirths()
 	for _, f := range ch.batchEntries {
 		ch.checkCause(f, out)
 	}

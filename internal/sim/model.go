@@ -219,15 +219,27 @@ func (m *runModel) create(rec core.RunCreated) {
 		m.fail(Recorded, "the run's parent is not in the journal")
 		return
 	}
-	if parent.model.outlives(rec.Parent.Step) {
-		return
+	if !parent.model.outlives(rec.Parent.Step) {
+		m.ch.born = append(m.ch.born, birth{m, &parent.model})
 	}
-	bound := policy.Earliest(parent.model.execution, parent.model.limit)
-	late := m.ch.boundInTransit(m.a.id)
-	if bound != 0 && !parent.model.closed && (m.execution == 0 || m.execution > bound) && !late {
-		m.fail(FixedDeadline, "the run's execution deadline %s is after its parent's %s",
-			offset(m.execution), offset(bound))
+}
+
+// birth is a child run that a batch creates.
+type birth struct{ child, parent *runModel }
+
+// checkBirths checks that the child runs which a batch creates end with their parents. Within the batch a parent's
+// deadline may move after the child's start was decided; the child is told of it then, in the same batch or by a
+// message.
+func (ch *checker) checkBirths() {
+	for _, b := range ch.born {
+		bound := policy.Earliest(b.parent.execution, b.parent.limit)
+		within := bound == 0 || b.child.execution != 0 && b.child.execution <= bound
+		if !within && !b.parent.closed && !b.child.closed && !ch.boundInTransit(b.child.a.id) {
+			b.child.fail(FixedDeadline, "the run's execution deadline %s is after its parent's %s",
+				offset(b.child.execution), offset(bound))
+		}
 	}
+	ch.born = ch.born[:0]
 }
 
 func (m *runModel) end(rec core.RunEnded) {
