@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 )
 
 // withDefaults fills in the defaults, except for the clock, whose default is in clock.read.
 func (c Config) withDefaults() Config {
 	if c.Matcher == nil {
-		c.Matcher = NewMatcher()
+		c.Matcher = slots.NewMatcher()
 	}
 	if c.Workers != nil {
 		c.Matcher.Add("", c.Workers)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -75,7 +76,7 @@ func newEngine(cfg Config, defs *definitions) *Engine {
 		cfg: cfg, defs: defs, requests: newRequestQueue(), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.cfg.Wake = e.wake
-	e.cfg.Matcher.startLoad()
+	e.cfg.Matcher.StartLoad()
 	e.gate = make(chan struct{}, e.cfg.Inflight)
 	e.ctx, e.cancel = context.WithCancel(journal.Urgent(context.Background()))
 	return e
@@ -105,19 +106,19 @@ func (e *Engine) Open(ctx context.Context) error {
 
 // Serve adds workers. The name is recorded with the attempts that they execute. If it is empty, the name of the
 // partition's owner is recorded.
-func (e *Engine) Serve(name string, w Workers) {
+func (e *Engine) Serve(name string, w slots.Workers) {
 	e.cfg.Matcher.Add(name, w)
 	e.Rematch()
 }
 
 // ServePlaced adds workers whose slots are in several places; see Serve.
-func (e *Engine) ServePlaced(name string, w Placed) {
+func (e *Engine) ServePlaced(name string, w slots.Placed) {
 	e.cfg.Matcher.AddPlaced(name, w)
 	e.Rematch()
 }
 
 // ServeRemote adds workers in other processes; see Serve.
-func (e *Engine) ServeRemote(name string, w RemoteWorkers) {
+func (e *Engine) ServeRemote(name string, w slots.RemoteWorkers) {
 	e.cfg.Matcher.AddRemote(name, w)
 	e.Rematch()
 }
@@ -128,7 +129,7 @@ func (e *Engine) Expect() bool { return e.requests.put(request{expect: true}) }
 
 // wake tells the loop that a slot may be free for an attempt that waits.
 func (e *Engine) wake(queue, taskType string) {
-	e.requests.put(request{match: &queueKey{queue: queue, taskType: taskType}})
+	e.requests.put(request{match: &slots.Key{Queue: queue, Type: taskType}})
 }
 
 // Close takes no more requests, saves all that has happened, completes the view, and ends. Close the workers first: a

@@ -150,7 +150,7 @@ func (l *loop) handle(now core.Time) (more bool) {
 		case req.rep.in != nil:
 			l.p.Report(req.rep.run, req.rep.in, now)
 		case req.match != nil:
-			l.p.Match(req.match.queue, req.match.taskType, now)
+			l.p.Match(req.match.Queue, req.match.Type, now)
 		case req.expect:
 			l.p.Expect()
 		default:

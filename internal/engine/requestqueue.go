@@ -1,14 +1,18 @@
 package engine
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/engine/slots"
+)
 
 // request is one thing that happens to a partition. One of the fields is set. If none is, the request means that all
 // waiting attempts must be looked at again; see Engine.Rematch.
 type request struct {
 	call   *Call
-	rep    report    // a worker's report
-	match  *queueKey // a slot may be free for this task queue
-	expect bool      // messages of other partitions may have come
+	rep    report     // a worker's report
+	match  *slots.Key // a slot may be free for this task queue
+	expect bool       // messages of other partitions may have come
 }
 
 // requestQueue passes requests from many goroutines to the loop. The loop takes all of them at once.

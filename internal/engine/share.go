@@ -238,7 +238,7 @@ func (p *Partition) ShutShared(err error) {
 func (p *Partition) leaveLoad() {
 	if p.admissions.loading {
 		p.admissions.loading = false
-		p.tasks.matcher.finishLoad(p.tasks.client)
+		p.tasks.matcher.FinishLoad(p.tasks.client)
 	}
 }
 
