@@ -81,7 +81,7 @@ func (l *loop) reopen(now core.Time) {
 			"after", time.Since(l.stalledAt).Seconds())
 	case final(err):
 		l.e.state.Store(&status{err: failure("engine", "", err), final: true})
-		l.end(l.e.Err())
+		l.end(l.e.err())
 	default:
 		l.backoff = min(2*l.backoff, lastBackoff)
 		l.retry = l.clock.read().Add(l.backoff)
@@ -92,7 +92,7 @@ func (l *loop) reopen(now core.Time) {
 // read wait until the journal takes writes again.
 func (l *loop) refuse() {
 	var kept []request
-	err := l.e.Err()
+	err := l.e.err()
 	for _, requests := range [][]request{l.taken[l.next:], l.e.requests.take(nil)} {
 		for _, req := range requests {
 			if req.call != nil && req.call.Op <= CallInput {

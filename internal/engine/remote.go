@@ -80,7 +80,10 @@ type AttemptState struct {
 
 // Attempt returns how the attempt of a step is doing. Errors: CodeNotFound, CodeStale (it has ended).
 func (e *Engine) Attempt(ctx context.Context, tok core.Token) (AttemptState, error) {
-	e = e.of(tok.Run)
+	return e.of(tok.Run).attempt(ctx, tok)
+}
+
+func (e *driver) attempt(ctx context.Context, tok core.Token) (AttemptState, error) {
 	c := e.call(CallAttempt)
 	c.Run, c.Step, c.Attempt = tok.Run, tok.Step, tok.Attempt
 	if err := e.do(ctx, c); err != nil {
