@@ -76,8 +76,8 @@ func (e *driver) open(ctx context.Context) error {
 	return nil
 }
 
-// expect says that messages of other partitions may have come; see Config.Sent. It returns false if the driver takes no
-// requests.
+// expect says that messages of other partitions may have come; see Config.Sent. It returns false if the driver takes
+// no requests.
 func (e *driver) expect() bool { return e.requests.put(request{expect: true}) }
 
 // wake tells the loop that a slot may be free for an attempt that waits.
@@ -85,8 +85,8 @@ func (e *driver) wake(queue, taskType string) {
 	e.requests.put(request{match: &slots.Key{Queue: queue, Type: taskType}})
 }
 
-// close takes no more requests, saves all that has happened, completes the view, and ends. If the journal took no writes
-// at the end, it returns its error.
+// close takes no more requests, saves all that has happened, completes the view, and ends. If the journal took no
+// writes at the end, it returns its error.
 func (e *driver) close() error {
 	e.once.Do(func() {
 		e.requests.close()

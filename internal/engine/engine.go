@@ -131,8 +131,8 @@ func (e *Engine) home(r *StartRequest) (*driver, error) {
 
 // Open takes the partitions over, replays the journal's tail and starts the loops. Runs that were active before are
 // recovered while the engine already takes requests. ctx bounds only the opening. The engine works until Close, which
-// closes neither the journal nor the workers. After an error, Open may be called again: it opens those that are not open
-// yet. The engine ends when one of them ends.
+// closes neither the journal nor the workers. After an error, Open may be called again: it opens those that are not
+// open yet. The engine ends when one of them ends.
 // Errors: CodeHeld (another process owns a partition; try again later), CodeStalled, CodeStorage, CodeInternal.
 func (e *Engine) Open(ctx context.Context) error {
 	e.opening.Lock()

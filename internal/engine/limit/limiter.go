@@ -204,7 +204,7 @@ func (t *lineTicket) Before(o *lineTicket) bool {
 // Moved notes the place in the line.
 func (t *lineTicket) Moved(to int) { t.index = to }
 
-// isRun reports whether the ticket is a run's.
+// IsRun reports whether the ticket is a run's.
 func (t *Ticket) IsRun() bool { return t.Token.Step == core.NoStep }
 
 // Moved notes the place in the line.
