@@ -22,7 +22,8 @@ import (
 // closeWithin is how long attempts that are left behind may take to stop.
 const closeWithin = 30 * time.Second
 
-// Daemon is a server. Its methods are safe for concurrent use once it is open.
+// Daemon is a server. One goroutine opens it, makes it listen, adds namespaces and closes it; all other methods are
+// safe for concurrent use meanwhile.
 type Daemon struct {
 	cfg     Config
 	engine  *engine.Engine // nil: a Go program has one that it shares with nobody

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/limit"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -15,11 +15,11 @@ import (
 // A place that a run has left is free when the run's end is durable. Otherwise a run of another partition could begin
 // with it, and after a crash both would be open.
 type admissions struct {
-	limiter *limiter
-	client  *matcherClient
-	tickets map[core.RunID]*ticket // the runs whose queues have limits
-	asking  []*run                 // runs that ask their queues when the input at hand is done
-	loading bool                   // the limiter waits until all places of this partition are counted
+	limiter *limit.Limiter
+	client  *limit.Client
+	tickets map[core.RunID]*limit.Ticket // the runs whose queues have limits
+	asking  []*run                       // runs that ask their queues when the input at hand is done
+	loading bool                         // the limiter waits until all places of this partition are counted
 }
 
 // admissionTask takes the place of a task type where the limiter wakes a partition for a run.
@@ -30,41 +30,36 @@ const admissionTask = "admission of a run"
 func (p *Partition) startLoad() {
 	if !p.admissions.loading {
 		p.admissions.loading = true
-		p.tasks.matcher.startLoad()
+		p.tasks.matcher.StartLoad()
 	}
 }
 
 // forget takes all runs from the limiter.
 func (a *admissions) forget() {
 	for _, t := range a.sorted() {
-		a.limiter.leave(t, 0)
+		a.limiter.Leave(t, 0)
 	}
-	a.tickets, a.asking = make(map[core.RunID]*ticket), nil
+	a.tickets, a.asking = make(map[core.RunID]*limit.Ticket), nil
 }
 
 // leaveWaiting takes the runs that wait from the limiter, because the partition ends. Places stay taken: this process
 // does not know what becomes of these runs.
 func (a *admissions) leaveWaiting() {
 	for _, t := range a.sorted() {
-		if !t.running {
-			delete(a.tickets, t.token.Run)
-			a.limiter.leave(t, 0)
+		if !t.Running() {
+			delete(a.tickets, t.Token.Run)
+			a.limiter.Leave(t, 0)
 		}
 	}
 }
 
-func (a *admissions) sorted() []*ticket {
-	all := make([]*ticket, 0, len(a.tickets))
+func (a *admissions) sorted() []*limit.Ticket {
+	all := make([]*limit.Ticket, 0, len(a.tickets))
 	for _, t := range a.tickets {
 		all = append(all, t)
 	}
-	slices.SortFunc(all, (*ticket).compare)
+	slices.SortFunc(all, (*limit.Ticket).Compare)
 	return all
-}
-
-// compare orders tickets by age.
-func (t *ticket) compare(o *ticket) int {
-	return cmp.Or(cmp.Compare(t.order, o.order), bytes.Compare(t.token.Run[:], o.token.Run[:]))
 }
 
 // finishLoad tells the matcher that the active runs were read and those that were restored are recovered. So all places
@@ -72,7 +67,7 @@ func (t *ticket) compare(o *ticket) int {
 func (p *Partition) finishLoad() {
 	if p.admissions.loading && p.residents.activeRead && p.residents.restored.len() == 0 {
 		p.admissions.loading = false
-		p.tasks.matcher.finishLoad(p.tasks.client)
+		p.tasks.matcher.FinishLoad(p.tasks.client)
 		p.tasks.listSuspects()
 	}
 }
@@ -96,7 +91,7 @@ func (p *Partition) followQueue(r *run) {
 
 // queueBound returns the limits of a run's queue; none: nothing bounds the run. Retries and breakers are about
 // attempts.
-func (p *Partition) queueBound(r *run) []bound {
+func (p *Partition) queueBound(r *run) []limit.Bound {
 	var ofDef map[string]*policy.QueueLimits
 	if def := r.state.Attached(); def != nil {
 		ofDef = def.Queues
@@ -111,30 +106,30 @@ func (p *Partition) queueBound(r *run) []bound {
 	if own.Zero() {
 		return nil
 	}
-	return []bound{{place{runs: true, name: name}, &own, since}}
+	return []limit.Bound{{Place: limit.Place{Runs: true, Name: name}, Limits: &own, Since: since}}
 }
 
 // newTicket makes a run known to the limiter; nil: nothing bounds it.
-func (p *Partition) newTicket(r *run) *ticket {
+func (p *Partition) newTicket(r *run) *limit.Ticket {
 	bounds := p.queueBound(r)
 	if bounds == nil {
 		return nil
 	}
 	a := r.state.Admission
-	t := &ticket{
-		token: core.Token{Run: r.id(), Step: core.NoStep}, client: p.admissions.client,
-		queue: queueKey{queue: a.Queue.Name, taskType: admissionTask},
-		prio:  a.Queue.Priority, order: uint64(max(a.Entered, 1)),
+	t := &limit.Ticket{
+		Token: core.Token{Run: r.id(), Step: core.NoStep}, Client: p.admissions.client,
+		Queue: a.Queue.Name, Type: admissionTask,
+		Priority: a.Queue.Priority, Order: uint64(max(a.Entered, 1)),
 	}
 	p.admissions.tickets[r.id()] = t
-	p.admissions.limiter.ticket(t, a.Queue.Key, bounds, core.Held{}, 0, p.now)
+	p.admissions.limiter.Add(t, a.Queue.Key, bounds, core.Held{}, 0, p.now)
 	return t
 }
 
 // takePlace counts the place of a run that was admitted before.
 func (p *Partition) takePlace(r *run) {
 	if t := p.newTicket(r); t != nil {
-		p.admissions.limiter.takePlace(t)
+		p.admissions.limiter.TakePlace(t)
 	}
 }
 
@@ -167,8 +162,8 @@ func (p *Partition) askFirst(r *run) {
 }
 
 // askQueue asks the limiter to admit a run. If it does not, the reason is recorded.
-func (p *Partition) askQueue(r *run, t *ticket) {
-	held, ok := p.admissions.limiter.start(t, p.now)
+func (p *Partition) askQueue(r *run, t *limit.Ticket) {
+	held, ok := p.admissions.limiter.Start(t, p.now)
 	switch {
 	case !ok && held.Reason != core.HeldNone:
 		p.recordRunHeld(r, held)
@@ -177,7 +172,7 @@ func (p *Partition) askQueue(r *run, t *ticket) {
 		if p.admissions.tickets[r.id()] == t {
 			delete(p.admissions.tickets, r.id())
 		}
-		p.admissions.limiter.undo(t)
+		p.admissions.limiter.Undo(t)
 	}
 }
 
@@ -188,17 +183,17 @@ func (p *Partition) recordRunHeld(r *run, held core.Held) {
 }
 
 // takeRunTurn lets a run begin whose turn it is.
-func (p *Partition) takeRunTurn(t *ticket) {
-	if r := p.residents.runs[t.token.Run]; r != nil && p.admissions.tickets[t.token.Run] == t {
+func (p *Partition) takeRunTurn(t *limit.Ticket) {
+	if r := p.residents.runs[t.Token.Run]; r != nil && p.admissions.tickets[t.Token.Run] == t {
 		p.askQueue(r, t)
 	}
 }
 
 // noticeRun records that a run is held for another reason now.
-func (p *Partition) noticeRun(n notice) {
-	r := p.residents.runs[n.token.Run]
-	if r != nil && p.admissions.tickets[n.token.Run] == n.ticket && !n.ticket.running {
-		p.recordRunHeld(r, n.held)
+func (p *Partition) noticeRun(n limit.Notice) {
+	r := p.residents.runs[n.Token.Run]
+	if r != nil && p.admissions.tickets[n.Token.Run] == n.Ticket && !n.Ticket.Running() {
+		p.recordRunHeld(r, n.Held)
 		p.settle()
 	}
 }
@@ -207,7 +202,7 @@ func (p *Partition) noticeRun(n notice) {
 func (p *Partition) leaveQueue(r *run) {
 	if t := p.admissions.tickets[r.id()]; t != nil {
 		delete(p.admissions.tickets, r.id())
-		p.admissions.limiter.leave(t, p.now)
+		p.admissions.limiter.Leave(t, p.now)
 	}
 }
 
@@ -217,7 +212,7 @@ func (p *Partition) freePlace(r *run) {
 	if t == nil {
 		return
 	}
-	if !t.running {
+	if !t.Running() {
 		p.leaveQueue(r)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
@@ -430,7 +431,7 @@ func TestPlacesAreCountedOnce(t *testing.T) {
 		}
 	}
 	open := func() {
-		m := NewMatcher()
+		m := slots.NewMatcher()
 		m.Add("w", workers)
 		rigs = nil
 		for i := range journals {

@@ -141,7 +141,7 @@ func (p *Partition) settle() {
 			p.askQueues()
 			continue
 		}
-		if p.tasks.client.called.Load() {
+		if p.tasks.client.Called() {
 			p.takeTurns()
 			continue
 		}

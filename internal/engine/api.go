@@ -2,54 +2,26 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
-
-// anyWorkers execute attempts for an engine.
-type anyWorkers interface {
-	// Slots returns how many tasks of the type may run at once. 0 means none: the tasks wait in the queue. -1 means any
-	// number.
-	Slots(queue, taskType string) int
-	// Dispatch hands over an attempt whose start is durable. It must not block.
-	Dispatch(t core.Task)
-	// Revoke stops the work of an attempt that has ended. TaskStopped is reported when the work is gone. For an unknown
-	// token it is reported at once.
-	Revoke(tok core.Token, why policy.Kind)
-}
-
-// Workers execute attempts in the engine's process. worker.Pool and the simulation implement it.
-type Workers interface {
-	anyWorkers
-	// Do does a task on the spot whose start is not durable yet, if it takes no time and has no effects outside. Such
-	// an attempt starts and ends in one batch. If that is not saved, nothing of the attempt has happened. Do returns
-	// false if the task is not such a one. Then the task is handed over by Dispatch, once its start is durable.
-	Do(t core.Task) (core.TaskEnded, bool)
-}
-
-// Placed are workers whose slots are in several places, such as processes. An attempt can begin in one of them only.
-type Placed interface {
-	anyWorkers
-	// Claim takes a slot for an attempt in its place, and reports whether one was free there. If none was, Engine.Begin
-	// says when it is worth another try. It is called when a slot was free in some place.
-	Claim(tok core.Token, workflow, taskType string) bool
-	// Unclaim gives back the slot of an attempt that does not start after all. One that was dispatched has its slot
-	// until its work is over.
-	Unclaim(tok core.Token)
-}
 
 // Config configures an engine. Zero values are useful.
 type Config struct {
 	Journal journal.Journal
 	// Workers execute attempts. Workers that report to the engine must be made after it; add them with Engine.Serve.
-	Workers Workers
+	Workers slots.Workers
 	// Matcher counts the slots of all workers of the process. Engines of one process share it. Default: a new one.
-	Matcher *Matcher
+	Matcher *slots.Matcher
 	// Wake is called when a slot may be free for which the partition waits. The driver of the partition then calls
 	// Partition.Match soon. Wake is called from any goroutine and must not block. An Engine sets its own. Default:
 	// none.
@@ -208,4 +180,55 @@ type Stats struct {
 	Next    core.Time // when the engine has something to do next, for a run or for itself; zero: never
 	Moving  bool      // something is on its way to the journal, or from it
 	Stalled string    // why the engine takes no requests, for example a full disk; empty: it takes them
+}
+
+// withDefaults fills in the defaults, except for the clock, whose default is in clock.read.
+func (c Config) withDefaults() Config {
+	if c.Matcher == nil {
+		c.Matcher = slots.NewMatcher()
+	}
+	if c.Workers != nil {
+		c.Matcher.Add("", c.Workers)
+		c.Workers = nil // the matcher has them now; a second call must not add them again
+	}
+	if c.MaxDepth <= 0 {
+		c.MaxDepth = 32
+	}
+	if c.MaxFamily <= 0 {
+		c.MaxFamily = 100_000
+	}
+	if c.families == nil {
+		c.families = &families{open: make(map[core.RunID]int)}
+	}
+	if c.generations == nil {
+		c.generations = new(atomic.Int64)
+	}
+	if c.Wake == nil {
+		c.Wake = func(string, string) {}
+	}
+	if c.Sent == nil {
+		c.Sent = func(int) {}
+	}
+	if c.Owner == "" {
+		c.Owner = fmt.Sprintf("pid %d", os.Getpid())
+	}
+	if c.MaxPayload <= 0 {
+		c.MaxPayload = 2 << 20
+	}
+	if c.FeedLimit <= 0 {
+		c.FeedLimit = 256 << 20
+	}
+	if c.Horizon <= 0 {
+		c.Horizon = 5 * time.Second
+	}
+	if c.Inflight <= 0 {
+		c.Inflight = 4096
+	}
+	if c.Random == nil {
+		c.Random = rand.Uint64
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
 }

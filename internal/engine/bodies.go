@@ -154,9 +154,9 @@ func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(e
 		c = new(Call)
 	}
 	c.Op, c.Run, c.Inputs, c.Body, c.taken, c.Done = CallBody, run, inputs, body, done, (*Call).answerBody
-	e = e.within(run)
-	if !e.requests.put(request{call: c}) && done != nil {
-		go done(e.closed()) // the caller may hold a lock that done needs
+	part := e.within(run)
+	if !part.requests.put(request{call: c}) && done != nil {
+		go done(part.refusal()) // the caller may hold a lock that done needs
 	}
 }
 

@@ -31,9 +31,15 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 			return Started{}, err
 		}
 	}
-	if e, err = e.home(&r); err != nil {
+	home, err := e.home(&r)
+	if err != nil {
 		return Started{}, err
 	}
+	return home.start(ctx, r, w)
+}
+
+// start makes a run in the partition.
+func (e *driver) start(ctx context.Context, r StartRequest, w *workflow) (Started, error) {
 	if err := e.enter(ctx, "start"); err != nil {
 		return Started{}, err
 	}
@@ -98,13 +104,17 @@ func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceive
 	return e.input(ctx, id, s)
 }
 
+// input gives an input to the driver of a run.
 func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error {
+	return e.of(id).input(ctx, id, in)
+}
+
+func (e *driver) input(ctx context.Context, id core.RunID, in core.Input) error {
 	c := e.call(CallInput)
 	c.Run, c.Input = id, in
 	if id == (core.RunID{}) {
 		return emptyID(c.op())
 	}
-	e = e.of(id)
 	if err := e.enter(ctx, c.op()); err != nil {
 		return err
 	}
@@ -123,9 +133,9 @@ func (e *Engine) Result(ctx context.Context, id core.RunID) (Outcome, error) {
 	if id == (core.RunID{}) {
 		return Outcome{}, emptyID("result")
 	}
-	e = e.of(id)
+	part := e.of(id)
 	for {
-		out, next, err := e.result(ctx, id)
+		out, next, err := part.result(ctx, id)
 		if err != nil || next == (core.RunID{}) {
 			return out, err
 		}
@@ -134,7 +144,7 @@ func (e *Engine) Result(ctx context.Context, id core.RunID) (Outcome, error) {
 }
 
 // result waits for the outcome of one run. It may instead return a run whose outcome to wait for next.
-func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID, error) {
+func (e *driver) result(ctx context.Context, id core.RunID) (Outcome, core.RunID, error) {
 	w := NewWaiter()
 	c := e.call(CallResult)
 	c.Run, c.Waiter = id, w
@@ -177,18 +187,18 @@ func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 }
 
 // ended reads the outcome of a run that is not in memory. It returns false if the run has not ended.
-func (e *Engine) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID, bool, error) {
+func (e *driver) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID, bool, error) {
 	h, err := e.cfg.Journal.History(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
 		// The run may have been removed because it was old. Its id then stands for the next run of its chain.
-		if next, lookErr := e.Lookup(ctx, id.String()); lookErr == nil && next != id {
+		if next, lookErr := e.lookup(ctx, id.String()); lookErr == nil && next != id {
 			return Outcome{}, next, true, nil
 		}
 	}
 	if err != nil {
-		return Outcome{}, core.RunID{}, false, e.readError("result", id.String(), err)
+		return Outcome{}, core.RunID{}, false, readError(&e.state, "result", id.String(), err)
 	}
-	r, err := e.fold(ctx, id, h.Entries)
+	r, err := e.defs.fold(ctx, id, h.Entries)
 	if err != nil || !r.Phase.Closed() {
 		return Outcome{}, core.RunID{}, false, err
 	}
@@ -196,6 +206,6 @@ func (e *Engine) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID,
 }
 
 // stopWaiting removes a waiter. It does not wait until that is done.
-func (e *Engine) stopWaiting(w *Waiter) {
+func (e *driver) stopWaiting(w *Waiter) {
 	e.requests.put(request{call: &Call{Op: CallLeave, Waiter: w}})
 }

@@ -7,8 +7,10 @@
 //	             children, chains, task starts ◄── same batch ─────┘   dispatches, answers, watchers
 //
 // [Partition] does all of that without goroutines and without a clock. With the same calls and instants it always does
-// the same. So the simulation can drive it in virtual time. [Engine] is a loop around each partition. Only the loop
-// reads a clock.
+// the same. So the simulation can drive it in virtual time. A driver is the loop around one partition, and only the
+// loop reads a clock. [Engine] stands in front of the drivers of all partitions, be it one or many, and gives each call
+// to the driver of its run. What all of them share has rooms of its own: package slots counts the workers, and package
+// limit what the limits of queues and services bound.
 //
 // While one batch is being synced, the partition computes the next one. Everything that leaves the partition, such as a
 // task for a worker or an answer, waits until the batches that it is based on are durable. If an append fails, the

@@ -5,48 +5,34 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 )
 
-// Engine runs all partitions of a journal. Each partition has a loop that gives it inputs, a committer that appends its
-// batches, and readers for runs that are due soon and for messages. New makes an engine, Open starts it. All methods
-// are safe for concurrent use.
+// Engine runs all partitions of a journal, one or many, with a driver for each. They share definitions, workers and
+// slots, and tell each other when they have sent messages. The engine passes each call to the driver of the run's
+// partition. New makes an engine, Open starts it. All methods are safe for concurrent use.
 type Engine struct {
-	parts    *parts // the engines of several partitions; nil: there is one partition, and this engine runs it
-	cfg      Config
-	defs     *definitions
-	requests *requestQueue
-	gate     chan struct{} // bounds how many callers wait for the loop at once
-	calls    sync.Pool     // it holds *Call
-	state    atomic.Pointer[status]
-	stats    struct {
-		sync.Mutex
-		Stats
-	}
+	cfg   Config
+	defs  *definitions
+	state atomic.Pointer[status] // set when the engine has ended
+	done  chan struct{}          // closed when the engine has ended
+	end   sync.Once              // closes done
+
+	drivers []atomic.Pointer[driver]
+	coming  []atomic.Pointer[driver] // those that Take opens at present
+	moves   []sync.Mutex             // one Take or Give of each partition at a time
+	next    atomic.Uint64            // runs without a workflow id or key go to the partitions in turn
 
 	opening sync.Mutex
-	opened  bool        // the loop runs; protected by opening
-	given   atomic.Bool // Close gives the partition to another engine, while this process goes on
+	opened  int  // how many drivers are open; protected by opening
+	closed  bool // protected by opening
 
-	ctx     context.Context // ends when the loop has ended, which stops the other goroutines
-	cancel  context.CancelFunc
-	stop    chan struct{} // closed by Close
-	unsaved error         // why the last inputs were not saved, if the journal took no writes when Close came
-	once    sync.Once
-	done    chan struct{} // closed when all goroutines have ended
-}
-
-// status says why the engine takes no requests. A nil status means that it takes them.
-type status struct {
-	err   error
-	final bool // it does not go on by itself
-}
-
-func closedStatus() *status {
-	return &status{err: &Error{Code: CodeClosed, Op: "engine", Err: errors.New("it was closed")}, final: true}
+	mu      sync.Mutex
+	changed chan struct{} // closed when the engine takes or gives a partition; protected by mu
+	// begun has by its name in which partitions a feed was made that nobody has read yet. Protected by mu.
+	begun map[string][]*driver
 }
 
 // New returns an engine that does nothing yet: it has no goroutine and touches no storage. Workers and bodies can
@@ -63,118 +49,180 @@ func New(cfg Config) (*Engine, error) {
 	}
 	cfg = cfg.withDefaults()
 	defs := newDefinitions(cfg.Journal, cfg.Kinds)
-	if n := cfg.Journal.PartitionCount(); n > 1 || cfg.Shared {
-		return newParts(cfg, defs, n), nil
-	}
-	return newEngine(cfg, defs), nil
-}
-
-// newEngine returns an engine for one partition.
-func newEngine(cfg Config, defs *definitions) *Engine {
+	n := cfg.Journal.PartitionCount()
 	e := &Engine{
-		cfg: cfg, defs: defs, requests: newRequestQueue(), stop: make(chan struct{}), done: make(chan struct{}),
+		cfg: cfg, defs: defs, done: make(chan struct{}), drivers: make([]atomic.Pointer[driver], n),
+		coming: make([]atomic.Pointer[driver], n), moves: make([]sync.Mutex, n), changed: make(chan struct{}),
+		begun: map[string][]*driver{},
 	}
-	e.cfg.Wake = e.wake
-	e.cfg.Matcher.startLoad()
-	e.gate = make(chan struct{}, e.cfg.Inflight)
-	e.ctx, e.cancel = context.WithCancel(journal.Urgent(context.Background()))
-	return e
+	for i := range n {
+		if cfg.Shared {
+			e.drivers[i].Store(away(cfg, defs, i))
+		} else {
+			e.drivers[i].Store(e.driverOf(i))
+		}
+	}
+	return e, nil
 }
 
-// Open takes the partition over, replays the journal's tail and starts the loop. Runs that were active before are
+// driverOf returns a new driver of a partition. The one of a single partition ends leftovers itself, once it owns the
+// partition.
+func (e *Engine) driverOf(partition int) *driver {
+	own := e.cfg
+	own.Partition = partition
+	if len(e.drivers) > 1 {
+		own.BeforeRecovery = nil
+	}
+	own.Sent = func(to int) {
+		if !e.at(to).expect() {
+			e.cfg.Sent(to)
+		}
+	}
+	return newDriver(own, e.defs)
+}
+
+func (e *Engine) at(partition int) *driver { return e.drivers[partition].Load() }
+
+// all returns the drivers of all partitions, but for those that other processes own.
+func (e *Engine) all() []*driver {
+	out := make([]*driver, 0, len(e.drivers))
+	for i := range e.drivers {
+		if !e.cfg.Shared || e.runs(i) {
+			out = append(out, e.at(i))
+		}
+	}
+	return out
+}
+
+// of returns the driver of a run's partition.
+func (e *Engine) of(run core.RunID) *driver { return e.ofKey(core.PartitionKey(run)) }
+
+func (e *Engine) ofKey(key uint16) *driver { return e.at(int(key) % len(e.drivers)) }
+
+// within returns the driver that hears of a run's workers and bodies. That is the one of its partition also while it is
+// being opened, since it gives them work then.
+func (e *Engine) within(run core.RunID) *driver {
+	return e.hearing(int(core.PartitionKey(run)) % len(e.drivers))
+}
+
+// hearing returns the driver that hears of what concerns a partition.
+func (e *Engine) hearing(partition int) *driver {
+	if part := e.coming[partition].Load(); part != nil {
+		return part
+	}
+	return e.at(partition)
+}
+
+// home returns the driver in whose partition a start creates or finds its run.
+func (e *Engine) home(r *StartRequest) (*driver, error) {
+	home, named, err := Home(r, len(e.drivers))
+	if named || err != nil {
+		return e.at(home), err
+	}
+	if len(e.drivers) == 1 && !e.cfg.Shared {
+		return e.at(0), nil // there is nothing to choose
+	}
+	own := e.all()
+	if len(own) == 0 {
+		return nil, noPartition()
+	}
+	return own[int(e.next.Add(1)%uint64(len(own)))], nil
+}
+
+// Open takes the partitions over, replays the journal's tail and starts the loops. Runs that were active before are
 // recovered while the engine already takes requests. ctx bounds only the opening. The engine works until Close, which
-// closes neither the journal nor the workers. After an error, Open may be called again.
-// Errors: CodeHeld (another process owns the partition; try again later), CodeStalled, CodeStorage, CodeInternal.
+// closes neither the journal nor the workers. After an error, Open may be called again: it opens those that are not
+// open yet. The engine ends when one of them ends.
+// Errors: CodeHeld (another process owns a partition; try again later), CodeStalled, CodeStorage, CodeInternal.
 func (e *Engine) Open(ctx context.Context) error {
 	e.opening.Lock()
 	defer e.opening.Unlock()
-	if e.parts != nil {
-		return e.parts.open(ctx, e)
-	}
-	if e.opened || e.Err() != nil {
+	if e.closed || e.opened == len(e.drivers) {
 		return &Error{Code: CodeClosed, Op: "open", Err: errors.New("the engine was opened or closed before")}
 	}
-	l := newLoop(e)
-	if err := l.open(ctx); err != nil {
-		return err
+	if e.opened == 0 && len(e.drivers) > 1 && e.cfg.BeforeRecovery != nil {
+		if err := endLeftovers(ctx, e.cfg.BeforeRecovery); err != nil {
+			return err
+		}
 	}
-	e.opened = true
-	go l.run()
+	if e.cfg.Shared {
+		e.opened = len(e.drivers)
+		return nil
+	}
+	for e.opened < len(e.drivers) {
+		part := e.at(e.opened)
+		if err := part.open(ctx); err != nil {
+			return err
+		}
+		e.opened++
+		go func() {
+			<-part.done
+			e.ended()
+		}()
+	}
 	return nil
 }
 
-// Serve adds workers. The name is recorded with the attempts that they execute. If it is empty, the name of the
-// partition's owner is recorded.
-func (e *Engine) Serve(name string, w Workers) {
-	e.cfg.Matcher.Add(name, w)
-	e.Rematch()
-}
-
-// ServePlaced adds workers whose slots are in several places; see Serve.
-func (e *Engine) ServePlaced(name string, w Placed) {
-	e.cfg.Matcher.AddPlaced(name, w)
-	e.Rematch()
-}
-
-// ServeRemote adds workers in other processes; see Serve.
-func (e *Engine) ServeRemote(name string, w RemoteWorkers) {
-	e.cfg.Matcher.AddRemote(name, w)
-	e.Rematch()
-}
-
-// Expect says that messages of other partitions may have come; see Config.Sent. It returns false if the engine takes
-// no requests.
-func (e *Engine) Expect() bool { return e.requests.put(request{expect: true}) }
-
-// wake tells the loop that a slot may be free for an attempt that waits.
-func (e *Engine) wake(queue, taskType string) {
-	e.requests.put(request{match: &queueKey{queue: queue, taskType: taskType}})
-}
+// ended says that the engine has ended.
+func (e *Engine) ended() { e.end.Do(func() { close(e.done) }) }
 
 // Close takes no more requests, saves all that has happened, completes the view, and ends. Close the workers first: a
 // report that comes later is lost, and its attempt runs again after the next Open. If the journal took no writes at the
-// end, Close returns its error.
+// end, Close returns its error. All partitions close at the same time, so that they need not wait for one another.
 func (e *Engine) Close() error {
-	if e.parts != nil {
-		return e.parts.close(e)
-	}
-	e.once.Do(func() {
-		e.requests.close()
-		e.state.CompareAndSwap(nil, closedStatus())
-		close(e.stop)
-		e.opening.Lock()
-		defer e.opening.Unlock()
-		if !e.opened {
-			e.cancel()
-			l := newLoop(e)
-			l.drain()
-			if e.cfg.Shared {
-				l.p.leaveLoad()
-			}
-			close(e.done)
+	errs := make([]error, len(e.drivers))
+	e.opening.Lock()
+	e.closed = true
+	e.opening.Unlock()
+	e.state.CompareAndSwap(nil, closedStatus())
+	var all sync.WaitGroup
+	for i := range e.drivers {
+		if e.cfg.Shared {
+			all.Go(func() { errs[i] = e.Give(i) })
+		} else {
+			all.Go(func() { errs[i] = e.at(i).close() })
 		}
-	})
-	<-e.done
-	if err := e.Err(); !errors.Is(err, ErrClosed) && !errors.Is(err, errHeld) {
-		return err
 	}
-	return e.unsaved
+	all.Wait()
+	e.ended()
+	return errors.Join(errs...)
 }
 
 // Done returns a channel that is closed when the engine has ended, by Close or by an error. Err then returns the error.
-// CodeFenced means that another engine owns the partition; other engines of this process go on. CodeStorage means that
+// CodeFenced means that another engine owns a partition; other engines of this process go on. CodeStorage means that
 // the journal cannot be used any more.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
-// Err returns why the engine takes no requests. It returns nil while it takes them.
+// Err returns why a partition takes no requests. It returns nil while all of them take them.
 func (e *Engine) Err() error {
-	if e.parts != nil {
-		return e.parts.err(e)
+	for _, part := range e.all() {
+		if err := part.err(); err != nil && !errors.Is(err, errHeld) {
+			return err
+		}
 	}
 	if s := e.state.Load(); s != nil {
 		return s.err
 	}
 	return nil
+}
+
+// Serve adds workers. The name is recorded with the attempts that they execute. If it is empty, the name of the
+// partition's owner is recorded.
+func (e *Engine) Serve(name string, w slots.Workers) {
+	e.cfg.Matcher.Add(name, w)
+	e.Rematch()
+}
+
+// ServePlaced adds workers whose slots are in several places; see Serve.
+func (e *Engine) ServePlaced(name string, w slots.Placed) {
+	e.cfg.Matcher.AddPlaced(name, w)
+	e.Rematch()
+}
+
+// ServeRemote adds workers in other processes; see Serve.
+func (e *Engine) ServeRemote(name string, w slots.RemoteWorkers) {
+	e.cfg.Matcher.AddRemote(name, w)
+	e.Rematch()
 }
 
 // Report implements worker.Reporter. It takes a worker's TaskEnded, TaskStopped or Beat. An output that is too large
@@ -191,14 +239,6 @@ func (e *Engine) bounded(in core.Input) core.Input {
 	return in
 }
 
-// bounded makes an attempt fail whose output is too large.
-func (c *Config) bounded(end core.TaskEnded) core.TaskEnded {
-	if n := len(end.Output); n > c.MaxPayload {
-		end.Failure, end.Output = permanentFailure("output_too_large", tooLarge(n, c.MaxPayload)), nil
-	}
-	return end
-}
-
 // Confirm implements worker.Confirmer. It reports, and calls done when the report is durable, or with true if the
 // attempt had ended before.
 func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
@@ -210,173 +250,27 @@ func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 
 // Rematch says that workers or bodies may take attempts now that they could not take before.
 func (e *Engine) Rematch() {
-	if e.parts == nil {
-		e.requests.put(request{})
-		return
-	}
-	for i := range e.parts.engines {
-		e.parts.within(i).requests.put(request{})
+	for i := range e.drivers {
+		e.hearing(i).requests.put(request{})
 	}
 }
 
-// Stats counts what the engine holds.
-func (e *Engine) Stats() Stats {
-	if e.parts != nil {
-		return e.parts.stats(e)
-	}
-	e.stats.Lock()
-	defer e.stats.Unlock()
-	s := e.stats.Stats
-	if st := e.state.Load(); st != nil {
-		s.Stalled = st.err.Error()
-	}
-	return s
-}
-
-// call takes a call from the pool. A caller that gives up does not put its call back, because the loop may still answer
-// it.
-func (e *Engine) call(op CallOp) *Call {
-	c, ok := e.calls.Get().(*Call)
-	if !ok {
-		c = &Call{ch: make(chan struct{}, 1), Done: func(c *Call) { c.ch <- struct{}{} }}
-	}
-	c.Op = op
-	return c
-}
-
-// free puts a call back into the pool.
-func (e *Engine) free(c *Call) {
-	*c = Call{ch: c.ch, Done: c.Done}
-	e.calls.Put(c)
-}
-
-// do gives a call to the loop and waits for its answer. After an error the caller must not use the call any more,
-// because the loop may still use it.
-func (e *Engine) do(ctx context.Context, c *Call) error {
-	for {
-		if err := e.send(ctx, c); err != nil {
-			return err
+// Stats counts what the engine holds in all its partitions.
+func (e *Engine) Stats() (sum Stats) {
+	for _, part := range e.all() {
+		s := part.stats()
+		sum.Loaded += s.Loaded
+		sum.Queued += s.Queued
+		sum.Live += s.Live
+		sum.Seq += s.Seq
+		sum.Behind += s.Behind
+		sum.SetAside += s.SetAside
+		sum.Late = max(sum.Late, s.Late)
+		sum.Wake, sum.Next = earliest(sum.Wake, s.Wake), earliest(sum.Next, s.Next)
+		sum.Moving = sum.Moving || s.Moving
+		if sum.Stalled == "" {
+			sum.Stalled = s.Stalled
 		}
-		select {
-		case <-c.ch:
-		case <-ctx.Done():
-			return e.gaveUp(ctx, c)
-		}
-		if !c.canRepeat() {
-			return nil
-		}
-		c.clearAnswer()
 	}
-}
-
-// send gives a call to the loop.
-func (e *Engine) send(ctx context.Context, c *Call) error {
-	if s := e.state.Load(); s != nil && (s.final || c.Op <= CallInput) {
-		return s.err
-	}
-	if err := ctx.Err(); err != nil {
-		return failure(c.op(), c.Run.String(), err)
-	}
-	if !e.requests.put(request{call: c}) {
-		return e.closed()
-	}
-	return nil
-}
-
-// closed returns why the queue of requests is closed. The reason is always final: while the journal only takes no
-// writes for a time, it stays open.
-func (e *Engine) closed() error {
-	if s := e.state.Load(); s != nil && s.final {
-		return s.err
-	}
-	return closedStatus().err
-}
-
-// gaveUp returns the error of a call whose caller stopped waiting.
-func (e *Engine) gaveUp(ctx context.Context, c *Call) error {
-	err := &Error{Code: CodeCancelled, Op: c.op(), Err: ctx.Err()}
-	if c.Op <= CallInput {
-		err.Hint = "the request may still be saved; it is safe to repeat it with the same run id or key"
-	}
-	return err
-}
-
-// enter waits until fewer than Config.Inflight callers wait for the loop, so that the queue of requests stays short.
-// The caller calls leave when it has its answer.
-func (e *Engine) enter(ctx context.Context, op string) error {
-	select {
-	case e.gate <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case e.gate <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return failure(op, "", ctx.Err())
-	case <-e.done:
-		return e.Err()
-	}
-}
-
-func (e *Engine) leave() { <-e.gate }
-
-// loop is the goroutine that owns the partition.
-type loop struct {
-	e       *Engine
-	p       *Partition
-	clock   clock
-	timer   *time.Timer
-	alarm   *alarm          // rings before the timer, where the system has alarms; nil: there is none
-	rings   <-chan struct{} // the alarm's rings
-	timerAt core.Time       // the instant that timer and alarm are set to; 0: they are not set
-	stall   stall
-
-	taken     []request // requests from the queue; those from next on are not handled yet
-	next      int
-	jobs      chan job
-	results   chan result
-	busy      bool // the committer has a job
-	tenure    Tenure
-	retry     core.Time     // when to open the partition again, while the journal takes no writes
-	backoff   time.Duration // the delay before retry
-	stalledAt time.Time     // when the journal began to take no writes
-	patience  time.Duration // how long a batch may wait for a decision
-	hasty     int           // how many batches more do not wait for one
-	prune     core.Time     // when to remove old runs; 0: never
-	windows   chan windowPart
-	fetches   chan fetched
-	readers   sync.WaitGroup
-}
-
-// job is one thing that the committer does: it appends a batch, or renews the ownership, or removes old runs.
-type job struct {
-	batch *journal.Batch // the batch to append; nil: nothing
-	renew uint64         // the owner's epoch; 0: nothing to renew
-	prune core.Time      // removes runs that closed before
-}
-
-// result is the result of a job.
-type result struct {
-	job    job
-	pruned int           // how many runs were removed
-	began  time.Time     // when the job began
-	took   time.Duration // the duration of an append
-	err    error
-}
-
-// fetched is what a reader found in the inbox for messages of other partitions.
-type fetched struct {
-	fetch    Fetch
-	messages []journal.Message
-	err      error
-}
-
-// windowPart is some of the runs of a window, or the end of the window with the arguments of Partition.WindowDone.
-type windowPart struct {
-	window Window
-	runs   []Loaded
-	end    bool
-	far    core.Time
-	err    error
+	return sum
 }

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"bytes"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -73,4 +76,111 @@ func (f *partitionFamilies) ends(r *core.Run) {
 		f.own[top] = n - 1
 	}
 	f.all.add(top, -1)
+}
+
+// Carried are the families of runs that an engine carries on, each named by its top run (see core.Run.Top). Runs that
+// the engine starts for callers are added by itself. A nil Carried has all families.
+//
+// Other open runs rest. The engine takes what callers and other runs do to them, and does nothing else: none of their
+// attempts starts, none is taken for lost, no limit fires, and no queue admits them. What they wait for happens in the
+// process that carries them on. Runs of definitions that are core.Definition.Elsewhere always rest.
+//
+// All methods are safe for concurrent use.
+type Carried struct {
+	mu   sync.RWMutex
+	tops map[core.RunID]struct{}
+}
+
+// NewCarried returns the families of these top runs.
+func NewCarried(tops ...core.RunID) *Carried {
+	c := &Carried{tops: make(map[core.RunID]struct{})}
+	for _, top := range tops {
+		c.Add(top)
+	}
+	return c
+}
+
+// Add adds a family. If the engine is open, call Engine.Rematch afterwards.
+func (c *Carried) Add(top core.RunID) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tops[top] = struct{}{}
+}
+
+// Has reports whether the family is among them.
+func (c *Carried) Has(top core.RunID) bool {
+	if c == nil {
+		return true
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	_, ok := c.tops[top]
+	return ok
+}
+
+func (c *Carried) count() int {
+	if c == nil {
+		return 0
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.tops)
+}
+
+// rests reports whether a run rests.
+func (p *Partition) rests(s *core.Run) bool {
+	return s.Elsewhere() || p.cfg.Carried != nil && !p.cfg.Carried.Has(s.Top())
+}
+
+// takeOver recovers a run that was read, unless it rests. The place that a resting run has in its queue is counted, and
+// what remote workers execute of it.
+func (p *Partition) takeOver(r *run) {
+	if r.rests {
+		p.followQueue(r)
+		p.keepRemote(r)
+		return
+	}
+	p.recover(r)
+}
+
+// carryAdded carries the runs on whose families were added since it was called last. Those that are not in memory are
+// read with the window of what is due.
+func (p *Partition) carryAdded() {
+	n := p.cfg.Carried.count()
+	if n == p.residents.carried {
+		return
+	}
+	p.residents.carried = n
+	ids := slices.SortedFunc(maps.Keys(p.residents.runs), func(a, b core.RunID) int {
+		return bytes.Compare(a[:], b[:])
+	})
+	for _, id := range ids {
+		r := p.residents.runs[id]
+		if r == nil || !r.rests || r.aside != nil || p.rests(r.state) {
+			continue
+		}
+		r.rests = false
+		if r.unrecovered {
+			p.recover(r)
+		} else {
+			for _, e := range r.state.Offers() {
+				p.handleEffect(r, e, nil)
+			}
+			p.followQueue(r)
+		}
+		if r.aside == nil && r.state.WaitsForBody() {
+			p.sendAllNews(r) // it has not heard of what happened while it rested
+		}
+		p.residents.retime(r)
+	}
+	p.residents.readAgain()
+}
+
+// readAgain makes the windows be read again from the first one on. One that is being read is ignored.
+func (s *residents) readAgain() {
+	s.readingWindow, s.evicted, s.nextWake = false, nil, 0
+	s.window = Window{gen: s.window.gen + 1}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -262,9 +263,34 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 	if name == "" {
 		return invalid("feed", "", "a feed needs a name")
 	}
-	if e.parts != nil {
-		return e.parts.feed(ctx, e, name, fn)
+	var one sync.Mutex
+	oneByOne := func(seq uint64, entries []core.Entry) error {
+		one.Lock()
+		defer one.Unlock()
+		return fn(seq, entries)
 	}
+	if e.cfg.Shared {
+		return e.feedOwned(ctx, name, oneByOne)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(e.drivers))
+	for i := range e.drivers {
+		part := e.at(i)
+		go func() { errs <- part.feed(ctx, name, oneByOne) }()
+	}
+	var first error
+	for range e.drivers { // the first error ends all of them
+		if err := <-errs; first == nil {
+			first = err
+			cancel()
+		}
+	}
+	return first
+}
+
+// feed reads the feed of a partition.
+func (e *driver) feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {
 	r := &feedReader{e: e, name: name, fn: fn, wake: make(chan struct{}, 1)}
 	c := e.call(CallFeed)
 	c.Name, c.Wake = name, r.wake
@@ -288,23 +314,29 @@ func (e *Engine) BeginFeed(ctx context.Context, name string) error {
 	if name == "" {
 		return invalid("feed", "", "a feed needs a name")
 	}
-	if e.parts != nil {
-		return e.parts.beginFeed(ctx, e, name)
+	var errs []error
+	all := e.all()
+	for _, part := range all {
+		errs = append(errs, part.askFeed(ctx, CallBeginFeed, name))
 	}
-	return e.askFeed(ctx, CallBeginFeed, name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begun[name] = all
+	return errors.Join(errs...)
 }
 
 // DropFeed removes a feed. The journal keeps nothing for it any more. If there is no such feed, DropFeed does
 // nothing.
 func (e *Engine) DropFeed(ctx context.Context, name string) error {
-	if e.parts != nil {
-		return e.parts.dropFeed(ctx, e, name)
+	var errs []error
+	for _, part := range e.all() {
+		errs = append(errs, part.askFeed(ctx, CallDropFeed, name))
 	}
-	return e.askFeed(ctx, CallDropFeed, name)
+	return errors.Join(errs...)
 }
 
 // askFeed makes a call about a feed whose answer is whether it succeeded.
-func (e *Engine) askFeed(ctx context.Context, op CallOp, name string) error {
+func (e *driver) askFeed(ctx context.Context, op CallOp, name string) error {
 	c := e.call(op)
 	c.Name = name
 	if err := e.do(ctx, c); err != nil {
@@ -317,7 +349,7 @@ func (e *Engine) askFeed(ctx context.Context, op CallOp, name string) error {
 
 // feedReader is one call of Feed.
 type feedReader struct {
-	e    *Engine
+	e    *driver
 	name string
 	fn   func(seq uint64, entries []core.Entry) error
 	wake chan struct{}
@@ -340,7 +372,7 @@ func (r *feedReader) run(ctx context.Context) error {
 		select {
 		case <-r.wake:
 		case <-r.e.done:
-			return r.e.Err()
+			return r.e.err()
 		case <-ctx.Done():
 			return &Error{Code: CodeCancelled, Op: "feed", ID: r.name, Err: ctx.Err()}
 		}
@@ -369,7 +401,7 @@ func (r *feedReader) read(ctx context.Context) error {
 	if err == nil || r.failed != nil || errors.As(err, &own) {
 		return err
 	}
-	return r.e.readError("feed", r.name, err)
+	return readError(&r.e.state, "feed", r.name, err)
 }
 
 // report tells the partition the consumer's position, and returns an error if the feed is not kept any more.

@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/limit"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // bounds returns the limits that a step's attempts share with others: those of its queue and of its service. What the
 // engine's configuration says about one replaces what the definition says.
-func (p *Partition) bounds(r *run, step core.StepID) []bound {
+func (p *Partition) bounds(r *run, step core.StepID) []limit.Bound {
 	spec, def := r.state.Steps[step].Spec, r.state.Attached()
 	var ofDef map[string]*policy.QueueLimits
 	if def != nil {
@@ -21,13 +22,13 @@ func (p *Partition) bounds(r *run, step core.StepID) []bound {
 	if spec.Share == nil && len(p.cfg.Queues) == 0 && ofDef == nil {
 		return nil
 	}
-	var out []bound
+	var out []limit.Bound
 	name := spec.Queue
 	if spec.Share != nil && spec.Share.Queue != "" {
 		name = spec.Share.Queue
 	}
 	if l, since := limitsOf(p.cfg.Queues, ofDef, name, r); l != nil {
-		out = append(out, bound{place{name: name}, l, since})
+		out = append(out, limit.Bound{Place: limit.Place{Name: name}, Limits: l, Since: since})
 	}
 	if spec.Share == nil || spec.Share.Service == "" {
 		return out
@@ -36,7 +37,8 @@ func (p *Partition) bounds(r *run, step core.StepID) []bound {
 		ofDef = def.Services
 	}
 	if l, since := limitsOf(p.cfg.Services, ofDef, spec.Share.Service, r); l != nil {
-		out = append(out, bound{place{service: true, name: spec.Share.Service}, l, since})
+		of := limit.Place{Service: true, Name: spec.Share.Service}
+		out = append(out, limit.Bound{Place: of, Limits: l, Since: since})
 	}
 	return out
 }
@@ -50,7 +52,7 @@ func limitsOf(
 		if l.Zero() {
 			return nil, 0
 		}
-		return &l, never
+		return &l, limit.Never
 	}
 	if ofDef[name].Zero() {
 		return nil, 0
@@ -63,17 +65,18 @@ func limitsOf(
 }
 
 // bind makes an attempt known to the limiter.
-func (p *Partition) bind(o *offer, bounds []bound) {
+func (p *Partition) bind(o *offer, bounds []limit.Bound) {
 	s := &o.run.state.Steps[o.step]
-	o.ticket = &ticket{
-		token: o.token(), client: p.tasks.client, queue: o.queue.queueKey, prio: o.prio, retry: s.Counted > 1,
+	o.ticket = &limit.Ticket{
+		Token: o.token(), Client: p.tasks.client, Queue: o.queue.key.Queue, Type: o.queue.key.Type, Priority: o.prio,
+		Retry: s.Counted > 1,
 	}
 	var since core.Time
 	if s.Shared != nil {
 		since = s.Shared.Since
 	}
 	p.tasks.tickets++
-	p.tasks.matcher.limiter.ticket(o.ticket, s.ShareKey(), bounds, s.HeldNow(), since, p.now)
+	p.tasks.matcher.Limiter().Add(o.ticket, s.ShareKey(), bounds, s.HeldNow(), since, p.now)
 	if s.HeldNow().Reason != core.HeldNone {
 		o.queue.turns = append(o.queue.turns, o) // held when its run was last in memory: where no worker is, no longer
 	}
@@ -81,7 +84,7 @@ func (p *Partition) bind(o *offer, bounds []bound) {
 
 // admit asks the limiter to let an attempt start, for which a slot is reserved. If it is held, that is recorded.
 func (p *Partition) admit(o *offer) bool {
-	held, ok := p.tasks.matcher.limiter.start(o.ticket, p.now)
+	held, ok := p.tasks.matcher.Limiter().Start(o.ticket, p.now)
 	if ok {
 		p.tasks.admitted = o.ticket
 		return true
@@ -101,12 +104,12 @@ func (p *Partition) recordHeld(o *offer, held core.Held) {
 
 // takeTurns puts the attempts whose turn it is back into their task queues.
 func (p *Partition) takeTurns() {
-	for _, t := range p.tasks.matcher.limiter.turns(p.tasks.client) {
-		if t.isRun() {
+	for _, t := range p.tasks.matcher.Limiter().Turns(p.tasks.client) {
+		if t.IsRun() {
 			p.takeRunTurn(t)
 			continue
 		}
-		o := p.tasks.offers[t.token]
+		o := p.tasks.offers[t.Token]
 		if o == nil || o.ticket != t || !o.heldBack {
 			continue // it has been withdrawn, or has asked again by itself
 		}
@@ -132,7 +135,7 @@ func (p *Partition) pass(o *offer) {
 	if o.ticket == nil || o.heldBack || p.tasks.offers[o.token()] != o {
 		return
 	}
-	p.tasks.matcher.limiter.pass(o.ticket)
+	p.tasks.matcher.Limiter().Pass(o.ticket)
 	if h := o.run.state.Steps[o.step].HeldNow(); h.Reason != core.HeldBreaker || h.Until <= p.now {
 		p.recordHeld(o, core.Held{})
 	}
@@ -145,19 +148,19 @@ func (p *Partition) tickLimits(most int) (more bool) {
 	if !p.limited() {
 		return false
 	}
-	t.matcher.limiter.tick(t.client, p.now)
-	if !t.client.noted.Load() {
+	t.matcher.Limiter().Tick(t.client, p.now)
+	if !t.client.Noted() {
 		return false
 	}
-	for _, n := range t.matcher.limiter.notices(t.client, max(most, 1)) {
-		if n.isRun() {
+	for _, n := range t.matcher.Limiter().Notices(t.client, max(most, 1)) {
+		if n.IsRun() {
 			p.noticeRun(n)
-		} else if o := t.offers[n.token]; o != nil && o.ticket == n.ticket && o.heldBack {
-			p.recordHeld(o, n.held)
+		} else if o := t.offers[n.Token]; o != nil && o.ticket == n.Ticket && o.heldBack {
+			p.recordHeld(o, n.Held)
 			p.settle()
 		}
 	}
-	return t.client.noted.Load()
+	return t.client.Noted()
 }
 
 // limited reports whether limits of queues or services bound anything in the partition.
@@ -168,10 +171,10 @@ func (p *Partition) limitsDue() core.Time {
 	switch t := &p.tasks; {
 	case !p.limited():
 		return 0
-	case t.client.noted.Load():
+	case t.client.Noted():
 		return p.now
 	default:
-		return t.matcher.limiter.nextDue()
+		return t.matcher.Limiter().NextDue()
 	}
 }
 
@@ -190,7 +193,7 @@ func (p *Partition) judge(t *transition) {
 			of = p.tasks.held[tok].ticket
 		}
 		if of != nil && known {
-			p.tasks.matcher.limiter.ended(of, failed, p.now)
+			p.tasks.matcher.Limiter().Ended(of, failed, p.now)
 		}
 	}
 }
@@ -215,10 +218,10 @@ func serviceFailed(f *policy.Failure) (failed, known bool) {
 }
 
 // leave takes an attempt from the limiter, when it waits no more or its work is over.
-func (t *tasks) leave(of *ticket) {
+func (t *tasks) leave(of *limit.Ticket) {
 	if of != nil {
 		t.tickets--
-		t.matcher.limiter.leave(of, 0)
+		t.matcher.Limiter().Leave(of, 0)
 	}
 }
 
@@ -227,13 +230,13 @@ func (t *tasks) leaveAll() {
 	if t.tickets == 0 {
 		return
 	}
-	var all []*ticket
+	var all []*limit.Ticket
 	for _, o := range t.offers {
 		if o.ticket != nil {
 			all = append(all, o.ticket)
 		}
 	}
-	slices.SortFunc(all, func(a, b *ticket) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(all, func(a, b *limit.Ticket) int { return cmp.Compare(a.Order, b.Order) })
 	for _, of := range all {
 		t.leave(of)
 	}
@@ -244,7 +247,7 @@ func (t *tasks) unadmit() {
 	if of := t.admitted; of != nil {
 		t.admitted = nil
 		t.tickets--
-		t.matcher.limiter.undo(of)
+		t.matcher.Limiter().Undo(of)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
@@ -364,7 +365,7 @@ func TestLimitsAfterAFailedAppend(t *testing.T) {
 // TestLimitsAreCountedOnce checks that two partitions of a process share the limits of a service, and the first come is
 // the first served.
 func TestLimitsAreCountedOnce(t *testing.T) {
-	workers, m := newFakeWorkers(-1), NewMatcher()
+	workers, m := newFakeWorkers(-1), slots.NewMatcher()
 	m.Add("w", workers)
 	rigs := make([]*rig, 2)
 	var woken []int

@@ -27,7 +27,7 @@ const (
 	pruneEvery = time.Minute
 )
 
-func newLoop(e *Engine) *loop {
+func newLoop(e *driver) *loop {
 	l := &loop{
 		e: e, p: newPartition(e.cfg, e.defs), clock: clock{source: e.cfg.Now, log: e.cfg.Log},
 		stall: stall{off: e.cfg.Now != nil},
@@ -150,7 +150,7 @@ func (l *loop) handle(now core.Time) (more bool) {
 		case req.rep.in != nil:
 			l.p.Report(req.rep.run, req.rep.in, now)
 		case req.match != nil:
-			l.p.Match(req.match.queue, req.match.taskType, now)
+			l.p.Match(req.match.Queue, req.match.Type, now)
 		case req.expect:
 			l.p.Expect()
 		default:
@@ -403,9 +403,9 @@ func (l *loop) publish() {
 		return
 	}
 	s := l.p.Stats()
-	l.e.stats.Lock()
-	l.e.stats.Stats = s
-	l.e.stats.Unlock()
+	l.e.counts.Lock()
+	l.e.counts.Stats = s
+	l.e.counts.Unlock()
 }
 
 // finish ends the work after Close: it handles the rest of the requests, appends all batches, and completes the view.
@@ -444,7 +444,7 @@ func (l *loop) finish() {
 	if l.stalled() {
 		// Callers are told from now on that the engine is closed, because it will not try again. Close returns the
 		// reason.
-		l.e.unsaved = l.e.Err()
+		l.e.unsaved = l.e.err()
 		l.e.state.Store(closedStatus())
 	}
 }
@@ -459,7 +459,7 @@ func (l *loop) drain() {
 	}()
 	for range l.windows {
 	}
-	err := l.e.Err()
+	err := l.e.err()
 	for _, requests := range [][]request{l.taken[l.next:], l.e.requests.take(nil)} {
 		for _, req := range requests {
 			if req.call == nil {

@@ -17,7 +17,7 @@ func TestTimerIsSetSeldom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := newLoop(e)
+		l := newLoop(e.at(0))
 		if err := l.open(t.Context()); err != nil {
 			t.Fatal(err)
 		}

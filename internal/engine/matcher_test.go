@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 // TestSlotsAreCountedOnce checks that two partitions of a process share the slots of its workers and get them in turn.
 func TestSlotsAreCountedOnce(t *testing.T) {
 	workers := newFakeWorkers(2)
-	m := NewMatcher()
+	m := slots.NewMatcher()
 	m.Add("w", workers)
 	rigs := make([]*rig, 2)
 	var woken []int
@@ -72,12 +73,11 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 // TestClosedPartitionGivesSlotsBack checks that the slot that a closed partition held, and its place among those that
 // wait, are free for another partition.
 func TestClosedPartitionGivesSlotsBack(t *testing.T) {
-	m := NewMatcher()
+	m := slots.NewMatcher()
 	m.Add("w", newFakeWorkers(1))
 	var woken int
-	a, b := &matcherClient{wake: func(string, string) {}}, &matcherClient{wake: func(string, string) { woken++ }}
-	first, second := newTasks(m, a.wake), newTasks(m, b.wake)
-	key := queueKey{queue: "q", taskType: "t"}
+	first, second := newTasks(m, func(string, string) {}), newTasks(m, func(string, string) { woken++ })
+	key := slots.Key{Queue: "q", Type: "t"}
 	q := first.queue(key)
 	if !first.reserve(q) {
 		t.Fatal("the only slot is not free")

@@ -50,7 +50,7 @@ type handling struct {
 // NewPartition returns a partition. It is ready after Open.
 func NewPartition(cfg Config) *Partition {
 	cfg = cfg.withDefaults()
-	cfg.Matcher.startLoad()
+	cfg.Matcher.StartLoad()
 	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Kinds))
 }
 
@@ -58,7 +58,7 @@ func NewPartition(cfg Config) *Partition {
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
 	p.messages.partitions = cfg.Journal.PartitionCount()
-	p.admissions = admissions{limiter: cfg.Matcher.limiter, client: p.tasks.client, loading: true}
+	p.admissions = admissions{limiter: cfg.Matcher.Limiter(), client: p.tasks.client, loading: true}
 	p.pipeline.observes = cfg.Observer.Recorded != nil
 	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.setAsideAfterPanic(r, err) }
 	p.forget()
@@ -347,7 +347,7 @@ func (p *Partition) Committed(now core.Time) {
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
 	for _, t := range b.freed {
-		p.admissions.limiter.leave(t, p.now)
+		p.admissions.limiter.Leave(t, p.now)
 	}
 	p.feeds.committed(b, p.cfg.FeedLimit, p.now)
 	for _, r := range b.viewed {

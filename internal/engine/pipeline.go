@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/limit"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -51,7 +52,7 @@ type batch struct {
 	calls    []*Call
 	ended    []ended
 	watched  []watched
-	freed    []*ticket // places of runs that have ended
+	freed    []*limit.Ticket // places of runs that have ended
 	observed []Observation
 
 	reports []report // if the batch fails, these reports of workers are applied again

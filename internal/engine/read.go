@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -12,11 +13,11 @@ import (
 
 // readError returns the error of a read that the caller's own goroutine makes. If the engine has ended meanwhile, the
 // journal is closed too, and that is the reason.
-func (e *Engine) readError(op, id string, err error) error {
+func readError(state *atomic.Pointer[status], op, id string, err error) error {
 	if errors.Is(err, journal.ErrNotFound) {
 		return notFound(op, id)
 	}
-	if s := e.state.Load(); s != nil && s.final {
+	if s := state.Load(); s != nil && s.final {
 		return s.err
 	}
 	return failure(op, id, err)
@@ -25,7 +26,7 @@ func (e *Engine) readError(op, id string, err error) error {
 // Entries returns a run's history without its first after entries. It holds committed entries only. Errors:
 // CodeInvalid, CodeNotFound, CodeClosed.
 func (e *Engine) Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error) {
-	part, err := e.entries(ctx, id, after, nil)
+	part, err := e.of(id).entries(ctx, id, after, nil)
 	return part.entries, err
 }
 
@@ -38,8 +39,7 @@ type part struct {
 // entries joins what the view has with what the partition has. If there is a watcher, it is added first, so that it
 // misses nothing that follows. A caller that has seen all but the last entries gets those from memory, without a
 // read.
-func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watcher) (part, error) {
-	e = e.of(id)
+func (e *driver) entries(ctx context.Context, id core.RunID, after int, w *Watcher) (part, error) {
 	if id == (core.RunID{}) {
 		return part{}, emptyID("read")
 	}
@@ -67,14 +67,14 @@ func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watch
 	}
 	h, err := e.cfg.Journal.History(ctx, id)
 	if err != nil && (len(pieces) == 0 || !errors.Is(err, journal.ErrNotFound)) {
-		return part{}, e.readError("read", id.String(), err)
+		return part{}, readError(&e.state, "read", id.String(), err)
 	}
 	all, err := join(h, pieces)
 	if err != nil {
 		return part{}, err
 	}
 	if len(h.Entries) == 0 && createdBy(all) == nil { // it was removed meanwhile, and memory has only its end
-		return part{}, e.readError("read", id.String(), journal.ErrNotFound)
+		return part{}, readError(&e.state, "read", id.String(), journal.ErrNotFound)
 	}
 	for i := range all {
 		closed = all[i].Ended(i > 0 && closed)
@@ -110,13 +110,13 @@ func (e *Engine) Inspect(ctx context.Context, id core.RunID) (*core.Run, error) 
 	if err != nil {
 		return nil, err
 	}
-	return e.fold(ctx, id, entries)
+	return e.defs.fold(ctx, id, entries)
 }
 
-func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) (*core.Run, error) {
+func (d *definitions) fold(ctx context.Context, id core.RunID, entries []core.Entry) (*core.Run, error) {
 	if len(entries) > 0 && len(entries[0].Records) > 0 {
 		if created, ok := entries[0].Records[0].(core.RunCreated); ok {
-			w, err := e.defs.stored(ctx, created.Definition)
+			w, err := d.stored(ctx, created.Definition)
 			if err != nil {
 				return nil, invalid("read", id.String(), "its definition cannot be used: %w", err)
 			}
@@ -136,11 +136,11 @@ func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) 
 //
 // Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled, and what fn returned.
 func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error {
-	e = e.of(id)
+	part := e.of(id)
 	w := NewWatcher()
 	seen, ended := after, false
 	reread := func() error {
-		more, err := e.entries(ctx, id, seen, w)
+		more, err := part.entries(ctx, id, seen, w)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 		ended = more.closed
 		return nil
 	}
-	defer func() { e.requests.put(request{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()
+	defer func() { part.requests.put(request{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()
 	err := reread()
 	for err == nil && !ended {
 		select {
@@ -181,7 +181,10 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	if name == "" {
 		return core.RunID{}, emptyID("find")
 	}
-	e = e.ofKey(core.KeyOfWorkflowID(name))
+	return e.ofKey(core.KeyOfWorkflowID(name)).lookup(ctx, name)
+}
+
+func (e *driver) lookup(ctx context.Context, name string) (core.RunID, error) {
 	c := e.call(CallFind)
 	c.Name = name
 	if err := e.do(ctx, c); err != nil {
@@ -203,13 +206,13 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	case err == nil && found != id && !e.masked(ctx, found):
 		return found, nil
 	case err != nil && !errors.Is(err, journal.ErrNotFound):
-		return core.RunID{}, e.readError("find", name, err)
+		return core.RunID{}, readError(&e.state, "find", name, err)
 	case id != (core.RunID{}):
 		return id, nil // it has ended, and is newer than those the view knows
 	}
 	page, err := j.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
 	if err != nil {
-		return core.RunID{}, e.readError("find", name, err)
+		return core.RunID{}, readError(&e.state, "find", name, err)
 	}
 	if len(page.Runs) == 0 {
 		return core.RunID{}, notFound("find", name)
@@ -218,7 +221,7 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 }
 
 // masked reports whether the partition has newer rows of a run than the view. Then the view's row does not count.
-func (e *Engine) masked(ctx context.Context, id core.RunID) bool {
+func (e *driver) masked(ctx context.Context, id core.RunID) bool {
 	c := e.call(CallEntries)
 	c.Run = id
 	if e.do(ctx, c) != nil {
@@ -252,7 +255,7 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 	for {
 		page, err := e.cfg.Journal.List(ctx, q)
 		if err != nil {
-			return journal.Page{}, e.readError("list", "", err)
+			return journal.Page{}, readError(&e.state, "list", "", err)
 		}
 		rows = known.overlay(rows, page.Runs)
 		if !page.More || len(page.Runs) == 0 {

@@ -290,7 +290,7 @@ func (p *Partition) Failed(err error) {
 			}
 		}
 		for _, t := range b.freed {
-			p.admissions.limiter.leave(t, p.now)
+			p.admissions.limiter.Leave(t, p.now)
 		}
 		for _, c := range b.calls {
 			c.Err, c.batchFailed = failure(c.op(), "", err), true

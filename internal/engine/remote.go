@@ -3,69 +3,12 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/limit"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/policy"
 )
-
-// RemoteWorkers are workers in other processes. A worker asks for tasks, and takes as many at once as it has room for,
-// of any of the types that it names. So its slots belong to no single type: the matcher reserves a seat before an
-// attempt starts, and the task goes to that seat.
-//
-// Other than workers of this process they outlive the engine. An attempt of theirs goes on when the engine is started
-// again.
-type RemoteWorkers interface {
-	// Slots counts the seats that are free now. Else it is as for other workers.
-	anyWorkers
-	// Reserve takes a free seat for one attempt. The matcher calls it only where Slots has just counted one.
-	Reserve(queue, taskType string) Seat
-	// Return gives a seat back whose attempt did not start.
-	Return(s Seat)
-	// Keep makes an attempt known that the engine has found in its journal when it was opened. It may be known already.
-	Keep(t core.Task)
-}
-
-// Seat is room for one attempt at a remote worker.
-type Seat struct {
-	Worker string // the name that is recorded with the attempt
-	Secret uint64 // the worker shows it with its reports; not 0
-	// Confirms: see core.TaskStarted.
-	Confirms bool
-}
-
-// remote returns the remote workers; nil: there are none.
-func (m *Matcher) remote() *namedWorkers {
-	all := *m.workers.Load()
-	if i := slices.IndexFunc(all, func(w *namedWorkers) bool { return w.remote != nil }); i >= 0 {
-		return all[i]
-	}
-	return nil
-}
-
-// Offered wakes the partitions that wait for slots of a queue, because a remote worker has come with free ones. takes
-// says which task types it takes.
-func (m *Matcher) Offered(queue string, takes func(taskType string) bool) {
-	type waiting struct {
-		key     queueKey
-		clients []*matcherClient
-	}
-	var wake []waiting
-	m.mu.Lock()
-	for key, q := range m.queues {
-		if key.queue == queue && len(q.waiting) > 0 && takes(key.taskType) {
-			wake = append(wake, waiting{key, m.whoCanTake(q, key, nil)})
-		}
-	}
-	suspect := m.whichSuspect(nil)
-	m.mu.Unlock()
-	suspect.wake()
-	for _, w := range wake {
-		for _, c := range w.clients {
-			c.wake(w.key.queue, w.key.taskType)
-		}
-	}
-}
 
 // Offered tells the engine that a remote worker has come with free slots; see Matcher.Offered.
 func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
@@ -79,7 +22,7 @@ func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
 // The attempts of a run that rests are taken over too: a caller may end them, and then their workers have to hear of it
 // before the next ones start.
 func (p *Partition) keepRemote(r *run) (reachable bool) {
-	w := p.tasks.matcher.remote()
+	w := p.tasks.matcher.Remote()
 	if w == nil || r.keptRemote {
 		return w != nil
 	}
@@ -90,18 +33,18 @@ func (p *Partition) keepRemote(r *run) (reachable bool) {
 			continue // its end was reported before the storage failed, and is reported again after that
 		}
 		if !known {
-			key := queueKey{t.Queue, t.Type, t.Group}
-			kept := slot{of: w, key: key, used: true}
+			key := slots.Key{Queue: t.Queue, Type: t.Type, Group: t.Group}
+			kept := slots.Slot{Of: w, Key: key, Used: true}
 			p.tasks.held[t.Token] = hold{slot: kept, dispatched: true, ticket: p.takenBefore(r, t)}
-			p.tasks.matcher.keep(key)
+			p.tasks.matcher.Keep(key)
 		}
-		w.remote.Keep(t)
+		w.Remote.Keep(t)
 		if s := &r.state.Steps[t.Token.Step]; s.Stopping {
 			why := policy.KindCancelled // an operator has skipped or completed the step
 			if s.Failure != nil {
 				why = s.Failure.Kind
 			}
-			w.remote.Revoke(t.Token, why)
+			w.Remote.Revoke(t.Token, why)
 		}
 	}
 	return true
@@ -109,16 +52,16 @@ func (p *Partition) keepRemote(r *run) (reachable bool) {
 
 // takenBefore counts an attempt in the limits of its queue and service that started before the engine was opened. It
 // returns nil if nothing bounds it.
-func (p *Partition) takenBefore(r *run, t core.Task) *ticket {
+func (p *Partition) takenBefore(r *run, t core.Task) *limit.Ticket {
 	bounds := p.bounds(r, t.Token.Step)
 	if bounds == nil {
 		return nil
 	}
-	of := &ticket{token: t.Token, client: p.tasks.client, queue: queueKey{queue: t.Queue, taskType: t.Type}}
+	of := &limit.Ticket{Token: t.Token, Client: p.tasks.client, Queue: t.Queue, Type: t.Type}
 	p.tasks.tickets++
 	s := &r.state.Steps[t.Token.Step]
-	p.tasks.matcher.limiter.ticket(of, s.ShareKey(), bounds, core.Held{}, 0, p.now)
-	p.tasks.matcher.limiter.takePlace(of)
+	p.tasks.matcher.Limiter().Add(of, s.ShareKey(), bounds, core.Held{}, 0, p.now)
+	p.tasks.matcher.Limiter().TakePlace(of)
 	return of
 }
 
@@ -137,7 +80,10 @@ type AttemptState struct {
 
 // Attempt returns how the attempt of a step is doing. Errors: CodeNotFound, CodeStale (it has ended).
 func (e *Engine) Attempt(ctx context.Context, tok core.Token) (AttemptState, error) {
-	e = e.of(tok.Run)
+	return e.of(tok.Run).attempt(ctx, tok)
+}
+
+func (e *driver) attempt(ctx context.Context, tok core.Token) (AttemptState, error) {
 	c := e.call(CallAttempt)
 	c.Run, c.Step, c.Attempt = tok.Run, tok.Step, tok.Attempt
 	if err := e.do(ctx, c); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -89,9 +90,11 @@ type remoteFake struct {
 	stopped []core.Token
 }
 
-func (w *remoteFake) Reserve(string, string) Seat { return Seat{Worker: "remote", Secret: 7} }
-func (w *remoteFake) Return(Seat)                 {}
-func (w *remoteFake) Keep(t core.Task)            { w.kept = append(w.kept, t.Token) }
+func (w *remoteFake) Reserve(string, string) slots.Seat {
+	return slots.Seat{Worker: "remote", Secret: 7}
+}
+func (w *remoteFake) Return(slots.Seat) {}
+func (w *remoteFake) Keep(t core.Task)  { w.kept = append(w.kept, t.Token) }
 
 // Revoke tells that the work of an attempt that nobody knows has stopped. What goes on stops later.
 func (w *remoteFake) Revoke(tok core.Token, why policy.Kind) {
@@ -103,11 +106,11 @@ func (w *remoteFake) Revoke(tok core.Token, why policy.Kind) {
 }
 
 // open opens the partition again, with these workers of other processes.
-func (r *rig) open(workers RemoteWorkers, carried *Carried) {
+func (r *rig) open(workers slots.RemoteWorkers, carried *Carried) {
 	r.t.Helper()
 	r.journal, r.inbox = r.journal.Reopen(), nil
 	cfg := r.config()
-	cfg.Workers, cfg.Carried, cfg.Matcher = nil, carried, NewMatcher()
+	cfg.Workers, cfg.Carried, cfg.Matcher = nil, carried, slots.NewMatcher()
 	cfg.Matcher.AddRemote("", workers)
 	r.p = NewPartition(cfg)
 	if err := r.p.Open(r.t.Context(), r.now); err != nil {

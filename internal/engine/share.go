@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// away returns the engine that stands for a partition which another process owns. It takes no requests.
-func away(cfg Config, defs *definitions, partition int) *Engine {
+// away returns the driver that stands for a partition which another process owns. It takes no requests.
+func away(cfg Config, defs *definitions, partition int) *driver {
 	cfg.Partition = partition
-	e := &Engine{
+	e := &driver{
 		cfg: cfg, defs: defs, requests: newRequestQueue(), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.gate = make(chan struct{}, 1)
@@ -32,33 +32,32 @@ func (e *Engine) Take(ctx context.Context, partition int) error {
 	if err := e.checkShared(partition); err != nil {
 		return err
 	}
-	p := e.parts
-	p.moves[partition].Lock()
-	defer p.moves[partition].Unlock()
-	if p.runs(partition) {
+	e.moves[partition].Lock()
+	defer e.moves[partition].Unlock()
+	if e.runs(partition) {
 		return nil
 	}
-	part := p.own(e, partition)
-	p.coming[partition].Store(part)
-	defer p.coming[partition].Store(nil)
-	if err := part.Open(ctx); err != nil {
+	part := e.driverOf(partition)
+	e.coming[partition].Store(part)
+	defer e.coming[partition].Store(nil)
+	if err := part.open(ctx); err != nil {
 		// Callers that came meanwhile get this error.
 		part.state.CompareAndSwap(nil, &status{err: moved(partition), final: true})
-		return errors.Join(err, part.Close())
+		return errors.Join(err, part.close())
 	}
 	e.opening.Lock()
-	closed := p.closed
+	closed := e.closed
 	if !closed {
-		p.engines[partition].Store(part)
-		p.tell()
+		e.drivers[partition].Store(part)
+		e.tell()
 	}
 	e.opening.Unlock()
 	if closed {
-		return errors.Join(e.Err(), part.Close())
+		return errors.Join(e.Err(), part.close())
 	}
 	go func() {
-		<-part.Done()
-		p.lost(e, partition, part)
+		<-part.done
+		e.lost(partition, part)
 	}()
 	return nil
 }
@@ -70,22 +69,21 @@ func (e *Engine) Give(partition int) error {
 	if err := e.checkShared(partition); err != nil {
 		return err
 	}
-	p := e.parts
-	p.moves[partition].Lock()
-	defer p.moves[partition].Unlock()
-	part := p.at(partition)
-	if !p.runs(partition) {
+	e.moves[partition].Lock()
+	defer e.moves[partition].Unlock()
+	part := e.at(partition)
+	if !e.runs(partition) {
 		return nil
 	}
 	part.given.Store(true)
 	part.state.CompareAndSwap(nil, &status{err: moved(partition), final: true})
-	err := part.Close()
-	p.lost(e, partition, part)
+	err := part.close()
+	e.lost(partition, part)
 	return err
 }
 
 func (e *Engine) checkShared(partition int) error {
-	if e.parts == nil || !e.cfg.Shared || partition < 0 || partition >= len(e.parts.engines) {
+	if !e.cfg.Shared || partition < 0 || partition >= len(e.drivers) {
 		return invalid("engine", "", "partition %d cannot be moved here", partition)
 	}
 	return nil
@@ -101,81 +99,78 @@ func (e *Engine) Owned() []int {
 }
 
 // Changed returns a channel that is closed when this engine runs other partitions than now.
-func (e *Engine) Changed() <-chan struct{} { return e.parts.nextChange() }
+func (e *Engine) Changed() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.changed
+}
 
 // PartitionOf returns the partition of a run.
 func (e *Engine) PartitionOf(run core.RunID) int {
 	return int(core.PartitionKey(run)) % e.cfg.Journal.PartitionCount()
 }
 
-// runs reports whether the engine of a partition takes requests, or will again.
-func (p *parts) runs(partition int) bool {
-	part := p.at(partition)
+// runs reports whether the driver of a partition takes requests, or will again.
+func (e *Engine) runs(partition int) bool {
+	part := e.at(partition)
 	s := part.state.Load()
 	return s == nil || !s.final
 }
 
-// lost puts the stand-in into the place of an engine that has ended. If no engine of this process can use the journal
-// any more, the engine in front ends.
-func (p *parts) lost(front *Engine, partition int, part *Engine) {
-	stand := away(front.cfg, front.defs, partition)
-	if err := part.Err(); journalLost(err) {
-		front.state.CompareAndSwap(nil, &status{err: err, final: true})
-		p.end.Do(func() { close(front.done) })
+// lost puts the stand-in into the place of a driver that has ended. If none of this process can use the journal any
+// more, the engine ends.
+func (e *Engine) lost(partition int, part *driver) {
+	stand := away(e.cfg, e.defs, partition)
+	if err := part.err(); journalLost(err) {
+		e.state.CompareAndSwap(nil, &status{err: err, final: true})
+		e.ended()
 	}
-	if p.engines[partition].CompareAndSwap(part, stand) {
-		p.tell()
+	if e.drivers[partition].CompareAndSwap(part, stand) {
+		e.tell()
 	}
 }
 
 // tell wakes those who follow which partitions the engine runs.
-func (p *parts) tell() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	close(p.changed)
-	p.changed = make(chan struct{})
-}
-
-// nextChange returns a channel that is closed when the engine runs other partitions than now.
-func (p *parts) nextChange() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.changed
+func (e *Engine) tell() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.changed)
+	e.changed = make(chan struct{})
 }
 
 // feedOwned reads the feeds of the partitions that the engine runs, also of those that it takes later. For each
 // partition whose feed was not made by beginFeed just before, it calls fn without entries when the feed is there: what
 // happened before, in another process, may not have been read.
-func (p *parts) feedOwned(
-	ctx context.Context, front *Engine, name string, fn func(seq uint64, entries []core.Entry) error,
+func (e *Engine) feedOwned(
+	ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p.mu.Lock()
-	begun := p.begun[name]
-	delete(p.begun, name)
-	p.mu.Unlock()
-	feed := func(part *Engine) error {
+	e.mu.Lock()
+	begun := e.begun[name]
+	delete(e.begun, name)
+	e.mu.Unlock()
+	feed := func(part *driver) error {
 		if !slices.Contains(begun, part) {
-			if err := part.BeginFeed(ctx, name); err != nil {
+			if err := part.askFeed(ctx, CallBeginFeed, name); err != nil {
 				return err
 			}
 			if err := fn(0, nil); err != nil {
 				return err
 			}
 		}
-		return part.Feed(ctx, name, fn)
+		return part.feed(ctx, name, fn)
 	}
 	type end struct {
-		of  *Engine
+		of  *driver
 		err error
 	}
-	reading, ends := map[*Engine]bool{}, make(chan end)
+	reading, ends := map[*driver]bool{}, make(chan end)
 	var first error
 	for first == nil || len(reading) > 0 {
-		changed := p.nextChange()
+		changed := e.Changed()
 		if first == nil {
-			for _, part := range front.all() {
+			for _, part := range e.all() {
 				if !reading[part] {
 					reading[part] = true
 					go func() { ends <- end{part, feed(part)} }()
@@ -190,9 +185,9 @@ func (p *parts) feedOwned(
 				first = r.err
 				cancel()
 			}
-		case <-front.done:
+		case <-e.done:
 			if first == nil {
-				first = front.Err()
+				first = e.Err()
 				cancel()
 			}
 		case <-ctx.Done():
@@ -238,12 +233,12 @@ func (p *Partition) ShutShared(err error) {
 func (p *Partition) leaveLoad() {
 	if p.admissions.loading {
 		p.admissions.loading = false
-		p.tasks.matcher.finishLoad(p.tasks.client)
+		p.tasks.matcher.FinishLoad(p.tasks.client)
 	}
 }
 
 // storedEntries reads the entries of a run whose partition another process owns: from the view and from the journal.
-func (e *Engine) storedEntries(ctx context.Context, id core.RunID, after int) (part, error) {
+func (e *driver) storedEntries(ctx context.Context, id core.RunID, after int) (part, error) {
 	h, err := e.cfg.Journal.History(ctx, id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return part{}, failure("read", id.String(), err)
@@ -280,13 +275,13 @@ func noPartition() error {
 
 // Runs reports whether this engine runs a partition.
 func (e *Engine) Runs(partition int) bool {
-	return e.parts != nil && partition >= 0 && partition < len(e.parts.engines) && e.parts.runs(partition)
+	return e.cfg.Shared && partition >= 0 && partition < len(e.drivers) && e.runs(partition)
 }
 
 // ExpectAt says that messages for a partition may have come.
 func (e *Engine) ExpectAt(partition int) {
-	if e.parts != nil && partition >= 0 && partition < len(e.parts.engines) {
-		e.parts.within(partition).Expect()
+	if partition >= 0 && partition < len(e.drivers) {
+		e.hearing(partition).expect()
 	}
 }
 

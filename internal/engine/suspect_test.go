@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -20,9 +21,9 @@ type suspectRig struct {
 	count   int
 }
 
-func newSuspectRig(t *testing.T, slots, partitions int) *suspectRig {
-	m := NewMatcher()
-	s := &suspectRig{t: t, workers: newFakeWorkers(slots), parts: make([]tasks, partitions)}
+func newSuspectRig(t *testing.T, size, partitions int) *suspectRig {
+	m := slots.NewMatcher()
+	s := &suspectRig{t: t, workers: newFakeWorkers(size), parts: make([]tasks, partitions)}
 	m.Add("w", s.workers)
 	for i := range s.parts {
 		name := string(rune('a' + i))
@@ -35,7 +36,7 @@ func newSuspectRig(t *testing.T, slots, partitions int) *suspectRig {
 func (s *suspectRig) take(part int, queue string, group int, want bool) core.Token {
 	s.t.Helper()
 	p := &s.parts[part]
-	if got := p.reserve(p.queue(queueKey{queue, "t", group})); got != want {
+	if got := p.reserve(p.queue(slots.Key{Queue: queue, Type: "t", Group: group})); got != want {
 		s.t.Fatalf("partition %d takes a slot of queue %s in a group of %d: %t", part, queue, group, got)
 	}
 	s.count++
@@ -145,7 +146,7 @@ func TestSuspectsWithoutWorkers(t *testing.T) {
 	s := newSuspectRig(t, 100, 2)
 	s.workers.none = "none"
 	p := &s.parts[1]
-	if p.reserve(p.queue(queueKey{"q", "none", 1})) {
+	if p.reserve(p.queue(slots.Key{Queue: "q", Type: "none", Group: 1})) {
 		t.Fatal("a slot of no worker was taken")
 	}
 	for range 5 {
@@ -276,14 +277,18 @@ func TestKeptSuspectsCount(t *testing.T) {
 func TestKeptSuspectsOfSeveralGroups(t *testing.T) {
 	s := newSuspectRig(t, 100, 1)
 	m := s.parts[0].matcher
-	four, alone := queueKey{"q", "t", 4}, queueKey{"q", "t", 1}
-	of := (*m.workers.Load())[0]
-	m.keep(four)
-	m.keep(alone)
+	four, alone := slots.Key{Queue: "q", Type: "t", Group: 4}, slots.Key{Queue: "q", Type: "t", Group: 1}
+	taken, ok := m.Take(s.parts[0].client, four.Ordinary())
+	if !ok {
+		t.Fatal("there is no slot")
+	}
+	m.Release(s.parts[0].client, taken)
+	m.Keep(four)
+	m.Keep(alone)
 	s.take(0, "q", 4, false)
-	m.release(nil, slot{of: of, key: alone})
+	m.Release(nil, slots.Slot{Of: taken.Of, Key: alone})
 	s.take(0, "q", 4, false)
-	m.release(nil, slot{of: of, key: four})
+	m.Release(nil, slots.Slot{Of: taken.Of, Key: four})
 	s.take(0, "q", 4, true)
 	s.take(0, "q", 4, true)
 }

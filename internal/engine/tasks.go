@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/limit"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/heap"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -13,7 +15,7 @@ import (
 // tasks holds the attempts that wait for a worker and those that a worker executes. It knows nothing about batches, and
 // nothing about what a run does next.
 type tasks struct {
-	queues    map[queueKey]*taskQueue
+	queues    map[slots.Key]*taskQueue
 	apart     []*taskQueue          // those of suspects
 	offers    map[core.Token]*offer // attempts that wait for a worker or for their function
 	lastOrder uint64                // the order of the newest offer
@@ -21,32 +23,17 @@ type tasks struct {
 	held      map[core.Token]hold   // attempts that have a slot of a worker
 	alive     map[core.Token]bool   // attempts that workers went on with while the partition reloaded its memory
 
-	matcher  *Matcher
-	client   *matcherClient
-	reserved slot // the slot of the attempt that is about to start; zero: no slot is reserved
+	matcher  *slots.Matcher
+	client   *limit.Client
+	reserved slots.Slot // the slot of the attempt that is about to start; zero: no slot is reserved
 
-	admitted *ticket // the ticket of the attempt that is about to start; nil: no limit of a queue or service bounds it
-	tickets  int     // attempts, waiting or with a slot, that such limits bound
-}
-
-// queueKey names a task queue. Workers take attempts of one queue and one task type.
-//
-// Suspects wait in queues of their own. They need a slot as all others do, and in a process only so many have one as
-// their group holds.
-type queueKey struct {
-	queue, taskType string
-	group           int // the number of suspects that may run at once; 0: they are not suspects
-}
-
-// ordinary returns the key of the queue whose slots the attempts need.
-func (k queueKey) ordinary() queueKey {
-	k.group = 0
-	return k
+	admitted *limit.Ticket // the ticket of the attempt that is about to start; nil: no limit bounds it
+	tickets  int           // attempts, waiting or with a slot, that such limits bound
 }
 
 // taskQueue holds the attempts that wait for a worker.
 type taskQueue struct {
-	queueKey
+	key     slots.Key
 	waiting heap.Heap[*offer]
 	listed  bool     // it is in tasks.toMatch
 	turns   []*offer // those that wait here because the limiter offers them a turn
@@ -63,8 +50,8 @@ type offer struct {
 	place         int
 	needsFunction bool // it is not in the queue, because its body has not reached the function yet
 
-	ticket   *ticket // nil: no limit of a queue or service bounds it
-	heldBack bool    // it is not in the queue, because such a limit holds it
+	ticket   *limit.Ticket // nil: no limit of a queue or service bounds it
+	heldBack bool          // it is not in the queue, because such a limit holds it
 }
 
 func (o *offer) token() core.Token {
@@ -85,15 +72,15 @@ func (o *offer) Moved(to int) { o.place = to }
 // hold is an attempt that has a slot. The slot stays taken until the worker reports that the work is over, even if the
 // attempt ends earlier, for example because a limit expired.
 type hold struct {
-	slot       slot
+	slot       slots.Slot
 	dispatched bool // the start of the attempt is durable, and the worker has the task
-	ticket     *ticket
+	ticket     *limit.Ticket
 }
 
-func newTasks(m *Matcher, wake func(queue, taskType string)) tasks {
+func newTasks(m *slots.Matcher, wake func(queue, taskType string)) tasks {
 	return tasks{
-		queues: make(map[queueKey]*taskQueue), held: make(map[core.Token]hold), matcher: m,
-		client: &matcherClient{wake: wake},
+		queues: make(map[slots.Key]*taskQueue), held: make(map[core.Token]hold), matcher: m,
+		client: &limit.Client{Wake: wake},
 	}
 }
 
@@ -104,16 +91,16 @@ func (t *tasks) forget() {
 	t.toMatch = nil
 	for _, q := range t.queues {
 		q.waiting, q.listed, q.turns = heap.Heap[*offer]{}, false, nil
-		t.matcher.leave(t.client, q.queueKey)
+		t.matcher.Leave(t.client, q.key)
 	}
 }
 
-func (t *tasks) queue(key queueKey) *taskQueue {
+func (t *tasks) queue(key slots.Key) *taskQueue {
 	q := t.queues[key]
 	if q == nil {
-		q = &taskQueue{queueKey: key}
+		q = &taskQueue{key: key}
 		t.queues[key] = q
-		if key.group > 0 {
+		if key.Group > 0 {
 			t.apart = append(t.apart, q)
 		}
 	}
@@ -126,7 +113,7 @@ func (t *tasks) add(r *run, e core.Offer, needsFunction bool) *offer {
 	t.lastOrder++
 	o := &offer{
 		run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: t.lastOrder,
-		queue: t.queue(queueKey{e.Queue, e.Type, e.Group}), needsFunction: needsFunction,
+		queue: t.queue(slots.Key{Queue: e.Queue, Type: e.Type, Group: e.Group}), needsFunction: needsFunction,
 	}
 	if t.offers[o.token()] != nil {
 		return nil
@@ -166,7 +153,7 @@ func (t *tasks) withdraw(tok core.Token) {
 func (t *tasks) dequeue(o *offer) {
 	o.queue.waiting.Remove(o.place)
 	if o.queue.waiting.Len() == 0 {
-		t.matcher.leave(t.client, o.queue.queueKey)
+		t.matcher.Leave(t.client, o.queue.key)
 	}
 }
 
@@ -187,12 +174,12 @@ func (t *tasks) withdrawRun(r *run) {
 // reserve takes a slot for the next attempt of a queue. It returns false if no slot is free. When a suspect has one,
 // others may join its group.
 func (t *tasks) reserve(q *taskQueue) bool {
-	s, free := t.matcher.take(t.client, q.queueKey)
+	s, free := t.matcher.Take(t.client, q.key)
 	if !free {
 		return false
 	}
 	t.reserved = s
-	if q.group > 1 {
+	if q.key.Group > 1 {
 		t.listSuspects()
 	}
 	return true
@@ -206,21 +193,21 @@ func (t *tasks) listSuspects() {
 
 // claim makes the reserved slot one in the place where an attempt can begin, and reports whether one was free there.
 func (t *tasks) claim(r *run, tok core.Token) bool {
-	placed := t.reserved.of.placed
+	placed := t.reserved.Of.Placed
 	if placed == nil {
 		return true
 	}
 	if !placed.Claim(tok, r.state.Workflow, r.state.Steps[tok.Step].Spec.Type) {
 		return false
 	}
-	t.reserved.claims = tok
+	t.reserved.Claims = tok
 	return true
 }
 
 // unreserve gives the reserved slot back if the attempt that it was for did not start.
 func (t *tasks) unreserve() {
-	if s := t.reserved; s.of != nil {
-		t.reserved = slot{}
+	if s := t.reserved; s.Of != nil {
+		t.reserved = slots.Slot{}
 		t.unadmit()
 		t.free(s)
 	}
@@ -228,11 +215,11 @@ func (t *tasks) unreserve() {
 
 // free gives a slot back. The attempts that can use it now are those of its queue. After a suspect's slot all other
 // suspects may go on as well.
-func (t *tasks) free(s slot) {
-	t.matcher.release(t.client, s)
-	t.listForMatch(t.queue(s.key.ordinary()))
+func (t *tasks) free(s slots.Slot) {
+	t.matcher.Release(t.client, s)
+	t.listForMatch(t.queue(s.Key.Ordinary()))
 	for _, q := range t.apart {
-		if s.key.group > 0 || q.ordinary() == s.key {
+		if s.Key.Group > 0 || q.key.Ordinary() == s.Key {
 			t.listForMatch(q)
 		}
 	}
@@ -240,16 +227,16 @@ func (t *tasks) free(s slot) {
 
 // hold gives the reserved slot to an attempt whose start was recorded.
 func (t *tasks) hold(tok core.Token) {
-	if t.reserved.of != nil {
+	if t.reserved.Of != nil {
 		t.held[tok] = hold{slot: t.reserved, ticket: t.admitted}
-		t.reserved, t.admitted = slot{}, nil
+		t.reserved, t.admitted = slots.Slot{}, nil
 	}
 }
 
 // do does the task of an attempt whose workers do it on the spot. It returns false if they do not.
 func (t *tasks) do(task *core.Task) (core.TaskEnded, bool) {
-	if w := t.held[task.Token].slot.of; w != nil && w.instant != nil {
-		return w.instant.Do(*task)
+	if w := t.held[task.Token].slot.Of; w != nil && w.Instant != nil {
+		return w.Instant.Do(*task)
 	}
 	return core.TaskEnded{}, false
 }
@@ -257,18 +244,18 @@ func (t *tasks) do(task *core.Task) (core.TaskEnded, bool) {
 // dispatch hands an attempt to its worker, unless its slot was released meanwhile.
 func (t *tasks) dispatch(task core.Task) {
 	if h, ok := t.held[task.Token]; ok {
-		h.dispatched, h.slot.used = true, true
+		h.dispatched, h.slot.Used = true, true
 		t.held[task.Token] = h
-		h.slot.of.workers.Dispatch(task)
+		h.slot.Of.Workers.Dispatch(task)
 	}
 }
 
 // revoke tells the worker of an attempt to stop it.
 func (t *tasks) revoke(tok core.Token, why policy.Kind) {
 	if h, ok := t.held[tok]; ok {
-		h.slot.of.workers.Revoke(tok, why)
+		h.slot.Of.Workers.Revoke(tok, why)
 	} else {
-		t.matcher.revoke(tok, why)
+		t.matcher.Revoke(tok, why)
 	}
 }
 
@@ -288,7 +275,7 @@ func (t *tasks) close() {
 	for _, tok := range t.withSlots() {
 		h := t.held[tok]
 		t.leave(h.ticket)
-		t.matcher.release(t.client, h.slot)
+		t.matcher.Release(t.client, h.slot)
 	}
 	clear(t.held)
 }
@@ -300,7 +287,7 @@ func (t *tasks) dropUndispatched() {
 		if h := t.held[tok]; !h.dispatched {
 			delete(t.held, tok)
 			t.leave(h.ticket)
-			t.matcher.release(t.client, h.slot)
+			t.matcher.Release(t.client, h.slot)
 			continue
 		}
 		t.alive[tok] = true
@@ -319,7 +306,7 @@ func (t *tasks) listForMatch(q *taskQueue) {
 // more, the slot goes to other partitions.
 func (t *tasks) slotMayBeFree(q *taskQueue) {
 	if q.waiting.Len() == 0 {
-		t.matcher.leave(t.client, q.queueKey)
+		t.matcher.Leave(t.client, q.key)
 	}
 	t.listForMatch(q)
 }
@@ -343,9 +330,9 @@ func (t *tasks) listAll() {
 	for _, o := range t.offers {
 		t.enqueue(o)
 	}
-	keys := slices.SortedFunc(maps.Keys(t.queues), func(a, b queueKey) int {
+	keys := slices.SortedFunc(maps.Keys(t.queues), func(a, b slots.Key) int {
 		return cmp.Or(
-			cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType), cmp.Compare(a.group, b.group),
+			cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Group, b.Group),
 		)
 	})
 	for _, k := range keys {
@@ -355,7 +342,7 @@ func (t *tasks) listAll() {
 
 // offer starts an attempt at once if a slot is free and no other attempt waits before it. Otherwise the attempt waits.
 func (p *Partition) offer(r *run, e core.Offer) {
-	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Group})
+	q := p.tasks.queue(slots.Key{Queue: e.Queue, Type: e.Type, Group: e.Group})
 	// A body knows the functions of the steps that it begins, so it need not be asked.
 	ready := r == p.handling.decided && e.Attempt == 1 || p.hasFunction(r, e.Step)
 	bounds := p.bounds(r, e.Step)
@@ -399,9 +386,9 @@ func (p *Partition) functionReady(c *Call) {
 // too late, for example after the deadline. Then the slot is given back.
 func (p *Partition) startAttempt(r *run, step core.StepID, attempt int) {
 	s := p.tasks.reserved
-	worker := cmp.Or(s.seat.Worker, s.of.name, p.cfg.Owner)
+	worker := cmp.Or(s.Seat.Worker, s.Of.Name, p.cfg.Owner)
 	_ = p.advance(r, nil, core.TaskStarted{
-		Step: step, Attempt: attempt, Worker: worker, Secret: s.seat.Secret, Confirms: s.seat.Confirms,
+		Step: step, Attempt: attempt, Worker: worker, Secret: s.Seat.Secret, Confirms: s.Seat.Confirms,
 	})
 	p.tasks.unreserve()
 }
@@ -430,10 +417,10 @@ func (p *Partition) startNext(q *taskQueue) {
 func (p *Partition) Match(queue, taskType string, now core.Time) {
 	p.at(now)
 	if taskType != admissionTask {
-		key := queueKey{queue: queue, taskType: taskType}
+		key := slots.Key{Queue: queue, Type: taskType}
 		p.tasks.slotMayBeFree(p.tasks.queue(key))
 		for _, q := range p.tasks.apart {
-			if q.ordinary() == key {
+			if q.key.Ordinary() == key {
 				p.tasks.slotMayBeFree(q)
 			}
 		}
@@ -454,7 +441,7 @@ func (p *Partition) Rematch(now core.Time) {
 // owner takes their reports.
 func (p *Partition) revokeOwn() {
 	for _, tok := range p.tasks.withSlots() {
-		if h := p.tasks.held[tok]; h.dispatched && h.slot.of.remote == nil {
+		if h := p.tasks.held[tok]; h.dispatched && h.slot.Of.Remote == nil {
 			p.tasks.revoke(tok, policy.KindLost)
 		}
 	}

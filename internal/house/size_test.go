@@ -20,7 +20,6 @@ var manyMethods = map[string]int{
 	"internal/body.Session":             89,
 	"internal/core.Run":                 103,
 	"internal/core.machine":             112,
-	"internal/engine.Engine":            70,
 	"internal/engine.Partition":         165,
 	"internal/journal/postgres.storage": 84,
 	"internal/server.Server":            84,
@@ -33,7 +32,7 @@ var manyFiles = map[string]int{
 	"cmd/pawl":        73,
 	"flow":            41,
 	"internal/core":   46,
-	"internal/engine": 62,
+	"internal/engine": 45,
 	"internal/sim":    51,
 }
 

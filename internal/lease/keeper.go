@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -52,7 +53,7 @@ type Keeper struct {
 
 var (
 	_ engine.Bodies = (*Keeper)(nil)
-	_ engine.Placed = (*Keeper)(nil)
+	_ slots.Placed  = (*Keeper)(nil)
 	_ api.Bodies    = (*Keeper)(nil)
 )
 
@@ -328,7 +329,7 @@ func (k *Keeper) Problems() map[core.RunID]error {
 	return all
 }
 
-// Slots implements engine.Workers.
+// Slots implements slots.Workers.
 func (k *Keeper) Slots(_, taskType string) int {
 	if taskType != body.TypeLocal && taskType != body.TypeHook {
 		return 0
@@ -344,7 +345,7 @@ func (k *Keeper) Slots(_, taskType string) int {
 	return n
 }
 
-// Dispatch implements engine.Workers: the attempt goes to where the run's body is, a hook to anybody who has it.
+// Dispatch implements slots.Workers: the attempt goes to where the run's body is, a hook to anybody who has it.
 func (k *Keeper) Dispatch(t core.Task) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -369,7 +370,7 @@ func (k *Keeper) Dispatch(t core.Task) {
 	h.tell(d)
 }
 
-// Revoke implements engine.Workers.
+// Revoke implements slots.Workers.
 func (k *Keeper) Revoke(tok core.Token, why policy.Kind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -197,7 +197,7 @@ func leftOf(t core.Task, now core.Time) api.Left {
 // enough is how many seats are counted at most: nobody asks for more.
 const enough = 1000
 
-// Slots implements engine.Workers: it counts the seats that are free.
+// Slots implements slots.Workers: it counts the seats that are free.
 func (q *Queues) Slots(queue, taskType string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -223,24 +223,24 @@ func (q *Queues) free(queue, taskType string, confirms bool) *poll {
 	return nil
 }
 
-// Reserve implements engine.RemoteWorkers. A poll may have left since its seat was counted. Then the seat is nobody's,
+// Reserve implements slots.RemoteWorkers. A poll may have left since its seat was counted. Then the seat is nobody's,
 // and the task goes to whoever has room when it comes.
-func (q *Queues) Reserve(queue, taskType string) engine.Seat {
+func (q *Queues) Reserve(queue, taskType string) slots.Seat {
 	secret := q.secret()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := q.free(queue, taskType, false)
 	q.seats[secret] = p
 	if p == nil {
-		return engine.Seat{Worker: "remote", Secret: secret}
+		return slots.Seat{Worker: "remote", Secret: secret}
 	}
 	p.room--
 	p.seats++
-	return engine.Seat{Worker: cmp.Or(p.Worker, "remote"), Secret: secret, Confirms: p.Confirm}
+	return slots.Seat{Worker: cmp.Or(p.Worker, "remote"), Secret: secret, Confirms: p.Confirm}
 }
 
-// Return implements engine.RemoteWorkers.
-func (q *Queues) Return(s engine.Seat) {
+// Return implements slots.RemoteWorkers.
+func (q *Queues) Return(s slots.Seat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p := q.unseat(s.Secret); p != nil {
@@ -260,7 +260,7 @@ func (q *Queues) unseat(secret uint64) *poll {
 	return p
 }
 
-// Dispatch implements engine.Workers: the task goes to its seat.
+// Dispatch implements slots.Workers: the task goes to its seat.
 func (q *Queues) Dispatch(t core.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -61,8 +62,8 @@ type Queues struct {
 }
 
 var (
-	_ engine.RemoteWorkers = (*Queues)(nil)
-	_ api.Tasks            = (*Queues)(nil)
+	_ slots.RemoteWorkers = (*Queues)(nil)
+	_ api.Tasks           = (*Queues)(nil)
 )
 
 // attempt is one that a worker has. The lock of Queues guards its fields, but not the pulse, which has its own.
@@ -110,7 +111,7 @@ func (q *Queues) secret() uint64 {
 // Perhaps the task was lost on its way to that worker when the engine died, and perhaps the worker has died with it.
 const hearWithin = time.Minute + 30*time.Second
 
-// Keep implements engine.RemoteWorkers.
+// Keep implements slots.RemoteWorkers.
 func (q *Queues) Keep(t core.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -130,7 +131,7 @@ func (q *Queues) Keep(t core.Task) {
 	}
 }
 
-// Revoke implements engine.Workers. The worker hears of it with its next report.
+// Revoke implements slots.Workers. The worker hears of it with its next report.
 func (q *Queues) Revoke(tok core.Token, why policy.Kind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

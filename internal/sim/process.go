@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -16,9 +17,9 @@ import (
 type process struct {
 	number  int
 	shared  bool
-	matcher *engine.Matcher // the matcher of a shared process
-	nodes   map[int]*node   // the nodes by partition; a process takes each partition once
-	lost    bool            // it has lost a partition to another process, and ends soon
+	matcher *slots.Matcher // the matcher of a shared process
+	nodes   map[int]*node  // the nodes by partition; a process takes each partition once
+	lost    bool           // it has lost a partition to another process, and ends soon
 
 	withoutPrograms bool                // it has no bodies: their runs are elsewhere
 	tops            map[core.RunID]bool // the first runs of the families that it carries on; nil: all
@@ -50,7 +51,7 @@ func (u *universe) processOf(n *node, number int) *process {
 			foundOpen: map[string]bool{}, runQueues: map[string]*serviceModel{},
 		}
 		if u.shares {
-			p.matcher = engine.NewMatcher()
+			p.matcher = slots.NewMatcher()
 			p.matcher.Add("", processWorkers{u, p})
 			u.addRemote(p.matcher, processWorkers{u, p}.of, p.busy)
 		}
@@ -81,7 +82,7 @@ func (w processWorkers) of(run core.RunID) *workers {
 	return w.p.nodes[w.u.partitionOf(run).number].workers
 }
 
-// Slots implements engine.Workers.
+// Slots implements slots.Workers.
 func (w processWorkers) Slots(_, taskType string) int {
 	if w.u.remote && taskType == remoteType {
 		return 0
@@ -89,13 +90,13 @@ func (w processWorkers) Slots(_, taskType string) int {
 	return w.u.profile.slots[taskType]
 }
 
-// Do implements engine.Workers.
+// Do implements slots.Workers.
 func (w processWorkers) Do(t core.Task) (core.TaskEnded, bool) { return w.of(t.Token.Run).Do(t) }
 
-// Dispatch implements engine.Workers.
+// Dispatch implements slots.Workers.
 func (w processWorkers) Dispatch(t core.Task) { w.of(t.Token.Run).Dispatch(t) }
 
-// Revoke implements engine.Workers.
+// Revoke implements slots.Workers.
 func (w processWorkers) Revoke(tok core.Token, why policy.Kind) { w.of(tok.Run).Revoke(tok, why) }
 
 // diesWith reports whether a node dies when another one does.

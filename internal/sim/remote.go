@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -23,7 +23,7 @@ type remoteWorkers struct {
 }
 
 // addRemote adds remote workers to a matcher, in universes that have such.
-func (u *universe) addRemote(m *engine.Matcher, of func(core.RunID) *workers, busy func(string) int) {
+func (u *universe) addRemote(m *slots.Matcher, of func(core.RunID) *workers, busy func(string) int) {
 	r := &remoteWorkers{u, of, busy, map[uint64]bool{}}
 	switch {
 	case !u.remote:
@@ -35,9 +35,9 @@ func (u *universe) addRemote(m *engine.Matcher, of func(core.RunID) *workers, bu
 }
 
 // localWorkers are remote workers that an engine takes for those of its own process.
-type localWorkers struct{ engine.RemoteWorkers }
+type localWorkers struct{ slots.RemoteWorkers }
 
-// Do implements engine.Workers.
+// Do implements slots.Workers.
 func (localWorkers) Do(core.Task) (core.TaskEnded, bool) { return core.TaskEnded{}, false }
 
 // count returns how many attempts of a type the workers have.
@@ -50,7 +50,7 @@ func newRemote(u *universe) bool {
 	return r.chance(0.4) || u.opt.LoseRemote || u.opt.LosePromise || u.opt.KeepNotBegun
 }
 
-// Slots implements engine.Workers: it counts the seats that are free.
+// Slots implements slots.Workers: it counts the seats that are free.
 func (r *remoteWorkers) Slots(_, taskType string) int {
 	if taskType != remoteType {
 		return 0
@@ -62,24 +62,24 @@ func (r *remoteWorkers) Slots(_, taskType string) int {
 	return max(slots-r.busy(remoteType)-len(r.reserved), 0)
 }
 
-// Reserve implements engine.RemoteWorkers.
-func (r *remoteWorkers) Reserve(string, string) engine.Seat {
+// Reserve implements slots.RemoteWorkers.
+func (r *remoteWorkers) Reserve(string, string) slots.Seat {
 	secret := r.u.Uint64() | 1
 	r.reserved[secret] = true
 	promises := r.u.way.chance(0.7)
 	r.u.way.promised[secret] = promises
-	return engine.Seat{Worker: "remote", Secret: secret, Confirms: promises && !r.u.opt.LosePromise}
+	return slots.Seat{Worker: "remote", Secret: secret, Confirms: promises && !r.u.opt.LosePromise}
 }
 
-// Return implements engine.RemoteWorkers.
-func (r *remoteWorkers) Return(s engine.Seat) {
+// Return implements slots.RemoteWorkers.
+func (r *remoteWorkers) Return(s slots.Seat) {
 	if !r.reserved[s.Secret] {
 		r.u.violate(Slots, core.RunID{}, "a seat is given back that was not reserved, or has its task")
 	}
 	delete(r.reserved, s.Secret)
 }
 
-// Dispatch implements engine.Workers.
+// Dispatch implements slots.Workers.
 func (r *remoteWorkers) Dispatch(t core.Task) {
 	w := r.of(t.Token.Run)
 	if !r.reserved[t.Secret] && !w.dead {
@@ -89,10 +89,10 @@ func (r *remoteWorkers) Dispatch(t core.Task) {
 	w.Dispatch(t)
 }
 
-// Revoke implements engine.Workers.
+// Revoke implements slots.Workers.
 func (r *remoteWorkers) Revoke(tok core.Token, why policy.Kind) { r.of(tok.Run).Revoke(tok, why) }
 
-// Keep implements engine.RemoteWorkers. Work of the node before goes on.
+// Keep implements slots.RemoteWorkers. Work of the node before goes on.
 func (r *remoteWorkers) Keep(t core.Task) {
 	w := r.of(t.Token.Run)
 	if w.dead {

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
@@ -385,7 +386,7 @@ func (u *universe) config(n *node) engine.Config {
 		cfg.Matcher, cfg.Wake = n.process.matcher, n.match
 		return cfg
 	}
-	cfg.Matcher = engine.NewMatcher()
+	cfg.Matcher = slots.NewMatcher()
 	cfg.Matcher.Add("", n.workers)
 	u.addRemote(cfg.Matcher, func(core.RunID) *workers { return n.workers }, n.workers.count)
 	return cfg

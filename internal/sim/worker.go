@@ -45,7 +45,7 @@ func newWorkers(n *node) *workers {
 	}
 }
 
-// Slots implements engine.Workers.
+// Slots implements slots.Workers.
 func (w *workers) Slots(_, taskType string) int {
 	if w.n.u.remote && taskType == remoteType {
 		return 0
@@ -53,7 +53,7 @@ func (w *workers) Slots(_, taskType string) int {
 	return w.n.u.profile.slots[taskType]
 }
 
-// Do implements engine.Workers. In some universes the tasks of one type take no time.
+// Do implements slots.Workers. In some universes the tasks of one type take no time.
 func (w *workers) Do(t core.Task) (core.TaskEnded, bool) {
 	u := w.n.u
 	if w.dead || t.Type != u.profile.instant || u.poison.is(t) {
@@ -74,7 +74,7 @@ func (w *workers) checkAlone(t core.Task) {
 	}
 }
 
-// Dispatch implements engine.Workers. The attempt begins.
+// Dispatch implements slots.Workers. The attempt begins.
 func (w *workers) Dispatch(t core.Task) {
 	u := w.n.u
 	if w.dead {
@@ -289,7 +289,7 @@ func (wt *workerTask) report(in core.Input) {
 	})
 }
 
-// Revoke implements engine.Workers. The worker must stop the work.
+// Revoke implements slots.Workers. The worker must stop the work.
 func (w *workers) Revoke(tok core.Token, _ policy.Kind) {
 	u := w.n.u
 	if w.dead {

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/pawl-dev/pawl/internal/engine/slots"
 )
 
 // Queues returns the task queues in which attempts wait or run, or have since the engine was opened, by their names. In
 // a cluster the attempts are those of this engine's partitions. Errors: those of List.
 func (e *Engine) Queues(ctx context.Context) ([]QueueStats, error) {
-	byKey := map[queueKey]QueueStats{}
+	byKey := map[slots.Key]QueueStats{}
 	for _, part := range e.all() {
 		c := part.call(CallQueues)
 		if err := part.do(ctx, c); errors.Is(err, errHeld) {
@@ -22,7 +24,7 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueStats, error) {
 			return nil, c.Err
 		}
 		for _, q := range c.Queues {
-			key := queueKey{queue: q.Queue, taskType: q.Type}
+			key := slots.Key{Queue: q.Queue, Type: q.Type}
 			sum := byKey[key]
 			q.Waiting, q.Running = q.Waiting+sum.Waiting, q.Running+sum.Running
 			byKey[key] = q // the slots are those of all partitions
@@ -47,32 +49,56 @@ func (p *Partition) queueStats(c *Call) {
 
 // stats tells of the queues, in no order.
 func (t *tasks) stats() []QueueStats {
-	byKey := map[queueKey]*QueueStats{}
-	of := func(k queueKey) *QueueStats {
-		k = k.ordinary()
+	byKey := map[slots.Key]*QueueStats{}
+	of := func(k slots.Key) *QueueStats {
+		k = k.Ordinary()
 		q := byKey[k]
 		if q == nil {
-			q = &QueueStats{Queue: k.queue, Type: k.taskType, Free: t.matcher.room(k)}
+			q = &QueueStats{Queue: k.Queue, Type: k.Type, Free: t.matcher.Room(k)}
 			byKey[k] = q
 		}
 		return q
 	}
 	for k := range t.queues {
-		if k.taskType != admissionTask {
+		if k.Type != admissionTask {
 			of(k)
 		}
 	}
 	for _, o := range t.offers {
-		if o.queue.taskType != admissionTask {
-			of(o.queue.queueKey).Waiting++
+		if o.queue.key.Type != admissionTask {
+			of(o.queue.key).Waiting++
 		}
 	}
 	for _, h := range t.held {
-		of(h.slot.key).Running++
+		of(h.slot.Key).Running++
 	}
 	out := make([]QueueStats, 0, len(byKey))
 	for _, q := range byKey {
 		out = append(out, *q)
 	}
 	return out
+}
+
+// Live counts the attempts that have a slot of a worker, also those whose start is not durable yet. Other than Stats it
+// asks the loop, so it misses none that has taken its slot before. Errors: CodeClosed, CodeCancelled, and why the
+// storage takes no work.
+func (e *Engine) Live(ctx context.Context) (int, error) {
+	n := 0
+	for _, part := range e.all() {
+		c := part.call(CallLive)
+		if err := part.do(ctx, c); errors.Is(err, errHeld) {
+			continue // its attempts are stopped
+		} else if err != nil {
+			return 0, err
+		}
+		n += c.Live
+		part.free(c)
+	}
+	return n, nil
+}
+
+// live answers how many attempts have a slot.
+func (p *Partition) live(c *Call) {
+	c.Live = len(p.tasks.held)
+	p.reply(c)
 }

@@ -1,4 +1,4 @@
-package engine
+package limit
 
 import (
 	"cmp"
@@ -12,16 +12,16 @@ import (
 )
 
 // waiting returns a limiter in which so many tickets of one key wait for a place where keys take turns. One has it.
-func waiting(n int) (*limiter, *limitedKey, []*ticket) {
-	l := newLimiter()
-	c := &matcherClient{wake: func(string, string) {}}
+func waiting(n int) (*Limiter, *limitedKey, []*Ticket) {
+	l := New()
+	c := &Client{Wake: func(string, string) {}}
 	limits := &policy.QueueLimits{Concurrency: 1, Fair: true}
-	at := place{name: "work"}
-	var all []*ticket
+	at := Place{Name: "work"}
+	var all []*Ticket
 	for i := range n + 1 {
-		t := &ticket{token: core.Token{Run: core.RunID{byte(i), byte(i >> 8), byte(i >> 16)}, Step: 1}, client: c}
-		l.ticket(t, "key", []bound{{place: at, limits: limits}}, core.Held{}, 0, 1)
-		l.start(t, 1)
+		t := &Ticket{Token: core.Token{Run: core.RunID{byte(i), byte(i >> 8), byte(i >> 16)}, Step: 1}, Client: c}
+		l.Add(t, "key", []Bound{{Place: at, Limits: limits}}, core.Held{}, 0, 1)
+		l.Start(t, 1)
 		all = append(all, t)
 	}
 	return l, l.places[at].keys["key"], all[1:]
@@ -33,16 +33,16 @@ func TestManyLeaveALine(t *testing.T) {
 	const n = 1 << 13
 	l, key, tickets := waiting(n)
 	compared := 0
-	key.ages.compare = func(a, b *ticket) int {
+	key.ages.compare = func(a, b *Ticket) int {
 		compared++
-		return a.compare(b)
+		return a.Compare(b)
 	}
 	key.rounds.compare = func(a, b uint64) int {
 		compared++
 		return cmp.Compare(a, b)
 	}
 	for _, one := range tickets {
-		l.leave(one, 2)
+		l.Leave(one, 2)
 	}
 	if most := n * 10 * bits.Len(n); compared > most {
 		t.Errorf("%d comparisons while %d tickets left, want at most %d", compared, n, most)
@@ -59,7 +59,7 @@ func BenchmarkLeaveALine(b *testing.B) {
 		l, _, tickets := waiting(16_000)
 		b.StartTimer()
 		for _, one := range tickets {
-			l.leave(one, 2)
+			l.Leave(one, 2)
 		}
 	}
 }
@@ -67,19 +67,19 @@ func BenchmarkLeaveALine(b *testing.B) {
 // TestTurnsOfWhatLeaves checks that the turns of tickets that leave go to the others of their key, whatever their
 // priority, and none is kept for tickets that come later.
 func TestTurnsOfWhatLeaves(t *testing.T) {
-	l := newLimiter()
-	c := &matcherClient{wake: func(string, string) {}}
+	l := New()
+	c := &Client{Wake: func(string, string) {}}
 	limits := &policy.QueueLimits{Concurrency: 1, Fair: true}
-	names := map[*ticket]string{}
-	come := func(name, key string, priority int32) *ticket {
-		one := &ticket{token: core.Token{Step: 1}, client: c, prio: priority}
+	names := map[*Ticket]string{}
+	come := func(name, key string, priority int32) *Ticket {
+		one := &Ticket{Token: core.Token{Step: 1}, Client: c, Priority: priority}
 		names[one] = name
-		l.ticket(one, key, []bound{{place: place{name: "work"}, limits: limits}}, core.Held{}, 0, 1)
-		l.start(one, 1)
+		l.Add(one, key, []Bound{{Place: Place{Name: "work"}, Limits: limits}}, core.Held{}, 0, 1)
+		l.Start(one, 1)
 		return one
 	}
 	running := come("first", "x", 0)
-	var a []*ticket
+	var a []*Ticket
 	for i := range 6 {
 		a = append(a, come(fmt.Sprint("a", i), "a", 0))
 	}
@@ -88,17 +88,17 @@ func TestTurnsOfWhatLeaves(t *testing.T) {
 	come("b1", "b", 0)
 	come("b2", "b", 0)
 	for _, gone := range []int{0, 1, 3, 5} {
-		l.leave(a[gone], 2)
+		l.Leave(a[gone], 2)
 	}
 	come("a6", "a", 0)
 	var order []string
 	for running != nil {
-		l.leave(running, 3)
+		l.Leave(running, 3)
 		running = nil
-		if turns := l.turns(c); len(turns) > 0 {
+		if turns := l.Turns(c); len(turns) > 0 {
 			running = turns[0]
 			order = append(order, names[running])
-			if _, ok := l.start(running, 3); !ok {
+			if _, ok := l.Start(running, 3); !ok {
 				t.Fatalf("%s has its turn and cannot start", names[running])
 			}
 		}

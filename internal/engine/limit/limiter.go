@@ -1,4 +1,4 @@
-package engine
+package limit
 
 import (
 	"cmp"
@@ -9,39 +9,39 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// limiter counts what the limits of queues and services bound, once for the process, however many partitions there
+// Limiter counts what the limits of queues and services bound, once for the process, however many partitions there
 // are. A partition asks it when a worker could take an attempt:
 //
-//	t := l.ticket(…)                    // nil: nothing bounds the attempt
-//	held, ok := l.start(t, now)         // not ok: t stands in a line, and its partition is called when its turn comes
+//	l.Add(t, …)
+//	held, ok := l.Start(t, now)         // not ok: t stands in a line, and its partition is called when its turn comes
 //	...
-//	l.ended(t, failed, now)             // what the breaker wants to know
-//	l.release(t, now)
+//	l.Ended(t, failed, now)             // what the breaker wants to know
+//	l.Leave(t, now)
 //
 // A turn is an offer and no more: the attempt may have gone, or may find no worker. Then its partition passes, and the
 // next one has its turn. All methods are safe for concurrent use.
-type limiter struct {
+type Limiter struct {
 	mu     sync.Mutex
 	now    core.Time // the latest instant that any partition has come with
-	called []*ticket // who has a turn or a notice since the lock was taken
+	called []*Ticket // who has a turn or a notice since the lock was taken
 	order  uint64    // the order of the newest ticket of an attempt
-	places map[place]*limited
+	places map[Place]*limited
 	dues   heap.Heap[*limited] // those that want something at an instant
 	loads  int                 // partitions of which not all places of runs are counted; then no run is admitted
 	remote bool                // there are remote workers, so attempts may go on that are not counted while loads > 0
 }
 
-// place names a queue or a service. A queue counts the runs that are started into it and the attempts of its steps
+// Place names a queue or a service. A queue counts the runs that are started into it and the attempts of its steps
 // apart: otherwise runs could take what their own steps need.
-type place struct {
-	service bool
-	runs    bool // the place belongs to a queue and counts runs
-	name    string
+type Place struct {
+	Service bool
+	Runs    bool // the place belongs to a queue and counts runs
+	Name    string
 }
 
 // limited is a queue or a service with limits.
 type limited struct {
-	place
+	Place
 	limits         policy.QueueLimits
 	since          core.Time // how new the limits are
 	running        int
@@ -52,7 +52,7 @@ type limited struct {
 	keys           map[string]*limitedKey
 	ready          heap.Heap[*readyKey]   // keys with tickets that wait, but not for their key
 	blocked        heap.Heap[*blockedKey] // those that wait for their key
-	later          heap.Heap[*ticket]     // retries that wait for their budget
+	later          heap.Heap[*Ticket]     // retries that wait for their budget
 	retries        int                    // retries that wait for something else
 	waiting        int                    // tickets in all lines
 	round          uint64                 // the last round that was served, of the keys' turns
@@ -68,7 +68,7 @@ type limitedKey struct {
 	running, offered int
 	starts           starts
 	line             heap.Heap[*lineTicket]
-	ages             ranked[*ticket] // those in line that have a round
+	ages             ranked[*Ticket] // those in line that have a round
 	rounds           ranked[uint64]  // theirs: the oldest has the first one, and so on
 	round            uint64          // the last one that a ticket of the key was given
 	tickets          int             // that know the key
@@ -93,8 +93,8 @@ type (
 	blockedKey limitedKey
 )
 
-// never is later than every instant.
-const never = core.Time(1<<63 - 1)
+// Never is later than every instant.
+const Never = core.Time(1<<63 - 1)
 
 // Before orders by instant, then by name, so that what happens does not depend on chance.
 func (p *limited) Before(o *limited) bool {
@@ -108,25 +108,25 @@ func (p *limited) Before(o *limited) bool {
 func (p *limited) compare(o *limited) int {
 	of := func(p *limited) int {
 		switch {
-		case p.service:
+		case p.Service:
 			return 2
-		case p.runs:
+		case p.Runs:
 			return 1
 		default:
 			return 0
 		}
 	}
-	return cmp.Or(cmp.Compare(of(p), of(o)), cmp.Compare(p.name, o.name))
+	return cmp.Or(cmp.Compare(of(p), of(o)), cmp.Compare(p.Name, o.Name))
 }
 
 // Moved notes the place in the heap.
 func (p *limited) Moved(to int) { p.index = to }
 
 // first returns the ticket that goes first of those in line.
-func (k *limitedKey) first() *ticket { return (*ticket)(k.line.First()) }
+func (k *limitedKey) first() *Ticket { return (*Ticket)(k.line.First()) }
 
 // first returns the ticket that goes first of those in line.
-func (k *readyKey) first() *ticket { return (*limitedKey)(k).first() }
+func (k *readyKey) first() *Ticket { return (*limitedKey)(k).first() }
 
 // Before orders as the first tickets are ordered.
 func (k *readyKey) Before(o *readyKey) bool { return k.first().Before(o.first()) }
@@ -145,14 +145,17 @@ func (k *blockedKey) Before(o *blockedKey) bool {
 // Moved notes the place in the heap.
 func (k *blockedKey) Moved(to int) { k.index = to }
 
-// ticket is an attempt, or a run, as the limiter sees it. Its fields are the limiter's.
-type ticket struct {
-	token  core.Token
-	client *matcherClient
-	queue  queueKey // the queue of the attempt's worker
-	prio   int32
-	order  uint64 // the ticket's place by age; for a run: when it came to its queue
-	retry  bool
+// Ticket is an attempt, or a run, as the limiter sees it. The partition sets the exported fields before it adds the
+// ticket; the others are the limiter's.
+type Ticket struct {
+	Token    core.Token
+	Client   *Client
+	Queue    string // the queue and the task type by which the client is woken
+	Type     string
+	Priority int32
+	Order    uint64 // the ticket's place by age; for a run: when it came to its queue
+	Retry    bool
+
 	shares []ticketShare
 
 	in      *ticketShare // the place that it waits for, or where it has its turn; nil: none
@@ -173,71 +176,72 @@ type ticketShare struct {
 }
 
 // Before orders by priority, then by rounds of the keys, then by age.
-func (t *ticket) Before(o *ticket) bool {
-	if t.prio != o.prio {
-		return t.prio > o.prio
+func (t *Ticket) Before(o *Ticket) bool {
+	if t.Priority != o.Priority {
+		return t.Priority > o.Priority
 	}
 	if a, b := t.round(), o.round(); a != b {
 		return a < b
 	}
-	return t.compare(o) < 0
+	return t.Compare(o) < 0
 }
 
 // lineTicket orders the tickets of one key by priority, then by age; those that came before keys took turns go first.
 // Their rounds have the same order.
-type lineTicket ticket
+type lineTicket Ticket
 
 // Before orders the tickets of one key.
 func (t *lineTicket) Before(o *lineTicket) bool {
-	if t.prio != o.prio {
-		return t.prio > o.prio
+	if t.Priority != o.Priority {
+		return t.Priority > o.Priority
 	}
 	if first := t.in.round == 0; first != (o.in.round == 0) {
 		return first
 	}
-	return (*ticket)(t).compare((*ticket)(o)) < 0
+	return (*Ticket)(t).Compare((*Ticket)(o)) < 0
 }
 
 // Moved notes the place in the line.
 func (t *lineTicket) Moved(to int) { t.index = to }
 
-// isRun reports whether the ticket is a run's.
-func (t *ticket) isRun() bool { return t.token.Step == core.NoStep }
+// IsRun reports whether the ticket is a run's.
+func (t *Ticket) IsRun() bool { return t.Token.Step == core.NoStep }
 
 // Moved notes the place in the line.
-func (t *ticket) Moved(to int) { t.index = to }
+func (t *Ticket) Moved(to int) { t.index = to }
 
-func newLimiter() *limiter { return &limiter{places: make(map[place]*limited)} }
+// New returns a limiter that has nothing to count.
+func New() *Limiter { return &Limiter{places: make(map[Place]*limited)} }
 
-// bound is one of the limits that a ticket is made with.
-type bound struct {
-	place
-	limits *policy.QueueLimits
-	since  core.Time // how new they are: the newest ones count
+// Bound is one of the limits that a ticket is made with.
+type Bound struct {
+	Place
+	Limits *policy.QueueLimits
+	Since  core.Time // how new they are: the newest ones count
 }
 
-// ticket makes an attempt known. before is why it was held when its run was last in memory.
-func (l *limiter) ticket(
-	t *ticket, key string, bounds []bound, before core.Held, since, now core.Time,
+// Add makes an attempt or a run known. before is why it was held when its run was last in memory.
+func (l *Limiter) Add(
+	t *Ticket, key string, bounds []Bound, before core.Held, since, now core.Time,
 ) {
-	defer l.lock(t.client, now)()
+	defer l.lock(t.Client, now)()
 	t.index = heap.Gone
-	if !t.isRun() {
+	if !t.IsRun() {
 		l.order++
-		t.order = l.order
+		t.Order = l.order
 	}
 	for _, b := range bounds {
-		p := l.places[b.place]
+		p := l.places[b.Place]
 		if p == nil {
-			p = &limited{place: b.place, keys: make(map[string]*limitedKey), due: never, index: heap.Gone}
-			l.places[b.place] = p
+			p = &limited{Place: b.Place, keys: make(map[string]*limitedKey), due: Never, index: heap.Gone}
+			l.places[b.Place] = p
 		}
 		l.renew(p, b)
 		k := p.keys[key]
 		if k == nil {
 			k = &limitedKey{
 				name: key, index: heap.Gone,
-				ages: ranked[*ticket]{compare: (*ticket).compare}, rounds: ranked[uint64]{compare: cmp.Compare[uint64]},
+				ages: ranked[*Ticket]{compare: (*Ticket).Compare}, rounds: ranked[uint64]{compare: cmp.Compare[uint64]},
 			}
 			p.keys[key] = k
 		}
@@ -248,7 +252,7 @@ func (l *limiter) ticket(
 			share.round = k.round
 		}
 		t.shares = append(t.shares, share)
-		byBreaker := before.Reason == core.HeldBreaker && before.Service == p.service && before.Name == p.name
+		byBreaker := before.Reason == core.HeldBreaker && before.Service == p.Service && before.Name == p.Name
 		if byBreaker && p.limits.Breaker.Failures > 0 {
 			p.breaker.restore(before, since, p.limits.Breaker, l.now)
 		}
@@ -257,16 +261,16 @@ func (l *limiter) ticket(
 
 // renew gives a place the limits that a ticket has come with, unless those that it has are newer. What waits goes on
 // with them.
-func (l *limiter) renew(p *limited, b bound) {
-	changed := p.limits != *b.limits
-	if b.since < p.since || !changed && b.since == p.since {
+func (l *Limiter) renew(p *limited, b Bound) {
+	changed := p.limits != *b.Limits
+	if b.Since < p.since || !changed && b.Since == p.since {
 		return
 	}
-	p.since = b.since
+	p.since = b.Since
 	if !changed {
 		return
 	}
-	p.limits = *b.limits
+	p.limits = *b.Limits
 	if p.limits.Breaker.Failures == 0 {
 		p.breaker = breaker{}
 	}
@@ -277,14 +281,14 @@ func (l *limiter) renew(p *limited, b bound) {
 	l.tellAgain(p)
 }
 
-// start takes what an attempt needs of all its places, or says why it is held. Then it stands in a line.
-func (l *limiter) start(t *ticket, now core.Time) (core.Held, bool) {
-	defer l.lock(t.client, now)()
-	if l.loads > 0 && (t.isRun() || l.remote) {
+// Start takes what an attempt needs of all its places, or says why it is held. Then it stands in a line.
+func (l *Limiter) Start(t *Ticket, now core.Time) (core.Held, bool) {
+	defer l.lock(t.Client, now)()
+	if l.loads > 0 && (t.IsRun() || l.remote) {
 		l.waitForLoad(t)
 		return core.Held{}, false
 	}
-	if t.isRun() && t.offered && l.yield(t) {
+	if t.IsRun() && t.offered && l.yield(t) {
 		return core.Held{}, false
 	}
 	for i := range t.shares {
@@ -311,9 +315,9 @@ func (l *limiter) start(t *ticket, now core.Time) (core.Held, bool) {
 	return core.Held{}, true
 }
 
-// undo gives back what an attempt took that did not start.
-func (l *limiter) undo(t *ticket) {
-	defer l.lock(t.client, 0)()
+// Undo gives back what an attempt took that did not start.
+func (l *Limiter) Undo(t *Ticket) {
+	defer l.lock(t.Client, 0)()
 	if !t.running {
 		return
 	}
@@ -321,7 +325,7 @@ func (l *limiter) undo(t *ticket) {
 		s := &t.shares[i]
 		s.starts.undo(s.limits.Rate)
 		s.key.starts.undo(s.limits.KeyRate)
-		if t.retry {
+		if t.Retry {
 			s.tries.undo(s.limits.Retries)
 		}
 		l.returnTurn(s)
@@ -329,9 +333,9 @@ func (l *limiter) undo(t *ticket) {
 	l.end(t)
 }
 
-// pass gives up the turn of a ticket that finds no worker, if it has one. It stands in no line until it asks again.
-func (l *limiter) pass(t *ticket) {
-	defer l.lock(t.client, 0)()
+// Pass gives up the turn of a ticket that finds no worker, if it has one. It stands in no line until it asks again.
+func (l *Limiter) Pass(t *Ticket) {
+	defer l.lock(t.Client, 0)()
 	if !t.offered {
 		return
 	}
@@ -341,9 +345,9 @@ func (l *limiter) pass(t *ticket) {
 	l.look(p)
 }
 
-// ended takes in how an attempt ended; only the first word counts.
-func (l *limiter) ended(t *ticket, failed bool, now core.Time) {
-	defer l.lock(t.client, now)()
+// Ended takes in how an attempt ended; only the first word counts.
+func (l *Limiter) Ended(t *Ticket, failed bool, now core.Time) {
+	defer l.lock(t.Client, now)()
 	if t.judged || !t.running {
 		return
 	}
@@ -358,14 +362,14 @@ func (l *limiter) ended(t *ticket, failed bool, now core.Time) {
 	}
 }
 
-// leave forgets a ticket: its work is over, or it does not wait any more.
-func (l *limiter) leave(t *ticket, now core.Time) {
-	defer l.lock(t.client, now)()
+// Leave forgets a ticket: its work is over, or it does not wait any more.
+func (l *Limiter) Leave(t *Ticket, now core.Time) {
+	defer l.lock(t.Client, now)()
 	l.end(t)
 }
 
 // end takes a ticket out of all that counts it.
-func (l *limiter) end(t *ticket) {
+func (l *Limiter) end(t *Ticket) {
 	l.takeBack(t)
 	for i := range t.shares {
 		s := &t.shares[i]
@@ -391,7 +395,7 @@ func (l *limiter) end(t *ticket) {
 }
 
 // forgetKey drops a key of which nothing is left to count.
-func (l *limiter) forgetKey(p *limited, k *limitedKey) {
+func (l *Limiter) forgetKey(p *limited, k *limitedKey) {
 	if k.tickets == 0 && k.starts.count(p.limits.KeyRate, l.now) == 0 && (!p.limits.Fair || k.round <= p.round) {
 		delete(p.keys, k.name)
 	}
@@ -399,7 +403,7 @@ func (l *limiter) forgetKey(p *limited, k *limitedKey) {
 
 // lock locks the limiter. What it returns unlocks it, and then wakes the clients that have to hear of something, but
 // for the one that asks: it looks by itself.
-func (l *limiter) lock(asks *matcherClient, now core.Time) (unlock func()) {
+func (l *Limiter) lock(asks *Client, now core.Time) (unlock func()) {
 	l.mu.Lock()
 	l.now = max(l.now, now)
 	return func() {
@@ -407,15 +411,15 @@ func (l *limiter) lock(asks *matcherClient, now core.Time) (unlock func()) {
 		l.called = nil
 		l.mu.Unlock()
 		for _, t := range called {
-			if t.client != asks {
-				t.client.wake(t.queue.queue, t.queue.taskType)
+			if t.Client != asks {
+				t.Client.Wake(t.Queue, t.Type)
 			}
 		}
 	}
 }
 
-// nextDue returns the instant at which tick must be called; zero: nothing happens by time alone.
-func (l *limiter) nextDue() core.Time {
+// NextDue returns the instant at which tick must be called; zero: nothing happens by time alone.
+func (l *Limiter) NextDue() core.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dues.Len() == 0 {
@@ -424,16 +428,16 @@ func (l *limiter) nextDue() core.Time {
 	return l.dues.First().due
 }
 
-// tick offers the turns that have come with time.
-func (l *limiter) tick(asks *matcherClient, now core.Time) {
+// Tick offers the turns that have come with time.
+func (l *Limiter) Tick(asks *Client, now core.Time) {
 	defer l.lock(asks, now)()
 	for l.dues.Len() > 0 && l.dues.First().due <= l.now {
 		l.look(l.dues.First())
 	}
 }
 
-// turns returns the tickets of a client whose turn it is.
-func (l *limiter) turns(c *matcherClient) []*ticket {
+// Turns returns the tickets of a client whose turn it is.
+func (l *Limiter) Turns(c *Client) []*Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.called.Store(false)
@@ -442,23 +446,23 @@ func (l *limiter) turns(c *matcherClient) []*ticket {
 	return turns
 }
 
-// notices returns tickets of a client that are held for another reason now, at most so many, with the reasons.
-func (l *limiter) notices(c *matcherClient, most int) []notice {
+// Notices returns tickets of a client that are held for another reason now, at most so many, with the reasons.
+func (l *Limiter) Notices(c *Client, most int) []Notice {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := min(most, len(c.notices))
-	out := make([]notice, 0, n)
+	out := make([]Notice, 0, n)
 	for _, t := range c.notices[:n] {
 		t.noted = false
-		out = append(out, notice{t, t.held})
+		out = append(out, Notice{t, t.held})
 	}
 	c.notices = c.notices[n:]
 	c.noted.Store(len(c.notices) > 0)
 	return out
 }
 
-// notice is why a ticket is held now.
-type notice struct {
-	*ticket
-	held core.Held
+// Notice is why a ticket is held now.
+type Notice struct {
+	*Ticket
+	Held core.Held
 }

@@ -1,4 +1,4 @@
-package engine
+package limit
 
 import (
 	"github.com/pawl-dev/pawl/internal/core"
@@ -15,18 +15,18 @@ type breaker struct {
 	open   bool
 	until  core.Time // open: no probe goes before that
 	probes int       // open: that have failed
-	probe  *ticket   // open: the attempt that goes first
+	probe  *Ticket   // open: the attempt that goes first
 	since  core.Time // the last time that it opened, stayed open after a probe, or closed
 }
 
 // holds reports whether the breaker holds an attempt now.
-func (b *breaker) holds(t *ticket, now core.Time) bool {
+func (b *breaker) holds(t *Ticket, now core.Time) bool {
 	return b.open && (now < b.until || (b.probe != nil && b.probe != t))
 }
 
 // ended takes in how an attempt ended. It reports whether the breaker has opened, closed or stays open for another
 // pause.
-func (b *breaker) ended(t *ticket, failed bool, rule policy.Breaker, now core.Time) (changed bool) {
+func (b *breaker) ended(t *Ticket, failed bool, rule policy.Breaker, now core.Time) (changed bool) {
 	switch {
 	case rule.Failures == 0:
 		*b = breaker{}

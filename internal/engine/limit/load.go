@@ -1,4 +1,4 @@
-package engine
+package limit
 
 import (
 	"slices"
@@ -6,16 +6,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// startLoad says that a partition is about to count the places of its runs. While one does, no queue admits a run: it
+// StartLoad says that a partition is about to count the places of its runs. While one does, no queue admits a run: it
 // cannot know how many places are taken.
-func (l *limiter) startLoad() {
+func (l *Limiter) StartLoad() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.loads++
 }
 
-// finishLoad says that a partition has counted the places of its runs. After the last one, turns are offered.
-func (l *limiter) finishLoad(asks *matcherClient) {
+// FinishLoad says that a partition has counted the places of its runs. After the last one, turns are offered.
+func (l *Limiter) FinishLoad(asks *Client) {
 	defer l.lock(asks, 0)()
 	l.loads--
 	if l.loads > 0 {
@@ -23,7 +23,7 @@ func (l *limiter) finishLoad(asks *matcherClient) {
 	}
 	var queues []*limited
 	for _, p := range l.places {
-		if p.runs || l.remote {
+		if p.Runs || l.remote {
 			queues = append(queues, p)
 		}
 	}
@@ -34,23 +34,23 @@ func (l *limiter) finishLoad(asks *matcherClient) {
 	}
 }
 
-// reachRemote says that there are remote workers: what they execute since before the engine was opened has to be
+// ReachRemote says that there are remote workers: what they execute since before the engine was opened has to be
 // counted before anything starts that is limited.
-func (l *limiter) reachRemote() {
+func (l *Limiter) ReachRemote() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remote = true
 }
 
 // waitForLoad puts a ticket into its line without a reason, until all places are counted.
-func (l *limiter) waitForLoad(t *ticket) {
+func (l *Limiter) waitForLoad(t *Ticket) {
 	l.takeBack(t)
 	l.wait(t, &t.shares[0], core.Held{})
 }
 
-// takePlace counts a place that was taken before this process counted.
-func (l *limiter) takePlace(t *ticket) {
-	defer l.lock(t.client, 0)()
+// TakePlace counts a place that was taken before this process counted.
+func (l *Limiter) TakePlace(t *Ticket) {
+	defer l.lock(t.Client, 0)()
 	t.running = true
 	for i := range t.shares {
 		s := &t.shares[i]
@@ -62,9 +62,9 @@ func (l *limiter) takePlace(t *ticket) {
 
 // yield gives up a run's turn if another one that waits goes first by now: it has come, or was retried, after the turn
 // was offered. It reports whether it did.
-func (l *limiter) yield(t *ticket) bool {
+func (l *Limiter) yield(t *Ticket) bool {
 	s := t.in
-	first := func(o *ticket) bool { return o.Before(t) }
+	first := func(o *Ticket) bool { return o.Before(t) }
 	line, ready := &s.key.line, &s.ready
 	if (line.Len() == 0 || !first(s.key.first())) && (ready.Len() == 0 || !first(ready.First().first())) {
 		return false

@@ -1,4 +1,4 @@
-package engine
+package limit
 
 // ranked keeps values in their order and knows the rank of each: how many are before it. Every call but len costs
 // about the logarithm of their number. It is a treap: a search tree in which every node has a weight that is as good as

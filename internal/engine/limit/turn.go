@@ -1,4 +1,4 @@
-package engine
+package limit
 
 import (
 	"slices"
@@ -9,14 +9,14 @@ import (
 )
 
 // refuses says why a ticket cannot start now; HeldNone: it can. Room that a turn of its own keeps for it is its own.
-func (s *ticketShare) refuses(t *ticket, now core.Time) core.Held {
+func (s *ticketShare) refuses(t *Ticket, now core.Time) core.Held {
 	p, k := s.limited, s.key
-	held := core.Held{Service: p.service, Name: p.name}
+	held := core.Held{Service: p.Service, Name: p.Name}
 	offered, ofKey, retries := p.offered, k.offered, 0
 	if t.offered && t.in.limited == p {
 		offered, ofKey = offered-1, ofKey-1
 	}
-	if t.retry {
+	if t.Retry {
 		retries = p.offeredRetries
 		if t.offered && t.in.limited == p {
 			retries--
@@ -26,7 +26,7 @@ func (s *ticketShare) refuses(t *ticket, now core.Time) core.Held {
 		held.Reason, held.Until, held.Probes = core.HeldBreaker, p.breaker.until, p.breaker.probes
 		return held
 	}
-	if t.retry {
+	if t.Retry {
 		if until, full := p.tries.full(p.limits.Retries, retries, now); full {
 			held.Reason, held.Until = core.HeldRetries, until
 			return held
@@ -60,13 +60,13 @@ func (k *limitedKey) full(l *policy.QueueLimits, about int, now core.Time) (core
 }
 
 // take counts a start.
-func (s *ticketShare) take(t *ticket, now core.Time) {
+func (s *ticketShare) take(t *Ticket, now core.Time) {
 	p, k := s.limited, s.key
 	p.running++
 	k.running++
 	p.starts.add(p.limits.Rate, now)
 	k.starts.add(p.limits.KeyRate, now)
-	if t.retry {
+	if t.Retry {
 		p.tries.add(p.limits.Retries, now)
 	}
 	if p.breaker.open {
@@ -76,7 +76,7 @@ func (s *ticketShare) take(t *ticket, now core.Time) {
 }
 
 // wait puts a ticket into the line of the place that holds it.
-func (l *limiter) wait(t *ticket, s *ticketShare, held core.Held) {
+func (l *Limiter) wait(t *Ticket, s *ticketShare, held core.Held) {
 	t.in, t.held = s, held
 	s.waiting++
 	if held.Reason == core.HeldRetries {
@@ -87,7 +87,7 @@ func (l *limiter) wait(t *ticket, s *ticketShare, held core.Held) {
 }
 
 // round returns the round of the place that a ticket waits for, or has its turn at; 0: it has none.
-func (t *ticket) round() uint64 {
+func (t *Ticket) round() uint64 {
 	s := t.in
 	if s.round == 0 || t.index == heap.Gone || t.later {
 		return s.round
@@ -98,7 +98,7 @@ func (t *ticket) round() uint64 {
 // returnTurn gives the round of a ticket that leaves without a start to the next ticket of its key, and that one's
 // round to the next but one. So a key loses no turns by what leaves, and the rounds that it is given later follow
 // without a gap. The tickets in line have their rounds by their ranks, so this replaces the last round by the free one.
-func (l *limiter) returnTurn(s *ticketShare) {
+func (l *Limiter) returnTurn(s *ticketShare) {
 	k, free := s.key, s.round
 	if free == 0 {
 		return
@@ -116,15 +116,15 @@ func (l *limiter) returnTurn(s *ticketShare) {
 }
 
 // putLater puts a retry into the line of those that wait for their budget.
-func (l *limiter) putLater(t *ticket) {
+func (l *Limiter) putLater(t *Ticket) {
 	t.later = true
 	t.in.later.Push(t)
 }
 
 // join puts a ticket into the line of its key.
-func (l *limiter) join(t *ticket) {
+func (l *Limiter) join(t *Ticket) {
 	s := t.in
-	if t.retry {
+	if t.Retry {
 		s.retries++
 	}
 	l.unsortKey(s.limited, s.key)
@@ -137,7 +137,7 @@ func (l *limiter) join(t *ticket) {
 }
 
 // takeBack takes a ticket out of its line, or its turn from it.
-func (l *limiter) takeBack(t *ticket) {
+func (l *Limiter) takeBack(t *Ticket) {
 	s := t.in
 	switch {
 	case s == nil:
@@ -146,7 +146,7 @@ func (l *limiter) takeBack(t *ticket) {
 		t.offered = false
 		s.offered--
 		s.key.offered--
-		if t.retry {
+		if t.Retry {
 			s.offeredRetries--
 		}
 		if s.breaker.probe == t {
@@ -165,9 +165,9 @@ func (l *limiter) takeBack(t *ticket) {
 }
 
 // unline takes a ticket out of the line of its key.
-func (l *limiter) unline(t *ticket) {
+func (l *Limiter) unline(t *Ticket) {
 	s := t.in
-	if t.retry {
+	if t.Retry {
 		s.retries--
 	}
 	l.unsortKey(s.limited, s.key)
@@ -181,7 +181,7 @@ func (l *limiter) unline(t *ticket) {
 }
 
 // unsortKey takes a key out of the heap that it is in, before its first ticket changes.
-func (l *limiter) unsortKey(p *limited, k *limitedKey) {
+func (l *Limiter) unsortKey(p *limited, k *limitedKey) {
 	switch k.where {
 	case keyReady:
 		p.ready.Remove(k.index)
@@ -193,7 +193,7 @@ func (l *limiter) unsortKey(p *limited, k *limitedKey) {
 }
 
 // sortKey puts a key into the heap where it belongs.
-func (l *limiter) sortKey(p *limited, k *limitedKey) {
+func (l *Limiter) sortKey(p *limited, k *limitedKey) {
 	l.unsortKey(p, k)
 	if k.line.Len() == 0 {
 		return
@@ -205,19 +205,19 @@ func (l *limiter) sortKey(p *limited, k *limitedKey) {
 		return
 	}
 	if k.due = until; until == 0 {
-		k.due = never
+		k.due = Never
 	}
 	k.where = keyBlocked
 	p.blocked.Push((*blockedKey)(k))
 }
 
 // look offers turns as far as a place has room, and notes when it wants to be looked at again.
-func (l *limiter) look(p *limited) {
-	if l.loads > 0 && (p.runs || l.remote) {
+func (l *Limiter) look(p *limited) {
+	if l.loads > 0 && (p.Runs || l.remote) {
 		if p.index != heap.Gone {
 			l.dues.Remove(p.index) // else tick would ask for ever
 		}
-		p.due = never
+		p.due = Never
 		return // finishLoad looks again
 	}
 	for p.blocked.Len() > 0 && p.blocked.First().due <= l.now {
@@ -249,55 +249,55 @@ func (l *limiter) look(p *limited) {
 	l.retime(p)
 }
 
-func (l *limiter) lookAll(shares []ticketShare) {
+func (l *Limiter) lookAll(shares []ticketShare) {
 	for i := range shares {
 		l.look(shares[i].limited)
 	}
 }
 
 // offer gives a ticket its turn.
-func (l *limiter) offer(t *ticket) {
+func (l *Limiter) offer(t *Ticket) {
 	s := t.in
 	l.unline(t)
 	s.waiting--
 	t.offered = true
 	s.offered++
 	s.key.offered++
-	if t.retry {
+	if t.Retry {
 		s.offeredRetries++
 	}
 	if s.breaker.open {
 		s.breaker.probe = t
 	}
 	l.sortKey(s.limited, s.key)
-	t.client.turns = append(t.client.turns, t)
-	t.client.called.Store(true)
+	t.Client.turns = append(t.Client.turns, t)
+	t.Client.called.Store(true)
 	l.called = append(l.called, t)
 }
 
 // notify makes a ticket's client record why the ticket is held now.
-func (l *limiter) notify(t *ticket, held core.Held) {
+func (l *Limiter) notify(t *Ticket, held core.Held) {
 	if t.held = held; t.noted {
 		return
 	}
 	t.noted = true
-	t.client.notices = append(t.client.notices, t)
-	t.client.noted.Store(true)
+	t.Client.notices = append(t.Client.notices, t)
+	t.Client.noted.Store(true)
 	l.called = append(l.called, t)
 }
 
 // tellAgain notifies all who wait for a place why they do, after its breaker has changed.
-func (l *limiter) tellAgain(p *limited) {
-	var all []*ticket
+func (l *Limiter) tellAgain(p *limited) {
+	var all []*Ticket
 	for i := range p.later.Len() {
 		all = append(all, p.later.At(i))
 	}
 	for _, k := range p.keys {
 		for i := range k.line.Len() {
-			all = append(all, (*ticket)(k.line.At(i)))
+			all = append(all, (*Ticket)(k.line.At(i)))
 		}
 	}
-	slices.SortFunc(all, (*ticket).compare)
+	slices.SortFunc(all, (*Ticket).Compare)
 	for _, t := range all {
 		held := t.in.refuses(t, l.now)
 		if held.Reason != core.HeldNone && held != t.held {
@@ -307,8 +307,8 @@ func (l *limiter) tellAgain(p *limited) {
 }
 
 // retime notes when a place is to be looked at again.
-func (l *limiter) retime(p *limited) {
-	p.due = never
+func (l *Limiter) retime(p *limited) {
+	p.due = Never
 	consider := func(at core.Time) {
 		if at > l.now {
 			p.due = min(p.due, at)
@@ -320,7 +320,7 @@ func (l *limiter) retime(p *limited) {
 			consider(held.Until)
 		}
 	}
-	if p.blocked.Len() > 0 && p.blocked.First().due != never {
+	if p.blocked.Len() > 0 && p.blocked.First().due != Never {
 		consider(p.blocked.First().due)
 	}
 	if p.later.Len() > 0 {
@@ -328,9 +328,9 @@ func (l *limiter) retime(p *limited) {
 		consider(until)
 	}
 	switch {
-	case p.due == never && p.index != heap.Gone:
+	case p.due == Never && p.index != heap.Gone:
 		l.dues.Remove(p.index)
-	case p.due == never:
+	case p.due == Never:
 	case p.index == heap.Gone:
 		l.dues.Push(p)
 	default:

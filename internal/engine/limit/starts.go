@@ -1,4 +1,4 @@
-package engine
+package limit
 
 import (
 	"github.com/pawl-dev/pawl/internal/core"

@@ -1,4 +1,4 @@
-package engine
+package slots
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/limit"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -13,98 +14,90 @@ import (
 // partitions there are. One process has one Matcher. A partition takes a slot before it records that an attempt starts.
 // It releases the slot when the worker reports that the work is over:
 //
-//	slot, ok := m.take(client, queue)   // if no slot is free, the client is woken when one may be free
+//	slot, ok := m.Take(client, key)   // if no slot is free, the client is woken when one may be free
 //	...
-//	m.release(client, slot)
+//	m.Release(client, slot)
 //
 // If several partitions wait for the same slots, they get them in turn. All methods are safe for concurrent use.
 type Matcher struct {
-	workers atomic.Pointer[[]*namedWorkers] // read without the lock: Add replaces the slice and never changes it
+	workers atomic.Pointer[[]*Named] // read without the lock: Add replaces the slice and never changes it
 
 	mu       sync.Mutex
-	queues   map[queueKey]*queueSlots
+	queues   map[Key]*queueSlots
 	suspects []suspects // partitions in which suspects wait, in the order in which they came
 	group    group      // the group of the suspects that have slots
 	loads    int        // partitions of which not all runs are read
 
-	limiter *limiter // the limits of queues and services; it has a lock of its own
+	limiter *limit.Limiter // the limits of queues and services; it has a lock of its own
 }
 
-// namedWorkers are workers with the name that is recorded for their attempts. If the name is empty, the name of the
+// Named are workers with the name that is recorded for their attempts. If the name is empty, the name of the
 // partition's owner is recorded.
-type namedWorkers struct {
-	workers anyWorkers
-	instant Workers       // the workers, if they are in this process; else nil
-	remote  RemoteWorkers // the workers, if they are in other processes; else nil
-	placed  Placed        // the workers, if their slots are in several places; else nil
-	name    string
+type Named struct {
+	Workers AnyWorkers
+	Instant Workers       // the workers, if they are in this process; else nil
+	Remote  RemoteWorkers // the workers, if they are in other processes; else nil
+	Placed  Placed        // the workers, if their slots are in several places; else nil
+	Name    string
 }
 
 // queueSlots counts the slots of one queue and task type.
 type queueSlots struct {
-	busy    map[*namedWorkers]int // slots that are taken
-	waiting []*matcherClient      // the clients in the order in which they get slots
+	busy    map[*Named]int  // slots that are taken
+	waiting []*limit.Client // the clients in the order in which they get slots
 }
 
-// slot is room for one attempt at a worker.
-type slot struct {
-	of   *namedWorkers
-	key  queueKey
-	seat Seat // the seat at remote workers
-	used bool // remote workers have the task, so there is no seat to give back
+// Slot is room for one attempt at a worker.
+type Slot struct {
+	Of   *Named
+	Key  Key
+	Seat Seat // the seat at remote workers
+	Used bool // remote workers have the task, so there is no seat to give back
 
-	claims core.Token // the attempt that has claimed the slot in its place; zero: none had to
-}
-
-// matcherClient is a partition as the matcher sees it.
-type matcherClient struct {
-	// wake tells the partition that a slot may be free. The matcher calls it from any goroutine, without its lock.
-	wake func(queue, taskType string)
-
-	called  atomic.Bool // there are turns
-	noted   atomic.Bool // there are notices
-	turns   []*ticket   // the limiter's: tickets whose turn it is
-	notices []*ticket   // the limiter's: tickets that are held for another reason now
+	Claims core.Token // the attempt that has claimed the slot in its place; zero: none had to
 }
 
 // NewMatcher returns a matcher without workers.
 func NewMatcher() *Matcher {
-	m := &Matcher{queues: make(map[queueKey]*queueSlots), limiter: newLimiter()}
-	m.workers.Store(new([]*namedWorkers))
+	m := &Matcher{queues: make(map[Key]*queueSlots), limiter: limit.New()}
+	m.workers.Store(new([]*Named))
 	return m
 }
 
 // Add adds workers. The name is recorded with each attempt that they execute; if it is empty, the name of the
 // partition's owner is recorded. The caller calls Engine.Rematch afterwards, so that waiting attempts find the workers.
 func (m *Matcher) Add(name string, w Workers) {
-	m.add(&namedWorkers{workers: w, instant: w, name: name})
+	m.add(&Named{Workers: w, Instant: w, Name: name})
 }
 
 // AddPlaced adds workers whose slots are in several places; see Add.
 func (m *Matcher) AddPlaced(name string, w Placed) {
-	m.add(&namedWorkers{workers: w, placed: w, name: name})
+	m.add(&Named{Workers: w, Placed: w, Name: name})
 }
 
 // AddRemote adds workers in other processes; see Add.
 func (m *Matcher) AddRemote(name string, w RemoteWorkers) {
-	m.add(&namedWorkers{workers: w, remote: w, name: name})
+	m.add(&Named{Workers: w, Remote: w, Name: name})
 }
 
-func (m *Matcher) add(w *namedWorkers) {
+func (m *Matcher) add(w *Named) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := append(slices.Clone(*m.workers.Load()), w)
 	m.workers.Store(&all)
-	if w.remote != nil {
-		m.limiter.reachRemote()
+	if w.Remote != nil {
+		m.limiter.ReachRemote()
 	}
 }
+
+// Limiter returns the limits of queues and services.
+func (m *Matcher) Limiter() *limit.Limiter { return m.limiter }
 
 // Slots returns how many tasks of the type may run at once in the process. 0 means none, -1 means any number.
 func (m *Matcher) Slots(queue, taskType string) int {
 	n := 0
 	for _, w := range *m.workers.Load() {
-		s := w.workers.Slots(queue, taskType)
+		s := w.Workers.Slots(queue, taskType)
 		if s < 0 {
 			return -1
 		}
@@ -113,8 +106,8 @@ func (m *Matcher) Slots(queue, taskType string) int {
 	return n
 }
 
-// room returns how many slots are free for tasks of a queue and a type; -1 means any number.
-func (m *Matcher) room(key queueKey) int {
+// Room returns how many slots are free for tasks of a queue and a type; -1 means any number.
+func (m *Matcher) Room(key Key) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	sum := 0
@@ -128,10 +121,10 @@ func (m *Matcher) room(key queueKey) int {
 	return sum
 }
 
-// take takes a slot for a partition. If none is free, or if other partitions wait before this one, the partition waits
+// Take takes a slot for a partition. If none is free, or if other partitions wait before this one, the partition waits
 // until it takes a slot or leaves.
-func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {
-	if key.group > 0 {
+func (m *Matcher) Take(c *limit.Client, key Key) (Slot, bool) {
+	if key.Group > 0 {
 		return m.takeApart(suspects{c, key})
 	}
 	m.mu.Lock()
@@ -142,7 +135,7 @@ func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {
 	if place < 0 {
 		before = len(q.waiting)
 	}
-	if next := m.nextSuspect(); next >= 0 && m.suspects[next].key.ordinary() == key {
+	if next := m.nextSuspect(); next >= 0 && m.suspects[next].key.Ordinary() == key {
 		before++
 	}
 	workers, free := m.free(q, key, before)
@@ -153,34 +146,34 @@ func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {
 		q.waiting = append(q.waiting, c)
 	}
 	if !free {
-		return slot{}, false
+		return Slot{}, false
 	}
 	return q.take(workers, key), true
 }
 
 // take takes a slot of workers that have a free one.
-func (q *queueSlots) take(w *namedWorkers, key queueKey) slot {
-	if w.remote != nil {
-		return slot{of: w, key: key, seat: w.remote.Reserve(key.queue, key.taskType)}
+func (q *queueSlots) take(w *Named, key Key) Slot {
+	if w.Remote != nil {
+		return Slot{Of: w, Key: key, Seat: w.Remote.Reserve(key.Queue, key.Type)}
 	}
 	q.busy[w]++
-	return slot{of: w, key: key}
+	return Slot{Of: w, Key: key}
 }
 
 // give takes a slot back.
-func (q *queueSlots) give(s slot) {
+func (q *queueSlots) give(s Slot) {
 	switch {
-	case s.of.remote == nil:
-		q.busy[s.of]--
-	case !s.used:
-		s.of.remote.Return(s.seat)
+	case s.Of.Remote == nil:
+		q.busy[s.Of]--
+	case !s.Used:
+		s.Of.Remote.Return(s.Seat)
 	}
 }
 
-func (m *Matcher) queue(key queueKey) *queueSlots {
+func (m *Matcher) queue(key Key) *queueSlots {
 	q := m.queues[key]
 	if q == nil {
-		q = &queueSlots{busy: make(map[*namedWorkers]int)}
+		q = &queueSlots{busy: make(map[*Named]int)}
 		m.queues[key] = q
 	}
 	return q
@@ -188,7 +181,7 @@ func (m *Matcher) queue(key queueKey) *queueSlots {
 
 // free returns workers that have a free slot. It leaves one slot for each of the partitions that wait before.
 // For example, with 2 free slots and before = 2, there is none for the caller.
-func (m *Matcher) free(q *queueSlots, key queueKey, before int) (*namedWorkers, bool) {
+func (m *Matcher) free(q *queueSlots, key Key, before int) (*Named, bool) {
 	for _, w := range *m.workers.Load() {
 		n, bounded := w.free(q, key)
 		if !bounded || n > before {
@@ -201,28 +194,28 @@ func (m *Matcher) free(q *queueSlots, key queueKey, before int) (*namedWorkers, 
 
 // free counts the slots of these workers for a queue that no attempt has, and reports whether they are bounded. Remote
 // workers count those that are taken themselves. No attempt has used the queue: nil.
-func (w *namedWorkers) free(q *queueSlots, key queueKey) (n int, bounded bool) {
-	n = w.workers.Slots(key.queue, key.taskType)
+func (w *Named) free(q *queueSlots, key Key) (n int, bounded bool) {
+	n = w.Workers.Slots(key.Queue, key.Type)
 	if n < 0 {
 		return 0, false
 	}
-	if w.remote == nil && q != nil {
+	if w.Remote == nil && q != nil {
 		n -= q.busy[w]
 	}
 	return max(n, 0), true
 }
 
-// release gives a slot back and wakes the partitions that can use it. It does not wake the partition that gives it
+// Release gives a slot back and wakes the partitions that can use it. It does not wake the partition that gives it
 // back: that one looks by itself whether an attempt waits.
-func (m *Matcher) release(c *matcherClient, s slot) {
-	if s.claims != (core.Token{}) {
-		s.of.placed.Unclaim(s.claims)
+func (m *Matcher) Release(c *limit.Client, s Slot) {
+	if s.Claims != (core.Token{}) {
+		s.Of.Placed.Unclaim(s.Claims)
 	}
 	m.mu.Lock()
-	key := s.key.ordinary()
+	key := s.Key.Ordinary()
 	q := m.queue(key)
 	q.give(s)
-	if s.key.group > 0 {
+	if s.Key.Group > 0 {
 		m.group.left()
 	}
 	suspect := m.whichSuspect(c)
@@ -230,33 +223,33 @@ func (m *Matcher) release(c *matcherClient, s slot) {
 	m.mu.Unlock()
 	suspect.wake()
 	for _, other := range next {
-		other.wake(key.queue, key.taskType)
+		other.Wake(key.Queue, key.Type)
 	}
 }
 
-// leave removes a partition from those that wait, because it has nothing to start any more.
-func (m *Matcher) leave(c *matcherClient, key queueKey) {
+// Leave removes a partition from those that wait, because it has nothing to start any more.
+func (m *Matcher) Leave(c *limit.Client, key Key) {
 	m.mu.Lock()
 	var suspect suspects
-	var next []*matcherClient
+	var next []*limit.Client
 	if i := slices.Index(m.suspects, suspects{c, key}); i >= 0 {
 		m.suspects = slices.Delete(m.suspects, i, i+1)
 		suspect = m.whichSuspect(nil)
 	}
-	q := m.queue(key.ordinary())
-	if i := slices.Index(q.waiting, c); i >= 0 && key.group == 0 {
+	q := m.queue(key.Ordinary())
+	if i := slices.Index(q.waiting, c); i >= 0 && key.Group == 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		next = m.whoCanTake(q, key, c)
 	}
 	m.mu.Unlock()
 	suspect.wake()
 	for _, other := range next {
-		other.wake(key.queue, key.taskType)
+		other.Wake(key.Queue, key.Type)
 	}
 }
 
 // whoCanTake returns the waiting partitions for which a slot is free, except one.
-func (m *Matcher) whoCanTake(q *queueSlots, key queueKey, except *matcherClient) (out []*matcherClient) {
+func (m *Matcher) whoCanTake(q *queueSlots, key Key, except *limit.Client) (out []*limit.Client) {
 	for i, c := range q.waiting {
 		if _, free := m.free(q, key, i); !free {
 			break
@@ -268,13 +261,13 @@ func (m *Matcher) whoCanTake(q *queueSlots, key queueKey, except *matcherClient)
 	return out
 }
 
-// revoke stops an attempt that has no slot in any partition. Workers report an attempt that they do not know as
+// Revoke stops an attempt that has no slot in any partition. Workers report an attempt that they do not know as
 // stopped, so it does not matter which workers are asked. Remote workers are asked where there are some, since they may
 // know it.
-func (m *Matcher) revoke(tok core.Token, why policy.Kind) {
-	if w := m.remote(); w != nil {
-		w.remote.Revoke(tok, why)
+func (m *Matcher) Revoke(tok core.Token, why policy.Kind) {
+	if w := m.Remote(); w != nil {
+		w.Remote.Revoke(tok, why)
 	} else if all := *m.workers.Load(); len(all) > 0 {
-		all[0].workers.Revoke(tok, why)
+		all[0].Workers.Revoke(tok, why)
 	}
 }

@@ -1,13 +1,17 @@
-package engine
+package slots
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/engine/limit"
+)
 
 // suspects are those that wait in a partition for slots of a queue. Of all suspects in a process only a group has slots
 // at once. When the process dies, it may be any of the group that has killed it. A suspect in a group of one has lost
 // its attempt by itself or by chance, and not by another suspect.
 type suspects struct {
-	client *matcherClient
-	key    queueKey
+	client *limit.Client
+	key    Key
 }
 
 // group counts the suspects that have slots. All are of one size. So a suspect that runs alone, or in a small group,
@@ -51,17 +55,17 @@ func (g *group) kept(size int) {
 	}
 }
 
-// keep counts an attempt that a remote worker has since before the engine was opened.
-func (m *Matcher) keep(key queueKey) {
-	if key.group > 0 {
+// Keep counts an attempt that a remote worker has since before the engine was opened.
+func (m *Matcher) Keep(key Key) {
+	if key.Group > 0 {
 		m.mu.Lock()
-		m.group.kept(key.group)
+		m.group.kept(key.Group)
 		m.mu.Unlock()
 	}
 }
 
 // takeApart takes a slot for a suspect. It wakes the next one that may have a slot as well.
-func (m *Matcher) takeApart(s suspects) (slot, bool) {
+func (m *Matcher) takeApart(s suspects) (Slot, bool) {
 	m.mu.Lock()
 	place := slices.Index(m.suspects, s)
 	if place < 0 {
@@ -70,33 +74,33 @@ func (m *Matcher) takeApart(s suspects) (slot, bool) {
 	}
 	if place != m.nextSuspect() {
 		m.mu.Unlock()
-		return slot{}, false
+		return Slot{}, false
 	}
-	key := s.key.ordinary()
+	key := s.key.Ordinary()
 	q := m.queue(key)
 	workers, _ := m.free(q, key, 0)
 	m.suspects = slices.Delete(m.suspects, place, place+1)
-	m.group.joined(s.key.group)
+	m.group.joined(s.key.Group)
 	taken := q.take(workers, key)
-	taken.key = s.key
+	taken.Key = s.key
 	next := m.whichSuspect(s.client)
 	m.mu.Unlock()
 	next.wake()
 	return taken, true
 }
 
-// startLoad says that a partition is about to read its runs. While one does, what remote workers execute of them is not
+// StartLoad says that a partition is about to read its runs. While one does, what remote workers execute of them is not
 // counted yet.
-func (m *Matcher) startLoad() {
+func (m *Matcher) StartLoad() {
 	m.mu.Lock()
 	m.loads++
 	m.mu.Unlock()
-	m.limiter.startLoad()
+	m.limiter.StartLoad()
 }
 
-// finishLoad says that a partition has read its runs. The caller looks by itself whether suspects wait.
-func (m *Matcher) finishLoad(c *matcherClient) {
-	m.limiter.finishLoad(c)
+// FinishLoad says that a partition has read its runs. The caller looks by itself whether suspects wait.
+func (m *Matcher) FinishLoad(c *limit.Client) {
+	m.limiter.FinishLoad(c)
 	m.mu.Lock()
 	m.loads--
 	next := m.whichSuspect(c)
@@ -107,14 +111,14 @@ func (m *Matcher) finishLoad(c *matcherClient) {
 // nextSuspect returns which of the waiting suspects may take a slot, as an index; -1: none may. It is the first one
 // that may join the group, and for whose queue workers have a free slot.
 func (m *Matcher) nextSuspect() int {
-	if m.loads > 0 && m.remote() != nil {
+	if m.loads > 0 && m.Remote() != nil {
 		return -1
 	}
 	return slices.IndexFunc(m.suspects, func(s suspects) bool {
-		if !m.group.joins(s.key.group, m.otherGroupWaits()) {
+		if !m.group.joins(s.key.Group, m.otherGroupWaits()) {
 			return false
 		}
-		own := s.key.ordinary()
+		own := s.key.Ordinary()
 		_, free := m.free(m.queue(own), own, 0)
 		return free
 	})
@@ -123,13 +127,13 @@ func (m *Matcher) nextSuspect() int {
 // otherGroupWaits reports whether suspects wait that cannot join the group and for which there are workers.
 func (m *Matcher) otherGroupWaits() bool {
 	return slices.ContainsFunc(m.suspects, func(s suspects) bool {
-		return s.key.group != m.group.size && m.Slots(s.key.queue, s.key.taskType) != 0
+		return s.key.Group != m.group.size && m.Slots(s.key.Queue, s.key.Type) != 0
 	})
 }
 
 // whichSuspect returns the suspects that can take a slot, if they are of another partition than this one; the zero
 // value: none can.
-func (m *Matcher) whichSuspect(except *matcherClient) suspects {
+func (m *Matcher) whichSuspect(except *limit.Client) suspects {
 	if next := m.nextSuspect(); next >= 0 && m.suspects[next].client != except {
 		return m.suspects[next]
 	}
@@ -138,6 +142,6 @@ func (m *Matcher) whichSuspect(except *matcherClient) suspects {
 
 func (s suspects) wake() {
 	if s.client != nil {
-		s.client.wake(s.key.queue, s.key.taskType)
+		s.client.Wake(s.key.Queue, s.key.Type)
 	}
 }

@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/slots"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// driver runs one partition. The partition has a loop that gives it inputs, a committer that appends its batches, and
+// readers for runs that are due soon and for messages. All methods are safe for concurrent use.
+type driver struct {
+	cfg      Config
+	defs     *definitions
+	requests *requestQueue
+	gate     chan struct{} // bounds how many callers wait for the loop at once
+	calls    sync.Pool     // it holds *Call
+	state    atomic.Pointer[status]
+	counts   struct {
+		sync.Mutex
+		Stats
+	}
+
+	opening sync.Mutex
+	opened  bool        // the loop runs; protected by opening
+	given   atomic.Bool // Close gives the partition to another engine, while this process goes on
+
+	ctx     context.Context // ends when the loop has ended, which stops the other goroutines
+	cancel  context.CancelFunc
+	stop    chan struct{} // closed by close
+	unsaved error         // why the last inputs were not saved, if the journal took no writes when close came
+	once    sync.Once
+	done    chan struct{} // closed when all goroutines have ended
+}
+
+// status says why the engine takes no requests. A nil status means that it takes them.
+type status struct {
+	err   error
+	final bool // it does not go on by itself
+}
+
+func closedStatus() *status {
+	return &status{err: &Error{Code: CodeClosed, Op: "engine", Err: errors.New("it was closed")}, final: true}
+}
+
+// newDriver returns a driver that does nothing yet.
+func newDriver(cfg Config, defs *definitions) *driver {
+	e := &driver{
+		cfg: cfg, defs: defs, requests: newRequestQueue(), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	e.cfg.Wake = e.wake
+	e.cfg.Matcher.StartLoad()
+	e.gate = make(chan struct{}, e.cfg.Inflight)
+	e.ctx, e.cancel = context.WithCancel(journal.Urgent(context.Background()))
+	return e
+}
+
+// open takes the partition over, replays the journal's tail and starts the loop.
+func (e *driver) open(ctx context.Context) error {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if e.opened || e.err() != nil {
+		return &Error{Code: CodeClosed, Op: "open", Err: errors.New("the engine was opened or closed before")}
+	}
+	l := newLoop(e)
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	e.opened = true
+	go l.run()
+	return nil
+}
+
+// expect says that messages of other partitions may have come; see Config.Sent. It returns false if the driver takes
+// no requests.
+func (e *driver) expect() bool { return e.requests.put(request{expect: true}) }
+
+// wake tells the loop that a slot may be free for an attempt that waits.
+func (e *driver) wake(queue, taskType string) {
+	e.requests.put(request{match: &slots.Key{Queue: queue, Type: taskType}})
+}
+
+// close takes no more requests, saves all that has happened, completes the view, and ends. If the journal took no
+// writes at the end, it returns its error.
+func (e *driver) close() error {
+	e.once.Do(func() {
+		e.requests.close()
+		e.state.CompareAndSwap(nil, closedStatus())
+		close(e.stop)
+		e.opening.Lock()
+		defer e.opening.Unlock()
+		if !e.opened {
+			e.cancel()
+			l := newLoop(e)
+			l.drain()
+			if e.cfg.Shared {
+				l.p.leaveLoad()
+			}
+			close(e.done)
+		}
+	})
+	<-e.done
+	if err := e.err(); !errors.Is(err, ErrClosed) && !errors.Is(err, errHeld) {
+		return err
+	}
+	return e.unsaved
+}
+
+// err returns why the driver takes no requests. It returns nil while it takes them.
+func (e *driver) err() error {
+	if s := e.state.Load(); s != nil {
+		return s.err
+	}
+	return nil
+}
+
+// bounded makes an attempt fail whose output is too large.
+func (c *Config) bounded(end core.TaskEnded) core.TaskEnded {
+	if n := len(end.Output); n > c.MaxPayload {
+		end.Failure, end.Output = permanentFailure("output_too_large", tooLarge(n, c.MaxPayload)), nil
+	}
+	return end
+}
+
+// stats counts what the partition holds.
+func (e *driver) stats() Stats {
+	e.counts.Lock()
+	defer e.counts.Unlock()
+	s := e.counts.Stats
+	if st := e.state.Load(); st != nil {
+		s.Stalled = st.err.Error()
+	}
+	return s
+}
+
+// call takes a call from the pool. A caller that gives up does not put its call back, because the loop may still answer
+// it.
+func (e *driver) call(op CallOp) *Call {
+	c, ok := e.calls.Get().(*Call)
+	if !ok {
+		c = &Call{ch: make(chan struct{}, 1), Done: func(c *Call) { c.ch <- struct{}{} }}
+	}
+	c.Op = op
+	return c
+}
+
+// free puts a call back into the pool.
+func (e *driver) free(c *Call) {
+	*c = Call{ch: c.ch, Done: c.Done}
+	e.calls.Put(c)
+}
+
+// do gives a call to the loop and waits for its answer. After an error the caller must not use the call any more,
+// because the loop may still use it.
+func (e *driver) do(ctx context.Context, c *Call) error {
+	for {
+		if err := e.send(ctx, c); err != nil {
+			return err
+		}
+		select {
+		case <-c.ch:
+		case <-ctx.Done():
+			return e.gaveUp(ctx, c)
+		}
+		if !c.canRepeat() {
+			return nil
+		}
+		c.clearAnswer()
+	}
+}
+
+// send gives a call to the loop.
+func (e *driver) send(ctx context.Context, c *Call) error {
+	if s := e.state.Load(); s != nil && (s.final || c.Op <= CallInput) {
+		return s.err
+	}
+	if err := ctx.Err(); err != nil {
+		return failure(c.op(), c.Run.String(), err)
+	}
+	if !e.requests.put(request{call: c}) {
+		return e.refusal()
+	}
+	return nil
+}
+
+// refusal returns why the queue of requests is closed. The reason is always final: while the journal only takes no
+// writes for a time, it stays open.
+func (e *driver) refusal() error {
+	if s := e.state.Load(); s != nil && s.final {
+		return s.err
+	}
+	return closedStatus().err
+}
+
+// gaveUp returns the error of a call whose caller stopped waiting.
+func (e *driver) gaveUp(ctx context.Context, c *Call) error {
+	err := &Error{Code: CodeCancelled, Op: c.op(), Err: ctx.Err()}
+	if c.Op <= CallInput {
+		err.Hint = "the request may still be saved; it is safe to repeat it with the same run id or key"
+	}
+	return err
+}
+
+// enter waits until fewer than Config.Inflight callers wait for the loop, so that the queue of requests stays short.
+// The caller calls leave when it has its answer.
+func (e *driver) enter(ctx context.Context, op string) error {
+	select {
+	case e.gate <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case e.gate <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return failure(op, "", ctx.Err())
+	case <-e.done:
+		return e.err()
+	}
+}
+
+func (e *driver) leave() { <-e.gate }
+
+// loop is the goroutine that owns the partition.
+type loop struct {
+	e       *driver
+	p       *Partition
+	clock   clock
+	timer   *time.Timer
+	alarm   *alarm          // rings before the timer, where the system has alarms; nil: there is none
+	rings   <-chan struct{} // the alarm's rings
+	timerAt core.Time       // the instant that timer and alarm are set to; 0: they are not set
+	stall   stall
+
+	taken     []request // requests from the queue; those from next on are not handled yet
+	next      int
+	jobs      chan job
+	results   chan result
+	busy      bool // the committer has a job
+	tenure    Tenure
+	retry     core.Time     // when to open the partition again, while the journal takes no writes
+	backoff   time.Duration // the delay before retry
+	stalledAt time.Time     // when the journal began to take no writes
+	patience  time.Duration // how long a batch may wait for a decision
+	hasty     int           // how many batches more do not wait for one
+	prune     core.Time     // when to remove old runs; 0: never
+	windows   chan windowPart
+	fetches   chan fetched
+	readers   sync.WaitGroup
+}
+
+// job is one thing that the committer does: it appends a batch, or renews the ownership, or removes old runs.
+type job struct {
+	batch *journal.Batch // the batch to append; nil: nothing
+	renew uint64         // the owner's epoch; 0: nothing to renew
+	prune core.Time      // removes runs that closed before
+}
+
+// result is the result of a job.
+type result struct {
+	job    job
+	pruned int           // how many runs were removed
+	began  time.Time     // when the job began
+	took   time.Duration // the duration of an append
+	err    error
+}
+
+// fetched is what a reader found in the inbox for messages of other partitions.
+type fetched struct {
+	fetch    Fetch
+	messages []journal.Message
+	err      error
+}
+
+// windowPart is some of the runs of a window, or the end of the window with the arguments of Partition.WindowDone.
+type windowPart struct {
+	window Window
+	runs   []Loaded
+	end    bool
+	far    core.Time
+	err    error
+}
