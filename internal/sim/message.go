@@ -74,7 +74,10 @@ func (ch *checker) checkMessages(batch *journal.Batch) {
 				"which was never sent or was taken before", batch.Partition, t.From, t.Through)
 		}
 	}
-	ch.checkBirths()
+	for _, b := range ch.born {
+		b.check(ch)
+	}
+	ch.born = ch.born[:0]
 	for _, f := range ch.batchEntries {
 		ch.checkCause(f, out)
 	}

@@ -227,19 +227,15 @@ func (m *runModel) create(rec core.RunCreated) {
 // birth is a child run that a batch creates.
 type birth struct{ child, parent *runModel }
 
-// checkBirths checks that the child runs which a batch creates end with their parents. Within the batch a parent's
-// deadline may move after the child's start was decided; the child is told of it then, in the same batch or by a
-// message.
-func (ch *checker) checkBirths() {
-	for _, b := range ch.born {
-		bound := policy.Earliest(b.parent.execution, b.parent.limit)
-		within := bound == 0 || b.child.execution != 0 && b.child.execution <= bound
-		if !within && !b.parent.closed && !b.child.closed && !ch.boundInTransit(b.child.a.id) {
-			b.child.fail(FixedDeadline, "the run's execution deadline %s is after its parent's %s",
-				offset(b.child.execution), offset(bound))
-		}
+// check checks that a child run which a batch creates ends with its parent. Within the batch the parent's deadline may
+// move after the child's start was decided; the child is told of it then, in the same batch or by a message.
+func (b birth) check(ch *checker) {
+	bound := policy.Earliest(b.parent.execution, b.parent.limit)
+	within := bound == 0 || b.child.execution != 0 && b.child.execution <= bound
+	if !within && !b.parent.closed && !b.child.closed && !ch.boundInTransit(b.child.a.id) {
+		b.child.fail(FixedDeadline, "the run's execution deadline %s is after its parent's %s",
+			offset(b.child.execution), offset(bound))
 	}
-	ch.born = ch.born[:0]
 }
 
 func (m *runModel) end(rec core.RunEnded) {
