@@ -106,7 +106,7 @@ func (d *definition) asMachine() *core.Definition {
 	def := &core.Definition{
 		Specs: make([]*core.StepSpec, len(d.plans)), NewDecider: func(*core.Run) core.Decider { return newDecider(d) },
 		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Recalls: d.recalls, Tolerates: d.tolerates,
-		CountItems: d.countItems, CheckInput: d.doc.CheckInput,
+		Dependents: d.dependents, CountItems: d.countItems, CheckInput: d.doc.CheckInput,
 	}
 	def.Queues, def.Services = d.doc.limits()
 	for i := range d.plans {

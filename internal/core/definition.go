@@ -64,6 +64,10 @@ type Definition struct {
 	// leaves such a step as it is. Nil: no step is tolerated.
 	Tolerates func(s *Step) bool
 
+	// Dependents returns the steps that were decided after one of some steps had ended, because they need it, directly or
+	// not. A retry of those steps drops them: what came of the failure is decided anew. Nil: a body decides; see Causes.
+	Dependents func(r *Run, retried []StepID) []StepID
+
 	// CountItems returns how many items a group step has, those included that have not begun; false: the step is not a
 	// group, or its list cannot be evaluated. It is called only for display. Nil: not known.
 	CountItems func(r *Run, s *Step) (int, bool)
