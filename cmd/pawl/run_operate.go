@@ -74,24 +74,6 @@ func (a runVerbs) runResumeCommand() *cobra.Command {
 		&operation{op: api.Operation{Operation: api.OpResume}, done: "resumed"})
 }
 
-func (a runVerbs) runRetryCommand() *cobra.Command {
-	w := &operation{op: api.Operation{Operation: api.OpRetryRun}, done: "failed steps begin again"}
-	cmd := a.runVerb("retry", "Try the failed steps of a run again",
-		`The failed and timed-out steps that made the run fail begin again with a fresh budget of attempts and fresh
-deadlines. In a Go workflow, what it did because they had failed is dropped and decided anew; what succeeded before or
-beside them stays, and so do failures with which it has dealt. Where the error does not say which step it came from, the
-failed steps are listed: --step goes back to one of them.`, w)
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if w.op.Step != "" {
-			w.op.Operation, w.done = api.OpRetryStep, "it begins again"
-		}
-		return run(cmd, args)
-	}
-	cmd.Flags().StringVar(&w.op.Step, "step", "", "go back to this step")
-	return cmd
-}
-
 func (a runVerbs) runExtendCommand() *cobra.Command {
 	var by, to, limit string
 	w := &operation{op: api.Operation{Operation: api.OpExtend}}

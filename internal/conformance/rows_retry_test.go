@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -15,6 +16,7 @@ func init() {
 	rows["R1"] = retriesDecideAnew
 	rows["R2"] = earlyEndsAreRetried
 	rows["R3"] = hooksAreMadeAgain
+	rows["R4"] = runsGoOnWithAnotherText
 }
 
 // phases returns how the steps of a run that count stand, in the order of their names.
@@ -226,6 +228,70 @@ func hooksAreMadeAgain(t *testing.T) {
 		why := n.refused(core.Operation{Op: core.OpRetryStep, Step: n.step("onFailure").ID})
 		if !strings.Contains(why, "only a failed") {
 			t.Error(why)
+		}
+	})
+}
+
+// runsGoOnWithAnotherText checks that a run that failed goes on with a mended text of its flow, or with another input:
+// as a run that takes over what a retry would leave alone. Where that was done otherwise than the text says, or with a
+// value that differs, the differences are told and nothing begins.
+func runsGoOnWithAnotherText(t *testing.T) {
+	const text = `
+pawl: 1
+name: row
+input: {type: object, properties: {n: {type: integer, default: 1}, m: {type: integer, default: 1}}}
+steps:
+  - {name: get, exec: x}
+  - {name: use, needs: get, exec: {command: [x, "${{ string(input.n) }}"]}}
+  - {name: each, needs: get, forEach: [p, q], exec: {command: [x, "${{ item }}"]}}
+  - {name: charge, needs: use, exec: x, timeout: 1m}
+  - {name: told, needs: charge, trigger: always, exec: {command: [x, "${{ string(input.m) }}"]}}
+`
+	script := map[string][]try{"charge": {failed}, "each[0]": {ok}, "each[1]": {failed}}
+	playNative(t, text, script, func(n *native) {
+		n.end()
+		was := n.docs["row"]
+		for _, c := range []struct {
+			from, to, input string
+			kept            string
+			refused         string
+		}{
+			{"exec: x, timeout: 1m", "exec: z, timeout: 1h", `{"n":1,"m":2}`, "each[0] get use", ""},
+			{"[x, \"${{ item }}\"]", "[z, \"${{ item }}\"]", `{"n":1,"m":1}`, "get use", ""},
+			{"name: get, exec: x", "name: get, exec: x, timeout: 5m, retry: \"fixed(2, 1s)\"", `{"n":1,"m":1}`,
+				"each[0] get use", ""},
+			{"", "", `{"n":2,"m":1}`, "", `step "use" has used input.n`},
+			{"name: get, exec: x", "name: get, exec: z", `{"n":1,"m":1}`, "", `step "get": exec was shell: x, and is shell: z`},
+			{"name: use, needs: get", "name: use", `{"n":1,"m":1}`, "", `step "use": needs was`},
+			{"name: get", "name: got", `{"n":1,"m":1}`, "", `step "get" is gone`},
+		} {
+			src := strings.Replace(text, c.from, c.to, 1)
+			if c.to == "name: got" {
+				src = strings.ReplaceAll(src, "needs: get", "needs: got")
+			}
+			doc, err := flow.Parse("row.yaml", []byte(src))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := flow.Continue(doc, was, n.run(), []byte(c.input))
+			if err != nil || c.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refused) || c.refused == "" {
+					t.Errorf("%s: %v, want %q", c.to, err, c.refused)
+				}
+				continue
+			}
+			var names []string
+			for _, k := range kept {
+				name := k.Name
+				if k.Item >= 0 {
+					name = fmt.Sprintf("%s[%d]", name, k.Item)
+				}
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			if got := strings.Join(names, " "); got != c.kept {
+				t.Errorf("%s keeps %s, and should keep %s", c.to, got, c.kept)
+			}
 		}
 	})
 }

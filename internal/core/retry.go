@@ -48,6 +48,13 @@ func (r *Run) RefusesRetry(now Time) error {
 	return err
 }
 
+// MadeAgain returns the steps that a retry of the run would make again, or why it would be refused.
+func (r *Run) MadeAgain(now Time) ([]StepID, error) {
+	m := machine{r: r, now: now}
+	again, _, err := m.retryable()
+	return again, err
+}
+
 // retryable returns what a retry of the run restarts and drops, or why it is refused.
 func (m *machine) retryable() (restart, drop []StepID, err error) {
 	if err := m.refuseFollowed(); err != nil {
