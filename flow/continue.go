@@ -112,7 +112,7 @@ func (c *comparing) differs(def int32) string {
 	}
 	before, after := made(c.was.doc, old), made(c.is.doc, c.is.doc.Steps[at])
 	for _, key := range keys(before, after) {
-		a, b := valueOf(before, key), valueOf(after, key)
+		a, b := fieldText(before, key), fieldText(after, key)
 		if a != b {
 			return fmt.Sprintf("step %q: %s was %s, and is %s", name, key, orNothing(a), orNothing(b))
 		}
@@ -167,8 +167,8 @@ func keys(a, b *tree.Node) []string {
 
 func written(n *tree.Node) string { return strings.TrimSpace(string(tree.YAML(n))) }
 
-// valueOf returns a field of a mapping as it is written; "" where it is not there.
-func valueOf(n *tree.Node, key string) string {
+// fieldText returns a field of a mapping as it is written; "" where it is not there.
+func fieldText(n *tree.Node, key string) string {
 	value := n.Get(key)
 	if value == nil {
 		return ""

@@ -177,7 +177,7 @@ func earlyEndsAreRetried(t *testing.T) {
 			[]try{ok}, api.RunSucceeded, false, 1,
 		},
 		"it was cancelled before it began": {
-			"queue: one\nqueues: {one: {concurrency: 1}}\nsteps: [{name: work, exec: x}]\n",
+			"startDelay: 1h\nsteps: [{name: work, exec: x}]\n",
 			[]try{ok}, api.RunSucceeded, true, 1,
 		},
 		"the output cannot be computed": {
@@ -261,7 +261,7 @@ steps:
 			{"name: get, exec: x", "name: get, exec: x, timeout: 5m, retry: \"fixed(2, 1s)\"", `{"n":1,"m":1}`,
 				"each[0] get use", ""},
 			{"", "", `{"n":2,"m":1}`, "", `step "use" has used input.n`},
-			{"name: get, exec: x", "name: get, exec: z", `{"n":1,"m":1}`, "", `step "get": exec was shell: x, and is shell: z`},
+			{"name: get, exec: x", "name: get, exec: z", `{"n":1,"m":1}`, "", `step "get": exec was {shell: x}, and is {shell: z}`},
 			{"name: use, needs: get", "name: use", `{"n":1,"m":1}`, "", `step "use": needs was`},
 			{"name: get", "name: got", `{"n":1,"m":1}`, "", `step "get" is gone`},
 		} {

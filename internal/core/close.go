@@ -171,7 +171,7 @@ func (r *Run) ScheduledFor() Time {
 
 // retried returns the run that follows a failed or timed-out one under a run retry policy; nil: none.
 func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
-	retry := m.r.def.RunRules().Retry
+	retry := m.r.rules().Retry
 	if retry == nil || f == nil || !phase.Failed() {
 		return nil
 	}

@@ -188,7 +188,7 @@ func (m *machine) reopenedExecution() RunLimit {
 	if l.After > 0 {
 		return l.fresh(m.now)
 	}
-	rules := m.r.def.RunRules()
+	rules := m.r.rules()
 	amount, instant := limitFrom(rules.Execution, m.now).ifAhead(m.now), limitFrom(rules.Deadline, m.now).ifAhead(m.now)
 	if instant.At != 0 && (amount.At == 0 || instant.At < amount.At) {
 		return instant

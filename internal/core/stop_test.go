@@ -13,7 +13,7 @@ import (
 var stoppable = func() *Definition {
 	d := *withBody
 	d.HandlesCancel = true
-	d.Rules = func() RunRules { return RunRules{Run: &policy.Limit{After: time.Hour}, Compensation: 3 * time.Minute} }
+	d.Rules = func([]byte) RunRules { return RunRules{Run: &policy.Limit{After: time.Hour}, Compensation: 3 * time.Minute} }
 	return &d
 }()
 

@@ -269,7 +269,7 @@ func (m *runModel) reopen(rec core.RunReopened) {
 		m.takeName()
 		return
 	}
-	if m.a.state.Attached().RunRules().Execution != nil && m.execution != 0 && rec.Execution.At == 0 {
+	if m.a.state.Attached().RunRules(m.a.state.Input).Execution != nil && m.execution != 0 && rec.Execution.At == 0 {
 		// The limit that passed may have been the parent's. Without this check a child by cron went on for ever (seed
 		// 5081106).
 		m.fail(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
