@@ -21,8 +21,8 @@ func (p *parsing) bare(n *tree.Node, what string) bool {
 	return err != nil
 }
 
-// expression refuses an expression where only a plain value may stand, and reports whether it did. Of what a policy says
-// only limits may be expressions.
+// expression refuses an expression where only a plain value may stand, and reports whether it did. Of a policy only the
+// limits may be expressions.
 func (p *parsing) expression(n *tree.Node, what string) bool {
 	found := n != nil && n.Kind == tree.Text && expr.HasExpression(n.Text)
 	if found {

@@ -74,7 +74,8 @@ func (c *comparing) names(earlier *core.Run, again []core.StepID) []string {
 		if !known || s.Item < 0 || def < c.was.steps {
 			continue
 		}
-		if p := &c.was.plans[c.was.plans[def].group]; !p.isLoop && p.loop < 0 && c.differs(c.was.plans[def].group) == "" {
+		group := c.was.plans[def].group
+		if p := &c.was.plans[group]; !p.isLoop && p.loop < 0 && c.differs(group) == "" {
 			byItems[s.Group] = true
 			add(s.Key())
 		}

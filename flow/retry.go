@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// stale finds what a retry of some steps decides anew. What a rerun has kept from an earlier run is not: it did not come
-// of this run's failures.
+// stale finds what a retry of some steps decides anew. What a rerun has kept from an earlier run is not among it:
+// it did not come of this run's failures.
 type stale struct {
 	*decider
 	run   *core.Run

@@ -40,7 +40,7 @@ type Limit struct {
 	Warn     int    // percent of After at which a warning event is recorded; 0: none
 	Removed  bool   // "none": removes an inherited limit
 	Origin   string // where it was configured ("order.yaml:12:5", "defaults", …)
-	Expr     string // of a limit of a flow that a run works out when its clock starts: ${{ input.patience }}
+	Expr     string // the expression of a flow that gives the amount: ${{ input.patience }}
 }
 
 // Limits are a step's timeouts; nil means unlimited.

@@ -32,8 +32,9 @@ steps:
 		r := n.end()
 		want := []string{"startToClose", "row.yaml:10:29"}
 		for _, a := range r.Steps[0].Attempts {
-			if a.Limit != want[0] || a.Failure.Origin != want[1] || n.since(a.EndedAt)-n.since(a.StartedAt) != 2*time.Second {
-				t.Errorf("an attempt ends after %s: %+v", n.since(a.EndedAt)-n.since(a.StartedAt), a.Failure)
+			took := n.since(a.EndedAt) - n.since(a.StartedAt)
+			if a.Limit != want[0] || a.Failure.Origin != want[1] || took != 2*time.Second {
+				t.Errorf("an attempt ends after %s: %+v", took, a.Failure)
 			}
 		}
 		ask := r.Steps[1]

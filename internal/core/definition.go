@@ -38,8 +38,8 @@ type Definition struct {
 	// see [Run.Elsewhere].
 	Elsewhere bool
 
-	// Rules returns what holds for a run with that input as a whole. It is asked when a run starts and when it ends; nil: no rules. It
-	// is a func because the options of a Go workflow may become known after its runs were read.
+	// Rules returns what holds for a run with that input as a whole. It is asked when a run starts and when it ends;
+	// nil: no rules. It is a func because the options of a Go workflow may become known after its runs were read.
 	Rules func(input []byte) RunRules
 
 	// Begins returns when a run begins whose start was asked for now; nil, now, or an instant that has passed: at
@@ -64,8 +64,9 @@ type Definition struct {
 	// leaves such a step as it is. Nil: no step is tolerated.
 	Tolerates func(s *Step) bool
 
-	// Dependents returns the steps that were decided after one of some steps had ended, because they need it, directly or
-	// not. A retry of those steps drops them: what came of the failure is decided anew. Nil: a body decides; see Causes.
+	// Dependents returns the steps that were decided after one of some steps had ended, because they need it, directly
+	// or not. A retry of those steps drops them: what came of the failure is decided anew. Nil: a body decides, and
+	// tells the causes of its decisions.
 	Dependents func(r *Run, retried []StepID) []StepID
 
 	// CountItems returns how many items a group step has, those included that have not begun; false: the step is not a

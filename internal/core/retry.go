@@ -307,7 +307,8 @@ func (m *machine) restartAt(s *Step) Time {
 	}
 }
 
-// droppedByRetry lists the steps, beside those that are known, whose being skipped, or whose running as a hook, followed from the failure.
+// droppedByRetry lists the steps, beside those that are known, whose being skipped, or whose running as a hook,
+// followed from the failure.
 func (m *machine) droppedByRetry(known []StepID) []StepID {
 	var drop []StepID
 	for i := range m.r.Steps {

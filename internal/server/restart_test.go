@@ -39,12 +39,14 @@ output: {sum: "${{ steps.first.output + input.n }}"}
 			return string(out)
 		}
 		path := "/api/v1/runs/" + st.Run + "/restart"
+		other := strings.Replace(mended, "output: 1}", "output: 2}", 1)
+		unreadable := strings.Replace(mended, "name: order", "name: [", 1)
 		for body, want := range map[string]string{
-			quoted(map[string]any{"flow": mended}): "say failed",
-			quoted(map[string]any{"failed": true, "flow": strings.Replace(mended, "output: 1}", "output: 2}", 1)}): `step \"first\"`,
-			quoted(map[string]any{"failed": true, "flow": strings.Replace(mended, "name: order", "name: [", 1)}):   "not readable as YAML",
-			quoted(map[string]any{"failed": true, "from": "first", "flow": mended}):                                "not both",
-			quoted(map[string]any{"failed": true, "flow": mended, "workflow": "order"}):                            "one of workflow",
+			quoted(map[string]any{"flow": mended}):                                      "say failed",
+			quoted(map[string]any{"failed": true, "flow": other}):                       `step \"first\"`,
+			quoted(map[string]any{"failed": true, "flow": unreadable}):                  "not readable as YAML",
+			quoted(map[string]any{"failed": true, "from": "first", "flow": mended}):     "not both",
+			quoted(map[string]any{"failed": true, "flow": mended, "workflow": "order"}): "one of workflow",
 		} {
 			if status, _, answer := b.plain("POST", path, body); status < 400 || !strings.Contains(answer, want) {
 				t.Errorf("%s is answered with %d %s, want %q", body, status, answer, want)

@@ -109,7 +109,8 @@ func (s *Embedded) goesOn(f *followed, w *Workflow, r api.RestartRequest, input 
 	case r.From != "" || len(r.Steps) > 0:
 		return nil, invalid(nil, "say which steps run again, or that the failed ones do, not both")
 	case w.Continue == nil || f.workflow.Text == nil:
-		return nil, invalid(nil, "of workflow %q only its own program can go on with another text or input", run.Workflow)
+		return nil, invalid(nil, "of workflow %q only its own program can go on with another text or input",
+			run.Workflow)
 	case !run.Phase.Closed():
 		return nil, &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf(
 			"run %s is still open: cancel it, or wait until it has ended", run.ID.String()[:sharedPrefix])}

@@ -177,7 +177,8 @@ func (t *Trail) step(s *core.Step) *api.Step {
 		Attempt: s.Attempt, MaxAttempts: maxAttempts(s), Counted: s.Counted, Lost: s.Lost,
 		Stopping: s.Stopping, Kept: s.Kept,
 		ScheduleToClose: api.Time(s.ScheduleToClose), Deadline: api.Time(s.Deadline), Deadlines: stepDeadlines(s),
-		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child), Superseded: s.Dropped, Hook: s.Spec.Hook,
+		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child),
+		Superseded: s.Dropped, Hook: s.Spec.Hook,
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}
 	if held := s.HeldNow(); held.Reason != core.HeldNone {
