@@ -174,6 +174,12 @@ func (s engineService) Restart(ctx context.Context, name string, r api.RestartRe
 	if err != nil {
 		return api.Started{}, err
 	}
+	if r.Failed {
+		return api.Started{}, &api.Error{
+			Code: api.CodeInvalid, Message: "this program does not go on with another text or input of a workflow",
+			Hint: "retry the run, or restart it",
+		}
+	}
 	if r.Reason == "" {
 		r.Reason = "as run " + run.Run
 	}

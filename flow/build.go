@@ -91,6 +91,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 	b.inputSchema()
 	b.cron()
 	b.runQueue()
+	b.runAmounts()
 	if !doc.Output.IsZero() {
 		b.def.output = b.compiler.Template(tree.NodeOf(doc.Output), varsFlow, false)
 	}

@@ -15,6 +15,7 @@ import (
 // action compiles what a step does into the payload its worker reads.
 func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 	b.share(p, s, vars)
+	b.amounts(p, vars)
 	switch a := s.Action.(type) {
 	case *Exec:
 		settings := b.settings(s)

@@ -266,6 +266,9 @@ func (t *turn) decide(def int32) {
 // command builds the start of a step, with what its kind wants to know at once.
 func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Schedule {
 	cmd := core.Schedule{Spec: p.spec, Item: item, Group: group}
+	if cmd.Policy, cmd.Failure = p.policyIn(s); cmd.Failure != nil {
+		return cmd
+	}
 	if p.sleep != nil {
 		var err error
 		if cmd.Until, cmd.For, err = p.sleep.end(s); err != nil {

@@ -28,6 +28,7 @@ type definition struct {
 	input    *jsonschema.Schema       // nil: any input
 	whens    map[string]*expr.Program // retry conditions
 	cron     *cron.Timetable          // nil: none
+	amounts  []amount                 // the limits of a run that its input gives
 	queueKey *expr.Template           // the key of the runs in their queue; nil: it has none
 	recalls  bool                     // a run that succeeds tells that the one before failed
 	machine  *core.Definition         // the document as the machine sees it
@@ -63,6 +64,7 @@ type plan struct {
 	moreNeeds []int32
 	feeds     []int32 // loops whose more uses the step
 
+	amounts []amount       // the limits that the run gives
 	key     *expr.Template // the key of limits for each key; nil: all steps have the same
 	payload *expr.Template
 	refers  bool // the payload has placeholders
@@ -106,7 +108,7 @@ func (d *definition) asMachine() *core.Definition {
 	def := &core.Definition{
 		Specs: make([]*core.StepSpec, len(d.plans)), NewDecider: func(*core.Run) core.Decider { return newDecider(d) },
 		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Recalls: d.recalls, Tolerates: d.tolerates,
-		CountItems: d.countItems, CheckInput: d.doc.CheckInput,
+		Dependents: d.dependents, CountItems: d.countItems, CheckInput: d.doc.CheckInput,
 	}
 	def.Queues, def.Services = d.doc.limits()
 	for i := range d.plans {

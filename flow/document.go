@@ -49,10 +49,11 @@ type Document struct {
 	// it of a step.
 	Place string
 
-	pos   tree.Pos
-	src   *tree.Source
-	whens map[*policy.Retry]*tree.Node // where the conditions of retry policies stand
-	built *definition
+	pos     tree.Pos
+	src     *tree.Source
+	whens   map[*policy.Retry]*tree.Node // where the conditions of retry policies stand
+	amounts map[*policy.Limit]*tree.Node // where the amounts of limits stand that are expressions
+	built   *definition
 
 	templates map[string]*template // as Parse read them: its steps have what they say already
 	files     map[string]string    // see Files

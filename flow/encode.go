@@ -301,7 +301,7 @@ func encodeLimit(kind policy.LimitKind, l *policy.Limit) tree.Value {
 	if l.At != 0 {
 		out.put("at", V(l.At.Std().Format(time.RFC3339Nano)))
 	} else {
-		out.put("after", V(duration.Format(l.After)))
+		out.put("after", encodeAmount(l))
 	}
 	if l.Retry != kind.RetriesByDefault() {
 		out.put("retry", V(l.Retry))
@@ -316,6 +316,13 @@ func encodeLimit(kind policy.LimitKind, l *policy.Limit) tree.Value {
 		return tree.ValueOf(out.n.Fields[0].Value)
 	}
 	return out.value()
+}
+
+func encodeAmount(l *policy.Limit) tree.Value {
+	if l.Expr != "" {
+		return V(l.Expr)
+	}
+	return V(duration.Format(l.After))
 }
 
 func encodeRetry(r *policy.Retry) tree.Value {

@@ -88,6 +88,17 @@ func (e *inputError) Error() string {
 // CheckInput checks a run's input against the flow's schema and fills in what its properties have as default. No input
 // is an empty object where the flow describes one, else null. The error names everything that is wrong with it.
 func (d *Document) CheckInput(input []byte) ([]byte, error) {
+	checked, err := d.checkInput(input)
+	if err != nil {
+		return nil, err
+	}
+	if d.built != nil { // the limits that it gives
+		_, err = d.built.limitsIn(checked)
+	}
+	return checked, err
+}
+
+func (d *Document) checkInput(input []byte) ([]byte, error) {
 	fail := func(path, format string, args ...any) error {
 		return &inputError{d.Name, []inputProblem{{path, fmt.Sprintf(format, args...)}}}
 	}

@@ -40,7 +40,7 @@ func parse(name string, src []byte, how reading, forms []Form) (*Document, error
 	if doc == nil {
 		return nil, p.Err()
 	}
-	doc.whens, doc.Notes, doc.Form, doc.files = p.whens, p.notes, p.ownForm(), p.files
+	doc.whens, doc.amounts, doc.Notes, doc.Form, doc.files = p.whens, p.amounts, p.notes, p.ownForm(), p.files
 	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col) })
 	doc.built = build(doc, p.Reports)
 	if err := p.Err(); err != nil {
@@ -55,6 +55,8 @@ type parsing struct {
 	reading
 	doc   *Document
 	whens map[*policy.Retry]*tree.Node // where retry conditions stand
+	// amounts are where the amounts of limits stand that are expressions.
+	amounts map[*policy.Limit]*tree.Node
 
 	forms    []Form
 	defaults *formed // settings that the steps inherit in the words of a form
@@ -165,6 +167,9 @@ func (p *parsing) texts(n *tree.Node, what string) ([]string, []tree.Pos) {
 // whole reads a whole number; ok is false where there is no number.
 func (p *parsing) whole(n *tree.Node, what string, low, high int) (value int, ok bool) {
 	if n == nil || n.Kind == tree.Null {
+		return 0, false
+	}
+	if p.expression(n, what) {
 		return 0, false
 	}
 	value, ok = n.Scalar.(int)

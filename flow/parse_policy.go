@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
@@ -54,6 +55,9 @@ func (p *parsing) limit(kind policy.LimitKind, n *tree.Node) *policy.Limit {
 			return nil
 		}
 	}
+	if limit, computed := p.computed(kind, n); computed {
+		return limit
+	}
 	if p.bare(n, kind.String()) || p.bareField(n, "after") {
 		return nil
 	}
@@ -66,6 +70,36 @@ func (p *parsing) limit(kind policy.LimitKind, n *tree.Node) *policy.Limit {
 		limit.Origin = p.Source.Place(n.Pos)
 	}
 	return limit
+}
+
+// computed reads a limit whose amount is an expression. It returns false where the amount is not one.
+func (p *parsing) computed(kind policy.LimitKind, n *tree.Node) (limit *policy.Limit, computed bool) {
+	amount := n
+	if n.Kind == tree.Mapping {
+		if amount = n.Get("after"); amount == nil {
+			amount = n.Get("at")
+		}
+	}
+	if amount == nil || amount.Kind != tree.Text || !expr.HasExpression(amount.Text) {
+		return nil, false
+	}
+	rest := map[string]any{"after": "1s"} // stands for the amount, while the other fields are read
+	for _, f := range n.Fields {
+		if f.Name != "after" && f.Name != "at" {
+			rest[f.Name] = f.Value.Any()
+		}
+	}
+	limit, err := policy.DecodeLimit(kind, rest)
+	if err != nil {
+		p.field(n, kind.String(), err)
+		return nil, true
+	}
+	limit.After, limit.Expr, limit.Origin = 0, amount.Text, p.Source.Place(n.Pos)
+	if p.amounts == nil {
+		p.amounts = map[*policy.Limit]*tree.Node{}
+	}
+	p.amounts[limit] = amount
+	return limit, true
 }
 
 // field reports an error of package policy at the field it is about.
@@ -91,6 +125,9 @@ func (p *parsing) field(n *tree.Node, what string, err error) {
 
 func isIndex(text string) bool { return text != "" && text[0] >= '0' && text[0] <= '9' }
 
+// plainRetryKeys are the fields of a retry policy that are neither amounts of time nor conditions.
+var plainRetryKeys = []string{"maxAttempts", "backoffCoefficient", "jitter", "maxLost"}
+
 func (p *parsing) retry(n *tree.Node) *policy.Retry {
 	if n == nil || n.Kind == tree.Null {
 		return nil
@@ -103,6 +140,11 @@ func (p *parsing) retry(n *tree.Node) *policy.Retry {
 	}
 	if p.barePreset(n) || p.bareField(n, "initialInterval", "maxInterval") {
 		return nil
+	}
+	for _, key := range plainRetryKeys {
+		if p.expression(n.Get(key), key) {
+			return nil
+		}
 	}
 	r, err := policy.DecodeRetry(n.Any())
 	if err != nil {
@@ -141,7 +183,7 @@ func (p *parsing) runLimits(n *tree.Node) RunLimits {
 	}
 	if v := n.Get("deadline"); v != nil {
 		out.Deadline = p.limit(policy.LimitDeadline, v)
-		if out.Deadline != nil && out.Deadline.At == 0 {
+		if out.Deadline != nil && out.Deadline.At == 0 && out.Deadline.Expr == "" {
 			p.Fail(v.Pos, "for an amount of time use run or execution",
 				"the deadline of a flow is an instant such as 2030-01-31T18:00:00Z")
 		}

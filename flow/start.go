@@ -26,13 +26,20 @@ func (d *Document) Source() []byte {
 // Start returns the beginning of a run of the flow: its name, its limits, and the input, which is checked. The caller
 // sets the fields that the flow does not know, such as its ID.
 func (d *Document) Start(input []byte) (core.Start, error) {
-	input, err := d.CheckInput(input)
+	def, err := d.definition()
+	if err != nil {
+		return core.Start{}, err
+	}
+	if input, err = d.CheckInput(input); err != nil {
+		return core.Start{}, err
+	}
+	limits, err := def.limitsIn(input)
 	if err != nil {
 		return core.Start{}, err
 	}
 	s := core.Start{Workflow: d.Name, Input: input}
 	var deadline *policy.Limit
-	s.Execution, s.Run, deadline = d.bounds()
+	s.Execution, s.Run, deadline = limits.bounds()
 	if deadline != nil {
 		s.ExecutionAt = core.RunLimit{At: deadline.At, Origin: deadline.Origin}
 	}
@@ -40,8 +47,8 @@ func (d *Document) Start(input []byte) (core.Start, error) {
 }
 
 // bounds returns the limits of a chain of runs and of one run, and the deadline of the chain.
-func (d *Document) bounds() (execution, run, deadline *policy.Limit) {
-	execution, run, deadline = d.Limits.Execution, d.Limits.Run, d.Limits.Deadline
+func (l RunLimits) bounds() (execution, run, deadline *policy.Limit) {
+	execution, run, deadline = l.Execution, l.Run, l.Deadline
 	if execution != nil && execution.Removed {
 		execution = nil
 	}
@@ -56,8 +63,12 @@ func (d *Document) bounds() (execution, run, deadline *policy.Limit) {
 
 // rules returns the document's rules for its runs as a whole, also for those that it does not start itself: child
 // runs.
-func (d *definition) rules() core.RunRules {
+func (d *definition) rules(input []byte) core.RunRules {
 	rules := core.RunRules{Retry: d.doc.Retry}
-	rules.Execution, rules.Run, rules.Deadline = d.doc.bounds()
+	limits, err := d.limitsIn(input)
+	if err != nil {
+		return rules // no run with such an input is started
+	}
+	rules.Execution, rules.Run, rules.Deadline = limits.bounds()
 	return rules
 }

@@ -81,10 +81,18 @@ func (a *app) ending(r *api.Run, full bool) []screen.Line {
 		if slices.ContainsFunc(r.Steps, func(s *api.Step) bool { return s.Type == "exec" }) {
 			label("all output", "pawl run logs "+id)
 		}
-		label("try again", "pawl run retry "+id+" --follow")
-	case api.RunCancelled, api.RunTerminated:
-		label("start afresh", "pawl run restart "+id+" --follow")
 	default:
+	}
+	hook := slices.IndexFunc(r.Steps, failedHook)
+	switch {
+	case r.Phase == api.RunSucceeded:
+	case r.Phase != api.RunCancelled && r.Phase != api.RunTerminated && r.Retryable:
+		label("try again", "pawl run retry "+id+" --follow")
+	default:
+		label("start afresh", "pawl run restart "+id+" --follow")
+	}
+	if hook >= 0 && r.Phase != api.RunTerminated {
+		label("the hook again", "pawl step retry "+id+" "+r.Steps[hook].Step+" --follow")
 	}
 	return lines
 }
@@ -119,7 +127,22 @@ func totals(r *api.Run) string {
 	if attempts > 0 {
 		text += fmt.Sprintf(", %s in %s", count(attempts, "attempt"), count(steps, "step"))
 	}
+	var hooks []string
+	for _, s := range r.Steps {
+		if failedHook(s) {
+			hooks = append(hooks, s.Step+" "+strings.ReplaceAll(string(s.Phase), "_", " "))
+		}
+	}
+	if len(hooks) > 0 {
+		text += "; hook " + strings.Join(hooks, ", ")
+	}
 	return text
+}
+
+// failedHook reports whether a step is a hook that did not do what it was for.
+func failedHook(s *api.Step) bool {
+	bad := s.Phase == api.StepFailed || s.Phase == api.StepTimedOut || s.Phase == api.StepCancelled
+	return s.Hook && bad && !s.Superseded
 }
 
 func count(n int, word string) string {

@@ -118,7 +118,7 @@ func (t *tally) started(r Told, s *core.Step) {
 		return
 	}
 	c, ok := r.Child(s.ID)
-	if !ok || !c.Phase.Closed() || c.Attached().RunRules().Retry != nil {
+	if !ok || !c.Phase.Closed() || c.Attached().RunRules(c.Input).Retry != nil {
 		t.step(s.Phase)
 		return
 	}

@@ -131,6 +131,7 @@ type BodyLimit struct {
 	Warn     int           `json:"warn,omitzero"`
 	Removed  bool          `json:"removed,omitzero"`
 	Origin   string        `json:"origin,omitzero"`
+	Expr     string        `json:"-"` // only a flow has limits that it works out
 }
 
 // BodyFailure is why something failed.

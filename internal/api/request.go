@@ -32,12 +32,17 @@ type Started struct {
 	Existing bool   `json:"existing"` // the run was there before
 }
 
-// RestartRequest starts a run like an earlier one. Without Steps and From, all steps run again.
+// RestartRequest starts a run like an earlier one. Without Steps, From and Failed, all steps run again.
 type RestartRequest struct {
-	Steps  []string `json:"steps,omitempty"` // only these run again, and those that have no result
-	From   string   `json:"from,omitempty"`  // this step and all that depend on it run again
-	Actor  string   `json:"actor,omitempty"`
-	Reason string   `json:"reason,omitempty"` // default: which run it repeats
+	Steps []string `json:"steps,omitempty"` // only these run again, and those that have no result
+	From  string   `json:"from,omitempty"`  // this step and all that depend on it run again
+	// Failed: the steps run again that a retry of the run would make again, and what depends on them. Only with it
+	// the text or the input may be another; a step that keeps its result must not differ in what made the result.
+	Failed     bool            `json:"failed,omitempty"`
+	Definition *Definition     `json:"definition,omitempty"` // another text of the workflow
+	Input      json.RawMessage `json:"input,omitempty"`      // another input, whole
+	Actor      string          `json:"actor,omitempty"`
+	Reason     string          `json:"reason,omitempty"` // default: which run it repeats
 }
 
 // SendRequest is an event that a run may wait for.

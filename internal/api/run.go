@@ -117,6 +117,7 @@ type Run struct {
 	ParentClose     string          `json:"parentClose,omitempty"` // the fate of a child run when its parent ends
 	Why             string          `json:"why,omitempty"`         // why it ended as it did
 	Failure         *policy.Failure `json:"failure,omitempty"`
+	Retryable       bool            `json:"retryable,omitempty"` // it has ended, and a retry would be accepted
 	Dialect         *Words          `json:"dialect,omitempty"`
 	Steps           []*Step         `json:"steps"` // only to be read: the next call may return the same ones
 	Operations      []Audit         `json:"operations"`

@@ -72,6 +72,7 @@ type Step struct {
 	Lost        int  `json:"lost,omitempty"`        // attempts in a row that were lost with their worker
 	Stopping    bool `json:"stopping,omitempty"`    // the work of an ended attempt has not stopped yet
 	Kept        bool `json:"kept,omitempty"`        // its result was taken over from an earlier run
+	Hook        bool `json:"hook,omitempty"`        // it runs because of how the run ends
 
 	ScheduleToClose Time       `json:"scheduleToCloseDeadline,omitzero"`
 	Deadline        Time       `json:"deadline,omitzero"`

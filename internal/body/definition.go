@@ -65,7 +65,7 @@ func Definition(workflow func() *Workflow) *core.Definition {
 	}
 }
 
-func (d *decider) rules() core.RunRules {
+func (d *decider) rules([]byte) core.RunRules {
 	if w := d.workflow(); w != nil {
 		return core.RunRules{Retry: w.Retry, Execution: w.Execution, Run: w.Run, Compensation: w.Compensation}
 	}

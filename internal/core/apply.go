@@ -98,6 +98,14 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 }
 
 func (r *Run) applyReopened(at Time, rec RunReopened) {
+	if rec.ForHook {
+		r.Closing = &Closing{Phase: r.Phase, Output: r.Output, Failure: r.Failure, Hook: hookStages}
+		if r.failures != nil {
+			r.Closing.From = r.failures.from
+		}
+		r.Phase, r.EndedAt = RunRunning, 0
+		return
+	}
 	r.Chain.AfterFailure = r.Chain.AfterFailure || r.Phase.Failed()
 	switch {
 	case rec.Queued:
@@ -105,6 +113,9 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 		r.enter(at)
 	case !r.waitsForStart():
 		r.Phase = RunRunning
+		if r.StartedAt == 0 { // it ended in its delay, which is not waited for again
+			r.StartedAt = at
+		}
 	}
 	r.EndedAt, r.extendedLimits = 0, 0
 	r.Output, r.Failure = nil, nil

@@ -30,7 +30,7 @@ func TestInherits(t *testing.T) {
 		r := NewRun(RunID{6: 0x70, 15: 7})
 		def := f.definition()
 		if c.own > 0 {
-			def.Rules = func() RunRules { return RunRules{Execution: &policy.Limit{After: c.own}} }
+			def.Rules = func([]byte) RunRules { return RunRules{Execution: &policy.Limit{After: c.own}} }
 		}
 		_, err := Advance(r, def, Start{ExecutionAt: RunLimit{At: at(c.started)}}, epoch)
 		fatal(t, err)
@@ -60,7 +60,7 @@ func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 	} {
 		def := f.definition()
 		if c.own > 0 {
-			def.Rules = func() RunRules {
+			def.Rules = func([]byte) RunRules {
 				return RunRules{Execution: &policy.Limit{After: c.own, Origin: "flow.yaml:3"}}
 			}
 		}
@@ -105,7 +105,7 @@ func TestChildHasTheEarlierInstant(t *testing.T) {
 	} {
 		r := NewRun(RunID{6: 0x70, 15: 7})
 		def := f.definition()
-		def.Rules = func() RunRules {
+		def.Rules = func([]byte) RunRules {
 			return RunRules{Deadline: &policy.Limit{At: at(c.own), Origin: "flow.yaml:4"}}
 		}
 		take := func(in Input, now Time) {

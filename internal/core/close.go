@@ -79,13 +79,15 @@ func (m *machine) hooks() bool {
 	return false
 }
 
+// hookStages is how many stages of hooks a run has: the outcome's own, and those of every outcome.
+const hookStages = 2
+
 // nextHooks schedules the hooks of the next stage that has any: the outcome's own hook, then the one for every
 // outcome.
 func (m *machine) nextHooks() bool {
-	const stages = 2
 	c := m.r.Closing
 	done := c.Hook
-	for ; c.Hook < stages; c.Hook++ {
+	for ; c.Hook < hookStages; c.Hook++ {
 		cmds := m.r.decide().Decide(m.r, m.r.changed, m.now)
 		m.r.changed = nil
 		if len(cmds) == 0 {
@@ -169,7 +171,7 @@ func (r *Run) ScheduledFor() Time {
 
 // retried returns the run that follows a failed or timed-out one under a run retry policy; nil: none.
 func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
-	retry := m.r.def.RunRules().Retry
+	retry := m.r.rules().Retry
 	if retry == nil || f == nil || !phase.Failed() {
 		return nil
 	}

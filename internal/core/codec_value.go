@@ -263,5 +263,6 @@ func (c *coder) limit(p **policy.Limit) {
 	optional(c, &l.Warn)
 	c.flag(&l.Removed)
 	c.text(&l.Origin)
+	c.text(&l.Expr)
 	c.close(outer)
 }

@@ -21,6 +21,7 @@ type (
 		For     time.Duration   // KindSleep: its length, from its scheduling
 		Key     string          // the key for limits for each key; empty: the spec's
 		Causes                  // the knowledge of the body when it decided this
+		Policy  *policy.Policy  // the spec's with limits that the run gives; nil: the spec's
 		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
 	}
 

@@ -38,9 +38,9 @@ type Definition struct {
 	// see [Run.Elsewhere].
 	Elsewhere bool
 
-	// Rules returns what holds for runs as a whole. It is asked when a run starts and when it ends; nil: no rules. It
-	// is a func because the options of a Go workflow may become known after its runs were read.
-	Rules func() RunRules
+	// Rules returns what holds for a run with that input as a whole. It is asked when a run starts and when it ends;
+	// nil: no rules. It is a func because the options of a Go workflow may become known after its runs were read.
+	Rules func(input []byte) RunRules
 
 	// Begins returns when a run begins whose start was asked for now; nil, now, or an instant that has passed: at
 	// once. It is not asked for a later run of a chain: that begins when the retry policy, or Follows, says.
@@ -63,6 +63,11 @@ type Definition struct {
 	// Tolerates reports whether what needs the step goes on although the step did not succeed. A retry of the run
 	// leaves such a step as it is. Nil: no step is tolerated.
 	Tolerates func(s *Step) bool
+
+	// Dependents returns the steps that were decided after one of some steps had ended, because they need it, directly
+	// or not. A retry of those steps drops them: what came of the failure is decided anew. Nil: a body decides, and
+	// tells the causes of its decisions.
+	Dependents func(r *Run, retried []StepID) []StepID
 
 	// CountItems returns how many items a group step has, those included that have not begun; false: the step is not a
 	// group, or its list cannot be evaluated. It is called only for display. Nil: not known.
@@ -112,10 +117,13 @@ func (d *Definition) Spec(ordinal int32) *StepSpec {
 	return d.Specs[ordinal]
 }
 
-// RunRules returns what holds for runs as a whole.
-func (d *Definition) RunRules() RunRules {
+// RunRules returns what holds for a run with that input as a whole.
+func (d *Definition) RunRules(input []byte) RunRules {
 	if d == nil || d.Rules == nil {
 		return RunRules{}
 	}
-	return d.Rules()
+	return d.Rules(input)
 }
+
+// rules returns what holds for the run as a whole.
+func (r *Run) rules() RunRules { return r.def.RunRules(r.Input) }

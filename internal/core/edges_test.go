@@ -242,7 +242,7 @@ func TestRunsOfAChainHaveItsDeadline(t *testing.T) {
 	f, err := parseFixture("work task")
 	fatal(t, err)
 	def := f.definition()
-	def.Rules = func() RunRules { return RunRules{Execution: &policy.Limit{After: time.Hour}} }
+	def.Rules = func([]byte) RunRules { return RunRules{Execution: &policy.Limit{After: time.Hour}} }
 	for previous, want := range map[RunID]Time{{}: epoch.Add(time.Hour), {1}: 0} {
 		r := NewRun(RunID{6: 0x70, 15: 9})
 		_, err := Advance(r, def, Start{Chain: Chain{Previous: previous}}, epoch)

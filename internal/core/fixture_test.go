@@ -177,7 +177,7 @@ func (f *fixture) definition() *Definition {
 	}
 	def := &Definition{
 		Specs: f.specs, NewDecider: func(*Run) Decider { return f },
-		Rules:     func() RunRules { return RunRules{Retry: f.retry} },
+		Rules:     func([]byte) RunRules { return RunRules{Retry: f.retry} },
 		Tolerates: func(s *Step) bool { return f.tolerate[s.Spec.Name] },
 	}
 	if f.every != 0 {

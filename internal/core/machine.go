@@ -292,7 +292,7 @@ func (m *machine) start(def *Definition, in Start) error {
 // applyRules fills in the limits that the definition has and the start does not name. A later run of a chain has the
 // execution deadline of the first, or none if that had none.
 func applyRules(def *Definition, in *Start) {
-	rules := def.RunRules()
+	rules := def.RunRules(in.Input)
 	if in.Run == nil && in.RunAt.At == 0 {
 		in.Run = rules.Run
 	}

@@ -97,6 +97,7 @@ type (
 		Drop                []StepID // steps decided anew: skipped dependants, a body's reaction to the failure, hooks
 		Queued              bool     // it waits for its queue again
 		Labels              Labels   // a change: the run's labels go back to what they are without the dropped steps
+		ForHook             bool     // it keeps its outcome, and ends again when a hook of it has ended
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.

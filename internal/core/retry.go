@@ -34,35 +34,76 @@ func (m *machine) refuseFollowed() error {
 // retryRun restarts the failed steps that made a run fail, or would. Of a run with a body those are the steps that the
 // body's error came from; what the body decided after it had seen their failure is dropped.
 func (m *machine) retryRun(in Operation) error {
-	if err := m.refuseFollowed(); err != nil {
+	ids, drop, err := m.retryable()
+	return m.retry(in, NoStep, ids, drop, err)
+}
+
+// RefusesRetry returns why a retry of the run would be refused now; nil: it would not.
+func (r *Run) RefusesRetry(now Time) error {
+	m := machine{r: r, now: now}
+	if err := m.refuseElsewhere(Operation{Op: OpRetryRun, Step: NoStep}); err != nil {
 		return err
+	}
+	_, _, err := m.retryable()
+	return err
+}
+
+// MadeAgain returns the steps that a retry of the run would make again, or why it would be refused.
+func (r *Run) MadeAgain(now Time) ([]StepID, error) {
+	m := machine{r: r, now: now}
+	again, _, err := m.retryable()
+	return again, err
+}
+
+// retryable returns what a retry of the run restarts and drops, or why it is refused.
+func (m *machine) retryable() (restart, drop []StepID, err error) {
+	if err := m.refuseFollowed(); err != nil {
+		return nil, nil, err
 	}
 	if !m.r.Phase.Closed() && m.r.Ending() {
-		return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
+		return nil, nil, m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
 	}
-	if m.r.hasBody() {
-		ids, drop, err := m.rewind()
-		if err == nil {
-			m.audit(in, NoStep)
-			m.restart(ids, drop)
-		}
+	return m.whatFailed()
+}
+
+// retry audits a retry that is not refused, and carries it out.
+func (m *machine) retry(in Operation, step StepID, ids, drop []StepID, err error) error {
+	if err != nil {
 		return err
 	}
-	var ids []StepID
+	m.audit(in, step)
+	m.restart(ids, drop)
+	return nil
+}
+
+// whatFailed returns what a retry of the run restarts and drops. A run that has ended with no failed step goes on: its
+// limit expired, or somebody stopped it, before a step began or between two; or its output could not be computed.
+func (m *machine) whatFailed() (restart, drop []StepID, err error) {
+	if m.r.hasBody() {
+		return m.rewind()
+	}
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; m.failedStep(s) && !m.toleratedGroup(s) {
-			ids = append(ids, StepID(i))
+			restart = append(restart, s.ID)
 		}
 	}
 	switch {
-	case len(ids) == 0 && m.r.Phase.Closed():
-		return m.refuse(CodeConflict, "retry", "the run is %s and has no failed step; restart it instead", m.r.Phase)
-	case len(ids) == 0:
-		return m.refuse(CodeConflict, "retry", "the run is %s and has no failed step", m.r.Phase)
+	case len(restart) > 0 || m.r.Phase.Closed() && m.r.Phase != RunSucceeded:
+		return m.anew(restart)
+	case m.r.Phase.Closed():
+		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s and has no failed step; restart it instead",
+			m.r.Phase)
+	default:
+		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s and has no failed step", m.r.Phase)
 	}
-	m.audit(in, NoStep)
-	m.restart(ids, nil)
-	return nil
+}
+
+// anew adds to some steps that are made again what is decided anew because of that.
+func (m *machine) anew(ids []StepID) (restart, drop []StepID, err error) {
+	if m.r.def.Dependents != nil {
+		drop = m.r.def.Dependents(m.r, ids)
+	}
+	return m.back(ids, drop)
 }
 
 // toleratedGroup reports whether the step is an item of a group that has ended and is not restarted: it succeeded, or
@@ -80,10 +121,6 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 	if err := m.refuseFollowed(); err != nil {
 		return err
 	}
-	if s.Spec.Hook {
-		return m.refuse(CodeConflict, "retry",
-			"step %q is a hook, which runs again when the run that was retried ends", s.Key())
-	}
 	if !s.failed() {
 		return m.refuse(CodeConflict, "retry",
 			"step %q is %s; only a failed, timed-out or cancelled step can be retried", s.Key(), s.Phase)
@@ -95,14 +132,20 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 	if !m.r.Phase.Closed() && m.r.Ending() {
 		return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
 	}
+	if s.Spec.Hook {
+		return m.retryHook(in, s)
+	}
 	if m.r.hasBody() {
 		ids, drop, err := m.rewindTo(s)
-		if err == nil {
-			m.audit(in, s.ID)
-			m.restart(ids, drop)
-		}
-		return err
+		return m.retry(in, s.ID, ids, drop, err)
 	}
+	ids, drop, err := m.anew(m.withGroup(s))
+	return m.retry(in, s.ID, ids, drop, err)
+}
+
+// withGroup lists a step with the steps that are made again with it: with a group its failed items, with an item its
+// group.
+func (m *machine) withGroup(s *Step) []StepID {
 	ids := []StepID{s.ID}
 	if s.Group != NoStep && m.r.Steps[s.Group].Phase.Closed() {
 		ids = append(ids, s.Group)
@@ -114,8 +157,22 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 			}
 		}
 	}
+	return ids
+}
+
+// retryHook makes a hook again that failed, for a run that has ended and keeps its outcome: it ends as it did when the
+// hook has ended.
+func (m *machine) retryHook(in Operation, s *Step) error {
+	if !m.r.Phase.Closed() {
+		return m.refuse(CodeConflict, "retry", "step %q is a hook; make it again when the run has ended", s.Key())
+	}
+	if m.r.Phase == RunTerminated {
+		return m.refuse(CodeConflict, "retry", "the run was terminated, and its hooks with it")
+	}
 	m.audit(in, s.ID)
-	m.restart(ids, nil)
+	m.emit(RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline, ForHook: true})
+	m.restartStep(s)
+	m.beginAgain(s)
 	return nil
 }
 
@@ -131,7 +188,7 @@ func (m *machine) reopenedExecution() RunLimit {
 	if l.After > 0 {
 		return l.fresh(m.now)
 	}
-	rules := m.r.def.RunRules()
+	rules := m.r.rules()
 	amount, instant := limitFrom(rules.Execution, m.now).ifAhead(m.now), limitFrom(rules.Deadline, m.now).ifAhead(m.now)
 	if instant.At != 0 && (amount.At == 0 || instant.At < amount.At) {
 		return instant
@@ -144,9 +201,14 @@ func (m *machine) reopenedExecution() RunLimit {
 const FailureUpstream = "upstream"
 
 // waitingGroups lists the closed groups that a retry opens again although nobody named them: an item of them was
-// skipped because of what failed, or would have been.
-func (m *machine) waitingGroups(named []StepID) []StepID {
+// skipped because of what failed, or would have been; or items of them are decided anew.
+func (m *machine) waitingGroups(named, drop []StepID) []StepID {
 	reopen := map[StepID]bool{}
+	for _, id := range drop {
+		if group := m.r.Steps[id].Group; group != NoStep {
+			reopen[group] = true
+		}
+	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
 		if s.Group != NoStep && s.Upstream && !s.Dropped {
@@ -159,7 +221,8 @@ func (m *machine) waitingGroups(named []StepID) []StepID {
 	var out []StepID
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
-		if reopen[s.ID] && s.Phase.Closed() && !s.Dropped && !slices.Contains(named, s.ID) {
+		known := slices.Contains(named, s.ID) || slices.Contains(drop, s.ID)
+		if reopen[s.ID] && s.Phase.Closed() && !s.Dropped && !known {
 			out = append(out, s.ID)
 		}
 	}
@@ -169,8 +232,13 @@ func (m *machine) waitingGroups(named []StepID) []StepID {
 // restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again,
 // with fresh deadlines of its own. What is dropped is decided anew, as are hooks and skipped dependants.
 func (m *machine) restart(ids, drop []StepID) {
-	ids = append(ids, m.waitingGroups(ids)...)
-	drop = append(drop, m.droppedByRetry()...)
+	ids = append(ids, m.waitingGroups(ids, drop)...)
+	for _, id := range drop {
+		if s := &m.r.Steps[id]; !s.Phase.Closed() {
+			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("what it needs is done again"))
+		}
+	}
+	drop = append(drop, m.droppedByRetry(drop)...)
 	if m.r.Phase.Closed() {
 		rec := RunReopened{Execution: m.reopenedExecution(), Deadline: m.r.Deadline.fresh(m.now).ifAhead(m.now)}
 		if rec.Queued = m.r.hasQueue(); rec.Queued {
@@ -181,27 +249,35 @@ func (m *machine) restart(ids, drop []StepID) {
 		m.reopen(RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline}, drop)
 	}
 	for _, id := range ids {
-		s := &m.r.Steps[id]
-		if l := s.Effective().Get(policy.LimitDeadline); l != nil && l.At != 0 && l.At <= m.now {
-			m.removeLimit(s, policy.LimitDeadline)
-		}
-		m.emit(StepReset{
-			Step: id, Budget: true, Restart: true, ScheduleToClose: stepDeadline(s.Effective().ScheduleToClose, m.now),
-			Deadline: stepDeadline(s.Effective().Deadline, 0), NextAt: m.restartAt(s),
-		})
+		m.restartStep(&m.r.Steps[id])
 	}
 	m.r.forgetDecider() // the decisions on the failure are made again
 	for _, id := range ids {
-		s := &m.r.Steps[id]
-		switch s.Spec.Kind {
-		case KindTask, KindChild:
-			m.readyAgain(id)
-		case KindWait:
-			if s.Deadline == 0 || s.Deadline > m.now {
-				m.takeKept(s)
-			}
-		case KindSleep, KindGroup:
+		m.beginAgain(&m.r.Steps[id])
+	}
+}
+
+// restartStep gives a step a fresh budget and fresh deadlines.
+func (m *machine) restartStep(s *Step) {
+	if l := s.Effective().Get(policy.LimitDeadline); l != nil && l.At != 0 && l.At <= m.now {
+		m.removeLimit(s, policy.LimitDeadline)
+	}
+	m.emit(StepReset{
+		Step: s.ID, Budget: true, Restart: true, ScheduleToClose: stepDeadline(s.Effective().ScheduleToClose, m.now),
+		Deadline: stepDeadline(s.Effective().Deadline, 0), NextAt: m.restartAt(s),
+	})
+}
+
+// beginAgain puts a step that was restarted back to work.
+func (m *machine) beginAgain(s *Step) {
+	switch s.Spec.Kind {
+	case KindTask, KindChild:
+		m.readyAgain(s.ID)
+	case KindWait:
+		if s.Deadline == 0 || s.Deadline > m.now {
+			m.takeKept(s)
 		}
+	case KindSleep, KindGroup:
 	}
 }
 
@@ -231,11 +307,13 @@ func (m *machine) restartAt(s *Step) Time {
 	}
 }
 
-// droppedByRetry lists the steps whose being skipped, or whose running as a hook, followed from the failure.
-func (m *machine) droppedByRetry() []StepID {
+// droppedByRetry lists the steps, beside those that are known, whose being skipped, or whose running as a hook,
+// followed from the failure.
+func (m *machine) droppedByRetry(known []StepID) []StepID {
 	var drop []StepID
 	for i := range m.r.Steps {
-		if s := &m.r.Steps[i]; !s.Dropped && (s.Upstream || (s.Spec.Hook && s.Phase.Closed())) {
+		s := &m.r.Steps[i]
+		if !s.Dropped && (s.Upstream || (s.Spec.Hook && s.Phase.Closed())) && !slices.Contains(known, s.ID) {
 			drop = append(drop, s.ID)
 		}
 	}

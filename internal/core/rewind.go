@@ -179,7 +179,7 @@ func (m *machine) rewind() (restart, drop []StepID, err error) {
 	case r.Phase == RunFailed && len(from) == 0 && len(candidates) > 0:
 		return nil, nil, m.refuse(CodeConflict, "retry", "the error that the body returned does not say which step it "+
 			"came from (wrap the step's error, with %%w); %s", choice(candidates))
-	case len(from) == 0 && (len(stopped) == 0 || r.Phase == RunFailed || r.Phase == RunSucceeded):
+	case len(from) == 0 && (r.Phase == RunFailed || r.Phase == RunSucceeded):
 		return nil, nil, m.refuse(CodeConflict, "retry",
 			"the run is %s, and that came from no failed step; restart it instead", r.Phase)
 	}
@@ -190,7 +190,12 @@ func (m *machine) rewind() (restart, drop []StepID, err error) {
 // back leaves out of the steps to restart those that are dropped. What is dropped must not execute any more.
 func (m *machine) back(restart, drop []StepID) (_, _ []StepID, err error) {
 	for _, id := range drop {
-		if s := &m.r.Steps[id]; s.Stopping {
+		s := &m.r.Steps[id]
+		if s.executes() {
+			return nil, nil, m.refuse(CodeConflict, "retry", "step %q, which needs what failed and is done anew, "+
+				"still runs; retry when it has ended", s.Key())
+		}
+		if s.Stopping {
 			return nil, nil, m.refuse(CodeConflict, "retry", "the last attempt of step %q, which is done anew, "+
 				"is still being stopped; try again when it has gone", s.Key())
 		}

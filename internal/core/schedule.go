@@ -8,6 +8,9 @@ import (
 func (m *machine) schedule(cmd Schedule) {
 	spec, p := cmd.Spec, &cmd.Spec.Policy
 	replaced := m.r.itemPolicy(cmd.Group)
+	if replaced == nil {
+		replaced = cmd.Policy
+	}
 	if replaced != nil {
 		p = replaced
 	}
@@ -121,7 +124,7 @@ func (r *Run) Inherits(was, is Time) (Time, bool) {
 	if r.Execution.At != was || r.Execution.After != 0 {
 		return 0, false
 	}
-	rules := r.def.RunRules()
+	rules := r.rules()
 	if own := rules.Execution; own != nil {
 		is = policy.Earliest(is, r.CreatedAt.Add(own.After))
 	}

@@ -92,7 +92,7 @@ func (m *machine) compensate() bool {
 }
 
 func (m *machine) compensationTime() time.Duration {
-	if d := m.r.def.RunRules().Compensation; d > 0 {
+	if d := m.r.rules().Compensation; d > 0 {
 		return d
 	}
 	return compensationTime

@@ -13,7 +13,8 @@ import (
 var stoppable = func() *Definition {
 	d := *withBody
 	d.HandlesCancel = true
-	d.Rules = func() RunRules { return RunRules{Run: &policy.Limit{After: time.Hour}, Compensation: 3 * time.Minute} }
+	rules := RunRules{Run: &policy.Limit{After: time.Hour}, Compensation: 3 * time.Minute}
+	d.Rules = func([]byte) RunRules { return rules }
 	return &d
 }()
 

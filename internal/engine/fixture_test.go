@@ -139,7 +139,7 @@ func (p *plan) coreDefinition() *core.Definition {
 	}
 	if p.Again != 0 {
 		rules := core.RunRules{Retry: &policy.Retry{MaxAttempts: p.Again, BackoffCoefficient: 1}}
-		def.Rules = func() core.RunRules { return rules }
+		def.Rules = func([]byte) core.RunRules { return rules }
 	}
 	return def
 }

@@ -16,7 +16,7 @@ const exportedLimit = 20
 var exported = map[string]int{
 	".":        198,
 	"client":   61,
-	"flow":     61,
+	"flow":     62,
 	"pawltest": 31,
 	"policy":   114,
 }

@@ -15,22 +15,22 @@ const (
 // manyMethods are the types with more methods.
 var manyMethods = map[string]int{
 	"cmd/pawl.app":                      95,
-	"flow.parsing":                      82,
+	"flow.parsing":                      84,
 	"internal/api/httpapi.Client":       70,
 	"internal/body.Session":             89,
-	"internal/core.Run":                 103,
-	"internal/core.machine":             112,
+	"internal/core.Run":                 106,
+	"internal/core.machine":             120,
 	"internal/engine.Partition":         165,
 	"internal/journal/postgres.storage": 84,
 	"internal/server.Server":            84,
 	"internal/sim.checker":              70,
-	"internal/sim.runModel":             74,
+	"internal/sim.runModel":             76,
 }
 
 // manyFiles are the packages with more files.
 var manyFiles = map[string]int{
 	"cmd/pawl":        73,
-	"flow":            41,
+	"flow":            44,
 	"internal/core":   46,
 	"internal/engine": 45,
 	"internal/sim":    51,

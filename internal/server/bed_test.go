@@ -56,6 +56,10 @@ func readFlow(d journal.Definition) (*service.Workflow, error) {
 	w.Rerun = func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error) {
 		return flow.Rerun(doc, earlier, steps, from)
 	}
+	w.Text = doc
+	w.Continue = func(earlier *core.Run, was any, input []byte) ([]core.Kept, error) {
+		return flow.Continue(doc, was.(*flow.Document), earlier, input)
+	}
 	return w, nil
 }
 

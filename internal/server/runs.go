@@ -192,16 +192,23 @@ func (s *Server) changeRoutes(a huma.API) {
 	answers := a.OpenAPI().Paths[op.Path].Post.Responses
 	answers["200"] = &huma.Response{Description: "The run was there before.", Content: answers["201"].Content}
 	op = under(api.RoleOperate, "POST", "/runs/{run}/restart", "restartRun", "operations",
-		"Start a new run with the same input")
+		"Start a new run like this one")
 	op.DefaultStatus = http.StatusCreated
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfRun
-		Body *api.RestartRequest
+		Body *httpapi.RestartBody
 	},
 	) (*started, error) {
 		var req api.RestartRequest
 		if in.Body != nil {
-			req = *in.Body
+			req = in.Body.Request()
+			if start := in.Body.Text(); start != nil {
+				d, err := s.definition(ctx, start)
+				if err != nil {
+					return nil, httpapi.ProblemOf(err)
+				}
+				req.Definition = &d
+			}
 		}
 		return startedAt(s.cfg.Service.Restart(ctx, in.Run, req))
 	})

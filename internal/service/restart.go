@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -38,28 +39,90 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 	if err := Repeatable(f.trail.Snapshot(s.now())); err != nil {
 		return engine.StartRequest{}, err
 	}
-	d, err := s.src.Definition(ctx, run.Definition)
+	if !r.Failed && (r.Definition != nil || r.Input != nil) {
+		return engine.StartRequest{}, invalid(nil, "only the failed steps of a run can be made again with another "+
+			"text or another input: say failed")
+	}
+	w, d, err := s.textOf(ctx, f, r.Definition)
 	if err != nil {
 		return engine.StartRequest{}, err
 	}
-	req, err := begin(f.workflow, d, run.Input)
+	input := run.Input
+	if r.Input != nil {
+		input = r.Input
+	}
+	req, err := begin(w, d, input)
 	if err != nil {
 		return req, err
 	}
-	req.Input = run.Input
+	if r.Input == nil && r.Definition == nil {
+		req.Input = run.Input
+	}
 	if l := run.Deadline; l.Origin == GivenTimeout && l.After > 0 {
 		req.Run = &policy.Limit{After: l.After, Origin: l.Origin}
 	}
 	req.WorkflowID, req.Actor, req.Reason = run.WorkflowID, r.Actor, r.Reason
 	if req.Reason == "" {
 		req.Reason = "as run " + run.ID.String()
+		if r.Failed {
+			req.Reason = "goes on from run " + run.ID.String()
+		}
 	}
 	req.Labels, req.Headers = run.Labels, run.Headers
 	if run.Admission != nil {
 		req.Queue = run.Admission.Queue
 	}
-	req.Keep, err = kept(f, r)
+	if r.Failed {
+		req.Keep, err = s.goesOn(f, w, r, req.Input)
+	} else {
+		req.Keep, err = kept(f, r)
+	}
 	return req, err
+}
+
+// textOf returns the workflow for a run like an earlier one: another text, or the earlier run's.
+func (s *Embedded) textOf(ctx context.Context, f *followed, given *api.Definition) (
+	*Workflow, journal.Definition, error,
+) {
+	if given == nil {
+		d, err := s.src.Definition(ctx, f.trail.Run.Definition)
+		return f.workflow, d, err
+	}
+	d, err := Definition(*given)
+	if err != nil {
+		return nil, d, err
+	}
+	k, err := s.workflows.keep(d)
+	switch {
+	case err != nil:
+		return nil, d, invalid(err, "%v", err)
+	case d.Name != f.trail.Run.Workflow:
+		return nil, d, invalid(nil, "the run is of workflow %q, and the text is of %q", f.trail.Run.Workflow, d.Name)
+	}
+	return k.workflow, d, nil
+}
+
+// goesOn chooses the results that a run takes from one of which some steps failed.
+func (s *Embedded) goesOn(f *followed, w *Workflow, r api.RestartRequest, input []byte) ([]core.Kept, error) {
+	run := f.trail.Run
+	switch {
+	case r.From != "" || len(r.Steps) > 0:
+		return nil, invalid(nil, "say which steps run again, or that the failed ones do, not both")
+	case w.Continue == nil || f.workflow.Text == nil:
+		return nil, invalid(nil, "of workflow %q only its own program can go on with another text or input",
+			run.Workflow)
+	case !run.Phase.Closed():
+		return nil, &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf(
+			"run %s is still open: cancel it, or wait until it has ended", run.ID.String()[:sharedPrefix])}
+	}
+	if err := run.RefusesRetry(s.now()); err != nil {
+		return nil, wrap(err)
+	}
+	keep, err := w.Continue(run, f.workflow.Text, input)
+	if coded := new(api.Error); err != nil && !errors.As(err, &coded) {
+		return nil, &api.Error{Code: api.CodeConflict, Message: err.Error(), Err: err}
+	}
+	return keep, err
 }
 
 // kept chooses the results that the new run takes from the earlier one.

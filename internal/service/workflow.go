@@ -24,6 +24,12 @@ type Workflow struct {
 	// Rerun chooses which results a new run takes from an earlier one. steps run again; if from is set, the steps
 	// that depend on them run again too. It is nil if no steps can be chosen.
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
+	// Text is what Continue of another workflow compares.
+	Text any
+	// Continue chooses the results that a new run of this workflow, with an input, takes from an earlier run, of which
+	// some steps failed. was is the text of that run's workflow, input the new run's. It is nil if only the workflow's
+	// own program could tell.
+	Continue func(earlier *core.Run, was any, input []byte) ([]core.Kept, error)
 }
 
 // Read makes a stored definition ready to use. It must be safe for concurrent use. The service keeps what it

@@ -112,6 +112,7 @@ func (m *runModel) applyEntry(b *checker, a *account, e core.Entry) core.Time {
 	}
 	m.checkInherited()
 	m.checkLabels()
+	m.checkAnew()
 	m.checkFailFast()
 	m.checkState()
 	if m.notByTimer || m.operated || !m.byTimer {
@@ -259,7 +260,12 @@ func (m *runModel) end(rec core.RunEnded) {
 
 func (m *runModel) reopen(rec core.RunReopened) {
 	m.checkOperation(core.OpRetryRun, "a run is opened again", core.OpRetryStep)
-	if m.a.state.Attached().RunRules().Execution != nil && m.execution != 0 && rec.Execution.At == 0 {
+	if rec.ForHook {
+		m.closed, m.closing, m.reopened = false, true, true
+		m.takeName()
+		return
+	}
+	if m.a.state.Attached().RunRules(m.a.state.Input).Execution != nil && m.execution != 0 && rec.Execution.At == 0 {
 		// The limit that passed may have been the parent's. Without this check a child by cron went on for ever (seed
 		// 5081106).
 		m.fail(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
@@ -271,17 +277,24 @@ func (m *runModel) reopen(rec core.RunReopened) {
 	m.warnings.execution.moved(m.execution, rec.Execution.At, m.at)
 	m.warnings.limit.moved(m.limit, rec.Deadline.At, m.at)
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At
-	if name := m.a.state.WorkflowID; name != "" {
-		if other := m.ch.openNames[name]; other != m.a && !other.model.closed {
-			m.fail(Unique, "the run is opened again while run %s has its workflow id %q", other.id, name)
-		}
-		m.ch.openNames[name] = m.a
-	}
+	m.takeName()
 	for _, id := range rec.Drop {
 		m.steps[id].dropped = true
 	}
 	m.returnEvents()
 	m.resetLabels()
+}
+
+// takeName gives a run that is opened again its workflow id again.
+func (m *runModel) takeName() {
+	name := m.a.state.WorkflowID
+	if name == "" {
+		return
+	}
+	if other := m.ch.openNames[name]; other != m.a && !other.model.closed {
+		m.fail(Unique, "the run is opened again while run %s has its workflow id %q", other.id, name)
+	}
+	m.ch.openNames[name] = m.a
 }
 
 func (m *runModel) unpause(rec core.PauseEnded) {

@@ -336,7 +336,7 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 	if m.operated && m.op == core.OpNow && (rec.ScheduleToClose != s.toClose || rec.Deadline != s.deadline) {
 		m.fail(FixedDeadline, "the early end of a backoff moves the deadlines of step %s", m.name(i))
 	}
-	s.toClose, s.deadline = rec.ScheduleToClose, rec.Deadline
+	s.toClose, s.deadline, s.resetNow = rec.ScheduleToClose, rec.Deadline, rec.Restart
 	if rec.NextAt != 0 {
 		s.next = rec.NextAt
 	}

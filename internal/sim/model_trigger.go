@@ -148,6 +148,34 @@ func (m *runModel) hasAttempts(step *flow.Step) bool {
 
 func (m *runModel) stepNamed(name string) *flow.Step { return m.flowStep(&core.StepSpec{Name: name}) }
 
+// checkAnew checks that a retry leaves nothing of what needs a step that it makes again, directly or not.
+func (m *runModel) checkAnew() {
+	if !m.operated || m.op != core.OpRetryRun && m.op != core.OpRetryStep || m.a.document == nil {
+		return
+	}
+	again := map[string]bool{}
+	for i := range m.steps {
+		if s := &m.steps[i]; s.resetNow && plain(m.flowStep(s.spec)) {
+			again[s.spec.Name] = true
+		}
+	}
+	for more := true; more; {
+		more = false
+		for _, step := range m.a.document.Steps {
+			needs := slices.ContainsFunc(step.Needs, func(need string) bool { return again[need] })
+			if needs && plain(step) && !again[step.Name] {
+				again[step.Name], more = true, true
+			}
+		}
+	}
+	for i := range m.steps {
+		s := &m.steps[i]
+		if m.flowStep(s.spec) != nil && again[s.spec.Name] && s.closed && !s.dropped && !s.resetNow {
+			m.fail(Ruled, "step %s needs a step that is made again, and keeps its result", m.name(i))
+		}
+	}
+}
+
 // checkFailFast checks that a run with failFast goes on with nothing once a step or an item of one has failed.
 func (m *runModel) checkFailFast() {
 	if m.a.document == nil || !m.a.document.FailFast || m.closed || m.closing || m.cancelled || m.paused != 0 ||

@@ -251,7 +251,7 @@ func (p *program) definition() *core.Definition {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return p }, HasBody: true,
 		HandlesCancel: true, Services: p.services,
-		Rules: func() core.RunRules { return core.RunRules{Retry: p.retry, Compensation: p.limit} },
+		Rules: func([]byte) core.RunRules { return core.RunRules{Retry: p.retry, Compensation: p.limit} },
 	}
 }
 

@@ -15,7 +15,7 @@ var closeNames = map[core.CloseChild]string{
 	core.ChildCancel: "cancel", core.ChildTerminate: "terminate", core.ChildAbandon: "abandon",
 }
 
-// Snapshot returns the run as it is now. It needs now to say when the next run of the chain would begin.
+// Snapshot returns the run as it is now. It needs now to say what would follow: the next run of the chain, a retry.
 func (t *Trail) Snapshot(now core.Time) *api.Run {
 	r := t.Run
 	out := &api.Run{
@@ -51,6 +51,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 			out.ScheduledAt = api.Time(r.ScheduledFor())
 		}
 	}
+	out.Retryable = r.Phase.Closed() && r.RefusesRetry(now) == nil
 	if r.Next == (core.RunID{}) && !r.Phase.Closed() {
 		out.NextFrom = api.Time(r.Follows(now))
 	}
@@ -176,7 +177,8 @@ func (t *Trail) step(s *core.Step) *api.Step {
 		Attempt: s.Attempt, MaxAttempts: maxAttempts(s), Counted: s.Counted, Lost: s.Lost,
 		Stopping: s.Stopping, Kept: s.Kept,
 		ScheduleToClose: api.Time(s.ScheduleToClose), Deadline: api.Time(s.Deadline), Deadlines: stepDeadlines(s),
-		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child), Superseded: s.Dropped,
+		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child),
+		Superseded: s.Dropped, Hook: s.Spec.Hook,
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}
 	if held := s.HeldNow(); held.Reason != core.HeldNone {

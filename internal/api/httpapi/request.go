@@ -46,6 +46,34 @@ func bodyOf(r api.StartRequest) StartBody {
 	}
 }
 
+// RestartBody is the body of POST /runs/{run}/restart.
+type RestartBody struct {
+	Steps      []string        `json:"steps,omitempty" doc:"Only these run again, and those that have no result."`
+	From       string          `json:"from,omitempty" doc:"This step and all that depend on it run again."`
+	Failed     bool            `json:"failed,omitempty" doc:"The failed steps run again, and all that depend on them."`
+	Workflow   string          `json:"workflow,omitempty" doc:"With failed: the text that the server has of this flow."`
+	Flow       string          `json:"flow,omitempty" doc:"With failed: another text of the flow, YAML or JSON."`
+	Definition *api.Definition `json:"definition,omitempty" doc:"With failed: a definition as it is stored."`
+	Input      json.RawMessage `json:"input,omitempty" doc:"With failed: another input, whole."`
+	Actor      string          `json:"actor,omitempty"`
+	Reason     string          `json:"reason,omitempty"`
+}
+
+// Request returns the restart that the body asks for, without another text.
+func (b *RestartBody) Request() api.RestartRequest {
+	return api.RestartRequest{
+		Steps: b.Steps, From: b.From, Failed: b.Failed, Input: b.Input, Actor: b.Actor, Reason: b.Reason,
+	}
+}
+
+// Text returns where the body gives another text; nil: it does not.
+func (b *RestartBody) Text() *StartBody {
+	if b.Workflow == "" && b.Flow == "" && b.Definition == nil {
+		return nil
+	}
+	return &StartBody{Workflow: b.Workflow, Flow: b.Flow, Definition: b.Definition}
+}
+
 // OperateBody is the body of an operation; its path says which one and of what.
 type OperateBody struct {
 	Output    json.RawMessage `json:"output,omitempty" doc:"complete: the step's output."`

@@ -1,0 +1,120 @@
+package flow
+
+import (
+	"errors"
+
+	"github.com/pawl-dev/pawl/flow/internal/expr"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/tree"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// amount is a limit that an expression gives: timeout: "${{ input.patience }}". It is worked out once, when the step
+// begins, so that all attempts have the same limits, also after a crash.
+type amount struct {
+	kind  policy.LimitKind
+	limit *policy.Limit // as it is written
+	value *expr.Template
+}
+
+// amounts compiles the limits of a step that expressions give, and takes them out of its spec.
+func (b *builder) amounts(p *plan, vars expr.Vars) {
+	for _, kind := range policy.StepLimits {
+		if l := p.spec.Policy.Get(kind); l != nil && l.Expr != "" {
+			p.amounts = append(p.amounts, b.amount(kind, l, vars&(varsFlow|varsItem)))
+			p.spec.Policy.Set(kind, nil)
+		}
+	}
+}
+
+// runAmounts compiles the limits of a run that expressions give. They know its input alone.
+func (b *builder) runAmounts() {
+	l := &b.doc.Limits
+	for kind, limit := range map[policy.LimitKind]*policy.Limit{
+		policy.LimitRun: l.Run, policy.LimitExecution: l.Execution, policy.LimitDeadline: l.Deadline,
+	} {
+		if limit != nil && limit.Expr != "" {
+			b.def.amounts = append(b.def.amounts, b.amount(kind, limit, expr.VarInput))
+		}
+	}
+}
+
+func (b *builder) amount(kind policy.LimitKind, l *policy.Limit, vars expr.Vars) amount {
+	n := b.doc.amounts[l]
+	if n == nil { // the document was built in code
+		n = &tree.Node{Kind: tree.Text, Text: l.Expr}
+	}
+	return amount{kind, l, b.compiler.Template(n, vars, false)}
+}
+
+// in works out the limit; nil: it says that there is none.
+func (a *amount) in(s *scope) (*policy.Limit, *policy.Failure) {
+	wrong := func(err error) *policy.Failure { return broken("timeout", a.limit.Origin, err) }
+	v, err := a.value.Eval(s)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	if v == nil {
+		return nil, wrong(a.value.Wrong("%s is null; write none for no limit", a.kind))
+	}
+	if err := decode.Bare(v); err != nil {
+		return nil, wrong(a.value.Wrong("%s: %s", a.kind, err))
+	}
+	if _, object := v.(map[string]any); object {
+		return nil, wrong(a.value.Wrong("%s: an amount such as 5m is expected, not %s", a.kind, expr.TypeName(v)))
+	}
+	l, err := policy.DecodeLimit(a.kind, v)
+	if err != nil {
+		return nil, wrong(a.value.Wrong("%s: %s", a.kind, err))
+	}
+	if l == nil || l.Removed {
+		return nil, nil
+	}
+	l.Retry, l.OnExpire, l.Origin = a.limit.Retry, a.limit.OnExpire, a.limit.Origin
+	if l.At == 0 {
+		l.Warn = a.limit.Warn
+	}
+	return l, nil
+}
+
+// policyIn returns a step's policy with the limits that the run gives; nil: it has none of these.
+func (p *plan) policyIn(s *scope) (*policy.Policy, *policy.Failure) {
+	if len(p.amounts) == 0 {
+		return nil, nil
+	}
+	out := p.spec.Policy
+	for i := range p.amounts {
+		l, failure := p.amounts[i].in(s)
+		if failure != nil {
+			return nil, failure
+		}
+		out.Set(p.amounts[i].kind, l)
+	}
+	return &out, nil
+}
+
+// limitsIn returns the limits of a run with that input.
+func (d *definition) limitsIn(input []byte) (RunLimits, error) {
+	out := d.doc.Limits
+	if len(d.amounts) == 0 {
+		return out, nil
+	}
+	s := &scope{decider: newDecider(d), run: &core.Run{Input: input}}
+	for i := range d.amounts {
+		a := &d.amounts[i]
+		l, failure := a.in(s)
+		if failure != nil {
+			return out, errors.New(failure.Message)
+		}
+		switch a.kind {
+		case policy.LimitRun:
+			out.Run = l
+		case policy.LimitExecution:
+			out.Execution = l
+		default:
+			out.Deadline = l
+		}
+	}
+	return out, nil
+}
