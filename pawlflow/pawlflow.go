@@ -18,7 +18,7 @@ import (
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
-func init() { kind.Register(flowkind.Plugin()) }
+func init() { kind.Register(flowkind.Plugin) }
 
 // Define makes a workflow of a flow document: one that [flow.Parse] read, or that a dialect's Convert made of
 // another system's. It is started, found, scheduled and called as a child like any other. A child flow that its

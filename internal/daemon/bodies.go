@@ -2,35 +2,25 @@ package daemon
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// lend makes the keeper by which the daemon leases the runs of Go workflows to processes that have their code, if it is
-// to do so.
-func (d *Daemon) lend(cfg *engine.Config) error {
+// plugins returns the kinds of workflows of the daemon. Among them is the keeper by which it leases the runs of Go
+// workflows to processes that have their code, if it is to do so.
+func (d *Daemon) plugins() []kind.Plugin {
 	if !d.cfg.Bodies {
-		return nil
+		return d.cfg.Plugins
 	}
 	d.bodies = lease.NewKeeper(lease.KeeperConfig{Now: d.now, Documents: d.cfg.Journal, Log: d.cfg.Log})
-	cfg.Kinds[journal.KindGo] = engine.Kind{
-		Compile: d.bodies.Compile, Bodies: d.bodies,
-		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return d.bodies.Find(name) },
-	}
-	return d.bodies.Load(context.Background())
-}
-
-// drainBodies answers the processes that serve workflows and wait for news.
-func (d *Daemon) drainBodies() {
-	if d.bodies != nil {
-		d.bodies.Drain()
-	}
+	return append(slices.Clip(d.cfg.Plugins), d.bodies)
 }
 
 // read makes a stored definition ready. Workflows that processes serve can be started.

@@ -58,19 +58,18 @@ func New(cfg Config) (*Daemon, error) {
 	if cfg.Clock != nil {
 		engineConfig.Now = cfg.Clock.Now
 	}
-	err := d.lend(&engineConfig)
-	if err == nil && cfg.Cluster != nil {
-		err = cfg.Cluster.Node.Configure(&engineConfig)
-	}
-	if err != nil {
-		return nil, errors.Join(err, cfg.Journal.Close())
+	if cfg.Cluster != nil {
+		if err := cfg.Cluster.Node.Configure(&engineConfig); err != nil {
+			return nil, errors.Join(err, cfg.Journal.Close())
+		}
 	}
 	processes := cfg.Processes
 	if cfg.Place != nil {
 		processes.LogDir, processes.Owner = cfg.Place.LogDir(), cfg.Place.Owner()
 	}
+	var err error
 	d.node, err = node.New(node.Config{
-		Engine: engineConfig, CloseJournal: true, Plugins: cfg.Plugins, Processes: processes, CloseWithin: closeWithin,
+		Engine: engineConfig, CloseJournal: true, Plugins: d.plugins(), Processes: processes, CloseWithin: closeWithin,
 	})
 	if err != nil {
 		return nil, err
@@ -78,7 +77,6 @@ func New(cfg Config) (*Daemon, error) {
 	d.engine = d.node.Engine
 	d.embedded = service.NewEmbedded(d.engine, d.read, d.now)
 	if d.bodies != nil {
-		d.bodies.Attach(d.engine)
 		d.embedded.KnowProblems(d.bodies.Problems)
 	}
 	d.svc = d.embedded

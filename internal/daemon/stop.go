@@ -26,7 +26,7 @@ func (d *Daemon) Drain(within time.Duration) {
 
 // Shutdown answers the requests at hand until ctx ends, and then closes the daemon. Streams are cut.
 func (d *Daemon) Shutdown(ctx context.Context) error {
-	d.drainBodies()
+	d.drainPlugins()
 	for _, one := range d.all() { // workers that wait are answered, so that their requests do not hold up the end
 		if one.queues != nil {
 			one.queues.Drain(ctx)
@@ -43,6 +43,13 @@ func (d *Daemon) Shutdown(ctx context.Context) error {
 
 // all returns the daemons of all namespaces.
 func (d *Daemon) all() []*Daemon { return slices.AppendSeq([]*Daemon{d}, maps.Values(d.namespaces)) }
+
+// drainPlugins answers those who wait for what kinds of workflows give, such as processes that serve some.
+func (d *Daemon) drainPlugins() {
+	if d.node != nil {
+		d.node.DrainPlugins()
+	}
+}
 
 // protocols returns what is spoken, each once.
 func (d *Daemon) protocols() []Protocol {
@@ -81,7 +88,7 @@ func (d *Daemon) Close() error {
 	if d.cfg.Cluster != nil {
 		err = d.cfg.Cluster.Node.Stop()
 	}
-	d.drainBodies()
+	d.drainPlugins()
 	if d.queues != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 		d.queues.Drain(ctx)

@@ -4,7 +4,6 @@
 package kind
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -25,31 +24,68 @@ type Workflow struct {
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
 }
 
-// Plugin is what a package adds to every engine of the process.
-type Plugin struct {
-	// Kinds carry on its runs. registered finds the workflows that the program knows by name.
-	Kinds func(j journal.Journal, registered func(name string) (journal.Definition, error)) map[string]engine.Kind
+// Plugin is what a package adds to one engine. What it does not need, it has of Base. Its life is that of the node:
+// Kinds, Open, Drain, Close.
+type Plugin interface {
+	// Kinds carry on its runs. registered finds the workflows that the program knows by name; nil: it knows none.
+	Kinds(j journal.Journal, registered func(name string) (journal.Definition, error)) map[string]engine.Kind
 	// Executors execute the tasks of its steps, by type.
-	Executors func(cfg worker.ExecConfig) map[string]worker.Executor
+	Executors(cfg worker.ExecConfig) map[string]worker.Executor
 	// EndLeftovers ends what outlived a killed process of that owner mark, before anything is tried again.
-	EndLeftovers func(owner string) error
+	EndLeftovers(owner string) error
+	// Open gives it the engine, which does nothing yet, and lets it read what it has stored.
+	Open(e *engine.Engine) error
+	// Drain answers those who wait for it, since the node is about to close. It may be called several times.
+	Drain()
+	// Close ends what it does. The engine has ended.
+	Close()
 }
+
+// Base is a plugin that brings nothing.
+type Base struct{}
+
+var _ Plugin = Base{}
+
+// Kinds implements Plugin.
+func (Base) Kinds(journal.Journal, func(string) (journal.Definition, error)) map[string]engine.Kind {
+	return nil
+}
+
+// Executors implements Plugin.
+func (Base) Executors(worker.ExecConfig) map[string]worker.Executor { return nil }
+
+// EndLeftovers implements Plugin.
+func (Base) EndLeftovers(string) error { return nil }
+
+// Open implements Plugin.
+func (Base) Open(*engine.Engine) error { return nil }
+
+// Drain implements Plugin.
+func (Base) Drain() {}
+
+// Close implements Plugin.
+func (Base) Close() {}
 
 var plugins struct {
 	sync.RWMutex
-	all []Plugin
+	all []func() Plugin
 }
 
-// Register adds a plugin to engines that are opened from now on. A package calls it when it is initialised.
-func Register(p Plugin) {
+// Register adds a plugin to engines that are opened from now on: each has one of its own. A package calls it when it is
+// initialised.
+func Register(plugin func() Plugin) {
 	plugins.Lock()
 	defer plugins.Unlock()
-	plugins.all = append(plugins.all, p)
+	plugins.all = append(plugins.all, plugin)
 }
 
-// Plugins returns what was registered.
+// Plugins returns what was registered, made for one engine.
 func Plugins() []Plugin {
 	plugins.RLock()
 	defer plugins.RUnlock()
-	return slices.Clone(plugins.all)
+	out := make([]Plugin, len(plugins.all))
+	for i, one := range plugins.all {
+		out[i] = one()
+	}
+	return out
 }

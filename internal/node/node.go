@@ -74,7 +74,19 @@ func New(cfg Config) (*Node, error) {
 	if n.Engine, err = engine.New(own); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	for _, p := range cfg.Plugins {
+		if err := p.Open(n.Engine); err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+	}
 	return n, nil
+}
+
+// DrainPlugins answers those who wait for what plugins give, such as news of runs.
+func (n *Node) DrainPlugins() {
+	for _, p := range n.cfg.Plugins {
+		p.Drain()
+	}
 }
 
 func (n *Node) endLeftovers(context.Context) error {
@@ -237,8 +249,12 @@ func (n *Node) Close() error {
 		for _, p := range pools {
 			errs = append(errs, p.Close(ctx))
 		}
+		n.DrainPlugins()
 		if n.Engine != nil {
 			errs = append(errs, n.Engine.Close())
+		}
+		for _, p := range n.cfg.Plugins {
+			p.Close()
 		}
 		if j := n.cfg.Engine.Journal; j != nil && n.cfg.CloseJournal {
 			errs = append(errs, j.Close())

@@ -108,6 +108,17 @@ func TestCloses(t *testing.T) {
 	}
 }
 
+// stubborn is a plugin whose leftovers cannot be ended.
+type stubborn struct {
+	kind.Plugin
+	asked *string // the mark that it was asked to look for
+}
+
+func (p stubborn) EndLeftovers(owner string) error {
+	*p.asked = owner
+	return errors.New("they will not die")
+}
+
 // TestOpenFails checks that leftovers of a killed process are ended before the first attempt. If they cannot be ended,
 // or if somebody else has the journal, nothing starts and nothing is left open.
 func TestOpenFails(t *testing.T) {
@@ -121,10 +132,7 @@ func TestOpenFails(t *testing.T) {
 		"nobody looks": {},
 	} {
 		asked := ""
-		p := kind.Plugin{
-			Kinds: flowkind.Kinds, Executors: worker.Builtin,
-			EndLeftovers: func(owner string) error { asked = owner; return errors.New("they will not die") },
-		}
+		p := stubborn{Plugin: flowkind.Plugin(), asked: &asked}
 		var order []string
 		n, err := node.New(node.Config{
 			Engine:       engine.Config{Journal: journalOf{memory.New(), closing{&order, "journal"}, c.held}},
@@ -213,5 +221,55 @@ func TestServesAnyQueue(t *testing.T) {
 	}
 	if err := n.ServeAnyQueue(pool); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("workers of a closed node: %v", err)
+	}
+}
+
+// living is a plugin that notes what happens to it.
+type living struct {
+	kind.Base
+	order *[]string
+	fails bool
+}
+
+func (p living) Open(e *engine.Engine) error {
+	*p.order = append(*p.order, "open")
+	if p.fails || e == nil {
+		return errors.New("it cannot read what it has stored")
+	}
+	return nil
+}
+
+func (p living) Drain() { *p.order = append(*p.order, "drain") }
+func (p living) Close() { *p.order = append(*p.order, "close") }
+
+// TestPluginLives checks that a plugin has the engine before anything runs, is drained before the engine ends, and ends
+// after it. If it cannot be opened, there is no node, and the journal is closed.
+func TestPluginLives(t *testing.T) {
+	var order []string
+	cfg := func(fails bool) node.Config {
+		return node.Config{
+			Engine:       engine.Config{Journal: journalOf{Journal: memory.New(), closing: closing{&order, "journal"}}},
+			CloseJournal: true, Plugins: []kind.Plugin{living{order: &order, fails: fails}},
+		}
+	}
+	n, err := node.New(cfg(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Close(); err == nil {
+		t.Error("the journal's error is lost")
+	}
+	if want := []string{"open", "drain", "close", "journal"}; !slices.Equal(order, want) {
+		t.Errorf("%v, want %v", order, want)
+	}
+	order = nil
+	if _, err := node.New(cfg(true)); err == nil || !strings.Contains(err.Error(), "what it has stored") {
+		t.Errorf("a plugin that cannot be opened: %v", err)
+	}
+	if !slices.Contains(order, "journal") {
+		t.Errorf("%v, and the journal is open", order)
 	}
 }

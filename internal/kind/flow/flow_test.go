@@ -143,9 +143,9 @@ func TestChildren(t *testing.T) {
 		},
 		{true, "broken", "broken.yaml:3:8: "},
 	} {
-		kinds := flowkind.Kinds(memory.New(), nil)
+		kinds := flowkind.Plugin().Kinds(memory.New(), nil)
 		if c.program {
-			kinds = flowkind.Kinds(memory.New(), registered)
+			kinds = flowkind.Plugin().Kinds(memory.New(), registered)
 		}
 		if _, err := kinds[d.Kind].Compile(d); err != nil {
 			t.Fatal(err)
@@ -184,9 +184,9 @@ func TestNeedsProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, program := range []bool{true, false} {
-			kinds := flowkind.Kinds(memory.New(), nil)
+			kinds := flowkind.Plugin().Kinds(memory.New(), nil)
 			if program {
-				kinds = flowkind.Kinds(memory.New(), registered)
+				kinds = flowkind.Plugin().Kinds(memory.New(), registered)
 			}
 			def, err := kinds[d.Kind].Compile(d)
 			if err != nil || def.Elsewhere != (want != "" && !program) {
@@ -218,7 +218,7 @@ func TestFlowsCompileOnce(t *testing.T) {
 	if again, err := flows.Get(d); again != f || err != nil {
 		t.Errorf("the next one gets another flow: %v", err)
 	}
-	if def, err := flowkind.Kinds(memory.New(), nil)[d.Kind].Compile(d); def == f.Definition || err != nil {
+	if def, err := flowkind.Plugin().Kinds(memory.New(), nil)[d.Kind].Compile(d); def == f.Definition || err != nil {
 		t.Errorf("an engine with flows of its own has the same one: %v", err)
 	}
 }

@@ -51,13 +51,25 @@ func (s *Flows) find(id core.DefinitionID) *Flow {
 }
 
 // Plugin adds flows to a process, which finds the flows it has read in s.
-func (s *Flows) Plugin() kind.Plugin {
-	return kind.Plugin{Kinds: s.kinds, Executors: Executors, EndLeftovers: worker.EndLeftovers}
+func (s *Flows) Plugin() kind.Plugin { return plugin{flows: s} }
+
+// plugin is what flows add to an engine.
+type plugin struct {
+	kind.Base
+	flows *Flows
 }
 
-func (s *Flows) kinds(
+// Kinds returns the kind under which flows are stored. A child of a flow is one of its bundle or else, in a program, a
+// workflow that is registered by that name, which may be a function. A process that is not such a program passes nil.
+func (p plugin) Kinds(
 	j journal.Journal, registered func(name string) (journal.Definition, error),
 ) map[string]engine.Kind {
-	k := &carrier{journal: j, registered: registered, flows: s}
+	k := &carrier{journal: j, registered: registered, flows: p.flows}
 	return map[string]engine.Kind{journal.KindFlow: {Compile: k.compile, Resolve: k.resolve}}
 }
+
+// Executors implements kind.Plugin.
+func (plugin) Executors(cfg worker.ExecConfig) map[string]worker.Executor { return Executors(cfg) }
+
+// EndLeftovers implements kind.Plugin.
+func (plugin) EndLeftovers(owner string) error { return worker.EndLeftovers(owner) }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -17,9 +16,7 @@ import (
 
 // Plugin adds flows to a process: it carries on their runs, and executes their steps with exec and http. Each engine of
 // the process has flows of its own; see [Flows.Plugin] for one that shares them.
-func Plugin() kind.Plugin {
-	return kind.Plugin{Kinds: Kinds, Executors: Executors, EndLeftovers: worker.EndLeftovers}
-}
+func Plugin() kind.Plugin { return new(Flows).Plugin() }
 
 // Executors returns the executors of tasks that need no handler: exec, http, mail, noop and fail.
 func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
@@ -27,13 +24,6 @@ func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
 	out["http"] = web.NewHTTP(web.HTTPConfig{Secrets: cfg.Secrets, Trace: cfg.Trace})
 	out["mail"] = mail.New(mail.Config{Secrets: cfg.Secrets})
 	return out
-}
-
-// Kinds returns the kinds under which flows are stored, for a process that carries their runs on. A child of a flow
-// is one of its bundle or else, in a program, a workflow that is registered by that name, which may be a function. A
-// process that is not such a program passes nil.
-func Kinds(j journal.Journal, registered func(name string) (journal.Definition, error)) map[string]engine.Kind {
-	return new(Flows).kinds(j, registered)
 }
 
 // carrier compiles stored flows and finds child flows.
