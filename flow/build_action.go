@@ -173,6 +173,9 @@ func (p *sleepPlan) end(s *scope) (until core.Time, length time.Duration, err er
 	if p.until {
 		return 0, 0, p.amount.Wrong("until takes an instant, not %s", expr.TypeName(v))
 	}
+	if err := decode.Bare(v); err != nil {
+		return 0, 0, p.amount.Wrong("%s", err)
+	}
 	if f, ok := v.(float64); ok && f == float64(int64(f)) {
 		v = int64(f)
 	}

@@ -26,7 +26,10 @@ func findStep(r *api.Run, key string) (*api.Step, error) {
 				key, short, short)
 		}
 	}
-	return nil, fmt.Errorf("run %s has no step %q; %s", short, key, nearestStep(key, stepKeys(r)))
+	return nil, &api.Error{
+		Code:    api.CodeNotFound,
+		Message: fmt.Sprintf("run %s has no step %q; %s", short, key, nearestStep(key, stepKeys(r))),
+	}
 }
 
 // stepKeys returns the keys of a run's steps.

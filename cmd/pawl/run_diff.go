@@ -41,6 +41,9 @@ differ by half and by more than a second. The output of a process is compared wi
 				if err != nil {
 					return err
 				}
+				if one.Run == other.Run {
+					return usage("%s and %s are the same run, %s: name two", args[0], args[1], live.Short(one.Run))
+				}
 				return a.tellDiff(one, other, full)
 			})
 		},

@@ -18,7 +18,10 @@ import (
 func (a *app) warnOfTasks(c *compiled, r *api.Run) {
 	here := flowkind.Executors(worker.ExecConfig{})
 	for s := range specs(c.Def) {
-		if _, known := here[s.Type]; s.Kind != core.KindTask || known && s.Queue == "" || hasEnded(r, s.Name) {
+		if s.Kind != core.KindTask || s.Type == "" || hasEnded(r, s.Name) { // an item of a loop is a value
+			continue
+		}
+		if _, known := here[s.Type]; known && s.Queue == "" {
 			continue
 		}
 		about := fmt.Sprintf("a worker of %q tasks", s.Type)

@@ -54,6 +54,9 @@ func (t *Trail) stepWhy(s *core.Step) string {
 		if s.Kept {
 			return "its result was kept from an earlier run"
 		}
+		if s.Phase == core.StepSucceeded { // a value that was decided, such as an item of a loop
+			return ""
+		}
 		if s.Upstream {
 			return "what it needs did not succeed"
 		}
