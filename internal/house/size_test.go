@@ -14,14 +14,14 @@ const (
 
 // manyMethods are the types with more methods.
 var manyMethods = map[string]int{
-	"cmd/pawl.app":                      95,
-	"flow.parsing":                      82,
+	"cmd/pawl.app":                      98,
+	"flow.parsing":                      83,
 	"internal/api/httpapi.Client":       70,
 	"internal/body.Session":             89,
-	"internal/core.Run":                 103,
-	"internal/core.machine":             112,
+	"internal/core.Run":                 106,
+	"internal/core.machine":             113,
 	"internal/engine.Engine":            70,
-	"internal/engine.Partition":         165,
+	"internal/engine.Partition":         172,
 	"internal/journal/postgres.storage": 84,
 	"internal/server.Server":            84,
 	"internal/sim.checker":              70,
@@ -30,10 +30,10 @@ var manyMethods = map[string]int{
 
 // manyFiles are the packages with more files.
 var manyFiles = map[string]int{
-	"cmd/pawl":        73,
+	"cmd/pawl":        75,
 	"flow":            41,
-	"internal/core":   46,
-	"internal/engine": 62,
+	"internal/core":   47,
+	"internal/engine": 63,
 	"internal/sim":    51,
 }
 
