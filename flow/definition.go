@@ -27,8 +27,8 @@ type definition struct {
 	output   *expr.Template
 	input    *jsonschema.Schema       // nil: any input
 	whens    map[string]*expr.Program // retry conditions
-	cron     *cron.Timetable          // nil: none
 	amounts  []amount                 // the limits of a run that its input gives
+	chain    *cron.Timetable          // nil: none
 	queueKey *expr.Template           // the key of the runs in their queue; nil: it has none
 	recalls  bool                     // a run that succeeds tells that the one before failed
 	machine  *core.Definition         // the document as the machine sees it
@@ -117,7 +117,7 @@ func (d *definition) asMachine() *core.Definition {
 	if d.doc.Queue != nil {
 		def.RunQueue = d.runQueue
 	}
-	if d.cron != nil {
+	if d.chain != nil {
 		def.Follows = d.follows
 	}
 	return def

@@ -41,8 +41,6 @@ type Shared struct {
 	Serves     Engine // the service of its own runs
 	Own        *service.Embedded
 	Partitions *engine.Engine
-	// Schedule makes schedules start runs through a client, which Connect has made. Call it before runs go on.
-	Schedule func(client any)
 	// Relay delivers what callers write into the journal's database to a client, a pawl.Client. turn reports whether
 	// this engine does so at present.
 	Relay func(client any, turn func() bool)
@@ -61,7 +59,7 @@ var (
 
 // Program makes what serves workflows of a server in a process without an engine. cfg is a pawl.Config. stop unwinds
 // the bodies.
-type Program func(ctx context.Context, server Remote, cfg any) (of lease.Program, stop func(), err error)
+type Program func(ctx context.Context, cfg any) (of lease.Program, stop func(), err error)
 
 // Register tells how executors, clients, engines and programs are made, and engines that share a database. Package
 // pawl does so before any other code runs.
@@ -77,8 +75,8 @@ func OpenShared(ctx context.Context, cfg any, share func(*engine.Config) error) 
 }
 
 // Serving makes what serves workflows.
-func Serving(ctx context.Context, server Remote, cfg any) (lease.Program, func(), error) {
-	return program(ctx, server, cfg)
+func Serving(ctx context.Context, cfg any) (lease.Program, func(), error) {
+	return program(ctx, cfg)
 }
 
 // Make makes executors.

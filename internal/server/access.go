@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/schedules"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
@@ -185,6 +186,9 @@ func (s signed) Start(ctx context.Context, r api.StartRequest) (api.Started, err
 
 // Send implements api.Service.
 func (s signed) Send(ctx context.Context, name string, e api.SendRequest) error {
+	if err := mayBring(ctx, schedules.BringsChange(e.Name, e.Payload)); err != nil {
+		return err
+	}
 	e.Actor = actor(ctx, e.Actor)
 	return s.Service.Send(ctx, name, e)
 }
