@@ -43,6 +43,10 @@ func (p *Partition) receive(m *core.Message) {
 		err = p.tellRun(m.To, c)
 	case core.TaskStopped:
 		err = p.tellRun(m.To, c)
+	case core.KeyedStart:
+		p.beginKeyed(m.To, &c)
+	case core.KeyedStarted:
+		err = p.endClaim(&c)
 	}
 	if permanent(err) {
 		p.keepMessage(m, err)
