@@ -23,6 +23,12 @@ type Branch struct {
 	scope  *Scope         // that it was begun in
 	scopes int            // scopes it has made so far
 	place  core.Place     // where it is, for what it publishes
+	path   []int          // the place in the code where it began; see next
+	steps  int            // places within it so far
+	undos  map[string]int // how often it has added each name to what is undone
+	undoes *Undo          // it takes what is to be undone; nil: it does not
+
+	ownScope bool // it was begun by Go: the scope is its own
 
 	index  int // the index in Session.branches
 	state  branchState
@@ -55,7 +61,7 @@ func (s *Session) Start(limit time.Duration) *Branch {
 // Spawn begins a branch beside its parent, as the parent has decided.
 func (s *Session) Spawn(parent *Branch, key string) *Branch {
 	return s.begin(&Branch{
-		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes),
+		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes), path: parent.next(),
 	})
 }
 

@@ -270,7 +270,7 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 	if child == nil {
 		t.leave()
 	}
-	child.scope = t.live.session.newScope(t.branch, t.scope, key+"/scope[0]")
+	child.scope, child.ownScope = t.live.session.newScope(t.branch, t.scope, key+"/scope[0]"), true
 	t.live.launch(child, f)
 	t.exit()
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
