@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // WithCancel returns a Context for a part of a body, and a function that cancels it. That ends the steps, sleeps, event
@@ -37,7 +40,12 @@ func Detached(ctx Context) Context {
 }
 
 // CompensationTimeout bounds what a body does after its run was cancelled or has expired; see [Detached]. What is open
-// when it ends is stopped. Default: a minute.
+// when it ends is stopped. The clock stands while no process carries the run, as during an outage or a deploy. Default:
+// a minute.
+//
+// A run whose compensation was not finished, because the time was over or because a step of it did not succeed, has the
+// label pawl.compensation=unfinished. The operation retry_run goes on with it: with what has not begun and what did not
+// succeed.
 func CompensationTimeout[D Amount](after D) Option {
 	v, err := amount(after)
 	if err == nil && v <= 0 {
@@ -94,6 +102,10 @@ func (c *Compensations) Add(ctx Context, name string, fn func(ctx context.Contex
 //
 // What branches of [Go] that have added something are still doing is cancelled, as by [WithCancel], and these branches
 // have returned before the first function runs.
+//
+// In a run that was cancelled or has expired all of them share the time of [CompensationTimeout]: each has an equal part
+// of what is left as its [Timeout], unless it was added with one, so that one which hangs does not keep the others from
+// running. In a run that goes on they have the limits that they were added with.
 func (c *Compensations) Run(ctx Context) error {
 	b, detached := ctx.of(), Detached(ctx)
 	var errs []error
@@ -102,12 +114,27 @@ func (c *Compensations) Run(ctx Context) error {
 		if err != nil || len(taken) == 0 {
 			return errors.Join(append(errs, err)...)
 		}
-		for _, t := range taken {
+		for i, t := range taken {
 			if u, ok := t.(compensation); ok {
-				errs = append(errs, Do(detached, u.name, u.fn, u.opts...))
+				errs = append(errs, Do(detached, u.name, u.fn, append(b.share(len(taken)-i), u.opts...)...))
 			}
 		}
 	}
+}
+
+// share returns the limit of one of several compensations that are to come: its part of the time that is left for all of
+// them. While the run does not stop they have no limit.
+func (b *branch) share(of int) []StepOption {
+	stop := b.Stop()
+	if stop == nil {
+		return nil
+	}
+	left := stop.Until.Sub(b.Now()) / time.Duration(of)
+	if left <= 0 {
+		return nil // the run ends at once
+	}
+	part := policy.Limit{After: max(left.Truncate(time.Millisecond), time.Millisecond), Origin: core.OriginCompensation}
+	return []StepOption{func(o *stepOptions) { o.policy.Set(policy.LimitScheduleToClose, &part) }}
 }
 
 // Cancel ends what gives the future its result: its step, or with [Go] all that its branch does. What has ended stays

@@ -19,6 +19,7 @@ import (
 func init() {
 	rows["G1"] = oneRunForAKey
 	addGo("G2", undoneInTheOrderOfTheCode)
+	addGo("G3", compensationOutlivesADowntime)
 }
 
 // openIn opens an engine over a file until the test ends.
@@ -105,4 +106,60 @@ func undoneInTheOrderOfTheCode(t *testing.T) {
 			}
 		}, w)
 	}
+}
+
+// compensationOutlivesADowntime checks that the time of a compensation stands while nobody carries the run, that one
+// function which hangs leaves time for the others, and that what is left is found and can be gone on with.
+func compensationOutlivesADowntime(t *testing.T) {
+	var undone atomic.Int32
+	var hangs atomic.Bool
+	hangs.Store(true)
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (nothing, error) {
+		var undo pawl.Compensations
+		for _, name := range []string{"a", "b", "c"} {
+			undo.Add(ctx, name, func(ctx context.Context) error {
+				if name == "b" && hangs.Load() {
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				if err := idle(ctx, time.Second); err != nil {
+					return err
+				}
+				undone.Add(1)
+				return nil
+			})
+		}
+		err := pawl.Sleep(ctx, "sleep", forEver)
+		return nothing{}, errors.Join(err, undo.Run(ctx))
+	})
+	goEnv(t, func(t *testing.T, e goProgram) {
+		r := begin(t, e, w, nothing{})
+		e.Skip(time.Second)
+		operate(t, e, pawl.Operation{Op: client.OpCancel})
+		e.Skip(10 * time.Second)
+		env, ok := e.(embedded)
+		if ok {
+			if err := env.Close(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			env.Reopen()
+		}
+		if _, err := result(t, e, r); !errors.Is(err, pawl.ErrCancelled) || undone.Load() != 2 {
+			t.Errorf("undone: %d, %v", undone.Load(), err)
+		}
+		unfinished := client.Query{Labels: map[string]string{"pawl.compensation": "unfinished"}}
+		found, err := goClient(t, e).ListRuns(t.Context(), unfinished)
+		if err != nil || len(found) != 1 || found[0].ID != r.ID {
+			t.Errorf("unfinished: %+v, %v", found, err)
+		}
+		hangs.Store(false)
+		if err := goClient(t, e).Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		if _, err := result(t, e, r); !errors.Is(err, pawl.ErrCancelled) || undone.Load() != 3 {
+			t.Errorf("in the end undone: %d, %v", undone.Load(), err)
+		}
+	}, w)
 }

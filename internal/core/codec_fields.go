@@ -56,6 +56,7 @@ func (r *RunReopened) fields(c *coder) {
 	c.steps(&r.Drop)
 	c.flag(&r.Queued)
 	c.text((*string)(&r.Labels))
+	c.time(&r.Until)
 }
 
 func (r *PauseBegan) fields(c *coder) { c.flag(&r.StopClock) }

@@ -97,6 +97,7 @@ type (
 		Drop                []StepID // steps decided anew: skipped dependants, a body's reaction to the failure, hooks
 		Queued              bool     // it waits for its queue again
 		Labels              Labels   // a change: the run's labels go back to what they are without the dropped steps
+		Until               Time     // the run goes on with its compensation, until then at most; zero: with its work
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.

@@ -20,7 +20,11 @@ func (m *machine) failedStep(s *Step) bool {
 
 // refuseFollowed refuses to open a run again that its chain has left behind.
 func (m *machine) refuseFollowed() error {
-	if m.r.Phase.Closed() && m.r.compensated() {
+	switch {
+	case m.r.Phase.Closed() && m.r.compensated() && m.r.Unfinished():
+		return m.refuse(CodeConflict, "retry",
+			"the run is %s, and its compensation was not finished; retry the run to go on with that", m.r.Phase)
+	case m.r.Phase.Closed() && m.r.compensated():
 		return m.refuse(CodeConflict, "retry",
 			"the run is %s, and its body has undone what it had done; restart it instead", m.r.Phase)
 	}
@@ -32,8 +36,12 @@ func (m *machine) refuseFollowed() error {
 }
 
 // retryRun restarts the failed steps that made a run fail, or would. Of a run with a body those are the steps that the
-// body's error came from; what the body decided after it had seen their failure is dropped.
+// body's error came from; what the body decided after it had seen their failure is dropped. A run whose compensation was
+// not finished goes on with that.
 func (m *machine) retryRun(in Operation) error {
+	if m.r.Next == (RunID{}) && m.r.compensated() && m.r.Unfinished() {
+		return m.resumeCompensation(in)
+	}
 	if err := m.refuseFollowed(); err != nil {
 		return err
 	}
@@ -180,6 +188,11 @@ func (m *machine) restart(ids, drop []StepID) {
 	} else if len(drop) > 0 {
 		m.reopen(RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline}, drop)
 	}
+	m.restartSteps(ids)
+}
+
+// restartSteps gives steps a fresh budget and fresh deadlines, in a run that is open.
+func (m *machine) restartSteps(ids []StepID) {
 	for _, id := range ids {
 		s := &m.r.Steps[id]
 		if l := s.Effective().Get(policy.LimitDeadline); l != nil && l.At != 0 && l.At <= m.now {

@@ -63,7 +63,7 @@ func (s *residents) addRestored(r *run) {
 	s.runs[r.id()] = r
 	s.addNames(r)
 	s.retime(r)
-	r.unrecovered = r.state.Active() || r.state.UsesQueue()
+	r.unrecovered = r.state.Active() || r.state.UsesQueue() || r.state.Compensating()
 	r.noteRecorded()
 }
 
@@ -119,7 +119,7 @@ func (s *residents) evict(r *run) {
 		return
 	}
 	if r.aside == nil && !r.state.Phase.Closed() {
-		if r.state.Active() || r.state.UsesQueue() || (r.wake != 0 && r.wake < s.window.Before) {
+		if r.state.Active() || r.state.UsesQueue() || r.state.Compensating() || (r.wake != 0 && r.wake < s.window.Before) {
 			return
 		}
 		if r.wake != 0 {
@@ -244,7 +244,7 @@ func (p *Partition) recover(r *run) {
 	for _, e := range offers {
 		p.handleEffect(r, e, nil)
 	}
-	if r.state.Live() > 0 || r.state.WaitsForBody() {
+	if r.state.Live() > 0 || r.state.WaitsForBody() || r.state.Compensating() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable})
 	}
 }
