@@ -104,6 +104,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.list(c)
 	case CallQueues:
 		p.queueStats(c)
+	case CallUpdate:
+		p.update(c)
 	case CallBody:
 		p.body(c)
 		p.settle()
