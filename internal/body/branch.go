@@ -28,7 +28,9 @@ type Branch struct {
 	undos  map[string]int // how often it has added each name to what is undone
 	undoes *Undo          // it takes what is to be undone; nil: it does not
 
-	ownScope bool // it was begun by Go: the scope is its own
+	ownScope bool  // it was begun by Go: the scope is its own
+	read     bool  // somebody has waited for its result
+	err      error // that it returned
 
 	index  int // the index in Session.branches
 	state  branchState
@@ -319,6 +321,7 @@ func (s *Session) wakeAll() {
 type Outcome struct {
 	Failed bool
 	Text   string
+	Err    error // of a branch
 }
 
 // OutcomeOf returns the outcome of a branch that returned err.
@@ -326,13 +329,16 @@ func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Outcome{}
 	}
-	return Outcome{Failed: true, Text: err.Error()}
+	return Outcome{Failed: true, Text: err.Error(), Err: err}
 }
 
 // EndBranch tells that a branch has returned.
 func (s *Session) EndBranch(b *Branch, out Outcome) {
 	if !s.takeOut(b, "branch", out) {
 		return
+	}
+	if b.err = out.Err; b.err != nil && b.ownScope {
+		s.failed = append(s.failed, b)
 	}
 	s.fire(&b.ended)
 	if g := b.group; g != nil {

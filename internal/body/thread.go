@@ -427,6 +427,23 @@ func (t *Thread) Leaving() (invalid error, over bool) {
 	return t.live.session.invalid, t.live.session.over()
 }
 
+// Unread returns the errors of branches that Go has begun, by the branch, as far as nobody has waited for them. The body
+// has returned. Where it went over what is recorded, its branches may have further to go: it waits until all of them wait.
+func (t *Thread) Unread() map[string]error {
+	t.live.lock() // not unlocked by a defer: the goroutine may end in the wait
+	if s := t.live.session; !s.over() && t.branch.busy == (Call{}) {
+		t.waitForAll(Named("its branches"))
+	}
+	all := map[string]error{}
+	for _, b := range t.live.session.failed {
+		if !b.read {
+			all[strings.TrimSuffix(b.prefix, "/")] = b.err
+		}
+	}
+	t.live.unlock()
+	return all
+}
+
 // Return tells that the body has returned and how that closes the run. It reports false where a call has made no
 // sense since Leaving returned that error: the run has to be closed by it then.
 func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {

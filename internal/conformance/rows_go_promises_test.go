@@ -20,6 +20,7 @@ func init() {
 	rows["G1"] = oneRunForAKey
 	addGo("G2", undoneInTheOrderOfTheCode)
 	addGo("G3", compensationOutlivesADowntime)
+	addGo("G4", aPanicInABranchFailsTheRun)
 }
 
 // openIn opens an engine over a file until the test ends.
@@ -161,5 +162,20 @@ func compensationOutlivesADowntime(t *testing.T) {
 		if _, err := result(t, e, r); !errors.Is(err, pawl.ErrCancelled) || undone.Load() != 3 {
 			t.Errorf("in the end undone: %d, %v", undone.Load(), err)
 		}
+	}, w)
+}
+
+// aPanicInABranchFailsTheRun checks that a panic in a branch fails the run, although nobody waits for the branch.
+func aPanicInABranchFailsTheRun(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (nothing, error) {
+		pawl.Go(ctx, "side", func(pawl.Context) (nothing, error) { panic("in a branch") })
+		return nothing{}, pawl.Sleep(ctx, "sleep", time.Second)
+	})
+	goEnv(t, func(t *testing.T, e goProgram) {
+		r := begin(t, e, w, nothing{})
+		if _, err := result(t, e, r); err == nil || !strings.Contains(err.Error(), "in a branch") {
+			t.Errorf("the run ended with %v", err)
+		}
+		e.WantPhase(r.ID, client.PhaseFailed)
 	}, w)
 }

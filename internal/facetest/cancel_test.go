@@ -309,7 +309,7 @@ func TestCompensationOutlivesADowntime(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			undo.Add(ctx, "undo "+name, func(ctx context.Context) error {
 				_ = d.does("begins " + name)(ctx)
-				if err := wait(ctx, 20*time.Second); err != nil {
+				if err := wait(ctx, 15*time.Second); err != nil {
 					return err
 				}
 				return d.does("undid " + name)(ctx)
