@@ -241,7 +241,7 @@ func (h *host) unread(b *branch, err error) error {
 		case errors.As(failed, &bug) && (err == nil || errors.As(err, &next)):
 			err = fmt.Errorf("branch %q, for which nobody has waited: %w", name, failed)
 		default:
-			h.log.Error("a branch returned an error, and nobody has waited for it",
+			h.log.Warn("a branch returned an error, and nobody has waited for it",
 				"run", b.Run().String(), "branch", name, "error", failed)
 		}
 	}

@@ -103,9 +103,9 @@ func (c *Compensations) Add(ctx Context, name string, fn func(ctx context.Contex
 // What branches of [Go] that have added something are still doing is cancelled, as by [WithCancel], and these branches
 // have returned before the first function runs.
 //
-// In a run that was cancelled or has expired all of them share the time of [CompensationTimeout]: each has an equal part
-// of what is left as its [Timeout], unless it was added with one, so that one which hangs does not keep the others from
-// running. In a run that goes on they have the limits that they were added with.
+// In a run that was cancelled or has expired all of them share the time of [CompensationTimeout]: each has an equal
+// part of what is left as its [Timeout], unless it was added with one, so that one which hangs does not keep the others
+// from running. In a run that goes on they have the limits that they were added with.
 func (c *Compensations) Run(ctx Context) error {
 	b, detached := ctx.of(), Detached(ctx)
 	var errs []error
@@ -122,8 +122,8 @@ func (c *Compensations) Run(ctx Context) error {
 	}
 }
 
-// share returns the limit of one of several compensations that are to come: its part of the time that is left for all of
-// them. While the run does not stop they have no limit.
+// share returns the limit of one of several compensations that are to come: its part of the time that is left for all
+// of them. While the run does not stop they have no limit.
 func (b *branch) share(of int) []StepOption {
 	stop := b.Stop()
 	if stop == nil {

@@ -321,7 +321,7 @@ func (s *Session) wakeAll() {
 type Outcome struct {
 	Failed bool
 	Text   string
-	Err    error // of a branch
+	Err    error // a branch's
 }
 
 // OutcomeOf returns the outcome of a branch that returned err.

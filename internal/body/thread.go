@@ -427,8 +427,9 @@ func (t *Thread) Leaving() (invalid error, over bool) {
 	return t.live.session.invalid, t.live.session.over()
 }
 
-// Unread returns the errors of branches that Go has begun, by the branch, as far as nobody has waited for them. The body
-// has returned. Where it went over what is recorded, its branches may have further to go: it waits until all of them wait.
+// Unread returns the errors of branches that Go has begun, by the branch, as far as nobody has waited for them. The
+// body has returned. If it went over what is recorded, its branches may have further to go, so Unread waits until all
+// of them wait.
 func (t *Thread) Unread() map[string]error {
 	t.live.lock() // not unlocked by a defer: the goroutine may end in the wait
 	if s := t.live.session; !s.over() && t.branch.busy == (Call{}) {

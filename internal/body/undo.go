@@ -10,7 +10,7 @@ import (
 // Undo is what a body has noted to be undone. Branches add to it as they come to it, which is chance, so each entry has
 // the place in the code where it was added: what is undone, and in which order, depends on these places alone.
 type Undo struct {
-	live    *liveSession // of the body that uses it; nil: none yet
+	live    *liveSession // the session of the body that uses it; nil: none yet
 	added   []*undoEntry
 	changed Signal // fired when something was added, or when a branch has come to Take
 }
@@ -107,8 +107,8 @@ func keysOf(taken []*undoEntry) []byte {
 	return text
 }
 
-// waitForAll waits until all other branches wait: a branch that goes over what is recorded may not have come yet to what
-// it added before.
+// waitForAll waits until all other branches wait: a branch that goes over what is recorded may not have come yet to
+// what it added before.
 func (t *Thread) waitForAll(what Call) {
 	s := t.live.session
 	if s.running == 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/client"
 )
 
-// The rows G are what programs in Go rely on beyond the rows of the systems.
+// init adds the rows G, which are what programs in Go rely on beyond the rows of the systems.
 func init() {
 	rows["G1"] = oneRunForAKey
 	addGo("G2", undoneInTheOrderOfTheCode)
@@ -143,7 +143,7 @@ func compensationOutlivesADowntime(t *testing.T) {
 			if err := env.Close(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			env.Reopen()
 		}
 		if _, err := result(t, e, r); !errors.Is(err, pawl.ErrCancelled) || undone.Load() != 2 {

@@ -62,7 +62,7 @@ type (
 	KeyedStarted struct {
 		Workflow, Key string
 		Claimed       RunID // the run that the key was claimed for
-		Run           RunID // the run with the workflow id: Claimed, or one that was open before; zero: Refusal says why
+		Run           RunID // Claimed, or one that was open before; zero: Refusal says why
 		Refusal       Refusal
 	}
 )

@@ -36,8 +36,8 @@ func (m *machine) refuseFollowed() error {
 }
 
 // retryRun restarts the failed steps that made a run fail, or would. Of a run with a body those are the steps that the
-// body's error came from; what the body decided after it had seen their failure is dropped. A run whose compensation was
-// not finished goes on with that.
+// body's error came from; what the body decided after it had seen their failure is dropped. A run whose compensation
+// was not finished goes on with that.
 func (m *machine) retryRun(in Operation) error {
 	if m.r.Next == (RunID{}) && m.r.compensated() && m.r.Unfinished() {
 		return m.resumeCompensation(in)

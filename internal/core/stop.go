@@ -45,8 +45,8 @@ func (r *Run) compensated() bool {
 	return false
 }
 
-// LabelCompensation is the label of a run whose compensation was not finished: its body was stopped in it, or a step of it
-// did not succeed. An operator's retry of the run goes on with it.
+// LabelCompensation is the label of a run whose compensation was not finished: its body was stopped in it, or a step of
+// it did not succeed. An operator's retry of the run goes on with it.
 const (
 	LabelCompensation      = "pawl.compensation"
 	compensationUnfinished = "unfinished"
@@ -154,8 +154,8 @@ const lateCompensation = "the compensation was not finished within "
 // OriginCompensation is the origin of a limit that is a part of the time for a compensation.
 const OriginCompensation = "a part of the compensation timeout"
 
-// giveTimeBack moves the end of a compensation by the time for which nobody carried the run, and with it the limits that
-// are parts of that time. The other limits of steps are instants that nothing moves.
+// giveTimeBack moves the end of a compensation by the time for which nobody carried the run, and with it the limits
+// that are parts of that time. The other limits of steps are instants that nothing moves.
 func (m *machine) giveTimeBack() {
 	stop, away := m.r.Stop, m.now.Sub(m.r.last)
 	if away <= 0 {

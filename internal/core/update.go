@@ -92,8 +92,8 @@ func (r *Run) applyAnswered(rec UpdateAnswered) {
 // answers counts the answers that a run remembers, and their bytes.
 type answers struct{ count, bytes int }
 
-// forgetUpdates forgets the oldest answers where there are too many. The last one stays, however large it is. What others
-// hold of the slice does not change.
+// forgetUpdates forgets the oldest answers where there are too many. The last one stays, however large it is. What
+// others hold of the slice does not change.
 func (r *Run) forgetUpdates() {
 	for r.answers.count > updatesKept || r.answers.bytes > updateBytes && r.answers.count > 1 {
 		i := slices.IndexFunc(r.Updates, func(u Update) bool { return u.Answered })

@@ -335,8 +335,8 @@ func (p *Partition) dropClaims(old []journal.Document) error {
 	return nil
 }
 
-// oldClaims returns the claims of a partition from a document on whose runs were removed because they were old. It looks
-// at some claims only, and returns where to go on; empty: at the first one.
+// oldClaims returns the claims of a partition from a document on whose runs were removed because they were old. It
+// looks at some claims only, and returns where to go on; empty: at the first one.
 func oldClaims(
 	ctx context.Context, j journal.Journal, partition int, from string, before core.Time,
 ) (old []journal.Document, next string, err error) {

@@ -15,7 +15,8 @@ import (
 func (w *partitionPair) keyed(key, workflowID string, more ...func(*StartRequest)) *Call {
 	w.t.Helper()
 	req := StartRequest{
-		Definition: flow("charge", nap(time.Hour)).definition(), Input: []byte(`{"n":1}`), WorkflowID: workflowID, Key: key,
+		Definition: flow("charge", nap(time.Hour)).definition(), Input: []byte(`{"n":1}`),
+		WorkflowID: workflowID, Key: key,
 	}
 	for _, m := range more {
 		m(&req)
@@ -85,7 +86,8 @@ func TestOneRunForAKey(t *testing.T) {
 					w.crash(1)
 				}
 			}
-			_, err := w.answered(w.keyed(name, fmt.Sprint("other-", key), func(r *StartRequest) { r.Input = []byte(`{"n":2}`) }))
+			other := func(r *StartRequest) { r.Input = []byte(`{"n":2}`) }
+			_, err := w.answered(w.keyed(name, fmt.Sprint("other-", key), other))
 			if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), first.String()) {
 				t.Errorf("%s with another input: %v", name, err)
 			}

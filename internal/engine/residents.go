@@ -120,7 +120,8 @@ func (s *residents) evict(r *run) {
 		return
 	}
 	if r.aside == nil && !r.state.Phase.Closed() {
-		if r.state.Active() || r.state.UsesQueue() || r.state.Compensating() || (r.wake != 0 && r.wake < s.window.Before) {
+		if r.state.Active() || r.state.UsesQueue() || r.state.Compensating() ||
+			(r.wake != 0 && r.wake < s.window.Before) {
 			return
 		}
 		if s.keepWarm(r) {

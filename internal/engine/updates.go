@@ -17,8 +17,8 @@ type UpdateState struct {
 	Paused     bool
 }
 
-// UpdateState returns what a run knows of an update, as far as that is durable. It asks the run in memory, so it costs the
-// same however much has happened to the run. Errors: CodeNotFound, and those of Inspect.
+// UpdateState returns what a run knows of an update, as far as that is durable. It asks the run in memory, so it costs
+// the same however much has happened to the run. Errors: CodeNotFound, and those of Inspect.
 func (e *Engine) UpdateState(ctx context.Context, run core.RunID, name, id string) (UpdateState, error) {
 	part := e.of(run)
 	c := part.call(CallUpdate)

@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
 // partsOf returns a workflow that does eight parts at once, in branches that undo.Add and then do a step, as begin
 // says, and undoes all of them an hour later.
-func partsOf(d *diary, begin func(ctx pawl.Context, part func(ctx pawl.Context, n int) error) error) *pawl.Workflow[none, string] {
+func partsOf(
+	d *diary, begin func(ctx pawl.Context, part func(ctx pawl.Context, n int) error) error,
+) *pawl.Workflow[none, string] {
 	return pawl.Define("parts", func(ctx pawl.Context, _ none) (string, error) {
 		var undo pawl.Compensations
 		undo.Add(ctx, "undo-first", d.does("-first"))
@@ -162,12 +165,13 @@ func TestCompensationsOfItems(t *testing.T) {
 // TestCompensationMisuse checks that what cannot be added makes the run fail, with the reason.
 func TestCompensationMisuse(t *testing.T) {
 	var shared pawl.Compensations
+	nothing := func(context.Context) error { return nil }
 	for want, add := range map[string]func(ctx pawl.Context){
 		"compensation \"\"": func(ctx pawl.Context) {
 			new(pawl.Compensations).Add(ctx, "", func(context.Context) error { return nil })
 		},
 		"compensation \"none\"": func(ctx pawl.Context) { new(pawl.Compensations).Add(ctx, "none", nil) },
-		"another run":           func(ctx pawl.Context) { shared.Add(ctx, "x", func(context.Context) error { return nil }) },
+		"another run":           func(ctx pawl.Context) { shared.Add(ctx, "x", nothing) },
 		"another goroutine": func(ctx pawl.Context) {
 			var undo pawl.Compensations
 			done := make(chan bool)
@@ -187,4 +191,128 @@ func TestCompensationMisuse(t *testing.T) {
 			}
 		}, w)
 	}
+}
+
+// TestUnfinishedCompensation checks that a run whose compensation was not finished is found by a label, and that a
+// retry goes on with what was not undone, and with nothing else.
+func TestUnfinishedCompensation(t *testing.T) {
+	var d diary
+	open := false
+	w := pawl.Define("trip", func(ctx pawl.Context, _ none) (string, error) {
+		var undo pawl.Compensations
+		for _, name := range []string{"a", "b", "c"} {
+			undo.Add(ctx, name, func(ctx context.Context) error {
+				_ = d.does(name)(ctx)
+				if name == "b" && !open {
+					return errBank
+				}
+				return nil
+			})
+		}
+		err := pawl.Sleep(ctx, "sleep", time.Hour)
+		return "", errors.Join(err, undo.Run(ctx))
+	})
+	unfinished := client.Query{Labels: map[string]string{"pawl.compensation": "unfinished"}}
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r := startTrip(t, e, w)
+		if err := r.Cancel(t.Context(), "ill"); err != nil {
+			t.Fatal(err)
+		}
+		_ = ends(t, e, r, "cancelled", pawl.ErrCancelled)
+		d.want(t, "c b a")
+		found, err := e.ListRuns(t.Context(), unfinished)
+		if err != nil || len(found) != 1 || found[0].ID != r.ID {
+			t.Errorf("unfinished runs: %+v, %v", found, err)
+		}
+		open = true
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
+			t.Fatal(err)
+		}
+		e.Settle()
+		_ = ends(t, e, r, "cancelled", pawl.ErrCancelled)
+		d.want(t, "c b a b")
+		if found, err = e.ListRuns(t.Context(), unfinished); err != nil || len(found) > 0 {
+			t.Errorf("unfinished runs: %+v, %v", found, err)
+		}
+		err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun})
+		if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), "undone") {
+			t.Errorf("a retry would make again what was undone: %v", err)
+		}
+	}, w)
+}
+
+// TestCompensationOutlivesADowntime checks that the time of a compensation stands while no process has the run.
+func TestCompensationOutlivesADowntime(t *testing.T) {
+	var d diary
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
+		var undo pawl.Compensations
+		for _, name := range []string{"a", "b"} {
+			undo.Add(ctx, "undo "+name, func(ctx context.Context) error {
+				_ = d.does("begins " + name)(ctx)
+				if err := wait(ctx, 15*time.Second); err != nil {
+					return err
+				}
+				return d.does("undid " + name)(ctx)
+			}, pawl.Retry("fixed(5, 1s)"))
+		}
+		err := pawl.Sleep(ctx, "sleep", time.Hour)
+		return "", errors.Join(err, undo.Run(ctx))
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r := startTrip(t, e, w)
+		if err := r.Cancel(t.Context(), "ill"); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(10 * time.Second)
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Minute)
+		e.Reopen()
+		out, err := e.AwaitRun(t.Context(), r.ID)
+		if err != nil || out.Phase != "cancelled" || out.Failure.Cause != nil {
+			t.Errorf("%+v, %v", out, err)
+		}
+		d.want(t, "begins b begins b undid b begins a undid a")
+	}, w)
+}
+
+// TestHangingCompensation checks that a compensation which hangs leaves time for the others, and that a retry goes on
+// with it.
+func TestHangingCompensation(t *testing.T) {
+	var d diary
+	hangs := true
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
+		var undo pawl.Compensations
+		undo.Add(ctx, "undo a", d.does("a"))
+		undo.Add(ctx, "undo b", func(ctx context.Context) error {
+			if hangs {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return d.does("b")(ctx)
+		})
+		undo.Add(ctx, "undo c", d.does("c"))
+		err := pawl.Sleep(ctx, "sleep", time.Hour)
+		return "", errors.Join(err, undo.Run(ctx))
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r := startTrip(t, e, w)
+		began := time.Now()
+		if err := r.Cancel(t.Context(), "ill"); err != nil {
+			t.Fatal(err)
+		}
+		_ = ends(t, e, r, "cancelled", pawl.ErrCancelled)
+		if took := time.Since(began); took != 30*time.Second {
+			t.Errorf("the run ended after %s, want half of the minute", took)
+		}
+		d.want(t, "c a")
+		hangs = false
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
+			t.Fatal(err)
+		}
+		e.Settle()
+		_ = ends(t, e, r, "cancelled", pawl.ErrCancelled)
+		d.want(t, "c a b")
+	}, w)
 }

@@ -432,7 +432,7 @@ func TestUpdatesReadNoHistory(t *testing.T) {
 				if want := half*each + i + 1; err != nil || got != want {
 					t.Fatalf("update %d: %d, %v", want, got, err)
 				}
-				time.Sleep(100 * time.Millisecond)
+				<-time.After(100 * time.Millisecond)
 			}
 			if n := reads.Load() - before; n > 10 {
 				t.Errorf("half %d: the history was read %d times for %d updates", half, n, each)
@@ -444,7 +444,8 @@ func TestUpdatesReadNoHistory(t *testing.T) {
 				t.Fatal(err)
 			}
 			e = open(t, j, w)
-			if got, err := add.Send(t.Context(), e, r.ID, 1, pawl.SendID(fmt.Sprint(0, "-", each-1))); err != nil || got != each {
+			got, err := add.Send(t.Context(), e, r.ID, 1, pawl.SendID(fmt.Sprint(0, "-", each-1)))
+			if err != nil || got != each {
 				t.Errorf("an update that is repeated after a restart: %d, %v", got, err)
 			}
 		}

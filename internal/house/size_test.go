@@ -18,13 +18,13 @@ var manyMethods = map[string]int{
 	"flow.parsing":                      82,
 	"internal/api/httpapi.Client":       70,
 	"internal/body.Session":             89,
-	"internal/core.Run":                 103,
-	"internal/core.machine":             112,
-	"internal/engine.Partition":         165,
+	"internal/core.Run":                 105,
+	"internal/core.machine":             115,
+	"internal/engine.Partition":         177,
 	"internal/journal/postgres.storage": 84,
 	"internal/server.Server":            84,
-	"internal/sim.checker":              70,
-	"internal/sim.runModel":             74,
+	"internal/sim.checker":              71,
+	"internal/sim.runModel":             75,
 }
 
 // manyFiles are the packages with more files.
@@ -32,7 +32,7 @@ var manyFiles = map[string]int{
 	"cmd/pawl":        73,
 	"flow":            41,
 	"internal/core":   46,
-	"internal/engine": 45,
+	"internal/engine": 47,
 	"internal/sim":    51,
 }
 

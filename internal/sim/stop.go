@@ -192,8 +192,8 @@ func (m *runModel) stops(rec core.RunStopping) {
 	}
 }
 
-// goesOn checks that a compensation gets back the time for which nobody carried the run: that since its last entry, when
-// another process takes it over.
+// goesOn checks that a compensation gets back the time for which nobody carried the run: that since its last entry,
+// when another process takes it over.
 func (m *runModel) goesOn(until core.Time) {
 	before := m.a.entries[len(m.a.entries)-2]
 	if away := m.at.Sub(before.At); until != m.until.Add(away) {

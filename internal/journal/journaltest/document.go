@@ -76,7 +76,8 @@ func testPartitionDocuments(f *fixture) {
 	want()
 	put(journal.Document{Key: a, Value: []byte("one")}, journal.Document{Key: b, Value: []byte("two")})
 	want(a+"=one", b+"=two")
-	put(journal.Document{Key: a}, journal.Document{Key: b, Value: []byte("2")}, journal.Document{Key: b, Value: []byte("3")})
+	put(journal.Document{Key: a}, journal.Document{Key: b, Value: []byte("2")},
+		journal.Document{Key: b, Value: []byte("3")})
 	want(b + "=3")
 	late := m.batch(1)
 	late.Epoch--

@@ -210,7 +210,8 @@ func (s *storage) appending(b *journal.Batch, mark int64) *statement {
 	for i, added := range []bool{
 		len(fresh) == 0 && addRuns(v, st), len(fresh) > 0 && addFolded(v, fresh, st), addSteps(v, st),
 		addAttempts(v, st), addHistory(v, st),
-		addDefinitions(b, st), addOut(b, st), addTaken(b, st), addFeeds(b, st), addDocuments(kept, st), addGone(gone, st),
+		addDefinitions(b, st), addOut(b, st), addTaken(b, st), addFeeds(b, st),
+		addDocuments(kept, st), addGone(gone, st),
 	} {
 		if added {
 			which |= 1 << i
