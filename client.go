@@ -86,14 +86,6 @@ func (e *Engine) StartRun(ctx context.Context, r client.StartRequest) (client.St
 	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
 }
 
-// startAndTell implements starter.
-func (e *Engine) startAndTell(ctx context.Context, r client.StartRequest, notify string) (client.Started, error) {
-	return e.startRun(ctx, r, func(r *engine.StartRequest) error {
-		r.Notify = notify
-		return nil
-	})
-}
-
 func (e *Engine) startRun(
 	ctx context.Context, r client.StartRequest, refine func(*engine.StartRequest) error,
 ) (client.Started, error) {

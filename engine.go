@@ -81,7 +81,6 @@ type Engine struct {
 	node   *node.Node
 
 	explained *service.Embedded
-	schedules *lateStarter                      // the starter with which schedules start runs
 	relay     func(to Client, turn func() bool) // begins to deliver what callers write into the journal's database
 	stopRelay func()                            // nil: it has not begun
 }
@@ -135,13 +134,12 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*E
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{engine: n.Engine, host: h, node: n, schedules: &lateStarter{}}
+	e := &Engine{engine: n.Engine, host: h, node: n}
 	e.relay = func(to Client, turn func() bool) {
 		e.stopRelay = relay.Begin(ctx, to, j, relay.Setting{
 			MaxPayload: cfg.MaxPayload, Propagators: cfg.Propagators, Log: cfg.Log, Turn: turn,
 		})
 	}
-	e.schedules.starter = e
 	if err := e.begin(ctx, cfg); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -154,8 +152,7 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*E
 
 // begin gives the node its workflows and what executes their steps, and starts it.
 func (e *Engine) begin(ctx context.Context, cfg Config) error {
-	own := []Definition{scheduleWorkflow(e.schedules), backfillWorkflow(e.schedules)}
-	for _, w := range append(own, cfg.Workflows...) {
+	for _, w := range append([]Definition{scheduleWorkflow()}, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
 			return err
 		}

@@ -195,6 +195,7 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 	steps, from := req.Steps, req.From
 	req.Steps, req.From = nil, ""
 	started, err := e.startRun(ctx, req, func(req *engine.StartRequest) error {
+		req.Firing, req.Zone = r.Firing, r.Zone
 		if len(steps) == 0 && from == "" {
 			return nil
 		}

@@ -1,22 +1,37 @@
 package pawl
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/kind"
+	kindschedule "github.com/pawl-dev/pawl/internal/kind/schedule"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/schedules"
 )
 
+// scheduleWorkflow returns the workflow that schedules are runs of. Every engine has it.
+func scheduleWorkflow() Definition {
+	d := kindschedule.Definition()
+	made, err := kindschedule.Read(d)
+	if err != nil {
+		return &Workflow[any, any]{def: &definition{name: d.Name, err: err}}
+	}
+	return &Workflow[any, any]{def: &definition{name: d.Name, document: &kind.Workflow{
+		Source: d, Definition: made.Definition, Begin: made.Begin,
+	}}}
+}
+
 // EnsureSchedule makes a schedule of that name, which starts runs of the workflow. If there is one, it is changed where
-// it has another timetable, workflow, input or labels. So a program calls this each time it starts. Each run has the
-// workflow id "name@instant", the labels of the options, and the label "pawl.schedule" with the name.
+// it has other times, another workflow, input or labels, from its next firing on. So a program calls this each time it
+// starts. Each run is independent of the others. It has the workflow id "name@instant", the labels of the options, and
+// the label "pawl.schedule" with the name.
 //
 // The schedule is kept in the database and goes on with the program that opens it. It is a run itself, with the
 // workflow id "schedule:name"; its history has who changed it, and why. The option RunDeadline ends a new schedule
@@ -25,8 +40,7 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	opts ...StartOption,
 ) (ScheduleHandle, error) {
 	h := ScheduleOf(c, name)
-	_, err := schedule.Spec(s).Parse()
-	if err := errors.Join(err, wrap("name", checkName(name))); err != nil {
+	if err := wrap("name", checkName(name)); err != nil {
 		return h, invalid(err, "schedule %q", name)
 	}
 	req := client.StartRequest{Workflow: schedule.Workflow, ID: schedule.Prefix + name}
@@ -42,56 +56,23 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	if err := c.Register(w); err != nil {
 		return h, err
 	}
+	codec := w.def.codec(c.Codec())
 	at := place{kind: kindInput, workflow: w.def.name}
-	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name, at, in)
+	input, err := encode(ctx, codec, "the input of workflow "+w.def.name, at, in)
 	if err != nil {
 		return h, err
 	}
-	state := schedule.State{
-		Spec: schedule.Spec(s), Name: name, Workflow: w.def.name, Input: input,
-		Labels: req.Labels, Headers: req.Headers,
-	}
-	at = place{kind: kindInput, workflow: schedule.Workflow}
-	if req.Input, err = encode(ctx, c.Codec(), "the schedule", at, state); err != nil {
-		return h, err
-	}
+	d := w.def.source()
 	h.Actor = req.Actor
-	for {
-		_, is, err := h.state(ctx)
-		switch {
-		case err == nil:
-			return h, h.ensure(ctx, &is, &state, req.Reason)
-		case !errors.Is(err, ErrNotFound):
-			return h, err
-		}
-		if _, err = c.StartRun(ctx, req); !errors.Is(err, ErrConflict) {
-			return h, err
-		}
+	state := &schedule.State{
+		Spec: schedule.Spec(s), Name: name, Until: req.Deadline,
+		Target: schedule.Target{
+			Workflow: d.Name, Kind: d.Kind, Definition: d.ID.String(), Source: string(d.Source), Input: input,
+			Labels: req.Labels, Headers: req.Headers,
+		},
 	}
-}
-
-// ensure changes a schedule that differs from what is wanted.
-func (h ScheduleHandle) ensure(ctx context.Context, is, want *schedule.State, reason string) error {
-	change := schedule.Change{Op: schedule.Update, Reason: reason}
-	if is.Spec != want.Spec {
-		change.Spec = &want.Spec
-	}
-	if is.Workflow != want.Workflow || !sameJSON(is.Input, want.Input) || !maps.Equal(is.Labels, want.Labels) ||
-		!maps.Equal(is.Headers, want.Headers) {
-		change.Workflow, change.Input = want.Workflow, want.Input
-		change.Labels, change.Headers = want.Labels, want.Headers
-	}
-	if change.Spec == nil && change.Workflow == "" {
-		return nil
-	}
-	return h.change(ctx, change)
-}
-
-// sameJSON compares two texts as they are stored within a state.
-func sameJSON(a, b json.RawMessage) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
+	_, err = schedules.Ensure(ctx, clientRuns{c}, state, req.Actor, req.Reason)
+	return h, h.told(err)
 }
 
 // checkCarried checks the labels and headers of the runs that a schedule will start.
@@ -101,9 +82,8 @@ func checkCarried(name string, r *client.StartRequest) error {
 	return invalid(errors.Join(labels, headers), "schedule %q", name)
 }
 
-// ScheduleHandle names a schedule. What it does is durable when it returns, and takes effect as soon as the program
-// that has the schedule's workflow runs; while the schedule waits for its turn, when that has come. Errors:
-// ErrNotFound, ErrInvalid, ErrClosed.
+// ScheduleHandle names a schedule. What it does is durable and in effect when it returns. Errors: ErrNotFound,
+// ErrInvalid, ErrClosed.
 type ScheduleHandle struct {
 	Name   string
 	Actor  string // who changes the schedule, for its history
@@ -113,142 +93,205 @@ type ScheduleHandle struct {
 // ScheduleOf names a schedule. Whether it exists is not looked up.
 func ScheduleOf(c Client, name string) ScheduleHandle { return ScheduleHandle{Name: name, client: c} }
 
+// told makes an error of this package of one that an operation on a schedule returned.
+func (h ScheduleHandle) told(err error) error {
+	switch api.CodeOf(err) {
+	case "":
+		return err
+	case api.CodeNotFound:
+		return fmt.Errorf("pawl: there is no schedule %q: %w", h.Name, ErrNotFound)
+	case api.CodeInvalid:
+		return invalid(err, "schedule %q", h.Name)
+	default:
+		return err
+	}
+}
+
 // Describe returns the schedule as it stands.
 func (h ScheduleHandle) Describe(ctx context.Context) (client.ScheduleDescription, error) {
-	d, s, err := h.state(ctx)
-	if err != nil {
+	if err := h.named(); err != nil {
 		return client.ScheduleDescription{}, err
 	}
+	s, err := schedules.Get(ctx, clientRuns{h.client}, h.Name, time.Now())
+	return described(&s), h.told(err)
+}
+
+func (h ScheduleHandle) named() error {
+	if h.Name == "" {
+		return invalid(errors.New("the name is empty"), "schedule")
+	}
+	return nil
+}
+
+// described returns a schedule in the words of package client.
+func described(s *schedules.Schedule) client.ScheduleDescription {
 	out := client.ScheduleDescription{
 		Schedule: client.Schedule(s.Spec), Name: s.Name, Workflow: s.Workflow, Input: s.Input, Labels: s.Labels,
-		Headers: s.Headers,
-		Next:    s.Next(time.Now()), Last: s.Last, LastRun: s.Previous, Paused: s.Paused, Missed: s.Missed,
-		Deadline: d.Deadline, Problem: d.Problem,
+		Headers: s.Headers, Next: s.Next.Std(), Last: s.Last.Std(), LastRun: s.LastRun, Open: s.Open, Fired: s.Fired,
+		Missed: s.Missed, Failures: s.Failures, Deadline: s.Until.Std(), Problem: s.Problem,
+	}
+	if p := s.Paused; p != nil {
+		out.Paused, out.PauseReason = p.At, p.Reason
 	}
 	for _, m := range s.Recent {
 		out.RecentMissed = append(out.RecentMissed, client.MissedFirings(m))
 	}
-	return out, nil
+	return out
 }
 
-// state reads what is stored of the schedule.
-func (h ScheduleHandle) state(ctx context.Context) (d client.Description, s schedule.State, err error) {
-	if h.Name == "" {
-		return d, s, invalid(errors.New("the name is empty"), "schedule")
+// do changes the schedule.
+func (h ScheduleHandle) do(
+	ctx context.Context, verb string, c schedules.ScheduleChange, reason string,
+) (schedules.ScheduleChanged, error) {
+	if err := h.named(); err != nil {
+		return schedules.ScheduleChanged{}, err
 	}
-	d, err = h.client.DescribeRun(ctx, schedule.Prefix+h.Name)
-	switch {
-	case errors.Is(err, ErrNotFound), err == nil && !d.EndedAt.IsZero():
-		return d, s, fmt.Errorf("pawl: there is no schedule %q: %w", h.Name, ErrNotFound)
-	case err != nil:
-		return d, s, err
-	case d.Workflow != schedule.Workflow:
-		return d, s, fmt.Errorf("pawl: the workflow id %q is taken by a run of workflow %q: %w",
-			schedule.Prefix+h.Name, d.Workflow, ErrConflict)
-	}
-	stored, at := d.Input, placeOf(kindInput, d.ID, d.Workflow, "")
-	for i := range d.Steps {
-		if st := &d.Steps[i]; schedule.IsState(st.Name) && st.Phase == client.PhaseSucceeded {
-			stored, at.kind, at.name = st.Output, kindOutput, st.Name
-		}
-	}
-	s, err = decode[schedule.State](ctx, h.client.Codec(), "schedule "+h.Name, at, stored)
-	if s.Due.IsZero() {
-		s.Due = d.CreatedAt
-	}
-	return d, s, err
+	c.Actor, c.Reason = h.Actor, reason
+	out, err := schedules.Do(ctx, clientRuns{h.client}, h.Name, verb, c, time.Now())
+	return out, h.told(err)
 }
 
-// change sends the schedule a change.
-func (h ScheduleHandle) change(ctx context.Context, c schedule.Change) error {
-	c.Actor = h.Actor
-	payload, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	if h.Name == "" {
-		return invalid(errors.New("the name is empty"), "schedule")
-	}
-	r := client.SendRequest{Name: schedule.Event, Payload: payload, Actor: c.Actor}
-	err = h.client.SendEvent(ctx, schedule.Prefix+h.Name, r)
-	if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("pawl: there is no schedule %q: %w", h.Name, ErrNotFound)
-	}
-	return err
-}
-
-// Update gives the schedule another timetable. What the new one would have fired before now is not made up for.
+// Update gives the schedule other times and rules. What the new ones would have fired before now is not made up for;
+// what a paused schedule has missed until now is counted as before.
 func (h ScheduleHandle) Update(ctx context.Context, s client.Schedule, reason string) error {
 	spec := schedule.Spec(s)
-	if _, err := spec.Parse(); err != nil {
-		return invalid(err, "schedule %q", h.Name)
-	}
-	return h.change(ctx, schedule.Change{Op: schedule.Update, Spec: &spec, Reason: reason})
+	_, err := h.do(ctx, schedule.OpUpdate, schedules.ScheduleChange{Spec: &spec}, reason)
+	return err
 }
 
 // Pause lets the schedule start no runs until Resume. The firings meanwhile count as missed.
 func (h ScheduleHandle) Pause(ctx context.Context, reason string) error {
-	return h.change(ctx, schedule.Change{Op: schedule.Pause, Reason: reason})
+	_, err := h.do(ctx, schedule.OpPause, schedules.ScheduleChange{}, reason)
+	return err
 }
 
 // Resume lets a paused schedule go on with its next firing.
 func (h ScheduleHandle) Resume(ctx context.Context, reason string) error {
-	return h.change(ctx, schedule.Change{Op: schedule.Resume, Reason: reason})
+	_, err := h.do(ctx, schedule.OpResume, schedules.ScheduleChange{}, reason)
+	return err
 }
 
 // Trigger starts a run now, whatever the overlap policy says and also while the schedule is paused. It returns the
-// workflow id that the run will have.
+// workflow id of the run.
 func (h ScheduleHandle) Trigger(ctx context.Context, reason string) (string, error) {
-	id := schedule.TriggerID(h.Name, time.Now())
-	return id, h.change(ctx, schedule.Change{Op: schedule.Trigger, Run: id, Reason: reason})
+	out, err := h.do(ctx, schedule.OpTrigger, schedules.ScheduleChange{}, reason)
+	return out.WorkflowID, err
+}
+
+// Skip takes one firing to come out; zero: the next one. It returns that firing.
+func (h ScheduleHandle) Skip(ctx context.Context, firing time.Time, reason string) (time.Time, error) {
+	var c schedules.ScheduleChange
+	if !firing.IsZero() {
+		c.Firing = api.At(firing)
+	}
+	out, err := h.do(ctx, schedule.OpSkip, c, reason)
+	return out.Firing.Std(), err
 }
 
 // Backfill starts runs for the firings of a span, from ≤ firing < before, that have started none yet: one after
-// another, or all at once if the schedule allows overlaps. It returns the workflow id of the run that does so.
-func (h ScheduleHandle) Backfill(ctx context.Context, from, before time.Time, reason string) (string, error) {
-	if !from.Before(before) {
-		return "", invalid(fmt.Errorf("from %s to %s is no span", from, before), "backfill schedule %q", h.Name)
+// another, or all at once if the schedule allows overlaps. It returns how many firings the span has. It refuses a span
+// that ends in the future, and one of more than 10,000 firings.
+func (h ScheduleHandle) Backfill(ctx context.Context, from, before time.Time, reason string) (int, error) {
+	d, err := h.Describe(ctx)
+	if err != nil {
+		return 0, err
 	}
-	id := schedule.BackfillID(h.Name, from, before)
-	return id, h.change(ctx, schedule.Change{
-		Op: schedule.Backfill, Run: id, From: from.UTC(), Before: before.UTC(), Reason: reason,
-	})
+	out, err := h.do(ctx, schedule.OpBackfill, schedules.ScheduleChange{
+		From: api.At(from), Before: api.At(before), AtOnce: d.Overlap == client.OverlapAllow,
+		Limit: schedule.MostBackfilled,
+	}, reason)
+	return out.Firings, err
 }
 
 // Delete ends the schedule. Runs that it has started go on.
 func (h ScheduleHandle) Delete(ctx context.Context, reason string) error {
-	if _, _, err := h.state(ctx); err != nil {
-		return err
-	}
-	if reason == "" {
-		reason = "the schedule was deleted"
-	}
-	end := Operation{Op: client.OpTerminate, Actor: h.Actor, Reason: reason}
-	return h.client.Operate(ctx, schedule.Prefix+h.Name, end)
+	_, err := h.do(ctx, schedules.VerbRemove, schedules.ScheduleChange{}, reason)
+	return err
 }
 
 // ListSchedules describes all schedules, the newest first.
 func ListSchedules(ctx context.Context, c Client) ([]client.ScheduleDescription, error) {
+	all, err := schedules.List(ctx, clientRuns{c}, time.Now())
 	var out []client.ScheduleDescription
-	open := []client.Phase{client.PhasePending, client.PhaseRunning, client.PhaseWaiting, client.PhasePaused}
-	q := client.Query{Workflow: schedule.Workflow, Phases: open, Limit: 100}
-	for {
-		runs, err := c.ListRuns(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range runs {
-			d, err := ScheduleOf(c, schedule.NameOf(r.WorkflowID)).Describe(ctx)
-			switch {
-			case err == nil:
-				out = append(out, d)
-			case !errors.Is(err, ErrNotFound): // it has ended meanwhile
-				return nil, err
-			}
-			q.After = r.ID
-		}
-		if len(runs) < q.Limit {
-			return out, nil
+	for i := range all {
+		out = append(out, described(&all[i]))
+	}
+	return out, err
+}
+
+// clientRuns lets package schedules work with the runs of a client.
+type clientRuns struct{ Client }
+
+var _ schedules.Service = clientRuns{}
+
+// Run implements schedules.Reader.
+func (c clientRuns) Run(ctx context.Context, name string) (*api.Run, error) {
+	d, err := c.DescribeRun(ctx, name)
+	if err != nil {
+		return nil, coded(err)
+	}
+	out := &api.Run{
+		RunSummary: api.RunSummary{
+			Run: d.ID, Workflow: d.Workflow, WorkflowID: d.WorkflowID, Phase: api.RunPhase(d.Phase),
+			CreatedAt: api.At(d.CreatedAt), Message: d.Problem,
+		},
+		Input: d.Input, State: d.State,
+	}
+	return out, nil
+}
+
+// Runs implements schedules.Reader.
+func (c clientRuns) Runs(ctx context.Context, q api.Query) (api.Page, error) {
+	asked := client.Query{Workflow: q.Workflow, Limit: q.Limit, After: q.Cursor}
+	for _, p := range q.Phases {
+		asked.Phases = append(asked.Phases, client.Phase(p))
+	}
+	all, err := c.ListRuns(ctx, asked)
+	var page api.Page
+	for _, r := range all {
+		page.Runs = append(page.Runs, api.RunSummary{Run: r.ID, WorkflowID: r.WorkflowID})
+	}
+	if len(all) == q.Limit {
+		page.Next = all[len(all)-1].ID
+	}
+	return page, err
+}
+
+// Definition implements schedules.Reader. A client does not say what is stored: so a schedule has it with it.
+func (clientRuns) Definition(context.Context, string) (api.Definition, error) {
+	return api.Definition{}, &api.Error{Code: api.CodeNotFound, Message: "a client does not read definitions"}
+}
+
+// Start implements schedules.Service.
+func (c clientRuns) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
+	s, err := c.StartRun(ctx, client.StartRequest{
+		Workflow: schedule.Workflow, ID: r.WorkflowID, Input: r.Input, Actor: r.Actor, Reason: r.Reason,
+	})
+	return api.Started{Run: s.ID}, coded(err)
+}
+
+// Send implements schedules.Service.
+func (c clientRuns) Send(ctx context.Context, name string, s api.SendRequest) error {
+	return coded(c.SendEvent(ctx, name, client.SendRequest{Name: s.Name, Payload: json.RawMessage(s.Payload), Actor: s.Actor}))
+}
+
+// Operate implements schedules.Service.
+func (c clientRuns) Operate(ctx context.Context, name string, op api.Operation) error {
+	return coded(c.Client.Operate(ctx, name, Operation{Op: client.Op(op.Operation), Actor: op.Actor, Reason: op.Reason}))
+}
+
+// coded gives an error its code, where only the errors of this package tell it.
+func coded(err error) error {
+	if err == nil || api.CodeOf(err) != "" {
+		return err
+	}
+	for code, known := range map[api.Code]error{
+		api.CodeNotFound: ErrNotFound, api.CodeConflict: ErrConflict, api.CodeRunClosed: ErrRunClosed,
+		api.CodeInvalid: ErrInvalid, api.CodeClosed: ErrClosed,
+	} {
+		if errors.Is(err, known) {
+			return &api.Error{Code: code, Message: err.Error(), Err: err}
 		}
 	}
+	return err
 }

@@ -34,8 +34,7 @@ func openShared(ctx context.Context, given any, share func(*engine.Config) error
 	}
 	return served.Shared{
 		Engine: e, Serves: engineService{e.explained, e}, Own: e.explained, Partitions: e.engine,
-		Schedule: func(c any) { e.schedules.starter = c.(*connected) },
-		Relay:    func(c any, turn func() bool) { e.relay(c.(Client), turn) },
+		Relay: func(c any, turn func() bool) { e.relay(c.(Client), turn) },
 	}, nil
 }
 
@@ -70,8 +69,7 @@ func bodiesOf(ctx context.Context, server served.Remote, given any) (lease.Progr
 	cfg = cfg.withDefaults()
 	h := newHost(ctx, cfg)
 	p := lease.Program{Host: h.bodies, Slots: cfg.Concurrency, Grace: cfg.Grace, Log: cfg.Log}
-	runs := connect(server, cfg).(*connected)
-	for _, w := range append([]Definition{scheduleWorkflow(runs), backfillWorkflow(runs)}, cfg.Workflows...) {
+	for _, w := range cfg.Workflows {
 		d := w.definition()
 		err := h.register(d)
 		if err == nil && (d.document != nil || d.external) {
@@ -208,7 +206,9 @@ var _ Client = (*connected)(nil)
 // connect makes the client of a service. given is a Config, of which the codec and the propagators count.
 func connect(s served.Remote, given any) any {
 	cfg := given.(Config).withDefaults()
-	return &connected{service: s, codec: cfg.Codec, propagators: cfg.Propagators, flows: map[string]api.Definition{}}
+	c := &connected{service: s, codec: cfg.Codec, propagators: cfg.Propagators, flows: map[string]api.Definition{}}
+	_ = c.Register(scheduleWorkflow()) // it has no error
+	return c
 }
 
 // Codec returns the client's codec.
@@ -238,17 +238,12 @@ func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, c.propagators, r.Headers)
 	}
-	return c.startAndTell(ctx, r, "")
-}
-
-// startAndTell implements starter.
-func (c *connected) startAndTell(ctx context.Context, r client.StartRequest, notify string) (client.Started, error) {
 	if err := noRerun(r); err != nil {
 		return client.Started{}, err
 	}
 	req := api.StartRequest{
 		Input: r.Input, WorkflowID: r.ID, Key: r.Key, UseExisting: r.UseExisting, Actor: r.Actor, Reason: r.Reason,
-		Labels: r.Labels, Headers: r.Headers, Notify: notify,
+		Labels: r.Labels, Headers: r.Headers,
 	}
 	if r.Queue != "" {
 		req.Queue = &api.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}

@@ -10,12 +10,12 @@ import (
 
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/chain"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
-	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -49,7 +49,7 @@ type definition struct {
 	compensation time.Duration   // 0: a minute
 	task         time.Duration   // 0: the engine's; a definition may be registered with several
 	cron         *cron.Timetable // nil: runs begin when they are started, and none follows
-	cronSpec     *schedule.Spec  // the schedule that cron was made of
+	cronSpec     *cron.Written   // as it is written
 	defaults     []StepOption
 	byStep       map[string][]StepOption
 	document     *kind.Workflow // nil: run is the workflow
@@ -268,24 +268,19 @@ func RunQueue(name string, priority int32) Option {
 	}
 }
 
-// Cron begins run after run of the workflow, in one chain: a start makes a run that waits for the first firing, and
-// each run is followed by one with the same input at the first firing after it began and has ended, however it ended.
-// Runs of a chain do not overlap, and firings that were missed are left out, so Overlap and CatchUp of the schedule are
-// refused; for those use [Workflow.EnsureSchedule]. The run retry policy comes first. A cancel or the execution
-// timeout ends the chain. Only then does the start have its result.
-func Cron(s client.Schedule) Option {
-	spec := schedule.Spec(s)
-	table, err := spec.Table()
-	if s.Overlap != "" || s.CatchUp != "" {
-		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for "+
-			"EnsureSchedule"))
-	}
-	return func(d *definition) {
-		d.note(wrap("cron", err))
-		if err == nil {
-			d.cron, d.cronSpec = &table, &spec
-		}
-	}
+// init gives package dialect/temporal the option that Temporal's cron is: run after run of the workflow begins in one
+// chain. A start makes a run that waits for the first firing, and each run is followed by one with the same input at the
+// first firing after it began and has ended, however it ended. A cancel or the execution timeout ends the chain.
+func init() {
+	chain.Register(func(w cron.Written) any {
+		table, err := w.Parse()
+		return Option(func(d *definition) {
+			d.note(wrap("cron", err))
+			if err == nil {
+				d.cron, d.cronSpec = &table, &w
+			}
+		})
+	})
 }
 
 // Options combines several options into one; err says what is wrong with them.

@@ -15,13 +15,18 @@ const (
 	OverlapQueue  = schedule.OverlapQueue  // it waits for its turn
 	OverlapCancel = schedule.OverlapCancel // the run before is told to stop, then it begins
 	OverlapAllow  = schedule.OverlapAllow  // both run
+	OverlapNewest = schedule.OverlapNewest // it waits, and those that wait already are left out
 )
 
 // Schedule says when runs of a workflow start again and again. pawl.Workflow.EnsureSchedule puts it into effect.
 type Schedule struct {
-	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like.
+	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like. Several are
+	// separated by semicolons.
 	Cron string
-	Zone string // IANA name; default UTC
+	// Except has dates on which it does not fire, separated by semicolons: "2026-12-25", in each year "12-25", or from
+	// one to another, "2026-12-24..2027-01-01".
+	Except string
+	Zone   string // IANA name; default UTC
 	// Skipped says what happens to a local time that the clocks skip: "shift" to the instant of the change (the
 	// default), or "skip". Repeated says what happens to one that they show twice: "first" (the default) or "both". A
 	// schedule whose hour is * runs by elapsed time, and neither adds nor leaves out a firing.
@@ -30,17 +35,27 @@ type Schedule struct {
 	Overlap  Overlap
 	// CatchUp is how late a firing may be, after an outage: "10m". Later ones are left out. Default 1m.
 	CatchUp string
+	// Jitter lets each firing wait for a part of it: "5m". Default none.
+	Jitter string
+	// Timeout is the limit of each run, from when it begins: "30m". Default the workflow's.
+	Timeout string
+	// NotAfter is a time of day: "06:00". No run begins then or later, or lives longer. Default none.
+	NotAfter string
+	// MaxFailures is how many runs may fail one after the other before the schedule pauses itself. Default any number.
+	MaxFailures int
 }
 
 // Next returns the first n firings after t. It is how to look at a schedule before it is put into effect.
 func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
-	table, err := schedule.Spec(s).Parse()
+	table, err := schedule.Spec(s).Parse(t)
 	if err != nil {
 		return nil, err
 	}
 	var out []time.Time
 	for range n {
-		t = table.Next(t)
+		if t = table.Next(t); t.IsZero() {
+			break
+		}
 		out = append(out, t)
 	}
 	return out, nil
@@ -49,16 +64,20 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 // ScheduleDescription is a schedule as it stands.
 type ScheduleDescription struct {
 	Schedule
-	Name     string
-	Workflow string
-	Input    []byte            // encoded
-	Labels   map[string]string // the labels of the runs that it starts
-	Headers  map[string]string // the headers of these runs
-	Next     time.Time         // the next firing; zero: it is paused, or never fires again
-	Last     time.Time         // the last firing that started a run
-	LastRun  string            // the workflow id of that run
-	Paused   time.Time         // the instant since which it is paused; zero: it is not
-	Missed   int               // firings that started no run
+	Name        string
+	Workflow    string
+	Input       []byte            // encoded
+	Labels      map[string]string // the labels of the runs that it starts
+	Headers     map[string]string // the headers of these runs
+	Next        time.Time         // the next firing; zero: it is paused, or never fires again
+	Last        time.Time         // the last firing that started a run
+	LastRun     string            // the workflow id of that run
+	Paused      time.Time         // the instant since which it is paused; zero: it is not
+	PauseReason string            // why it is paused
+	Open        []string          // the workflow ids of its runs that have not ended
+	Fired       int               // firings that started a run
+	Missed      int               // firings that started no run
+	Failures    int               // how many runs have failed one after the other
 	// RecentMissed are the newest rows of missed firings, the oldest first. Backfill makes up for them.
 	RecentMissed []MissedFirings
 	Deadline     time.Time // it ends then, with all its runs; zero: never
@@ -69,7 +88,9 @@ type ScheduleDescription struct {
 type MissedFirings struct {
 	From, To time.Time // the first and the last one
 	Count    int
-	// Reason is "late": nothing ran to start them within the catch-up window; "paused"; or "overlap": the run before
-	// had not ended.
+	// Reason is "late": nobody was there to start them within the catch-up window; "paused"; "overlap": the run before
+	// had not ended; "skipped": somebody has taken it out; "notAfter": its latest time of day had passed; "refused":
+	// its run could not be started, and Note says why.
 	Reason string
+	Note   string
 }

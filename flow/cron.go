@@ -1,15 +1,18 @@
 package flow
 
 import (
+	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// cron reads when run after run begins: an expression alone, or with a time zone.
+// cron reads when runs begin by themselves: an expression alone, or with what holds for its firings.
 func (p *parsing) cron(n *tree.Node) *Cron {
 	if n == nil || n.Kind == tree.Null {
 		return nil
@@ -25,13 +28,36 @@ func (p *parsing) cron(n *tree.Node) *Cron {
 		return nil
 	}
 	c := &Cron{
-		Schedule: p.text(n.Get("schedule"), "schedule"), Zone: p.text(n.Get("zone"), "zone"),
-		Skipped: p.text(n.Get("skipped"), "skipped"), Repeated: p.text(n.Get("repeated"), "repeated"), n: n,
+		Schedule: p.several(n.Get("schedule"), "schedule"), Except: p.several(n.Get("except"), "except"),
+		Zone: p.text(n.Get("zone"), "zone"), Skipped: p.text(n.Get("skipped"), "skipped"),
+		Repeated: p.text(n.Get("repeated"), "repeated"), Overlap: p.text(n.Get("overlap"), "overlap"),
+		NotAfter: p.text(n.Get("notAfter"), "notAfter"), n: n,
 	}
-	if d := p.duration(n.Get("catchUp"), "catchUp"); d != nil {
-		c.CatchUp = *d
+	for _, f := range []struct {
+		name string
+		to   *time.Duration
+	}{{"catchUp", &c.CatchUp}, {"jitter", &c.Jitter}} {
+		if d := p.duration(n.Get(f.name), f.name); d != nil {
+			*f.to = *d
+		}
+	}
+	if m := n.Get("maxFailures"); m != nil {
+		most, ok := m.Scalar.(int)
+		if !ok || most < 1 {
+			p.Fail(m.Pos, "", "maxFailures is a whole number from 1 on, not %s", tree.Describe(m))
+		}
+		c.MaxFailures = most
 	}
 	return c
+}
+
+// several reads a text, or a list of them, as one text with semicolons.
+func (p *parsing) several(n *tree.Node, what string) string {
+	if n == nil || n.Kind == tree.Text {
+		return p.text(n, what)
+	}
+	all, _ := p.texts(n, what)
+	return strings.Join(all, "; ")
 }
 
 // at returns the place of a field.
@@ -42,12 +68,34 @@ func (c *Cron) at(name string) tree.Pos {
 	return c.n.At([]string{name}).Pos
 }
 
-// cron compiles when run after run begins.
+// Spec returns the times and rules of the flow's schedule.
+func (c *Cron) Spec() schedule.Spec {
+	s := schedule.Spec{
+		Cron: c.Schedule, Except: c.Except, Zone: c.Zone, Skipped: c.Skipped, Repeated: c.Repeated,
+		Overlap: schedule.Overlap(c.Overlap), NotAfter: c.NotAfter, MaxFailures: c.MaxFailures,
+	}
+	if c.CatchUp > 0 {
+		s.CatchUp = duration.Format(c.CatchUp)
+	}
+	if c.Jitter > 0 {
+		s.Jitter = duration.Format(c.Jitter)
+	}
+	return s
+}
+
+// cron checks when runs begin by themselves, and compiles when run after run of a chain does.
 func (b *builder) cron() {
-	c := b.doc.Cron
 	if b.doc.StartDelay < 0 {
 		b.Fail(tree.Pos{}, "", "startDelay is negative")
 	}
+	if c := b.doc.Chain; c != nil {
+		table, err := cron.Written{Cron: c.Schedule, Zone: c.Zone}.Parse()
+		if err != nil {
+			b.Fail(tree.Pos{}, "", "%s", err)
+		}
+		b.def.chain = &table
+	}
+	c := b.doc.Cron
 	if c == nil {
 		return
 	}
@@ -55,43 +103,44 @@ func (b *builder) cron() {
 		b.Fail(c.at(""), "keep one of them",
 			"a flow has cron or startDelay, not both: with cron a run begins when that says")
 	}
-	if c.CatchUp < 0 {
-		b.Fail(c.at("catchUp"), "", "catchUp is negative")
-	}
-	var table cron.Timetable
-	var err error
-	if table.Spec, err = cron.Parse(c.Schedule); err != nil {
-		b.Fail(c.at("schedule"), "", "%s", err)
-	}
-	check := func(name string, err error) {
-		if err != nil {
-			b.Fail(c.at(name), "", "%s: %s", name, err)
+	// One field after the other, so that each error has its place.
+	spec := c.Spec()
+	usual := schedule.Spec{Cron: "@daily"}
+	for _, f := range []struct {
+		name string
+		only schedule.Spec
+	}{
+		{"schedule", schedule.Spec{Cron: spec.Cron}},
+		{"zone", schedule.Spec{Cron: usual.Cron, Zone: spec.Zone}},
+		{"skipped", schedule.Spec{Cron: usual.Cron, Skipped: spec.Skipped}},
+		{"repeated", schedule.Spec{Cron: usual.Cron, Repeated: spec.Repeated}},
+		{"except", schedule.Spec{Cron: usual.Cron, Except: spec.Except}},
+		{"overlap", schedule.Spec{Cron: usual.Cron, Overlap: spec.Overlap}},
+		{"notAfter", schedule.Spec{Cron: usual.Cron, NotAfter: spec.NotAfter}},
+	} {
+		if _, err := f.only.Parse(time.Time{}); err != nil {
+			b.Fail(c.at(f.name), "", "%s", err)
 		}
 	}
-	table.Zone, err = cron.ParseZone(c.Zone)
-	check("zone", err)
-	table.Gap, err = cron.ParseGap(c.Skipped)
-	check("skipped", err)
-	table.Fold, err = cron.ParseFold(c.Repeated)
-	check("repeated", err)
-	b.def.cron = &table
+	for name, d := range map[string]time.Duration{"catchUp": c.CatchUp, "jitter": c.Jitter} {
+		if d < 0 {
+			b.Fail(c.at(name), "", "%s is negative", name)
+		}
+	}
 }
 
-// begins returns when a run begins that is started now: at once, after the delay, or at the first firing.
+// begins returns when a run begins that is started now: at once, after the delay, or at the first firing of a chain.
 func (d *definition) begins(now core.Time) core.Time {
-	if d.cron != nil {
-		return instant(d.cron.Next(now.Std()))
+	if d.chain != nil {
+		return instant(d.chain.Next(now.Std()))
 	}
 	return now.Add(d.doc.StartDelay)
 }
 
-// follows returns when the next run begins by cron, the zero time if it does not fire any more. It counts from the
-// begin of a run, also of one that repeats an earlier run; where missed firings are caught up, from the firing.
-func (d *definition) follows(firing, began, now core.Time) core.Time {
-	if late := d.doc.Cron.CatchUp; late > 0 {
-		return instant(d.cron.Following(firing.Std(), now.Std().Add(-late)))
-	}
-	return instant(d.cron.Following(began.Std(), now.Std()))
+// follows returns when the next run of a chain begins, the zero time if it does not fire any more. It counts from the
+// begin of a run, also of one that repeats an earlier run.
+func (d *definition) follows(_, began, now core.Time) core.Time {
+	return instant(d.chain.Following(began.Std(), now.Std()))
 }
 
 // instant converts the time of a firing; zero stays zero.
@@ -102,9 +151,9 @@ func instant(t time.Time) core.Time {
 	return policy.At(t)
 }
 
-// timetable says for people when runs of the flow begin; "" where it has no cron.
+// timetable says for people when runs of the flow's chain begin; "" where it has none.
 func (d *definition) timetable() string {
-	c := d.doc.Cron
+	c := d.doc.Chain
 	if c == nil {
 		return ""
 	}
@@ -124,11 +173,20 @@ func encodeCron(c *Cron) tree.Value {
 	}
 	out := object{}
 	out.text("schedule", c.Schedule)
+	out.text("except", c.Except)
 	out.text("zone", c.Zone)
 	out.text("skipped", c.Skipped)
 	out.text("repeated", c.Repeated)
+	out.text("overlap", c.Overlap)
 	if c.CatchUp > 0 {
 		out.put("catchUp", V(c.CatchUp))
+	}
+	if c.Jitter > 0 {
+		out.put("jitter", V(c.Jitter))
+	}
+	out.text("notAfter", c.NotAfter)
+	if c.MaxFailures > 0 {
+		out.put("maxFailures", V(c.MaxFailures))
 	}
 	return out.value()
 }

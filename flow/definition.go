@@ -27,7 +27,7 @@ type definition struct {
 	output   *expr.Template
 	input    *jsonschema.Schema       // nil: any input
 	whens    map[string]*expr.Program // retry conditions
-	cron     *cron.Timetable          // nil: none
+	chain    *cron.Timetable          // nil: none
 	amounts  []amount                 // the limits of a run that its input gives
 	queueKey *expr.Template           // the key of the runs in their queue; nil: it has none
 	recalls  bool                     // a run that succeeds tells that the one before failed
@@ -117,7 +117,7 @@ func (d *definition) asMachine() *core.Definition {
 	if d.doc.Queue != nil {
 		def.RunQueue = d.runQueue
 	}
-	if d.cron != nil {
+	if d.chain != nil {
 		def.Follows = d.follows
 	}
 	return def

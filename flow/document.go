@@ -63,27 +63,38 @@ type Document struct {
 type RunSettings struct {
 	Limits RunLimits
 	Retry  *policy.Retry // retry policy of the run; nil: none
-	Cron   *Cron         // nil: a run begins when it is started, and none follows
+	Cron   *Cron         // nil: the flow has no schedule
+	Chain  *Chain        // nil: no run follows another one by itself
 	// StartDelay is the time between the start of a run and its beginning. The execution's limit runs meanwhile, the
 	// run's begins with the run.
 	StartDelay time.Duration
 }
 
-// Cron lets run after run of a flow begin, in one chain: the first one at the first firing after the start, each
-// further one at the first firing after the run before began and has ended. Runs never overlap, and firings that were
-// missed are left out. The chain ends with a cancel, or before a run that would begin at or after its execution
-// deadline; a step that starts such a flow waits for that.
-//
-// With CatchUp, a missed firing is made up for if it is at most so old when the previous run ends: runs begin at once,
-// one after the other.
+// Cron says when runs of the flow begin by themselves. Such a flow has a schedule, with its name. Each firing starts a
+// run that is independent of the others.
 type Cron struct {
-	Schedule string // minute hour day month weekday, @daily, "@every 90m"
-	Zone     string // IANA name; "": UTC
-	Skipped  string // local times that the clocks skip: shift to the change, the default, or skip
-	Repeated string // local times that the clocks show twice: first, the default, or both
-	CatchUp  time.Duration
+	Schedule string        // minute hour day month weekday, @daily, "@every 90m"; several are separated by semicolons
+	Except   string        // dates on which it does not fire, separated by semicolons
+	Zone     string        // IANA name; "": UTC
+	Skipped  string        // local times that the clocks skip: shift to the change, the default, or skip
+	Repeated string        // local times that the clocks show twice: first, the default, or both
+	Overlap  string        // what happens if a run before has not ended: skip, the default, queue, cancel, allow or newest
+	CatchUp  time.Duration // how late a firing may be; default a minute
+	Jitter   time.Duration // each firing waits for a part of it
+	NotAfter string        // a time of day after which no run begins or goes on
+	// MaxFailures is how many runs fail one after the other before the schedule pauses itself; 0: it never does.
+	MaxFailures int
 
 	n *tree.Node
+}
+
+// Chain lets run after run of a flow begin in one chain, as Temporal's cron does: the first one at the first firing
+// after the start, each further one at the first firing after the run before began and has ended. Firings that were
+// missed are left out. The chain ends with a cancel, or before a run that would begin at or after its execution
+// deadline; a step that starts such a flow waits for that.
+type Chain struct {
+	Schedule string
+	Zone     string // IANA name; "": UTC
 }
 
 // RunLimits bound a run.
@@ -288,8 +299,10 @@ var (
 		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "notify",
 		"output",
 	}
-	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // the keys of RunSettings
-	cronKeys     = []string{"schedule", "zone", "skipped", "repeated", "catchUp"}
+	runKeys  = []string{"timeout", "retry", "cron", "startDelay"} // the keys of RunSettings
+	cronKeys = []string{
+		"schedule", "except", "zone", "skipped", "repeated", "overlap", "catchUp", "jitter", "notAfter", "maxFailures",
+	}
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
 	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
 	stepKeys     = []string{

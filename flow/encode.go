@@ -17,6 +17,10 @@ func Encode(doc *Document) ([]byte, error) {
 		return nil, fmt.Errorf("flow %q has expressions in another language, which the native format does not know",
 			doc.Name)
 	}
+	if doc.Chain != nil {
+		return nil, fmt.Errorf("flow %q has a chain of runs by a cron expression (Temporal's cronSchedule), which the native"+
+			" format does not know; with cron it has a schedule, whose runs are independent of one another", doc.Name)
+	}
 	out := object{}
 	out.put("pawl", V(formatVersion))
 	out.text("name", doc.Name)

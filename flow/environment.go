@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -136,14 +135,14 @@ func (s *scope) runValue() *expr.Run {
 	}
 }
 
-// scheduledAt returns the instant for which a run was started. The runs of a schedule have it in their workflow id.
+// scheduledAt returns the instant for which a run was started, in the time zone of its schedule.
 func scheduledAt(r *core.Run) time.Time {
-	if r.Labels.Map()[schedule.Label] != "" {
-		if at, ok := schedule.Firing(r.WorkflowID); ok {
-			return at
-		}
+	at := r.ScheduledFor().Std()
+	zone, err := time.LoadLocation(r.Zone)
+	if err != nil { // it was known when the schedule was made
+		return at
 	}
-	return r.ScheduledFor().Std()
+	return at.In(zone)
 }
 
 // Step returns a step. One that is closed is decoded once.

@@ -79,7 +79,6 @@ func Open(ctx context.Context, cfg pawl.Config, at Node) (*Engine, error) {
 	}, daemon.Config{Cluster: &daemon.Cluster{Node: node, Listener: l}, Guarded: true, Log: log})
 	through := served.Connect(everywhere{d.Routed(), opened.Serves}, cfg)
 	e := &Engine{Client: through.(pawl.Client), engine: engine, daemon: d, node: node, owned: opened.Partitions.Owned}
-	opened.Schedule(through)
 	opened.Relay(e, func() bool { return node.Coordinator(opened.Partitions.Owned()) })
 	if err := d.Open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("pawl: join: %w", err), d.Close())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
@@ -23,7 +25,11 @@ func (a flowVerbs) withCatalog(ctx context.Context, fn func(flows api.Catalog) e
 	if m.remote != nil {
 		return errors.Join(fn(m.remote), m.close())
 	}
-	return errors.Join(fn(workflows.Applied(m.journal)), m.close())
+	applied := scheduled.Applied{
+		Catalog: workflows.Applied(m.journal), Service: m.svc, Read: scheduled.Reader(&a.flows.Flows),
+		Now: func() time.Time { return a.runsNow(ctx) },
+	}
+	return errors.Join(fn(applied), m.close())
 }
 
 func (a flowVerbs) flowApplyCommand() *cobra.Command {
@@ -72,6 +78,9 @@ func (a *app) apply(ctx context.Context, flows api.Catalog, all []api.ApplyReque
 			a.say("%s: version %d", screen.Clean(f.Name), f.Version)
 		default:
 			a.say("%s: version %d, as before", screen.Clean(f.Name), f.Version)
+		}
+		if f.Schedule != "" && !a.structured() {
+			a.say("%s", screen.Clean(f.Schedule))
 		}
 	}
 	if a.structured() {

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
 // telling is how a command reports what happens: a live view, lines or JSON.
@@ -50,6 +51,8 @@ type follower struct {
 	// lastAsked are the runs that were asked for after those at the top had ended: what is not there then never begins
 	lastAsked map[string]bool
 	over      map[string]bool
+	schedules map[string]*schedule.State // of the schedules that are followed, by name
+	firings   map[string]bool            // the workflow ids of their runs that were looked for
 	updates   chan update
 	stalled   string
 	others    int
@@ -69,6 +72,7 @@ type follower struct {
 type update struct {
 	run      string
 	event    *api.Event
+	firing   bool     // it is the run of a firing, which is followed from now on
 	snapshot *api.Run // the run as it is now; with its first event, with its end, and where it was asked for
 	over     bool
 	err      error
@@ -93,6 +97,7 @@ func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 		expected: map[string]bool{}, lastAsked: map[string]bool{},
 		updates: make(chan update, 256), cancelled: make(chan error, 1),
 		toldBefore: maps.Clone(a.told),
+		schedules:  map[string]*schedule.State{}, firings: map[string]bool{},
 	}
 }
 
@@ -270,6 +275,10 @@ func (f *follower) take(ctx context.Context, u update) error {
 		}
 		return fmt.Errorf("run %s: %w", u.run, u.err)
 	}
+	if u.firing {
+		f.began(ctx, u.run)
+		return nil
+	}
 	if u.snapshot != nil && f.watched[u.run] && !f.over[u.run] { // else it is older than what is known, or let go
 		f.runs[u.run] = u.snapshot
 	}
@@ -289,6 +298,11 @@ func (f *follower) take(ctx context.Context, u update) error {
 		}
 		if err := f.tell(*u.event); err != nil {
 			return err
+		}
+		if f.isSchedule(u.run) && u.event.Type == "state.published" {
+			if err := f.turned(ctx, u.event); err != nil {
+				return err
+			}
 		}
 		if u.event.Type == api.EventAttemptStarted && u.event.Child != "" &&
 			(f.telling != tellPlain || f.printed != nil) {
@@ -325,7 +339,7 @@ func (f *follower) tell(ev api.Event) error {
 		_, err = fmt.Fprintf(f.Out, "%s\n", text)
 		return err
 	case tellPlain:
-		if ev.Type == api.EventAttemptHeartbeat {
+		if ev.Type == api.EventAttemptHeartbeat || f.toldByTurns(&ev) {
 			return nil
 		}
 		switch {

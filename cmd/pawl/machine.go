@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/metrics"
+	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 	"github.com/pawl-dev/pawl/internal/virtual"
@@ -118,6 +120,12 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 			fmt.Fprintf(a.Err, "pawl: other commands cannot work with the database while this one runs: %v\n", err)
 		},
 	}
+	if a.folder != nil {
+		cfg.Compiled, cfg.Scheduled = scheduled.Reader(&a.flows.Flows), a.tellSchedule
+		if flows := a.folder.Over(m.place.Namespace, nil, nil); flows.Path() != "" {
+			cfg.Files = flows.Files
+		}
+	}
 	if cfg.Retention, err = a.retentionOf(work); err != nil {
 		return cfg, err
 	}
@@ -151,6 +159,15 @@ func (a *app) observe(m *machine, cfg *daemon.Config) error {
 	}
 	cfg.Observer, cfg.Processes.Trace = a.tracer.Observer(cfg.Observer), a.tracer.Parent
 	return nil
+}
+
+// tellSchedule tells what becomes of the schedule of a served flow.
+func (a *app) tellSchedule(text string) {
+	if a.guard != nil {
+		a.guard.log.Info(text)
+		return
+	}
+	a.say("%s", screen.Clean(text))
 }
 
 // flowsOf returns the flows that are started by name on a machine's database, and those that were applied there.

@@ -63,7 +63,7 @@ type target struct {
 // find resolves the run and the step before anything is opened for writing: a mistyped name changes nothing.
 func (a *app) find(ctx context.Context, w operation) (t target, err error) {
 	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error {
-		r, err := svc.Run(ctx, w.run)
+		r, err := a.findRun(ctx, svc, w.run)
 		if err != nil {
 			return err
 		}

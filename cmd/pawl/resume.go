@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
@@ -107,8 +108,21 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []string, tops 
 		}
 		for _, name := range names {
 			r, err := a.findCarried(ctx, svc, name)
+			if api.CodeOf(err) == api.CodeNotFound { // the name of a schedule stands for it and its open runs
+				if s, missing := svc.Run(ctx, schedule.Prefix+name); missing == nil && !s.Phase.Closed() {
+					r, err = s, nil
+				}
+			}
 			if err != nil {
 				return err
+			}
+			if r.Workflow == schedule.Workflow {
+				more, families, err := familyOf(ctx, svc, r)
+				if err != nil {
+					return err
+				}
+				ids, tops = append(ids, more...), append(tops, families...)
+				continue
 			}
 			if r.PausedAt != 0 {
 				fmt.Fprintf(a.Err, "pawl: run %s is paused, nothing of it starts; leave it, then let it go on with: "+

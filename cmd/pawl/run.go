@@ -27,6 +27,7 @@ type startFlags struct {
 	deadline string
 	detach   bool
 	dry      bool
+	now      bool // a flow with a cron runs once at once
 	json     bool
 	quiet    bool
 	labels   []string
@@ -51,6 +52,10 @@ Ctrl-C asks whether to cancel the run or to leave it for later.
 A workflow of another system is converted first (see "pawl flow convert"); put the system's name before the file, as in
 steep:workflow.yaml. In a flow file the policies of Temporal and Zart may stand as they are, below temporal: and
 zart:.
+
+A flow with a cron has a schedule, with its name or that of --id: the command makes it, or changes it where the file
+has changed, says when it fires next, and carries it and its runs until Ctrl-C. With --now it runs once at once, too;
+--detach leaves it to a server. See "pawl schedule".
 
 If a file has the name of a command, write ./list.`,
 		Example: "  pawl run order.yaml --input orderId=42\n  pawl run order.yaml --input @order.json --id order-42 " +
@@ -77,6 +82,7 @@ If a file has the name of a command, write ./list.`,
 		"instead of making another")
 	flags.StringVar(&f.timeout, "timeout", "", "run limit, instead of the flow's: 30m")
 	flags.StringVar(&f.deadline, "deadline", "", "instant the run does not live past: 2026-01-02T15:04:05Z")
+	flags.BoolVar(&f.now, "now", false, "of a flow with a cron: run it once at once, too")
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")
 	flags.BoolVar(&f.dry, "dry", false, "show what its steps would do, and start nothing")
 	flags.BoolVar(&f.json, "json", false, "one JSON object an event")
@@ -132,6 +138,12 @@ func (a runVerbs) runFile(cmd *cobra.Command, file string, f *startFlags) error 
 	how := a.chooseTelling(f.json, f.quiet)
 	if how != tellQuiet && how != tellJSON {
 		a.warnOf(c)
+	}
+	if c.Doc.Cron != nil {
+		return a.runSchedule(cmd, c, f, &req, how)
+	}
+	if f.now {
+		return usage("--now is for a flow with a cron: without one it runs once, at once")
 	}
 	begin := func(ctx context.Context, svc api.Service) (api.Started, error) {
 		started, err := svc.Start(ctx, req)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -14,8 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/cron"
-	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
@@ -40,7 +39,7 @@ type firing struct {
 	WorkflowID string       `json:"workflowId"`      // the workflow id of the run that makes up for it
 	Run        string       `json:"run,omitempty"`   // the run that exists already
 	Phase      api.RunPhase `json:"phase,omitempty"` // the phase of that run
-	open       bool         // the run was started by an earlier backfill and has not ended
+	open       bool         // the run was started by an earlier backfill of a file, and has not ended
 }
 
 func (a runVerbs) runBackfillCommand() *cobra.Command {
@@ -49,12 +48,12 @@ func (a runVerbs) runBackfillCommand() *cobra.Command {
 		Use: "backfill FILE --from INSTANT", Short: "Start runs for the firings of a flow's cron that have none",
 		Args: cobra.ExactArgs(1), Annotations: map[string]string{following: "yes"},
 		Long: `Starts a run for each firing of the flow's cron in a span that has none, the oldest first, each when the
-one before has ended. In such a run, run.scheduledAt is the firing, and no run follows by cron. A run that fails does
-not hold up the next one; the exit status is that of the first failure.
+one before has ended, and shows them. In such a run, run.scheduledAt is the firing. A run that fails does not hold up
+the next one; the exit status is that of the first failure.
 
-A firing that has a run, of a cron or of an earlier backfill, gets no other one, however that run ended. So a backfill
-that was interrupted goes on when it is asked for again. The firings of an interval (@every) are counted from
---from.`,
+A firing that has a run, of the schedule or of an earlier backfill, gets no other one, however that run ended. So a
+backfill that was interrupted goes on when it is asked for again. The firings of an interval (@every) are counted from
+--from. A schedule that is there makes up for firings without this command: pawl schedule backfill.`,
 		Example: "  pawl run backfill report.yaml --from 2026-01-05T00:00:00Z --before 2026-01-08T00:00:00Z " +
 			"--dry-run\n" +
 			"  pawl run backfill report.yaml --from 7d",
@@ -67,6 +66,7 @@ that was interrupted goes on when it is asked for again. The firings of an inter
 	flags.BoolVar(&f.dry, "dry-run", false, "show the firings, and start nothing")
 	flags.BoolVar(&f.start.detach, "detach", false,
 		"start all runs at once and leave: they do not wait for one another")
+	flags.StringVar(&f.start.id, "id", "", "the name of the schedule; default that of the flow")
 	flags.StringArrayVar(&f.start.input, "input", nil, "name=value (JSON, else text), or @file.json; repeatable")
 	flags.StringVar(&f.start.timeout, "timeout", "", "limit of each run, instead of the flow's: 30m")
 	flags.StringArrayVar(&f.start.labels, "label", nil, "key=value, to find the runs by with pawl run list; repeatable")
@@ -75,15 +75,15 @@ that was interrupted goes on when it is asked for again. The firings of an inter
 
 // backfill makes up for the firings of a span.
 func (a runVerbs) backfill(ctx context.Context, file string, f *backfillFlags) error {
-	c, table, req, err := a.readOnce(file, f)
+	c, table, req, err := a.readScheduled(file, f)
 	if err != nil {
 		return err
 	}
-	firings, err := f.firings(c.Doc.Name, table, a.clockOf(ctx))
+	firings, err := f.firings(table, a.clockOf(ctx))
 	if err != nil {
 		return err
 	}
-	if err := a.findRuns(ctx, c.Doc.Name, firings); err != nil {
+	if err := a.findRuns(ctx, firings); err != nil {
 		return err
 	}
 	if f.dry {
@@ -99,7 +99,7 @@ func (a runVerbs) backfill(ctx context.Context, file string, f *backfillFlags) e
 			continue
 		}
 		started++
-		req.WorkflowID, req.Key = one.WorkflowID, one.WorkflowID
+		req.WorkflowID, req.Key, req.ScheduledAt = one.WorkflowID, schedule.Prefix+one.WorkflowID, one.At
 		begin := func(ctx context.Context, svc api.Service) (api.Started, error) { return svc.Start(ctx, req) }
 		err := a.startRun(ctx, begin, !f.start.detach, a.chooseTelling(false, false))
 		var ended *statusError
@@ -116,36 +116,34 @@ func (a runVerbs) backfill(ctx context.Context, file string, f *backfillFlags) e
 	return failed
 }
 
-// readOnce reads a flow with a cron, as it is run for one firing, and returns its timetable and what starts such a run.
-func (a runVerbs) readOnce(file string, f *backfillFlags) (
-	c *compiled, t cron.Timetable, req api.StartRequest, err error,
+// readScheduled reads a flow with a cron, and returns its times and what starts a run of it.
+func (a runVerbs) readScheduled(file string, f *backfillFlags) (
+	c *compiled, t *schedule.Table, req api.StartRequest, err error,
 ) {
 	if c, err = a.load(file, &f.start.sources); err != nil {
 		return nil, t, req, err
 	}
-	table := c.Doc.Cron
-	if table == nil {
+	if c.Doc.Cron == nil {
 		return nil, t, req, usage("flow %q has no cron, so no firing of it was missed; start it with pawl run",
 			screen.Clean(c.Doc.Name))
 	}
-	t, err = schedule.Spec{
-		Cron: table.Schedule, Zone: table.Zone, Skipped: table.Skipped, Repeated: table.Repeated,
-	}.Table()
+	from, _, err := f.span(a.clockOf(context.Background()))
 	if err != nil {
 		return nil, t, req, err
 	}
-	once := c.Bundle
-	once.Once = true
-	if c, err = workflows.Compile(once); err != nil {
-		return nil, t, req, asUsage(err)
+	if t, err = c.Doc.Cron.Spec().Parse(from); err != nil {
+		return nil, t, req, err
 	}
+	if f.start.id == "" {
+		f.start.id = c.Doc.Name
+	}
+	name := f.start.id
 	if req, err = a.startRequest(c, &f.start); err != nil {
 		return nil, t, req, err
 	}
-	if req.Labels == nil {
-		req.Labels = map[string]string{}
-	}
-	req.Labels[schedule.Label] = c.Doc.Name // makes run.scheduledAt the instant in the workflow id
+	labels := map[string]string{schedule.Label: name}
+	maps.Copy(labels, req.Labels)
+	req.Labels, req.Zone = labels, c.Doc.Cron.Zone
 	return c, t, req, nil
 }
 
@@ -176,25 +174,25 @@ func (f *backfillFlags) span(clock func() time.Time) (from, before time.Time, er
 	return first.Std().Truncate(time.Second), end.Std(), err
 }
 
-// firings returns the firings of a flow's cron in the span, the oldest first, with the runs that they have.
-func (f *backfillFlags) firings(workflow string, t cron.Timetable, clock func() time.Time) ([]firing, error) {
+// firings returns the firings of a flow's cron in the span, the oldest first, with the workflow ids of their runs.
+func (f *backfillFlags) firings(t *schedule.Table, clock func() time.Time) ([]firing, error) {
 	from, before, err := f.span(clock)
 	if err != nil {
 		return nil, err
 	}
 	var all []firing
-	for at := t.Next(t.Before(from, from)); !at.IsZero() && at.Before(before); at = t.Next(at) {
+	for at := t.Next(from.Add(-1)); !at.IsZero() && at.Before(before); at = t.Next(at) {
 		if len(all) == f.limit {
 			return nil, usage("there are more than %s in the span; choose a shorter one, or a higher --limit",
 				count(f.limit, "firing"))
 		}
-		all = append(all, firing{At: api.At(at), WorkflowID: schedule.RunID(workflow, at)})
+		all = append(all, firing{At: api.At(at), WorkflowID: schedule.RunID(f.start.id, at)})
 	}
 	return all, nil
 }
 
-// findRuns notes which firings have a run: one of a cron that began, or one of an earlier backfill.
-func (a runVerbs) findRuns(ctx context.Context, workflow string, firings []firing) error {
+// findRuns notes which firings have a run: one that the schedule started, or an earlier backfill.
+func (a runVerbs) findRuns(ctx context.Context, firings []firing) error {
 	if len(firings) == 0 {
 		return nil
 	}
@@ -208,54 +206,19 @@ func (a runVerbs) findRuns(ctx context.Context, workflow string, firings []firin
 		}
 	}
 	return a.reading(ctx, func(ctx context.Context, svc api.Service) error {
-		return matchRuns(ctx, svc, workflow, firings)
+		for i := range firings {
+			one := &firings[i]
+			r, err := svc.Run(ctx, one.WorkflowID)
+			switch {
+			case api.CodeOf(err) == api.CodeNotFound:
+				continue
+			case err != nil:
+				return err
+			}
+			one.Run, one.Phase, one.open = r.Run, r.Phase, !r.Phase.Closed() && r.Notify == ""
+		}
+		return nil
 	})
-}
-
-// matchRuns notes the runs of a service beside their firings.
-func matchRuns(ctx context.Context, svc api.Service, workflow string, firings []firing) error {
-	byInstant := make(map[api.Time]*firing, len(firings))
-	for i := range firings {
-		byInstant[firings[i].At] = &firings[i]
-	}
-	for q := (api.Query{Workflow: workflow, Limit: 1000}); ; {
-		page, err := svc.Runs(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, row := range page.Runs {
-			if row.EndedAt != 0 && row.EndedAt < firings[0].At {
-				continue // it ended before the first firing
-			}
-			at, backfilled := firingOf(&row)
-			if !backfilled {
-				r, err := svc.Run(ctx, row.Run)
-				if err != nil {
-					return err
-				}
-				at = r.ScheduledAt
-			}
-			one := byInstant[at]
-			if one == nil || row.EndedAt != 0 && row.EndedAt < at {
-				continue // a cron that was cancelled before this firing began no run for it
-			}
-			if one.Run == "" || row.EndedAt == 0 {
-				one.Run, one.Phase, one.open = row.Run, row.Phase, backfilled && row.EndedAt == 0
-			}
-		}
-		if q.Cursor = page.Next; q.Cursor == "" {
-			return nil
-		}
-	}
-}
-
-// firingOf returns the firing that a run makes up for; false: it is no run of a backfill.
-func firingOf(row *api.RunSummary) (api.Time, bool) {
-	if row.Labels[schedule.Label] == "" {
-		return 0, false
-	}
-	at, ok := schedule.Firing(row.WorkflowID)
-	return api.At(at), ok
 }
 
 // tellFirings prints the firings, and what would happen to each.

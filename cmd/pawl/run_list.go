@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
 func (a runVerbs) runListCommand() *cobra.Command {
@@ -53,6 +54,7 @@ func (a runVerbs) runListCommand() *cobra.Command {
 // listFlags are what `pawl run list` takes and a query does not have in the same form.
 type listFlags struct {
 	phases, labels []string
+	schedule       string
 	open, all      bool
 	children       bool
 	counts         bool
@@ -69,6 +71,7 @@ func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
 	flags.StringSliceVar(&f.phases, "phase", nil, "runs in these phases only: running,failed,…")
 	flags.BoolVar(&f.open, "open", false, "runs that have not ended only")
 	flags.StringArrayVar(&f.labels, "label", nil, "runs with this label only: key=value; repeatable")
+	flags.StringVar(&f.schedule, "schedule", "", "runs of this schedule only")
 	flags.StringVar(&f.since, "since", "", "runs created since: an age such as 2d, or 2026-01-02T15:04:05Z")
 	flags.StringVar(&f.until, "until", "", "runs created before: an age such as 2h, or an instant")
 	flags.BoolVar(&q.Stuck, "stuck", false, "runs set aside because their code panicked or their history is "+
@@ -96,6 +99,9 @@ func (f *listFlags) complete(q *api.Query, now func() time.Time) (err error) {
 	}
 	if q.Limit < 1 {
 		return usage("--limit is at least 1")
+	}
+	if f.schedule != "" {
+		f.labels = append(f.labels, schedule.Label+"="+f.schedule)
 	}
 	if q.Labels, err = readLabels(f.labels); err != nil {
 		return err

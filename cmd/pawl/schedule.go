@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,35 +18,55 @@ import (
 )
 
 func (a scheduleVerbs) scheduleCommand() *cobra.Command {
-	return noun("schedule", "Look at the schedules of Go programs, and change them",
-		"The schedules of a database: when they start runs, and what they missed. They are made by the program that\n"+
-			"they belong to; see pawl.ScheduleOf in its documentation. What is done to them here is kept, and takes\n"+
-			"effect as soon as that program runs.",
-		a.scheduleListCommand(), a.scheduleShowCommand(),
-		a.scheduleVerbCommand(schedule.Pause, "Start no runs until it is resumed"),
-		a.scheduleVerbCommand(schedule.Resume, "Let a schedule go on with its next firing"),
-		a.scheduleVerbCommand(schedule.Trigger, "Start a run now, also while the schedule is paused"),
-		a.scheduleVerbCommand(schedule.Backfill, "Start runs for the firings of a span that have none"))
+	return noun("schedule", "Look at schedules, and change them",
+		"The schedules of a database: when they start runs, which runs those are, and what was missed and why. A flow\n"+
+			"with a cron has one (pawl run FILE, pawl server FOLDER); Go programs make theirs with EnsureSchedule. Each\n"+
+			"firing starts a run of its own, which is operated on like any other: pawl run list --schedule NAME.",
+		a.scheduleListCommand(), a.scheduleShowCommand(), a.scheduleNextCommand(),
+		a.scheduleVerbCommand(schedule.OpPause, "Start no runs until it is resumed; say why with --reason"),
+		a.scheduleVerbCommand(schedule.OpResume, "Let a schedule go on with its next firing"),
+		a.scheduleVerbCommand(schedule.OpTrigger, "Start a run now, also while the schedule is paused"),
+		a.scheduleVerbCommand(schedule.OpSkip, "Take one firing out: the next one, or --firing"),
+		a.scheduleVerbCommand(schedule.OpUnskip, "Take a firing in again that was taken out"),
+		a.scheduleVerbCommand(schedule.OpBackfill, "Start runs for the firings of a span that have none"),
+		a.scheduleVerbCommand(schedules.VerbRemove, "End a schedule; its runs go on"))
+}
+
+// scheduleFlags are what the verbs of schedules take.
+type scheduleFlags struct {
+	from, before, firing string
+	change               schedules.ScheduleChange
 }
 
 func (a scheduleVerbs) scheduleVerbCommand(verb, short string) *cobra.Command {
-	var from, before string
+	var f scheduleFlags
 	cmd := &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			c := schedules.ScheduleChange{Actor: a.who(), Reason: a.reason}
-			if c.From, err = readInstant(a.clockOf(cmd.Context()), "--from", from); err != nil {
-				return err
+			c := &f.change
+			c.Actor, c.Reason = a.who(), a.reason
+			clock := a.clockOf(cmd.Context())
+			for _, at := range []struct {
+				flag, text string
+				to         *api.Time
+			}{{"--from", f.from, &c.From}, {"--before", f.before, &c.Before}, {"--firing", f.firing, &c.Firing}} {
+				if *at.to, err = readInstant(clock, at.flag, at.text); err != nil {
+					return err
+				}
 			}
-			if c.Before, err = readInstant(a.clockOf(cmd.Context()), "--before", before); err != nil {
-				return err
-			}
-			return a.changeSchedule(cmd.Context(), args[0], verb, c)
+			return a.changeSchedule(cmd.Context(), args[0], verb, f.change)
 		},
 	}
-	if verb == schedule.Backfill {
-		cmd.Flags().StringVar(&from, "from", "", "the first firing: an age such as 2d, or an instant")
-		cmd.Flags().StringVar(&before, "before", "", "where the span ends: an age such as 2h, or an instant")
+	flags := cmd.Flags()
+	switch verb {
+	case schedule.OpBackfill:
+		flags.StringVar(&f.from, "from", "", "the first firing: an age such as 2d, or an instant")
+		flags.StringVar(&f.before, "before", "", "where the span ends: an age such as 2h, or an instant; default now")
+		flags.BoolVar(&f.change.AtOnce, "at-once", false, "the runs do not wait for one another")
+		flags.IntVar(&f.change.Limit, "limit", 0, "refuse to make up for more firings than this; default 100")
+		flags.BoolVar(&f.change.DryRun, "dry-run", false, "say how many firings the span has, and start nothing")
+	case schedule.OpSkip, schedule.OpUnskip:
+		flags.StringVar(&f.firing, "firing", "", "the instant of the firing")
 	}
 	return cmd
 }
@@ -59,16 +80,50 @@ func (a scheduleVerbs) changeSchedule(ctx context.Context, name, verb string, c 
 	if err := errors.Join(err, m.close()); err != nil {
 		return err
 	}
-	switch {
-	case a.structured():
+	if a.structured() {
 		return a.print(out)
-	case out.WorkflowID != "":
-		a.say("schedule %s: %s is kept; its run will have the workflow id %s", screen.Clean(name), verb,
-			screen.Clean(out.WorkflowID))
-	default:
-		a.say("schedule %s: %s is kept", screen.Clean(name), verb)
 	}
+	a.say("schedule %s: %s", screen.Clean(name), a.changedText(ctx, verb, &c, &out))
 	return nil
+}
+
+// changedText says what a change has done.
+func (a scheduleVerbs) changedText(
+	ctx context.Context, verb string, c *schedules.ScheduleChange, out *schedules.ScheduleChanged,
+) string {
+	s := &out.Schedule
+	next := "next: " + nextFiring(s, api.At(a.runsNow(ctx)))
+	switch verb {
+	case schedule.OpPause:
+		return "paused; nothing begins before it is resumed, and what is missed meanwhile is counted"
+	case schedule.OpResume:
+		text := "resumed; " + next
+		if n := len(s.Recent); n > 0 && s.Recent[n-1].Reason == schedule.MissedPaused {
+			text += fmt.Sprintf("; %s missed meanwhile: pawl schedule backfill %s --from %s",
+				count(s.Recent[n-1].Count, "firing"), screen.Clean(s.Name), s.Recent[n-1].From.Format(time.RFC3339))
+		}
+		return text
+	case schedule.OpTrigger:
+		return "a run begins: " + screen.Clean(out.WorkflowID)
+	case schedule.OpSkip:
+		return whenOf(s, out.Firing) + " is taken out; " + next
+	case schedule.OpUnskip:
+		return whenOf(s, out.Firing) + " is taken in again; " + next
+	case schedule.OpBackfill:
+		text := fmt.Sprintf("the span has %s", count(out.Firings, "firing"))
+		switch {
+		case c.DryRun:
+			return text
+		case c.AtOnce:
+			return text + "; those that have no run get one at once"
+		default:
+			return text + "; those that have no run get one, each when the one before has ended"
+		}
+	case schedules.VerbRemove:
+		return "removed; its runs go on"
+	default:
+		return verb + " is done"
+	}
 }
 
 func (a scheduleVerbs) scheduleListCommand() *cobra.Command {
@@ -97,10 +152,10 @@ func (a scheduleVerbs) listSchedules(ctx context.Context, svc api.Service) error
 	for i, s := range all {
 		cells[i] = []string{
 			screen.Clean(s.Name), screen.Clean(s.Workflow), strings.TrimSpace(s.Spec.Cron + " " + s.Spec.Zone),
-			nextFiring(&s, now), whenOf(&s, s.Last), fmt.Sprint(s.Missed),
+			nextFiring(&s, now), whenOf(&s, s.Last), fmt.Sprint(s.Fired), fmt.Sprint(s.Missed),
 		}
 	}
-	return a.table([]string{"NAME", "WORKFLOW", "SCHEDULE", "NEXT", "LAST", "MISSED"}, cells)
+	return a.table([]string{"NAME", "WORKFLOW", "SCHEDULE", "NEXT", "LAST", "FIRED", "MISSED"}, cells)
 }
 
 func (a scheduleVerbs) scheduleShowCommand() *cobra.Command {
@@ -122,6 +177,38 @@ func (a scheduleVerbs) scheduleShowCommand() *cobra.Command {
 	}
 }
 
+func (a scheduleVerbs) scheduleNextCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "next NAME [N]", Short: "Show the next N firings of a schedule; default 10", Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n := 10
+			if len(args) > 1 {
+				var err error
+				if n, err = strconv.Atoi(args[1]); err != nil || n < 1 || n > 1000 {
+					return usage("%q: the number of firings is from 1 to 1000", args[1])
+				}
+			}
+			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
+				s, err := schedules.Get(ctx, svc, args[0], a.runsNow(ctx))
+				if err != nil {
+					return err
+				}
+				all, err := schedules.Next(ctx, svc, args[0], n, a.runsNow(ctx))
+				if err != nil {
+					return err
+				}
+				if a.structured() {
+					return a.print(all)
+				}
+				for _, at := range all {
+					a.say("%s", zoned(&s, at).Format("Mon 2006-01-02 15:04:05 -07:00 MST"))
+				}
+				return nil
+			})
+		},
+	}
+}
+
 func (a scheduleVerbs) showSchedule(s *schedules.Schedule, now api.Time) {
 	fact := func(label, text string) {
 		if text != "" {
@@ -130,33 +217,61 @@ func (a scheduleVerbs) showSchedule(s *schedules.Schedule, now api.Time) {
 	}
 	a.say("%s starts runs of %s", screen.Clean(s.Name), screen.Clean(s.Workflow))
 	fact("cron", strings.TrimSpace(s.Spec.Cron+" "+s.Spec.Zone))
+	fact("except", s.Spec.Except)
 	fact("overlap", string(s.Spec.Overlap))
 	fact("catch up", s.Spec.CatchUp)
+	fact("jitter", s.Spec.Jitter)
+	fact("timeout", s.Spec.Timeout)
+	fact("not after", s.Spec.NotAfter)
 	fact("run", s.Run)
 	fact("next", nextFiring(s, now))
+	if s.Paused != nil {
+		fact("why", screen.Clean(s.Paused.Reason))
+	}
+	for _, at := range s.Skips {
+		fact("skips", whenOf(s, at))
+	}
 	fact("last", strings.TrimSpace(whenOf(s, s.Last)+"  "+screen.Clean(s.LastRun)))
-	if s.Deadline != 0 {
-		fact("until", live.Local(s.Deadline))
+	fact("open", screen.Clean(strings.Join(s.Open, ", ")))
+	for _, at := range s.Waiting {
+		fact("waits", whenOf(s, at))
+	}
+	for _, b := range s.Backfills {
+		fact("backfill", fmt.Sprintf("%s started, until %s", count(b.Started, "run"), whenOf(s, api.At(b.Before))))
+	}
+	if s.Until != 0 {
+		fact("until", live.Local(s.Until))
+	}
+	fact("fired", fmt.Sprint(s.Fired))
+	if s.Failures > 0 {
+		fact("failed", count(s.Failures, "run")+" one after the other")
 	}
 	fact("missed", fmt.Sprint(s.Missed))
 	for _, m := range s.Recent {
-		text := live.Local(api.At(m.From))
+		text := whenOf(s, api.At(m.From))
 		if m.Count > 1 {
-			text += " to " + live.Local(api.At(m.To))
+			text += " to " + whenOf(s, api.At(m.To))
 		}
-		fact("", fmt.Sprintf("%s  %s: %s", text, count(m.Count, "firing"), missedReason(m.Reason)))
+		fact("", fmt.Sprintf("%s  %s: %s", text, count(m.Count, "firing"), missedReason(m.Reason, m.Note)))
 	}
+	fact("problem", screen.Clean(s.Problem))
 }
 
 // missedReason says why firings started no run.
-func missedReason(reason string) string {
+func missedReason(reason, note string) string {
 	switch reason {
 	case schedule.MissedLate:
-		return "the program was not there within the catch-up window"
+		return "nobody was there to start it within the catch-up window"
 	case schedule.MissedPaused:
 		return "the schedule was paused"
 	case schedule.MissedOverlap:
-		return "the run before had not ended"
+		return "a run before had not ended"
+	case schedule.MissedSkipped:
+		return "it was taken out"
+	case schedule.MissedNotAfter:
+		return "its latest time of day had passed"
+	case schedule.MissedRefused:
+		return "its run could not be started: " + screen.Clean(note)
 	default:
 		return screen.Clean(reason)
 	}
@@ -164,8 +279,8 @@ func missedReason(reason string) string {
 
 func nextFiring(s *schedules.Schedule, now api.Time) string {
 	switch {
-	case s.Paused != 0:
-		return "paused since " + live.Local(s.Paused)
+	case s.Paused != nil:
+		return "paused since " + live.Local(api.At(s.Paused.At))
 	case s.Next == 0:
 		return "never"
 	case s.Next <= now:
@@ -175,14 +290,19 @@ func nextFiring(s *schedules.Schedule, now api.Time) string {
 	}
 }
 
+// zoned returns an instant in the schedule's zone.
+func zoned(s *schedules.Schedule, at api.Time) time.Time {
+	zone, err := time.LoadLocation(s.Spec.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	return at.Std().In(zone)
+}
+
 // whenOf formats an instant in the schedule's zone.
 func whenOf(s *schedules.Schedule, at api.Time) string {
 	if at == 0 {
 		return "-"
 	}
-	zone, err := time.LoadLocation(s.Spec.Zone)
-	if err != nil {
-		zone = time.UTC
-	}
-	return at.Std().In(zone).Format(time.DateTime)
+	return zoned(s, at).Format(time.DateTime)
 }

@@ -51,13 +51,13 @@ func TestSchedulesOfAProgram(t *testing.T) {
 	}
 	check(false, `(?s)next +paused since `+time.Now().Format("2006"), "schedule", "show", "yearly")
 	check(false, `"zone": "Europe/Berlin"`, "schedule", "list", "-o", "json")
-	check(false, `"yearly@.*-trigger"`, "run", "list", "--label", "pawl.schedule=yearly", "-o", "json")
+	check(false, `"yearly@.*-now"`, "run", "list", "--label", "pawl.schedule=yearly", "-o", "json")
 	check(true, `there is no schedule "none"`, "schedule", "show", "none")
 	check(true, `there is no schedule "none"`, "schedule", "pause", "none")
-	check(true, `a backfill needs a span`, "schedule", "backfill", "yearly", "--from", "2026-01-02T00:00:00Z")
-	check(false, `schedule yearly: resume is kept`, "schedule", "resume", "yearly", "--reason", "back")
-	check(false, `workflow id yearly@.*-trigger`, "schedule", "trigger", "yearly")
-	check(false, `workflow id backfill:yearly@`, "schedule", "backfill", "yearly", "--from", "2024-01-01T00:00:00Z",
+	check(true, `a backfill needs a span`, "schedule", "backfill", "yearly")
+	check(false, `schedule yearly: resumed; next: 20`, "schedule", "resume", "yearly", "--reason", "back")
+	check(false, `a run begins: yearly@.*-now`, "schedule", "trigger", "yearly")
+	check(false, `the span has 2 firings`, "schedule", "backfill", "yearly", "--from", "2024-01-01T00:00:00Z",
 		"--before", "2025-02-01T00:00:00Z")
 	e = library(t, path, backup)
 	h = pawl.ScheduleOf(e, "yearly")

@@ -43,8 +43,8 @@ func TestTimesHaveZones(t *testing.T) {
 	pawl("run", "daily.yaml", "--id", "daily", "--detach")
 	for _, verb := range []string{
 		"run show @last", "run show held", "run history held", "run events held", "run events held -o json",
-		"run show held -o json", "run show held -o yaml", "run list -o json", "run forecast daily", "doctor",
-		"doctor --repair", "run cancel daily --reason over",
+		"run show held -o json", "run show held -o yaml", "run list -o json", "doctor",
+		"doctor --repair", "run show schedule:daily", "schedule next daily",
 		"run backfill daily.yaml --from 2d --dry-run", "run report held -o report.html",
 	} {
 		said[verb] = pawl(strings.Fields(verb)...)

@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/dialect/temporal/temporalform"
+	"github.com/pawl-dev/pawl/internal/chain"
+	"github.com/pawl-dev/pawl/internal/cron"
 )
 
 // RetryPolicy says which attempts, or runs, are followed by another.
@@ -103,7 +104,7 @@ func (o WorkflowOptions) options() ([]pawl.Option, error) {
 		}))
 	}
 	if w.Schedule != "" {
-		out = append(out, pawl.Cron(client.Schedule{Cron: w.Schedule, Zone: w.Zone}))
+		out = append(out, chain.Option(cron.Written{Cron: w.Schedule, Zone: w.Zone}).(pawl.Option))
 	}
 	return out, f.Err()
 }

@@ -60,14 +60,12 @@ type BodyQueue struct {
 	Priority int32  `json:"priority,omitzero"`
 }
 
-// BodyCron says when runs of a workflow begin by themselves, in the words of a flow's cron.
+// BodyCron says when the runs of a workflow's chain begin.
 type BodyCron struct {
 	Cron     string `json:"cron"`
 	Zone     string `json:"zone,omitzero"`
 	Skipped  string `json:"skipped,omitzero"`
 	Repeated string `json:"repeated,omitzero"`
-	Overlap  string `json:"overlap,omitzero"`
-	CatchUp  string `json:"catchUp,omitzero"`
 }
 
 // BodyStepSpec is what a body says of a step.

@@ -13,10 +13,12 @@ type StartRequest struct {
 	WorkflowID  string          `json:"workflowId,omitempty"` // unique among open runs; empty: the run's id
 	Key         string          `json:"key,omitempty"`        // idempotency key: the same key returns the run it made
 	UseExisting bool            `json:"useExisting,omitempty"`
-	StartAt     Time            `json:"startAt,omitzero"`  // zero: now
-	Timeout     *policy.Limit   `json:"timeout,omitempty"` // the run's limit, instead of the workflow's
-	Deadline    Time            `json:"deadline,omitzero"` // the run, and those that follow it, do not live past it
-	Origin      string          `json:"origin,omitempty"`  // where Deadline was set, for people; default "start"
+	StartAt     Time            `json:"startAt,omitzero"`     // zero: now
+	ScheduledAt Time            `json:"scheduledAt,omitzero"` // the firing of a schedule that it is for
+	Zone        string          `json:"zone,omitempty"`       // the time zone of that firing; empty: UTC
+	Timeout     *policy.Limit   `json:"timeout,omitempty"`    // the run's limit, instead of the workflow's
+	Deadline    Time            `json:"deadline,omitzero"`    // the run, and those that follow it, do not live past it
+	Origin      string          `json:"origin,omitempty"`     // where Deadline was set, for people; default "start"
 	Actor       string          `json:"actor,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
 	Notify      string          `json:"notify,omitempty"` // the workflow id of a run that is told of the end

@@ -103,8 +103,9 @@ type Run struct {
 	PausedAt    Time              `json:"pausedAt,omitzero"`
 	Closing     RunPhase          `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
 	CancelAsked bool              `json:"cancelAsked,omitempty"`
-	// ScheduledAt is the firing that it is for, of a run by cron.
-	ScheduledAt Time `json:"scheduledAt,omitzero"`
+	// ScheduledAt is the firing that it is for, of a run that a schedule started, and Zone its time zone.
+	ScheduledAt Time   `json:"scheduledAt,omitzero"`
+	Zone        string `json:"zone,omitempty"`
 	// CompensateUntil: it was cancelled or has expired, and its body undoes what it did, until then at the latest.
 	CompensateUntil Time            `json:"compensateUntil,omitzero"`
 	Cron            string          `json:"cron,omitempty"`

@@ -340,28 +340,28 @@ func temporalRunRetryInFlow(t *testing.T) {
 	})
 }
 
-// temporalCronInFlow checks that the run timeout is per run, the execution timeout over the chain; a retry policy comes
-// first.
+// temporalCronInFlow checks that the run timeout is per run, the execution timeout over the chain, from its first firing
+// on; a retry policy comes first.
 func temporalCronInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 1d",
-		`cronSchedule: "*/10 * * * *", workflowRunTimeout: 7m, workflowExecutionTimeout: 35m`)
+		`cronSchedule: "*/10 * * * *", workflowRunTimeout: 7m, workflowExecutionTimeout: 25m`)
 	perform(t, c, map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@10m-17m timeout run", "work@20m-27m timeout run", "work@30m-35m timeout execution")
 		wantPhase(t, r, core.RunTimedOut)
 		s.lasts(35 * time.Minute)
 	})
 	// A run that takes longer than the time to the next firing skips that firing.
-	c = temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "*/10 * * * *", workflowExecutionTimeout: 1h`)
+	c = temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "*/10 * * * *", workflowExecutionTimeout: 50m`)
 	perform(t, c, map[string][]try{"work": {{run: 12 * time.Minute}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@10m-22m ok", "work@30m-42m ok", "work@50m-1h timeout execution")
 	})
 	// The next firing counts from the run's begin, not from its end.
-	c = temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "@every 10m", workflowExecutionTimeout: 25m`)
+	c = temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "@every 10m", workflowExecutionTimeout: 15m`)
 	perform(t, c, map[string][]try{"work": {{run: 4 * time.Minute}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@10m-14m ok", "work@20m-24m ok")
 	})
 	// No run follows that would begin at the end of the execution's time or later: the chain ends with the last run.
-	for _, end := range []string{"25m", "30m"} {
+	for _, end := range []string{"15m", "20m"} {
 		c = temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "*/10 * * * *", workflowExecutionTimeout: `+end)
 		perform(t, c, map[string][]try{"work": {{run: 4 * time.Minute}}}, nil, func(s *stage, r *core.Run) {
 			s.wantAttempts("work@10m-14m ok", "work@20m-24m ok")
@@ -369,7 +369,7 @@ func temporalCronInFlow(t *testing.T) {
 		})
 	}
 	c = temporalWork(t, once+"startToCloseTimeout: 1d",
-		`cronSchedule: "@every 10m", workflowExecutionTimeout: 25m, retryPolicy: {maximumAttempts: 2}`)
+		`cronSchedule: "@every 10m", workflowExecutionTimeout: 15m, retryPolicy: {maximumAttempts: 2}`)
 	perform(t, c, map[string][]try{"work": {{kind: policy.KindError}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@10m-10m error", "work@10m1s-10m1s error",
 			"work@20m1s-20m1s error", "work@20m2s-20m2s error")

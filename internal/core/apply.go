@@ -51,6 +51,8 @@ func Apply(r *Run, at Time, rec Record) {
 		r.keepSignal(at, rec)
 	case StatePublished:
 		r.applyPublished(at, rec)
+	case Turned:
+		r.applyTurned(at, rec)
 	case UpdateAccepted:
 		r.applyAccepted(rec)
 	case UpdateAnswered:
@@ -82,7 +84,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 	r.Parent, r.Chain = rec.Parent, rec.Chain
 	r.Notify, r.Labels, r.Headers = rec.Notify, rec.Labels, rec.Headers
 
-	r.CreatedAt, r.StartAt, r.Firing = at, rec.StartAt, rec.Firing
+	r.CreatedAt, r.StartAt, r.Firing, r.Zone = at, rec.StartAt, rec.Firing, rec.Zone
 	r.Phase = RunPending
 	if rec.Queue.Name != "" || len(rec.Within) > 0 {
 		r.Admission = &Admission{Queue: rec.Queue, Within: rec.Within, Admitted: rec.Admitted}

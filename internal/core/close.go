@@ -186,7 +186,7 @@ func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	}
 	next := m.following(m.r.Input, v.At, m.r.Chain.Attempt+1, "retry policy")
 	next.Chain.AfterFailure = true
-	if m.r.def.Follows != nil {
+	if m.r.def.Follows != nil || m.r.Firing != 0 {
 		next.Firing = m.r.ScheduledFor()
 	}
 	return next
@@ -206,7 +206,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent,
 		Chain:   Chain{First: first, Previous: m.r.ID, Attempt: attempt, AfterFailure: m.r.Chain.AfterFailure},
 		Signals: m.r.Signals, Updates: m.r.Updates, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
-		Headers: m.r.Headers,
+		Headers: m.r.Headers, Zone: m.r.Zone,
 	}
 	if a := m.r.Admission; a != nil {
 		s.Queue, s.Within, s.Admitted = a.Queue, a.Within, a.Admitted && actor == continuedAs

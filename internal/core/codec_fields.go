@@ -22,6 +22,7 @@ func (r *RunCreated) fields(c *coder) {
 	c.flag(&r.Admitted)
 	c.text((*string)(&r.Headers))
 	c.time(&r.Firing)
+	c.text(&r.Zone)
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }

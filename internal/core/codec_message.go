@@ -20,6 +20,8 @@ const (
 	tagChildEnded
 	tagTaskStopped
 	tagSignalReceived
+	tagRunStart
+	tagRunStop
 )
 
 // AppendMessage appends the message's encoding to dst.
@@ -88,6 +90,10 @@ func (c *coder) writeContent(a Content) {
 		tag = tagTaskStopped
 	case SignalReceived:
 		tag = tagSignalReceived
+	case RunStart:
+		tag = tagRunStart
+	case RunStop:
+		tag = tagRunStop
 	default:
 		panic(fmt.Sprintf("core: message content %T has no encoding", a))
 	}
@@ -107,6 +113,10 @@ func (c *coder) writeContent(a Content) {
 		a.fields(c)
 	case SignalReceived:
 		a.fields(c)
+	case RunStart:
+		a.fields(c)
+	case RunStop:
+		a.fields(c)
 	}
 	c.close(outer)
 }
@@ -119,7 +129,7 @@ func (c *coder) readContent() (a Content) {
 	case tag == 0:
 		c.fail("a message without a tag")
 		return nil
-	case tag > tagSignalReceived:
+	case tag > tagRunStop:
 		c.err = fmt.Errorf("%w: message type %d", ErrNewerEntry, tag)
 		return nil
 	}
@@ -147,8 +157,16 @@ func (c *coder) readContent() (a Content) {
 		var m TaskStopped
 		m.fields(c)
 		a = m
-	default:
+	case tagSignalReceived:
 		var m SignalReceived
+		m.fields(c)
+		a = m
+	case tagRunStart:
+		var m RunStart
+		m.fields(c)
+		a = m
+	default:
+		var m RunStop
 		m.fields(c)
 		a = m
 	}

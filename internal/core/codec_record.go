@@ -35,8 +35,9 @@ const (
 	tagUpdateAnswered
 	tagRunQueued
 	tagRunHeld
+	tagTurned
 
-	tagLast = tagRunHeld
+	tagLast = tagTurned
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -107,6 +108,8 @@ func tagOf(r Record) byte {
 		return tagRunQueued
 	case RunHeld:
 		return tagRunHeld
+	case Turned:
+		return tagTurned
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -169,6 +172,8 @@ func (c *coder) write(r Record) {
 	case RunQueued:
 	case RunHeld:
 		c.held(&r.Held)
+	case Turned:
+		r.fields(c)
 	default:
 		c.writeOfBody(r)
 	}
@@ -199,6 +204,10 @@ func (c *coder) read() (r Record) {
 		var held RunHeld
 		c.held(&held.Held)
 		r = held
+	case tag == tagTurned:
+		var turned Turned
+		turned.fields(c)
+		r = turned
 	default:
 		r = c.readOfBody(tag)
 	}

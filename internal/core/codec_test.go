@@ -50,6 +50,7 @@ var recordTypes = []Record{
 	StatePublished{},
 	UpdateAccepted{},
 	UpdateAnswered{},
+	Turned{},
 }
 
 func TestRecordTypesAreComplete(t *testing.T) {

@@ -34,6 +34,9 @@ type Definition struct {
 	// did. It needs HasBody.
 	HandlesCancel bool
 
+	// Turns: its runs have no steps. They keep a value and take turns; see [Turn].
+	Turns bool
+
 	// Elsewhere: another program decides the runs and executes their steps. Here they are looked at and operated on;
 	// see [Run.Elsewhere].
 	Elsewhere bool

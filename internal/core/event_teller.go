@@ -117,6 +117,13 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		ev := t.event(at, EventSignalReceived)
 		ev.Name, ev.Data, ev.Actor, ev.Why = rec.Name, rec.Payload, rec.Actor, rec.Reason
 		return append(out, ev)
+	case Turned:
+		if rec.Value == nil {
+			return out
+		}
+		ev := t.event(at, EventStatePublished)
+		ev.Data = rec.Value
+		return append(out, ev)
 	case StatePublished:
 		ev := t.event(at, EventStatePublished)
 		ev.Data = rec.Value

@@ -19,8 +19,9 @@ type (
 		WorkflowID string
 		Key        string // idempotency key
 		Input      []byte
-		At         Time // when the run starts; zero: now
-		Firing     Time // the firing of a timetable that the run is for, which may have passed; zero: when it starts
+		At         Time   // when the run starts; zero: now
+		Firing     Time   // the firing of a timetable that the run is for, which may have passed; zero: when it starts
+		Zone       string // the time zone of the firing; empty: UTC
 		// Execution and Run bound the run by durations; ExecutionAt and RunAt by instants, which win. Zero: none.
 		Execution, Run     *policy.Limit
 		ExecutionAt, RunAt RunLimit

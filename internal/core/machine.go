@@ -109,6 +109,10 @@ func (m *machine) proceed() {
 			if !m.settleCancel() {
 				return
 			}
+		case m.r.turns():
+			if !m.turn() {
+				return
+			}
 		case m.r.waitsForStart() || m.r.PausedAt != 0:
 			return
 		case !m.ask():
@@ -245,23 +249,28 @@ func (m *machine) start(def *Definition, in Start) error {
 	if err != nil {
 		return err
 	}
+	from := m.now
+	if def != nil && def.Follows != nil {
+		from = max(in.At, m.now) // the wait for the first firing is no part of the limits
+	}
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
 		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,
 		Labels: Labels("").With(in.Labels), Headers: in.Headers,
 		Queue: queue, Within: in.Within, Admitted: in.Admitted && queue.Name != "",
-		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
+		Execution: limitFrom(in.Execution, from), Deadline: limitFrom(in.Run, m.now),
 	}
 	if in.At > m.now {
 		rec.StartAt = in.At
 	}
-	if in.Firing != max(m.now, rec.StartAt) {
+	if in.Firing != max(m.now, rec.StartAt) || def == nil || def.Follows == nil {
 		rec.Firing = in.Firing
 	}
+	rec.Zone = in.Zone
 	if in.ExecutionAt.At != 0 && (rec.Execution.At == 0 || in.ExecutionAt.At < rec.Execution.At) {
 		rec.Execution = in.ExecutionAt
 	}
-	if queue.Name != "" && !rec.Admitted {
+	if rec.StartAt != 0 || queue.Name != "" && !rec.Admitted {
 		rec.Deadline = rec.Deadline.unbegun()
 	}
 	if in.RunAt.At != 0 {
@@ -316,7 +325,7 @@ func (m *machine) beginDelayed() {
 		m.emit(RunQueued{})
 		return
 	}
-	m.emit(RunStarted{Deadline: m.r.Deadline})
+	m.emit(RunStarted{Deadline: m.r.Deadline.begun(m.now)})
 }
 
 func (m *machine) recovered(in Recovered) {

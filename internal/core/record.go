@@ -51,7 +51,8 @@ type (
 		Within        []string // see Admission
 		Admitted      bool     // it took over the place of the run before it in the chain
 		Headers       Headers
-		Firing        Time // the firing of a timetable that the run is for; zero: when it starts
+		Firing        Time   // the firing of a timetable that the run is for; zero: when it starts
+		Zone          string // the time zone of the firing; empty: UTC
 	}
 
 	// RunQueued: the start of a delayed run has come, and it waits for its queue. A run without delay waits for it from
@@ -255,6 +256,13 @@ type (
 		Carried  bool // it came with the chain: a run before had answered it
 	}
 
+	// Turned is what a turn has left; see Turn.
+	Turned struct {
+		Value []byte // nil: as it was
+		Wake  Time
+		Took  int
+	}
+
 	// BodyWaits: the run's body has seen all there is and waits.
 	BodyWaits struct{}
 
@@ -297,3 +305,4 @@ func (BodyWaits) record()      {}
 func (StatePublished) record() {}
 func (UpdateAccepted) record() {}
 func (UpdateAnswered) record() {}
+func (Turned) record()         {}

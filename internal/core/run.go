@@ -39,9 +39,10 @@ type Run struct {
 	Input      []byte // JSON
 	Phase      RunPhase
 	CreatedAt  Time
-	StartAt    Time // the start of the run, for RunPending
-	StartedAt  Time // when it first began
-	Firing     Time // the firing of a timetable that the run is for; zero: see ScheduledFor
+	StartAt    Time   // the start of the run, for RunPending
+	StartedAt  Time   // when it first began
+	Firing     Time   // the firing of a timetable that the run is for; zero: see ScheduledFor
+	Zone       string // the time zone of that firing; empty: UTC
 	EndedAt    Time
 
 	// Execution and Deadline are the run's stored deadlines, zero where it has none.
@@ -92,6 +93,7 @@ type Run struct {
 	labelLog       *labelLog         // how the run came to its labels; nil: it still has those of its start
 	extendedLimits movedLimits       // the limits that operations moved
 	signalsTaken   *signalsTaken     // which waits took which events; nil: none did
+	turned         bool              // it has taken a turn
 	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
 	bodyPending bool
 }

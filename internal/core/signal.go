@@ -189,7 +189,7 @@ func (r *Run) dropSignal(i int) { r.Signals = append(r.Signals[:i:i], r.Signals[
 // unexpected returns why no step of the definition can wait for an event of that name, and "" if one may. Where a step
 // works its event's name out, or a body decides, any name will do.
 func (d *Definition) unexpected(name string) string {
-	if d.HasBody || d.Elsewhere {
+	if d.HasBody || d.Elsewhere || d.Turns {
 		return ""
 	}
 	var known []string

@@ -31,7 +31,7 @@ func (m *machine) tick() {
 
 // tickPending does what is due of a run that waits for its start or its queue, and whose limits have not expired.
 func (m *machine) tickPending() {
-	if !m.r.InQueue() && m.r.StartAt <= m.now {
+	if !m.r.turns() && !m.r.InQueue() && m.r.StartAt <= m.now {
 		m.beginDelayed()
 		return
 	}

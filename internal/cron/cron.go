@@ -37,6 +37,7 @@ type Spec struct {
 	everyHour                              bool          // the hour is *: the schedule follows elapsed time
 	anyDay, anyWeekday                     bool          // the field starts with *
 	every                                  time.Duration // the interval of @every; 0: an expression of five fields
+	dayRules, weekdayRules                 []rule        // L, 15W, fri#2 and the like
 }
 
 var shorthands = map[string]string{
@@ -56,7 +57,12 @@ var (
 
 // Parse reads an expression: five fields (minute, hour, day of month, month, day of week), one of @hourly @daily
 // @weekly @monthly @yearly, or "@every 90m". A field is *, a number, a name, a range a-b, any of these with a step /n,
-// or a list of them. If day of month and day of week are both restricted, a date that matches one of them matches.
+// or a list of them. If day of month and day of week are both restricted, a date that matches one of them matches; a
+// field that begins with * or is ? restricts nothing by itself.
+//
+// As in Quartz, the day of month may be L (the last one), L-3 (three days before it), 15W (the weekday nearest to the
+// 15th, in the same month) or LW, and the day of week friL (the last Friday of the month) or fri#2 (the second one).
+// Weekdays count from 0, which is Sunday.
 func Parse(text string) (*Spec, error) {
 	trimmed := strings.ToLower(strings.TrimSpace(text))
 	if rest, ok := strings.CutPrefix(trimmed, "@every "); ok {
@@ -74,14 +80,33 @@ func Parse(text string) (*Spec, error) {
 	}
 	fields := strings.Fields(trimmed)
 	if len(fields) != 5 {
-		return nil, fmt.Errorf("cron: %q has %d fields where 5 are expected: minute hour day month weekday",
-			text, len(fields))
+		hint := ""
+		if len(fields) == 6 || len(fields) == 7 {
+			hint = "; a field for seconds, or for years, is left out"
+		}
+		return nil, fmt.Errorf("cron: %q has %d fields where 5 are expected: minute hour day month weekday%s",
+			text, len(fields), hint)
+	}
+	if fields[2] == "?" && fields[4] == "?" {
+		return nil, fmt.Errorf("cron: %q: ? in both fields of days names no day; write * in one of them", text)
+	}
+	for _, i := range []int{2, 4} {
+		if fields[i] == "?" {
+			fields[i] = "*"
+		}
 	}
 
 	s := &Spec{
 		everyHour:  fields[1] == "*",
 		anyDay:     strings.HasPrefix(fields[2], "*"),
 		anyWeekday: strings.HasPrefix(fields[4], "*"),
+	}
+	var err error
+	if fields[2], s.dayRules, err = takeRules(fields[2], dayRule); err != nil {
+		return nil, fmt.Errorf("cron: %q: day: %w", text, err)
+	}
+	if fields[4], s.weekdayRules, err = takeRules(fields[4], weekdayRule); err != nil {
+		return nil, fmt.Errorf("cron: %q: weekday: %w", text, err)
 	}
 	for i, f := range []struct {
 		name     string
@@ -110,6 +135,9 @@ func Parse(text string) (*Spec, error) {
 
 func parseField(text string, low, top int, names []string) ([]bool, error) {
 	set := make([]bool, top+1)
+	if text == "" {
+		return set, nil // all of its parts are rules
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		span, stepText, stepped := strings.Cut(part, "/")
 		step := 1
@@ -151,7 +179,11 @@ func number(text string, low, top int, names []string) (int, error) {
 		return i + low, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > top {
+	switch {
+	case err != nil && strings.ContainsAny(text, "lw#?") && len(text) < 4:
+		return 0, fmt.Errorf("%q is not a number from %d to %d; L and W belong in the field of days, as in L or 15W, "+
+			"and # in that of weekdays, as in fri#2", text, low, top)
+	case err != nil || n < low || n > top:
 		return 0, fmt.Errorf("%q is not a number from %d to %d", text, low, top)
 	}
 	return n, nil
@@ -159,13 +191,14 @@ func number(text string, low, top int, names []string) (int, error) {
 
 // possible reports whether any date can match. 30 February, for example, cannot.
 func (s *Spec) possible() bool {
-	if !s.anyWeekday && slices.Contains(s.weekdays[:7], true) {
+	if !s.anyWeekday && (slices.Contains(s.weekdays[:7], true) || len(s.weekdayRules) > 0) {
 		return slices.Contains(s.months, true)
 	}
 	longest := [...]int{0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 	for m := 1; m <= 12; m++ {
 		for d := 1; s.months[m] && d <= longest[m]; d++ {
-			if s.days[d] {
+			leap := time.Date(2024, time.Month(m), d, 0, 0, 0, 0, time.UTC)
+			if s.days[d] || matchesAny(s.dayRules, leap) {
 				return true
 			}
 		}
@@ -206,7 +239,8 @@ func (s *Spec) matches(date time.Time) bool {
 	if !s.months[date.Month()] {
 		return false
 	}
-	day, weekday := s.days[date.Day()], s.weekdays[date.Weekday()]
+	day := s.days[date.Day()] || matchesAny(s.dayRules, date)
+	weekday := s.weekdays[date.Weekday()] || matchesAny(s.weekdayRules, date)
 	if s.anyDay || s.anyWeekday {
 		return day && weekday
 	}
@@ -218,10 +252,16 @@ func (s *Spec) matches(date time.Time) bool {
 func (s *Spec) earlier(found, date, t time.Time, gap Gap, fold Fold) time.Time {
 	least, most := offsets(date, t.Location())
 	for h := range 24 {
+		if end := date.Add(time.Duration(h+1) * time.Hour); !s.hours[h] || !end.Add(-least).After(t) {
+			continue
+		}
 		for m := range 60 {
+			if !s.minutes[m] {
+				continue
+			}
 			wall := date.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute)
 			// A time fires between its instants with the two offsets. Few times of a day have to be looked at closely.
-			if !s.hours[h] || !s.minutes[m] || !wall.Add(-least).After(t) {
+			if !wall.Add(-least).After(t) {
 				continue
 			}
 			if !found.IsZero() && wall.Add(-most).After(found) {

@@ -14,6 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/virtual"
@@ -43,16 +45,22 @@ type Config struct {
 
 	// Flows returns the flows that are started by name, and those that were applied. served finds a workflow that other
 	// processes serve; nil: they serve none. nil: there are no flows.
-	Flows    func(served func(name string) (journal.Definition, error)) (server.Flows, api.Catalog)
-	Access   *access.Keeper // tokens and the audit log. Default: those of the journal
-	Guarded  bool           // callers from the network need a token
-	Allow    func(r *http.Request) bool
-	Limits   server.Limits
-	Metrics  Metrics  // nil: nobody reads any
-	Webhooks Webhooks // how messages are sent
-	Cluster  *Cluster // nil: this process has all partitions
-	Version  string
-	Routes   func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil: none
+	Flows func(served func(name string) (journal.Definition, error)) (server.Flows, api.Catalog)
+	// Compiled returns the flow that a definition is. Then flows with a cron have schedules: those that are applied, and
+	// those of Files, which returns the files of a folder as they are now; nil: there is no folder. Scheduled is told
+	// what becomes of the schedules; nil: nobody is.
+	Compiled  func(d api.Definition) (*flow.Flow, error)
+	Files     func(ctx context.Context) []scheduled.File
+	Scheduled func(text string)
+	Access    *access.Keeper // tokens and the audit log. Default: those of the journal
+	Guarded   bool           // callers from the network need a token
+	Allow     func(r *http.Request) bool
+	Limits    server.Limits
+	Metrics   Metrics  // nil: nobody reads any
+	Webhooks  Webhooks // how messages are sent
+	Cluster   *Cluster // nil: this process has all partitions
+	Version   string
+	Routes    func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil: none
 
 	Log *slog.Logger // nil: nothing is logged
 	// NoSocket is told why other processes cannot work with the database through this one.

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/remote"
+	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/webhook"
@@ -40,6 +41,8 @@ type Daemon struct {
 	webhooks *webhook.Dispatcher // nil: no attempts are executed
 	access   *access.Keeper      // nil: nobody is served
 	server   *server.Server      // nil: nobody is served
+	// schedules keeps those of the folder's flows; nil: there are none.
+	schedules *scheduled.Keeper
 
 	listening  []listening
 	ended      chan error         // the ends of listeners and of namespaces

@@ -21,6 +21,7 @@ func (d *Daemon) Add(ctx context.Context, cfg Config) error {
 	if err := in.join(ctx); err != nil {
 		return errors.Join(err, in.Close())
 	}
+	in.keepSchedules(ctx)
 	d.namespaces[cfg.Namespace] = in
 	go func() {
 		<-in.Done()

@@ -4,9 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/remote"
+	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -15,7 +17,26 @@ func (d *Daemon) Open(ctx context.Context) error {
 	if err := d.open(ctx); err != nil {
 		return err
 	}
-	return d.join(ctx)
+	if err := d.join(ctx); err != nil {
+		return err
+	}
+	d.keepSchedules(ctx)
+	return nil
+}
+
+// keepSchedules gives the flows of the folder their schedules, until the daemon closes.
+func (d *Daemon) keepSchedules(ctx context.Context) {
+	if d.cfg.Files == nil || d.cfg.Compiled == nil || !d.cfg.Work {
+		return
+	}
+	tell := d.cfg.Scheduled
+	if tell == nil {
+		tell = func(string) {}
+	}
+	d.schedules = scheduled.Keep(ctx, scheduled.Config{
+		Service: d.svc, Read: d.cfg.Compiled, Files: d.cfg.Files, Tell: tell,
+		Now: func() time.Time { return d.now().Std() },
+	})
 }
 
 // open starts the node and what is served, without the other nodes of a cluster.

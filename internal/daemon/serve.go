@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/cases"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/virtual"
@@ -105,6 +106,11 @@ func (d *Daemon) serverConfig() server.Config {
 	}
 	if d.cfg.Flows != nil {
 		c.Flows, c.Catalog = d.cfg.Flows(served)
+	}
+	if c.Catalog != nil && d.cfg.Compiled != nil {
+		c.Catalog = scheduled.Applied{
+			Catalog: c.Catalog, Service: d.svc, Read: d.cfg.Compiled, Now: func() time.Time { return d.now().Std() },
+		}
 	}
 	if d.cfg.Routes != nil {
 		c.Routes = func(r server.Routes, svc api.Service) { d.cfg.Routes(r, svc, c.Flows) }

@@ -80,6 +80,9 @@ func (d *Daemon) Leave(ctx context.Context) error {
 // Close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the runs are
 // carried on. The socket goes first: a command that finds it gone, and the database held, waits a little.
 func (d *Daemon) Close() error {
+	if d.schedules != nil {
+		d.schedules.Close()
+	}
 	if d.sweeping != nil {
 		d.sweeping()
 		<-d.swept

@@ -172,6 +172,14 @@ func (p *Partition) performLocal(e localEffect) {
 		p.send(core.Message{To: eff.Child, Content: core.ChildStop{Op: eff.Op}})
 	case core.BoundChild:
 		p.send(core.Message{To: eff.Child, Content: core.ChildBound{Was: eff.Was, Is: eff.Is}})
+	case core.Store:
+		p.store(&journal.Definition{ID: eff.ID, Kind: eff.Kind, Name: eff.Name, Source: eff.Source})
+	case core.StartRun:
+		p.send(core.Message{Name: eff.WorkflowID, Content: eff.Start})
+	case core.StopRun:
+		p.send(core.Message{Name: eff.WorkflowID, Content: core.RunStop{
+			Actor: e.run.state.WorkflowID, Reason: eff.Reason,
+		}})
 	case core.Closed:
 		p.closed(e.run, eff, e.next)
 	default: // other effects wait for their batch

@@ -87,6 +87,8 @@ type StartRequest struct {
 	Key                string
 	OnConflict         Conflict
 	At                 core.Time // when the run begins; zero: now
+	Firing             core.Time // the firing of a schedule that the run is for; zero: none
+	Zone               string    // the time zone of the firing; empty: UTC
 	Execution, Run     *policy.Limit
 	ExecutionAt, RunAt core.RunLimit
 	Keep               []core.Kept   // results of steps of an earlier run

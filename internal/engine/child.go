@@ -43,6 +43,10 @@ func (p *Partition) receive(m *core.Message) {
 		err = p.tellRun(m.To, c)
 	case core.TaskStopped:
 		err = p.tellRun(m.To, c)
+	case core.RunStart:
+		err = p.beginAsked(m.Name, &c)
+	case core.RunStop:
+		err = p.stopNamed(m.Name, c)
 	}
 	if permanent(err) {
 		p.keepMessage(m, err)
@@ -247,7 +251,7 @@ func (p *Partition) notify(r *run) {
 		first = s.ID
 	}
 	p.send(core.Message{Name: s.Notify, Content: core.SignalReceived{
-		Name: core.SignalEnded(s.WorkflowID), ID: first.String(), Payload: null,
+		Name: core.SignalEnded(s.WorkflowID), ID: first.String(), Payload: endOf(r),
 	}})
 }
 

@@ -122,6 +122,9 @@ type Kind struct {
 	// Bodies make the decisions of runs whose definition has a body. nil: no definition of this kind has one. Each kind
 	// has its own Bodies.
 	Bodies Bodies
+	// Needs returns the definition of the runs that a run with that input starts; false: it starts none, or that is
+	// not known. Where this process must not run that one, the run is set aside. nil: no run needs one.
+	Needs func(input []byte) (core.DefinitionID, bool)
 	// Refuse is set if this process must not run this kind. Its error says which program can. The runs of the kind are
 	// set aside with that error. A run whose end one of them waits for is set aside too, because nobody could tell the
 	// waiting run that it has ended. Compile is not called.

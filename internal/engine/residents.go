@@ -214,6 +214,9 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.R
 		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w",
 			id, created.Definition, created.Workflow, err)
 	}
+	if err := p.checkNeeds(w, &created); err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
 	if err := p.checkWaitingRun(&created, tail); err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}

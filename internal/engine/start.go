@@ -39,7 +39,7 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 	r.rests = w.def.Elsewhere
 	err := p.advance(r, w.def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
-		Input: req.Input, At: req.At,
+		Input: req.Input, At: req.At, Firing: req.Firing, Zone: req.Zone,
 		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
 		Labels: req.Labels, Queue: req.Queue, Headers: req.Headers, Chain: core.Chain{AfterFailure: req.AfterFailure},

@@ -43,6 +43,20 @@ func (p *Partition) checkWaitingRun(created *core.RunCreated, tail map[core.RunI
 	return nil
 }
 
+// checkNeeds returns an error if a run must be set aside because it starts runs of a workflow that this process must not
+// run. They would be refused here, and a schedule would miss its firings, although its own program could start them.
+func (p *Partition) checkNeeds(w *workflow, created *core.RunCreated) error {
+	if !p.defs.refuses || w.kind.Needs == nil {
+		return nil
+	}
+	id, ok := w.kind.Needs(created.Input)
+	if !ok {
+		return nil
+	}
+	_, err := p.defs.stored(p.ctx, id)
+	return err
+}
+
 func waitingRunError(err error, format string, waiting any) error {
 	if permanent(err) {
 		return &unusable{fmt.Errorf(format+" waits for its end, but is set aside: %w", waiting, err)}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/dialect/temporal"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -168,7 +169,9 @@ func TestHeadersOfRunRetriesAndCron(t *testing.T) {
 	daily := pawl.Define("daily", func(ctx pawl.Context, _ int) (int, error) {
 		s.note("cron "+pawl.Now(ctx).UTC().Format("15:04"), ctx, pawl.Info(ctx).Headers)
 		return 0, nil
-	}, pawl.Cron(client.Schedule{Cron: "0 */12 * * *"}), pawl.ExecutionTimeout("36h"))
+	}, temporal.Workflow(temporal.WorkflowOptions{
+		CronSchedule: "0 */12 * * *", WorkflowExecutionTimeout: 24 * time.Hour,
+	}))
 	cfg := pawl.Config{
 		Workflows: []pawl.Definition{retried, daily}, Propagators: []pawl.Propagator{tenants{}},
 	}

@@ -68,8 +68,8 @@ func TestScheduleOverlap(t *testing.T) {
 	}
 }
 
-// TestScheduleWaitsForItsTurn checks that a schedule that waits for the end of its last run is woken by that end and by
-// nothing else, also where the end comes by another run of a chain, or while the engine is down.
+// TestScheduleWaitsForItsTurn checks that a schedule that waits for the end of its last run is woken by that end, also
+// where the end comes by another run of a chain, or while the engine is down.
 func TestScheduleWaitsForItsTurn(t *testing.T) {
 	const day = 24 * time.Hour
 	long := pawl.Define("job", func(ctx pawl.Context, part int) (string, error) {
@@ -79,21 +79,12 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 		return "", pawl.ContinueAsNew(ctx, part+1)
 	})
 	for overlap, want := range map[client.Overlap]int{
-		client.OverlapQueue: 2, client.OverlapSkip: 2, client.OverlapCancel: 33,
+		client.OverlapQueue: 2, client.OverlapSkip: 2, client.OverlapCancel: 26,
 	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			ensure(t, e, client.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1)
-			e.Skip(3*day + time.Hour)
-			seen, err := e.History(t.Context(), "schedule:s")
-			if err != nil {
-				t.Fatal(err)
-			}
-			e.Skip(22 * day) // the chain's third run
+			e.Skip(25*day + time.Hour) // the chain's third run
 			e.Crash()
-			now, err := e.History(t.Context(), "schedule:s")
-			if err != nil || (overlap == client.OverlapQueue && len(now) != len(seen)) {
-				t.Errorf("%s: %d bytes of history after three days, %d after 25; %v", overlap, len(seen), len(now), err)
-			}
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -105,9 +96,7 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 			for _, r := range runs {
 				chains[r.WorkflowID] = true
 			}
-			// Whether the chain has ended when a missed firing is looked at is a matter of moments.
-			alsoOne := overlap == client.OverlapSkip && len(chains) == 1
-			if err != nil || len(chains) != want && !alsoOne {
+			if err != nil || len(chains) != want {
 				t.Errorf("%s: %d runs were fired, want %d: %v, %v", overlap, len(chains), want, chains, err)
 			}
 		}, long)
@@ -170,7 +159,7 @@ func TestScheduleRefuses(t *testing.T) {
 			"fields": {Cron: "daily"}, "unknown time zone": {Cron: "@daily", Zone: "Mars/Base"},
 			"overlap": {Cron: "@daily", Overlap: "maybe"},
 			"skipped": {Cron: "@daily", Skipped: "no"}, "repeated": {Cron: "@daily", Repeated: "no"},
-			"catchUp": {Cron: "@daily", CatchUp: "soon"},
+			"catchUp": {Cron: "@daily", CatchUp: "soon"}, "notAfter": {Cron: "@daily", NotAfter: "late"},
 		} {
 			if _, err := w.EnsureSchedule(t.Context(), e, "s", s, ""); !errors.Is(err, pawl.ErrInvalid) ||
 				!strings.Contains(err.Error(), want) {
@@ -211,32 +200,13 @@ func TestScheduleFindsItsRun(t *testing.T) {
 	}, w)
 }
 
-// TestScheduleFindsItsRunAndWaits checks a schedule that waits for the end of a run that somebody else has started,
-// such as a backfill of future firings. Nobody tells it of that end, and it goes on all the same.
-func TestScheduleFindsItsRunAndWaits(t *testing.T) {
-	for _, overlap := range []client.Overlap{client.OverlapQueue, client.OverlapCancel} {
-		w := job()
-		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			h := ensure(t, e, client.Schedule{Cron: "*/10 * * * *", Overlap: overlap}, w, "1m")
-			if _, err := h.Backfill(t.Context(), time.Now().Add(1), time.Now().Add(15*time.Minute), ""); err != nil {
-				t.Fatal(err)
-			}
-			e.Skip(45 * time.Minute)
-			want := "00:00:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 00:40:00 succeeded"
-			if got := times(t, e); got != want {
-				t.Errorf("%s: got %s, want %s", overlap, got, want)
-			}
-		}, w)
-	}
-}
-
 // TestScheduleTriggersOnce checks that a trigger that comes twice, since its sender or the schedule was killed after
 // the start and before it was noted, starts one run, also where that run has ended meanwhile.
 func TestScheduleTriggersOnce(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		ensure(t, e, client.Schedule{Cron: "@daily"}, w, "1m")
-		payload, err := json.Marshal(schedule.Change{Op: schedule.Trigger, Run: schedule.TriggerID("s", time.Now())})
+		payload, err := json.Marshal(schedule.Change{Op: schedule.OpTrigger, Run: schedule.TriggerID("s", time.Now())})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,8 +3,8 @@ package lease
 import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -24,10 +24,7 @@ func workflowOf(w *Workflow) api.BodyWorkflow {
 		}
 	}
 	if c := w.Cron; c != nil {
-		out.Cron = &api.BodyCron{
-			Cron: c.Cron, Zone: c.Zone, Skipped: c.Skipped, Repeated: c.Repeated, Overlap: string(c.Overlap),
-			CatchUp: c.CatchUp,
-		}
+		out.Cron = &api.BodyCron{Cron: c.Cron, Zone: c.Zone, Skipped: c.Skipped, Repeated: c.Repeated}
 	}
 	return out
 }
@@ -47,10 +44,7 @@ func (r *reading) workflow(w *api.BodyWorkflow) Workflow {
 		}
 	}
 	if c := w.Cron; c != nil {
-		out.Cron = &schedule.Spec{
-			Cron: c.Cron, Zone: c.Zone, Skipped: c.Skipped, Repeated: c.Repeated,
-			Overlap: schedule.Overlap(c.Overlap), CatchUp: c.CatchUp,
-		}
+		out.Cron = &cron.Written{Cron: c.Cron, Zone: c.Zone, Skipped: c.Skipped, Repeated: c.Repeated}
 	}
 	return out
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -23,7 +23,7 @@ type Workflow struct {
 	Execution, Run *policy.Limit
 	Compensation   time.Duration
 	Queue          core.RunQueue
-	Cron           *schedule.Spec // nil: runs begin when they are started
+	Cron           *cron.Written // nil: runs begin when they are started
 }
 
 // body returns the workflow as the state machine needs it. It has no functions.
@@ -36,7 +36,7 @@ func (w *Workflow) body() (*body.Workflow, error) {
 		out.Hooks[name] = &body.Hook{Spec: spec}
 	}
 	if w.Cron != nil {
-		table, err := w.Cron.Table()
+		table, err := w.Cron.Parse()
 		if err != nil {
 			return nil, fmt.Errorf("workflow %q: cron: %w", w.Definition.Name, err)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/kind/schedule"
 	"github.com/pawl-dev/pawl/internal/virtual"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -64,7 +65,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{cfg: cfg}
 	own := cfg.Engine
-	own.Kinds = map[string]engine.Kind{}
+	own.Kinds = map[string]engine.Kind{schedule.Name: schedule.Kind()}
 	maps.Copy(own.Kinds, cfg.Engine.Kinds)
 	for _, p := range cfg.Plugins {
 		maps.Copy(own.Kinds, p.Kinds(own.Journal, cfg.Registered))

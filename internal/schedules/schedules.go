@@ -1,4 +1,4 @@
-// Package schedules shows the schedules of Go programs and changes them, over any api.Service.
+// Package schedules makes schedules, shows them and changes them, over any api.Service.
 package schedules
 
 import (
@@ -13,33 +13,46 @@ import (
 
 // Schedule is a schedule as it stands.
 type Schedule struct {
-	Name     string            `json:"name"`
-	Run      string            `json:"run"`
-	Workflow string            `json:"workflow"`
-	Spec     schedule.Spec     `json:"schedule"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Next     api.Time          `json:"next,omitzero"`
-	Coming   []api.Time        `json:"coming,omitempty" doc:"The next firings, the first of them is next."`
-	Last     api.Time          `json:"last,omitzero"`
-	LastRun  string            `json:"lastRun,omitempty"`
-	Paused   api.Time          `json:"paused,omitzero"`
-	Deadline api.Time          `json:"deadline,omitzero"`
-	Missed   int               `json:"missed"`
-	Recent   []schedule.Missed `json:"recentMissed,omitempty"`
+	Name       string              `json:"name"`
+	Run        string              `json:"run" doc:"The run that the schedule is: its history has who changed it."`
+	Workflow   string              `json:"workflow" doc:"The workflow that it starts."`
+	Definition string              `json:"definition" doc:"The definition that its next run has."`
+	File       string              `json:"file,omitempty" doc:"The file of a server's folder that it comes from."`
+	Spec       schedule.Spec       `json:"schedule"`
+	Input      json.RawMessage     `json:"input,omitempty"`
+	Labels     map[string]string   `json:"labels,omitempty"`
+	Headers    map[string]string   `json:"headers,omitempty"`
+	Since      api.Time            `json:"since" doc:"The times are as they are since then."`
+	Next       api.Time            `json:"next,omitzero" doc:"The next firing; of a paused schedule there is none."`
+	Coming     []api.Time          `json:"coming,omitempty" doc:"The next firings, the first of them is next."`
+	Last       api.Time            `json:"last,omitzero" doc:"The last firing that started a run."`
+	LastRun    string              `json:"lastRun,omitempty"`
+	Open       []string            `json:"open,omitempty" doc:"The workflow ids of the runs that have not ended."`
+	Waiting    []api.Time          `json:"waiting,omitempty" doc:"Firings that wait for a run before them to end."`
+	Skips      []api.Time          `json:"skips,omitempty" doc:"Firings to come that somebody has taken out."`
+	Backfills  []schedule.Backfill `json:"backfills,omitempty"`
+	Paused     *schedule.Pause     `json:"paused,omitempty"`
+	Until      api.Time            `json:"until,omitzero" doc:"It ends then, with all its runs."`
+	Failures   int                 `json:"failures" doc:"How many runs have failed one after the other."`
+	Fired      int                 `json:"fired" doc:"Firings that started a run."`
+	Missed     int                 `json:"missed" doc:"Firings that started none."`
+	Recent     []schedule.Missed   `json:"recentMissed,omitempty" doc:"The newest of those, the oldest first."`
+	Problem    string              `json:"problem,omitempty" doc:"Why it cannot go on until somebody acts."`
 }
 
-// ScheduleChange is a change of a schedule, with its actor.
-type ScheduleChange struct {
-	From   api.Time `json:"from,omitzero" doc:"backfill: the first firing that is made up for."`
-	Before api.Time `json:"before,omitzero" doc:"backfill: where that ends."`
-	Actor  string   `json:"actor,omitempty"`
-	Reason string   `json:"reason,omitempty"`
+// Reader is what reading a schedule takes: a part of api.Reader.
+type Reader interface {
+	Run(ctx context.Context, name string) (*api.Run, error)
+	Runs(ctx context.Context, q api.Query) (api.Page, error)
+	Definition(ctx context.Context, id string) (api.Definition, error)
 }
 
-// ScheduleChanged answers a change.
-type ScheduleChanged struct {
-	// WorkflowID is that of the run that a trigger or a backfill starts, once the schedule's program runs.
-	WorkflowID string `json:"workflowId,omitempty"`
+// Service is what changing one takes: a part of api.Service.
+type Service interface {
+	Reader
+	Start(ctx context.Context, r api.StartRequest) (api.Started, error)
+	Send(ctx context.Context, name string, s api.SendRequest) error
+	Operate(ctx context.Context, name string, op api.Operation) error
 }
 
 // coming is how many firings are shown.
@@ -47,8 +60,11 @@ const coming = 5
 
 var open = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting, api.RunPaused}
 
-// List returns all schedules, the newest first.
-func List(ctx context.Context, s api.Reader, now time.Time) ([]Schedule, error) {
+// mostListed is how many schedules a list has at most.
+const mostListed = 1000
+
+// List returns schedules, the newest first: up to 1000.
+func List(ctx context.Context, s Reader, now time.Time) ([]Schedule, error) {
 	all := []Schedule{}
 	for q := (api.Query{Workflow: schedule.Workflow, Phases: open, Limit: 100}); ; {
 		page, err := s.Runs(ctx, q)
@@ -56,7 +72,8 @@ func List(ctx context.Context, s api.Reader, now time.Time) ([]Schedule, error) 
 			return nil, err
 		}
 		for _, r := range page.Runs {
-			one, err := read(ctx, s, r.Run, schedule.NameOf(r.WorkflowID), now)
+			name, _ := schedule.NameOf(r.WorkflowID)
+			one, err := read(ctx, s, r.Run, name, now)
 			if api.CodeOf(err) == api.CodeNotFound {
 				continue // it has ended meanwhile
 			}
@@ -65,15 +82,28 @@ func List(ctx context.Context, s api.Reader, now time.Time) ([]Schedule, error) 
 			}
 			all = append(all, one)
 		}
-		if q.Cursor = page.Next; page.Next == "" {
+		if q.Cursor = page.Next; page.Next == "" || len(all) >= mostListed {
 			return all, nil
 		}
 	}
 }
 
 // Get returns one schedule. Errors: CodeNotFound.
-func Get(ctx context.Context, s api.Reader, name string, now time.Time) (Schedule, error) {
+func Get(ctx context.Context, s Reader, name string, now time.Time) (Schedule, error) {
 	return read(ctx, s, schedule.Prefix+name, name, now)
+}
+
+// Next returns the first n firings to come of a schedule, whether or not it is paused. Errors: CodeNotFound.
+func Next(ctx context.Context, s Reader, name string, n int, now time.Time) ([]api.Time, error) {
+	state, _, err := stateOf(ctx, s, schedule.Prefix+name, name)
+	if err != nil {
+		return nil, err
+	}
+	table, err := state.Table()
+	if err != nil {
+		return nil, invalid(err)
+	}
+	return times(state.Coming(table, now, n)), nil
 }
 
 func notFound(name string) error {
@@ -82,43 +112,58 @@ func notFound(name string) error {
 	}
 }
 
-// read reads a schedule from its run.
-func read(ctx context.Context, s api.Reader, run, name string, now time.Time) (out Schedule, err error) {
+func invalid(err error) error {
+	return &api.Error{Code: api.CodeInvalid, Message: err.Error(), Err: err}
+}
+
+// stateOf reads the value of a schedule's run.
+func stateOf(ctx context.Context, s Reader, run, name string) (*schedule.State, *api.Run, error) {
 	r, err := s.Run(ctx, run)
+	switch {
+	case api.CodeOf(err) == api.CodeNotFound:
+		return nil, nil, notFound(name)
+	case err != nil:
+		return nil, nil, err
+	case r.Workflow != schedule.Workflow || r.Phase.Closed():
+		return nil, nil, notFound(name)
+	}
+	text := r.State
+	if len(text) == 0 {
+		text = r.Input
+	}
+	state, err := schedule.Decode(text)
 	if err != nil {
-		if api.CodeOf(err) == api.CodeNotFound {
-			return out, notFound(name)
-		}
+		return nil, r, invalid(err)
+	}
+	state.Begin(r.CreatedAt.Std())
+	return state, r, nil
+}
+
+// read reads a schedule from its run.
+func read(ctx context.Context, s Reader, run, name string, now time.Time) (out Schedule, err error) {
+	stored, r, err := stateOf(ctx, s, run, name)
+	if err != nil {
 		return out, err
 	}
-	if r.Workflow != schedule.Workflow || r.Phase.Closed() {
-		return out, notFound(name)
-	}
-	var last []byte
-	for _, st := range r.Steps {
-		if schedule.IsState(st.Step) && st.Phase == api.StepSucceeded {
-			last = st.Output
-		}
-	}
-	state, err := schedule.Read(r.Input, last)
-	if err != nil {
-		return out, fmt.Errorf("schedule %q cannot be read: its program may encode values in another way than JSON: %w",
-			schedule.NameOf(r.WorkflowID), err)
-	}
-	if state.Due.IsZero() {
-		state.Due = r.CreatedAt.Std()
-	}
+	state := stored.Settled(now)
 	out = Schedule{
-		Name: state.Name, Run: r.Run, Workflow: state.Workflow, Spec: state.Spec, Labels: state.Labels,
-		LastRun: state.Previous, Deadline: r.Deadline, Missed: state.Missed, Recent: state.Recent,
-		Next: at(state.Next(now)), Last: at(state.Last), Paused: at(state.Paused),
+		Name: state.Name, Run: r.Run, Workflow: state.Workflow, Definition: state.Definition, File: state.File,
+		Spec: state.Spec,
+		Input: state.Input, Labels: state.Labels, Headers: state.Headers, Since: at(state.Since),
+		Last: at(state.Last), LastRun: state.LastRun, Waiting: times(state.Waiting), Skips: times(state.Skips),
+		Backfills: state.Backfills, Paused: state.Paused, Until: at(state.Until), Failures: state.Failures,
+		Fired: state.Fired, Missed: state.Missed, Recent: state.Recent, Problem: r.Message,
 	}
-	table, err := state.Parse()
-	if err != nil {
-		return out, nil //nolint:nilerr // a timetable that this version does not read has no firings that it knows
+	for _, one := range state.Open {
+		out.Open = append(out.Open, schedule.RunID(state.Name, one.Firing))
 	}
-	for next := out.Next.Std(); !next.IsZero() && len(out.Coming) < coming; next = table.Next(next) {
-		out.Coming = append(out.Coming, at(next))
+	table, err := state.Table()
+	if err != nil || state.Paused != nil {
+		return out, nil //nolint:nilerr // times that this version does not read have no firings that it knows
+	}
+	out.Coming = times(state.Coming(table, now, coming))
+	if len(out.Coming) > 0 {
+		out.Next = out.Coming[0]
 	}
 	return out, nil
 }
@@ -130,47 +175,10 @@ func at(t time.Time) api.Time {
 	return api.At(t)
 }
 
-// Do changes a schedule. It is durable then, and takes effect as soon as the schedule's program runs. Errors:
-// CodeNotFound, CodeInvalid.
-func Do(
-	ctx context.Context, s api.Service, name, verb string, c ScheduleChange, now time.Time,
-) (out ScheduleChanged, err error) {
-	change := schedule.Change{Op: verb, Actor: c.Actor, Reason: c.Reason}
-	switch verb {
-	case schedule.Pause, schedule.Resume:
-	case schedule.Trigger:
-		out.WorkflowID = schedule.TriggerID(name, now)
-	case schedule.Backfill:
-		if c.From == 0 || c.Before <= c.From {
-			return out, &api.Error{
-				Code: api.CodeInvalid, Message: "a backfill needs a span: from, and before, which is later",
-			}
-		}
-		change.From, change.Before = c.From.Std(), c.Before.Std()
-		out.WorkflowID = schedule.BackfillID(name, change.From, change.Before)
-	default:
-		return out, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("a schedule knows no %q", verb)}
+func times(all []time.Time) []api.Time {
+	var out []api.Time
+	for _, t := range all {
+		out = append(out, at(t))
 	}
-	if verb != schedule.Backfill && (c.From != 0 || c.Before != 0) {
-		return out, &api.Error{Code: api.CodeInvalid, Message: "from and before are for a backfill"}
-	}
-	if _, err := Get(ctx, s, name, now); err != nil {
-		return ScheduleChanged{}, err
-	}
-	change.Run = out.WorkflowID
-	payload, err := json.Marshal(change)
-	if err != nil {
-		return ScheduleChanged{}, err
-	}
-	err = s.Send(ctx, schedule.Prefix+name, api.SendRequest{
-		Name: schedule.Event, Payload: payload, Actor: c.Actor, Reason: c.Reason,
-	})
-	switch api.CodeOf(err) {
-	case "":
-		return out, nil
-	case api.CodeNotFound, api.CodeRunClosed:
-		return ScheduleChanged{}, notFound(name)
-	default:
-		return ScheduleChanged{}, err
-	}
+	return out
 }

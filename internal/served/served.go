@@ -41,8 +41,6 @@ type Shared struct {
 	Serves     Engine // the service of its own runs
 	Own        *service.Embedded
 	Partitions *engine.Engine
-	// Schedule makes schedules start runs through a client, which Connect has made. Call it before runs go on.
-	Schedule func(client any)
 	// Relay delivers what callers write into the journal's database to a client, a pawl.Client. turn reports whether
 	// this engine does so at present.
 	Relay func(client any, turn func() bool)

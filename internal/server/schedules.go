@@ -20,10 +20,11 @@ type scheduleList struct {
 	Schedules []schedules.Schedule `json:"schedules"`
 }
 
-// scheduleRoutes adds the schedules of Go programs.
+// scheduleRoutes adds the schedules.
 func (s *Server) scheduleRoutes(a huma.API) {
-	op := under(api.RoleRead, "GET", "/schedules", "listSchedules", "schedules", "List the schedules of Go programs")
-	op.Description = "With the next firings, and with those that started no run and why."
+	op := under(api.RoleRead, "GET", "/schedules", "listSchedules", "schedules", "List the schedules")
+	op.Description = "With the next firings, and with those that started no run and why. The runs of one have the label " +
+		"pawl.schedule with its name."
 	huma.Register(a, op, func(ctx context.Context, _ *struct{}) (*answered[scheduleList], error) {
 		all, err := schedules.List(ctx, s.cfg.Service, s.now())
 		return body(scheduleList{all}, err)
@@ -32,14 +33,27 @@ func (s *Server) scheduleRoutes(a huma.API) {
 		func(ctx context.Context, in *OfSchedule) (*answered[schedules.Schedule], error) {
 			return body(schedules.Get(ctx, s.cfg.Service, in.Schedule, s.now()))
 		})
+	huma.Register(a, under(api.RoleRead, "GET", "/schedules/{schedule}/next", "nextFirings", "schedules",
+		"Get the next firings of a schedule"),
+		func(ctx context.Context, in *struct {
+			OfSchedule
+			N int `query:"n" default:"10" minimum:"1" maximum:"1000"`
+		},
+		) (*answered[firings], error) {
+			all, err := schedules.Next(ctx, s.cfg.Service, in.Schedule, in.N, s.now())
+			return body(firings{all}, err)
+		})
 	for verb, summary := range map[string]string{
 		"pause":    "Start no runs until it is resumed",
 		"resume":   "Go on with the next firing",
 		"trigger":  "Start a run now",
+		"skip":     "Take one firing out",
+		"unskip":   "Take a firing in again",
 		"backfill": "Start runs for the firings of a span that have none",
+		"update":   "Give it other times and rules",
+		"remove":   "End it; its runs go on",
 	} {
 		op := under(api.RoleOperate, "POST", "/schedules/{schedule}/"+verb, verb+"Schedule", "schedules", summary)
-		op.Description = "It is durable when it is answered, and takes effect as soon as the schedule's program runs."
 		huma.Register(a, op, func(ctx context.Context, in *struct {
 			OfSchedule
 			Body *schedules.ScheduleChange
@@ -52,6 +66,11 @@ func (s *Server) scheduleRoutes(a huma.API) {
 			return body(schedules.Do(ctx, s.cfg.Service, in.Schedule, verb, c, s.now()))
 		})
 	}
+}
+
+// firings are instants at which a schedule fires.
+type firings struct {
+	Firings []api.Time `json:"firings"`
 }
 
 // now returns the time of the service's runs.

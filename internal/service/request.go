@@ -42,6 +42,10 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 		return engine.StartRequest{}, err
 	}
 	req.WorkflowID, req.Key, req.At = r.WorkflowID, r.Key, core.Time(r.StartAt)
+	req.Firing, req.Zone = core.Time(r.ScheduledAt), r.Zone
+	if _, err := time.LoadLocation(r.Zone); err != nil {
+		return engine.StartRequest{}, invalid(err, "zone: %v", err)
+	}
 	req.Actor, req.Reason, req.Notify = r.Actor, r.Reason, r.Notify
 	if q := r.Queue; q != nil {
 		req.Queue = core.RunQueue{Name: q.Name, Key: q.Key, Priority: q.Priority}

@@ -69,6 +69,7 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 		}
 	}
 	req.Labels, req.Headers = run.Labels, run.Headers
+	req.Firing, req.Zone = run.Firing, run.Zone
 	if run.Admission != nil {
 		req.Queue = run.Admission.Queue
 	}

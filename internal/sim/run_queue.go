@@ -110,8 +110,8 @@ func (m *runModel) createInQueue(rec core.RunCreated) {
 		}
 	}
 	want := core.Time(0)
-	if rec.Deadline.After > 0 && (rec.Queue.Name == "" || rec.Admitted) {
-		want = max(m.at, rec.StartAt).Add(rec.Deadline.After)
+	if rec.Deadline.After > 0 && rec.StartAt == 0 && (rec.Queue.Name == "" || rec.Admitted) {
+		want = m.at.Add(rec.Deadline.After)
 	}
 	if rec.Deadline.After > 0 && rec.Deadline.At != want {
 		m.fail(FixedDeadline, "the run's deadline is %s, not %s", offset(rec.Deadline.At), offset(want))
@@ -139,9 +139,9 @@ func (m *runModel) leavePending(rec core.RunStarted) {
 	} else {
 		m.notByTimer = true
 		m.admit()
-		if want == 0 && m.q.after > 0 {
-			want = m.at.Add(m.q.after)
-		}
+	}
+	if want == 0 && m.q.after > 0 {
+		want = m.at.Add(m.q.after)
 	}
 	if rec.Deadline.At != want {
 		m.fail(FixedDeadline, "the start makes the run's deadline %s, not %s", offset(rec.Deadline.At), offset(want))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -52,7 +53,7 @@ func (u *universe) rewritten(w *workflow) (*core.Definition, error) {
 	if u.opt.RewriteFlow == nil || w.program != nil {
 		return w.compiled, nil
 	}
-	doc, err := flow.Parse(w.source.Name+".yaml", []byte(u.opt.RewriteFlow(w.text())))
+	doc, err := flow.Parse(w.source.Name+".yaml", []byte(u.opt.RewriteFlow(w.text())), dialect.Forms()...)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func workflowAt(n int) *workflow {
 	slot := &library[n]
 	slot.once.Do(func() {
 		slot.source = newSource(n)
-		doc, err := flow.Parse(slot.source.Name+".yaml", slot.source.Source)
+		doc, err := flow.Parse(slot.source.Name+".yaml", slot.source.Source, dialect.Forms()...)
 		if err == nil {
 			slot.compiled, err = flow.Compile(doc)
 		}
@@ -128,15 +129,26 @@ func (g *flowGenerator) write() {
 	g.line(0, "pawl: 1")
 	g.line(0, "name: %s", workflowName(g.n))
 	g.queueText()
+	retry, run := "", ""
 	if g.again = g.chance(0.25); g.again {
-		g.line(0, "retry: %s", g.runRetry())
+		retry = g.runRetry()
 	}
-	limits := g.timed()
+	chain := g.timed()
 	if g.chance(0.15) {
-		limits = append(limits, "run: "+g.limit("run", 10*time.Second, 6*time.Hour))
+		run = g.limit("run", 10*time.Second, 6*time.Hour)
 	}
-	if len(limits) > 0 {
-		g.line(0, "timeout: {%s}", strings.Join(limits, ", "))
+	switch {
+	case chain != "" && g.again: // the words of the system that has chains say all of it
+		g.line(0, "temporal: {%s, retryPolicy: {initialInterval: 20s, maximumAttempts: 3}}", chain)
+	case chain != "":
+		g.line(0, "temporal: {%s}", chain)
+	default:
+		if retry != "" {
+			g.line(0, "retry: %s", retry)
+		}
+		if run != "" {
+			g.line(0, "timeout: {run: %s}", run)
+		}
 	}
 	if g.chance(0.15) {
 		g.line(0, "defaults: {retry: %s}", g.retry())
@@ -161,25 +173,20 @@ func (g *flowGenerator) write() {
 	}
 }
 
-// timed gives some workflows a start delay, or a cron expression and an execution limit, which ends the chain. It
-// returns the limits. It uses random numbers of its own, so that the other workflows do not change.
-func (g *flowGenerator) timed() []string {
+// timed gives some workflows a start delay, or a chain of runs by a cron expression: it returns that expression and an
+// execution limit, which ends the chain. It uses random numbers of its own, so that the other workflows do not change.
+func (g *flowGenerator) timed() string {
 	own := &flowGenerator{random: newRandom(uint64(g.n), 0xc204)}
 	switch n := own.IntN(20); n {
 	case 0, 1:
-		execution := "execution: " + own.amount(10*time.Minute, 3*time.Hour)
-		catchUp := ""
-		if own.chance(0.5) {
-			catchUp = ", catchUp: " + own.amount(time.Minute, time.Hour)
-		}
-		g.line(0, "cron: {schedule: %q%s}", []string{"@every 4m", "*/15 * * * *"}[n], catchUp)
-		return []string{execution}
+		return fmt.Sprintf("cronSchedule: %q, workflowExecutionTimeout: %s", []string{"@every 4m", "*/15 * * * *"}[n],
+			own.amount(10*time.Minute, 3*time.Hour))
 	case 2:
 		g.line(0, "startDelay: %s", own.amount(time.Second, time.Hour))
 	case 3, 4:
 		g.line(0, "failFast: true")
 	}
-	return nil
+	return ""
 }
 
 // trigger lets some steps begin by another rule than that all they need succeeded. It uses random numbers of its own,

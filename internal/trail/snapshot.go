@@ -47,9 +47,10 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	}
 	if def := r.Attached(); def != nil {
 		out.Cron = def.Timetable
-		if out.Cron != "" {
-			out.ScheduledAt = api.Time(r.ScheduledFor())
-		}
+	}
+	if out.Cron != "" || r.Firing != 0 {
+		out.ScheduledAt = api.Time(r.ScheduledFor())
+		out.Zone = r.Zone
 	}
 	out.Retryable = r.Phase.Closed() && r.RefusesRetry(now) == nil
 	if r.Next == (core.RunID{}) && !r.Phase.Closed() {
@@ -121,7 +122,7 @@ func (t *Trail) steps() []*api.Step {
 func (t *Trail) changed(rec core.Record) {
 	step := core.NoStep
 	switch rec := rec.(type) {
-	case core.SignalKept, core.BodyWaits, core.StatePublished, core.UpdateAnswered, core.RunHeld:
+	case core.SignalKept, core.BodyWaits, core.StatePublished, core.UpdateAnswered, core.RunHeld, core.Turned:
 		return
 	case core.UpdateAccepted:
 		step = rec.Step

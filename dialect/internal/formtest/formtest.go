@@ -48,6 +48,12 @@ func converted(t testing.TB, doc *flow.Document) string {
 		fmt.Fprintf(&b, "note: %d:%d: %s\n", n.Pos.Line, n.Pos.Col, n.Msg)
 	}
 	text, err := flow.Encode(doc)
+	if doc.Chain != nil { // the one thing that native words do not say
+		if err == nil {
+			t.Fatal("a chain of runs is written in native words")
+		}
+		return b.String() + err.Error() + "\n"
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

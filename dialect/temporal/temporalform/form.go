@@ -91,7 +91,7 @@ func readRun(fields any) (flow.RunSettings, []flow.Note, error) {
 		StartDelay: w.StartDelay,
 	}
 	if w.Schedule != "" {
-		s.Cron = &flow.Cron{Schedule: w.Schedule, Zone: w.Zone}
+		s.Chain = &flow.Chain{Schedule: w.Schedule, Zone: w.Zone}
 	}
 	if w.NotAfterRun {
 		s.Retry.On, s.Retry.When = nil, `failure.limit != "run"`

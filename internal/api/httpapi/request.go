@@ -17,6 +17,8 @@ type StartBody struct {
 	Key         string            `json:"key,omitempty" doc:"Idempotency key; it may stand in Idempotency-Key instead."`
 	UseExisting bool              `json:"useExisting,omitempty" doc:"Answer with the open run of the workflow id."`
 	StartAt     api.Time          `json:"startAt,omitzero"`
+	ScheduledAt api.Time          `json:"scheduledAt,omitzero" doc:"The firing of a schedule that the run is for."`
+	Zone        string            `json:"zone,omitempty" doc:"The time zone of that firing; default UTC."`
 	Timeout     *policy.Limit     `json:"timeout,omitempty" doc:"The run's limit, instead of the workflow's."`
 	Deadline    api.Time          `json:"deadline,omitzero" doc:"The run does not live past it."`
 	Origin      string            `json:"origin,omitempty" doc:"Where the deadline was set, for people."`
@@ -32,7 +34,7 @@ type StartBody struct {
 func (b *StartBody) Request(d api.Definition) api.StartRequest {
 	return api.StartRequest{
 		Definition: d, Input: b.Input, WorkflowID: b.WorkflowID, Key: b.Key, UseExisting: b.UseExisting,
-		StartAt: b.StartAt, Timeout: b.Timeout, Deadline: b.Deadline, Origin: b.Origin, Actor: b.Actor,
+		StartAt: b.StartAt, ScheduledAt: b.ScheduledAt, Zone: b.Zone, Timeout: b.Timeout, Deadline: b.Deadline, Origin: b.Origin, Actor: b.Actor,
 		Reason: b.Reason, Notify: b.Notify, Labels: b.Labels, Queue: b.Queue, Headers: b.Headers,
 	}
 }
@@ -41,7 +43,7 @@ func (b *StartBody) Request(d api.Definition) api.StartRequest {
 func bodyOf(r api.StartRequest) StartBody {
 	return StartBody{
 		Definition: &r.Definition, Input: r.Input, WorkflowID: r.WorkflowID, Key: r.Key, UseExisting: r.UseExisting,
-		StartAt: r.StartAt, Timeout: r.Timeout, Deadline: r.Deadline, Origin: r.Origin, Actor: r.Actor,
+		StartAt: r.StartAt, ScheduledAt: r.ScheduledAt, Zone: r.Zone, Timeout: r.Timeout, Deadline: r.Deadline, Origin: r.Origin, Actor: r.Actor,
 		Reason: r.Reason, Notify: r.Notify, Labels: r.Labels, Queue: r.Queue, Headers: r.Headers,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/server"
 )
 
@@ -58,6 +59,15 @@ func (f *Folder) Over(
 func (f *Folder) Catalog() api.Catalog { return startable{f.applied, f} }
 
 var _ server.Flows = (*Folder)(nil)
+
+// Files returns the files of the folder as they are now, for those that keep their schedules.
+func (f *Folder) Files(ctx context.Context) []scheduled.File {
+	var out []scheduled.File
+	for _, one := range f.all(ctx) {
+		out = append(out, scheduled.File{Name: one.flow.File, Definition: one.definition, Problem: one.flow.Problem})
+	}
+	return out
+}
 
 // List implements server.Flows.
 func (f *Folder) List(ctx context.Context) ([]api.Flow, error) { return f.Flows(ctx), nil }

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/kind/schedule"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -23,6 +24,8 @@ type Workflow struct {
 	Doc    *flow.Document
 	Def    *core.Definition
 	Flow   *flowkind.Flow // nil: a Go function's, to be looked at
+	// Schedule: it is the workflow of schedules.
+	Schedule bool
 }
 
 // Compile makes a bundle ready.
@@ -54,11 +57,18 @@ func (s *Store) Get(d journal.Definition) (*Workflow, error) {
 	if d.Kind == journal.KindGo {
 		return &Workflow{Doc: &flow.Document{Name: d.Name}, Def: &core.Definition{HasBody: true}}, nil
 	}
+	if d.Kind == schedule.Name {
+		def, err := schedule.Compile(d)
+		return &Workflow{Doc: &flow.Document{Name: d.Name}, Def: def, Schedule: true}, err
+	}
 	return ready(s.Flows.Get(d))
 }
 
 // Read makes a stored definition ready for a service, also one of a Go program.
 func (s *Store) Read(d journal.Definition) (*service.Workflow, error) {
+	if d.Kind == schedule.Name {
+		return schedule.Read(d)
+	}
 	w, err := s.Get(d)
 	if err != nil {
 		return nil, err
@@ -100,6 +110,9 @@ type ReadOnlyError struct{ error }
 
 // ReadOnly returns an error for a workflow whose runs only a Go program can carry on.
 func (w *Workflow) ReadOnly() error {
+	if w.Schedule {
+		return nil
+	}
 	err := fmt.Errorf("workflow %q is a Go program's: only that program carries its runs on", w.Doc.Name)
 	if w.Flow != nil {
 		err = w.Flow.NeedsProgram()

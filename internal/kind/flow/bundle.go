@@ -20,9 +20,6 @@ type Bundle struct {
 	Flow     Source   `json:"flow"`
 	Children []Source `json:"children,omitempty"` // flows that its steps may start
 	Dialect  string   `json:"dialect,omitempty"`  // the system whose document it was made of
-	// Once leaves out the flow's own cron: the run begins at once, and none follows. Such a run makes up for a firing
-	// that was missed.
-	Once bool `json:"once,omitempty"`
 }
 
 // Version is the version of the stored form, and of the rules by which the flows in it are read. A rule that refuses

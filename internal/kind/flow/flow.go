@@ -30,11 +30,6 @@ func New(b Bundle) (*Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.Once {
-		once := *def
-		once.Begins, once.Follows, once.Timetable = nil, nil, ""
-		def = &once
-	}
 	b.Flow.Origins.apply(doc, def)
 	doc.Place = b.Flow.Places[""]
 	for s := range doc.AllSteps() {
@@ -55,18 +50,33 @@ func Read(d journal.Definition) (*Flow, error) {
 // Of makes a flow of a document that somebody read, built or changed. It keeps the text of the document's file where
 // that says the same, so that errors name lines which the reader knows; else the text is the document written out.
 func Of(doc *flow.Document) (*Flow, error) {
-	text, err := flow.Encode(doc)
+	plain := *doc
+	plain.Chain = nil // only the text of a file can say it
+	text, err := flow.Encode(&plain)
 	if err != nil {
 		return nil, err
 	}
 	if f, err := New(Bundle{
 		Flow: Source{File: doc.File, Text: string(doc.Source()), Files: doc.Files()},
 	}); err == nil {
-		if same, err := flow.Encode(f.Document); err == nil && bytes.Equal(same, text) {
+		read := *f.Document
+		read.Chain = nil
+		if same, err := flow.Encode(&read); err == nil && bytes.Equal(same, text) && sameChain(f.Document, doc) {
 			return f, nil
 		}
+	}
+	if _, err := flow.Encode(doc); err != nil {
+		return nil, err
 	}
 	return New(Bundle{Flow: Source{
 		File: doc.Name + ".yaml", Text: string(text), Origins: OriginsOf(doc), Places: PlacesOf(doc),
 	}})
+}
+
+// sameChain reports whether two documents have the same chain, or none.
+func sameChain(a, b *flow.Document) bool {
+	if a.Chain == nil || b.Chain == nil {
+		return a.Chain == b.Chain
+	}
+	return *a.Chain == *b.Chain
 }

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/schedules"
+	"github.com/pawl-dev/pawl/internal/service"
+)
+
+// scheduleOf returns the schedule that a flow with a cron has, as the flags and the file say it.
+func scheduleOf(c *compiled, req *api.StartRequest, name string) *schedule.State {
+	spec := c.Doc.Cron.Spec()
+	if req.Timeout != nil {
+		spec.Timeout = req.Timeout.After.String()
+	}
+	return &schedule.State{
+		Name: name, Spec: spec, Until: req.Deadline.Std(),
+		Target: schedule.Target{
+			Workflow: req.Definition.Name, Kind: req.Definition.Kind, Definition: req.Definition.ID,
+			Source: req.Definition.Source, Input: req.Input, Labels: req.Labels, Headers: req.Headers,
+		},
+	}
+}
+
+// runSchedule makes the schedule of a flow with a cron, or changes the one that is there, and carries it and its runs
+// until it is interrupted.
+func (a runVerbs) runSchedule(cmd *cobra.Command, c *compiled, f *startFlags, req *api.StartRequest, how telling) error {
+	ctx := cmd.Context()
+	if f.key != "" || f.queue != (api.RunQueue{}) {
+		return usage("flow %q has a cron: its schedule, %q, is there once, and a flow says its queue itself; leave out "+
+			"--key and --queue", c.Doc.Name, c.Doc.Name)
+	}
+	name := f.id
+	if name == "" {
+		name = c.Doc.Name
+	}
+	tops, err := a.scheduleFamily(ctx, name)
+	if err != nil {
+		return err
+	}
+	m, err := a.start(ctx, !f.detach, tops...)
+	if err != nil {
+		return err
+	}
+	if m.place.Memory && f.detach {
+		return errors.Join(usage("--detach with a database in memory: would lose the schedule; "+
+			"use --database sqlite:PATH"), m.close())
+	}
+	ensured, err := schedules.Ensure(ctx, m.svc, scheduleOf(c, req, name), req.Actor, req.Reason)
+	var s schedules.Schedule
+	if err == nil && f.now {
+		_, err = schedules.Do(ctx, m.svc, name, schedule.OpTrigger,
+			schedules.ScheduleChange{Actor: a.who(), Reason: a.reason}, a.runsNow(ctx))
+	}
+	if err == nil {
+		s, err = schedules.Get(ctx, m.svc, name, a.runsNow(ctx))
+	}
+	if err != nil {
+		return errors.Join(err, m.close())
+	}
+	if f.detach {
+		return errors.Join(a.tellDetached(ctx, &s, ensured), m.close())
+	}
+	if how != tellQuiet && how != tellJSON {
+		fmt.Fprintf(a.Err, "pawl: %s\n", a.ensuredText(ctx, &s, ensured))
+	}
+	return a.carry(ctx, m, []string{s.Run}, how)
+}
+
+// tellDetached says that the schedule is there, and who carries it.
+func (a runVerbs) tellDetached(ctx context.Context, s *schedules.Schedule, e schedules.Ensured) error {
+	if a.structured() {
+		return a.print(s)
+	}
+	on := "a server carries it: pawl server, or pawl resume " + screen.Clean(s.Name)
+	if a.joined {
+		on = "the process that has the database carries it"
+	}
+	a.say("%s; %s", a.ensuredText(ctx, s, e), on)
+	return nil
+}
+
+// ensuredText says what became of a schedule, and when it fires next.
+func (a runVerbs) ensuredText(ctx context.Context, s *schedules.Schedule, e schedules.Ensured) string {
+	state := "was there already, and nothing is changed"
+	switch {
+	case e.Made:
+		state = "is new"
+	case len(e.Changed) > 0:
+		state = "has changed (" + strings.Join(e.Changed, ", ") + "), which counts from its next firing on"
+	}
+	return fmt.Sprintf("schedule %s %s; it fires next: %s", screen.Clean(s.Name), state,
+		nextFiring(s, api.At(a.runsNow(ctx))))
+}
+
+// scheduleFamily returns the families that a process carries which carries a schedule: its own, and those of its open
+// runs. There are none where it does not exist yet.
+func (a *app) scheduleFamily(ctx context.Context, name string) (tops []core.RunID, err error) {
+	if a.server == "" {
+		p, err := a.where()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(p.Path); p.Path != "" && errors.Is(err, os.ErrNotExist) {
+			return nil, nil // the schedule makes the database
+		}
+		if p.Memory {
+			return nil, nil
+		}
+	}
+	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error {
+		r, err := svc.Run(ctx, schedule.Prefix+name)
+		if api.CodeOf(err) == api.CodeNotFound {
+			return nil
+		}
+		if err != nil || r.Phase.Closed() {
+			return err
+		}
+		_, tops, err = familyOf(ctx, svc, r)
+		return err
+	})
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, nil
+	}
+	return tops, err
+}
+
+// familyOf returns the runs to follow and the families to carry of a schedule's run.
+func familyOf(ctx context.Context, svc api.Service, r *api.Run) (ids []string, tops []core.RunID, err error) {
+	top, err := service.TopOf(ctx, svc, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	ids, tops = append(ids, r.Run), append(tops, top)
+	name, _ := schedule.NameOf(r.WorkflowID)
+	q := api.Query{Labels: map[string]string{schedule.Label: name}, Phases: openPhases, Top: true, Limit: 500}
+	for more := true; more; {
+		page, err := svc.Runs(ctx, q)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, row := range page.Runs {
+			run, err := svc.Run(ctx, row.Run)
+			if err != nil {
+				return nil, nil, err
+			}
+			if top, err = service.TopOf(ctx, svc, run); err != nil {
+				return nil, nil, err
+			}
+			ids, tops = append(ids, row.Run), append(tops, top)
+		}
+		more, q.Cursor = page.Next != "" && len(tops) < maxFollowed, page.Next
+	}
+	return ids, tops, nil
+}
+
+// runOfSchedule returns the open run of a schedule where a name is that of a schedule and of no run; empty: it is none,
+// or it has no open run, or several.
+func runOfSchedule(ctx context.Context, svc api.Service, name string, now time.Time) (*schedules.Schedule, string) {
+	s, err := schedules.Get(ctx, svc, name, now)
+	if err != nil {
+		return nil, ""
+	}
+	if len(s.Open) == 1 {
+		return &s, s.Open[0]
+	}
+	return &s, ""
+}
+
+// findRun reads the run that an operation is about. The name of a schedule stands for its open run: whoever cancels
+// "nightly" means tonight's run, and the schedule goes on.
+func (a *app) findRun(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
+	r, err := svc.Run(ctx, name)
+	if api.CodeOf(err) != api.CodeNotFound {
+		return r, err
+	}
+	s, run := runOfSchedule(ctx, svc, name, a.runsNow(ctx))
+	switch {
+	case s == nil:
+		return nil, err
+	case run == "":
+		return nil, &api.Error{
+			Code:    api.CodeNotFound,
+			Message: fmt.Sprintf("%q is a schedule, and has %s", name, count(len(s.Open), "open run")),
+			Hint: fmt.Sprintf("its runs are shown by pawl run list --schedule %s, itself by pawl schedule show %s",
+				name, name),
+		}
+	}
+	fmt.Fprintf(a.Err, "pawl: %s is a schedule, and goes on (next: %s); this is about its run %s\n", screen.Clean(name),
+		nextFiring(s, api.At(a.runsNow(ctx))), screen.Clean(run))
+	return svc.Run(ctx, run)
+}

@@ -1,0 +1,108 @@
+package schedule
+
+import (
+	"slices"
+	"time"
+)
+
+// Operations of a Change.
+const (
+	OpUpdate   = "update"
+	OpPause    = "pause"
+	OpResume   = "resume"
+	OpTrigger  = "trigger"
+	OpSkip     = "skip"
+	OpUnskip   = "unskip"
+	OpBackfill = "backfill"
+)
+
+// Change is a change of a schedule.
+type Change struct {
+	Op     string    `json:"op"`
+	Spec   *Spec     `json:"spec,omitempty"`   // OpUpdate; nil: it stays
+	Target *Target   `json:"target,omitempty"` // OpUpdate; nil: it stays
+	Run    string    `json:"run,omitempty"`    // OpTrigger: the workflow id of the run
+	Firing time.Time `json:"firing,omitzero"`  // OpSkip, OpUnskip
+	From   time.Time `json:"from,omitzero"`    // OpBackfill
+	Before time.Time `json:"before,omitzero"`  // OpBackfill
+	AtOnce bool      `json:"atOnce,omitempty"` // OpBackfill: the runs do not wait for one another
+	Actor  string    `json:"actor,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// mostSkips is how many firings to come may be taken out, and mostBackfills how many backfills may be under way.
+const (
+	mostSkips     = 1000
+	mostBackfills = 10
+)
+
+// change carries out a change. One that makes no sense changes nothing: whoever asks for it is told before.
+func (t *turning) change(c *Change) {
+	// What was due before is dealt with as the schedule was then.
+	if t.Paused == nil {
+		t.fire()
+	} else {
+		t.missUntil(t.table, t.now, MissedPaused)
+	}
+	actor := c.Actor
+	if actor == "" {
+		actor = t.by()
+	}
+	switch c.Op {
+	case OpUpdate:
+		t.update(c)
+	case OpPause:
+		if t.Paused == nil {
+			t.Paused = &Pause{At: t.now.UTC(), Actor: c.Actor, Reason: c.Reason}
+		}
+	case OpResume:
+		if t.Paused != nil {
+			t.Paused, t.Failures = nil, 0
+		}
+	case OpTrigger:
+		if c.Run != "" {
+			t.out.Start = append(t.out.Start, Start{
+				WorkflowID: c.Run, Timeout: t.table.timeout, Failed: t.Failures > 0, NotAfter: t.Until, Actor: actor,
+				Reason: c.Reason,
+			})
+		}
+	case OpSkip:
+		if c.Firing.After(t.Due) && len(t.Skips) < mostSkips && !slices.ContainsFunc(t.Skips, c.Firing.Equal) {
+			t.Skips = append(t.Skips, c.Firing.UTC())
+		}
+	case OpUnskip:
+		t.takeSkip(c.Firing)
+	case OpBackfill:
+		if c.Before.After(t.now) {
+			c.Before = t.now
+		}
+		if len(t.Backfills) < mostBackfills {
+			t.Backfills = append(t.Backfills, Backfill{
+				After: c.From.Add(-1).UTC(), Before: c.Before.UTC(), AtOnce: c.AtOnce, Actor: actor, Reason: c.Reason,
+			})
+		}
+	}
+}
+
+// update gives the schedule other times or something else to start. What other times would have fired before now is
+// not made up for.
+func (t *turning) update(c *Change) {
+	if c.Spec != nil && *c.Spec != t.Spec {
+		since := t.Since
+		if c.Spec.Cron != t.Cron {
+			since = t.now.Truncate(time.Second)
+		}
+		table, err := c.Spec.Parse(since)
+		if err != nil {
+			return
+		}
+		t.Spec, t.Since, t.table = *c.Spec, since, table
+		if t.Due.Before(t.now) {
+			t.Due = t.now.UTC()
+		}
+		t.Skips = slices.DeleteFunc(t.Skips, func(at time.Time) bool { return !table.Next(at.Add(-1)).Equal(at) })
+	}
+	if c.Target != nil {
+		t.Target = *c.Target
+	}
+}

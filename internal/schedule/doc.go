@@ -1,0 +1,34 @@
+// Package schedule decides what a schedule does. A schedule has a name, a workflow that it starts, and times. It is a
+// run of a kind of its own, which takes turns: see core.Turn. Its value is a [State]. Each turn is [State.Turn], which
+// is pure: it takes the state, what was heard since the last turn, and the instant, and returns the state that follows,
+// the instant of the next turn, and what is to be started and stopped.
+//
+// Each firing is dealt with once. It starts a run, or it is missed, with the reason. A run that was started is
+// independent of the schedule, which only hears of its end.
+package schedule
+
+import (
+	"strings"
+	"time"
+)
+
+// Names that are stored.
+const (
+	Workflow = "pawl.schedule" // the workflow of the runs that are schedules
+	Prefix   = "schedule:"     // begins the workflow id of a schedule
+	Event    = "pawl.schedule" // changes a schedule; its payload is a Change in JSON
+	Label    = "pawl.schedule" // the label of the runs that a schedule starts: its name
+)
+
+// RunID returns the workflow id of the run that a firing starts.
+func RunID(name string, firing time.Time) string {
+	return name + "@" + firing.UTC().Format(time.RFC3339)
+}
+
+// TriggerID returns a workflow id for a run that is started now, whatever the times say.
+func TriggerID(name string, now time.Time) string {
+	return name + "@" + now.UTC().Format(time.RFC3339Nano) + "-now"
+}
+
+// NameOf returns the name of the schedule that has a workflow id; false: it is no schedule's.
+func NameOf(workflowID string) (string, bool) { return strings.CutPrefix(workflowID, Prefix) }
