@@ -272,12 +272,14 @@ func (c clientRuns) Start(ctx context.Context, r api.StartRequest) (api.Started,
 
 // Send implements schedules.Service.
 func (c clientRuns) Send(ctx context.Context, name string, s api.SendRequest) error {
-	return coded(c.SendEvent(ctx, name, client.SendRequest{Name: s.Name, Payload: json.RawMessage(s.Payload), Actor: s.Actor}))
+	r := client.SendRequest{Name: s.Name, Payload: json.RawMessage(s.Payload), Actor: s.Actor}
+	return coded(c.SendEvent(ctx, name, r))
 }
 
 // Operate implements schedules.Service.
 func (c clientRuns) Operate(ctx context.Context, name string, op api.Operation) error {
-	return coded(c.Client.Operate(ctx, name, Operation{Op: client.Op(op.Operation), Actor: op.Actor, Reason: op.Reason}))
+	asked := Operation{Op: client.Op(op.Operation), Actor: op.Actor, Reason: op.Reason}
+	return coded(c.Client.Operate(ctx, name, asked))
 }
 
 // coded gives an error its code, where only the errors of this package tell it.

@@ -57,7 +57,7 @@ func withoutEngine(ctx context.Context, given any, queue string, slots int, hand
 }
 
 // bodiesOf builds the lease.Program of a process without an engine from a configuration.
-func bodiesOf(ctx context.Context, server served.Remote, given any) (lease.Program, func(), error) {
+func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
 	cfg := given.(Config)
 	if err := cfg.check(); err != nil {
 		return lease.Program{}, nil, invalid(err, "serve")

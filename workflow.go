@@ -269,8 +269,8 @@ func RunQueue(name string, priority int32) Option {
 }
 
 // init gives package dialect/temporal the option that Temporal's cron is: run after run of the workflow begins in one
-// chain. A start makes a run that waits for the first firing, and each run is followed by one with the same input at the
-// first firing after it began and has ended, however it ended. A cancel or the execution timeout ends the chain.
+// chain. A start makes a run that waits for the first firing, and each run is followed by one with the same input at
+// the first firing after it began and has ended, however it ended. A cancel or the execution timeout ends the chain.
 func init() {
 	chain.Register(func(w cron.Written) any {
 		table, err := w.Parse()

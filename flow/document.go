@@ -78,7 +78,7 @@ type Cron struct {
 	Zone     string        // IANA name; "": UTC
 	Skipped  string        // local times that the clocks skip: shift to the change, the default, or skip
 	Repeated string        // local times that the clocks show twice: first, the default, or both
-	Overlap  string        // what happens if a run before has not ended: skip, the default, queue, cancel, allow or newest
+	Overlap  string        // if a run before has not ended: skip, the default, queue, cancel, allow or newest
 	CatchUp  time.Duration // how late a firing may be; default a minute
 	Jitter   time.Duration // each firing waits for a part of it
 	NotAfter string        // a time of day after which no run begins or goes on

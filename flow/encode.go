@@ -18,8 +18,8 @@ func Encode(doc *Document) ([]byte, error) {
 			doc.Name)
 	}
 	if doc.Chain != nil {
-		return nil, fmt.Errorf("flow %q has a chain of runs by a cron expression (Temporal's cronSchedule), which the native"+
-			" format does not know; with cron it has a schedule, whose runs are independent of one another", doc.Name)
+		return nil, fmt.Errorf("flow %q has a chain of runs by a cron expression (Temporal's cronSchedule), which the "+
+			"native format does not know; with cron it has a schedule, whose runs are independent of one another", doc.Name)
 	}
 	out := object{}
 	out.put("pawl", V(formatVersion))

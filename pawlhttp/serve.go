@@ -15,9 +15,6 @@ import (
 // ServeConfig configures [Serve]. Config.Workflows is needed.
 type ServeConfig struct {
 	Access Access // zero: the server asks for no token
-	// Operate is what schedules of the workflows start, look at and interrupt runs with: a token with the role operate.
-	// A worker's token may not. Zero: Access.
-	Operate Access
 	// Config has the workflows, and what their bodies and local steps need of a program's configuration: Codec,
 	// Concurrency, MaxPayload, TaskTimeout, Grace, Intercept, Propagators and Log. Its other fields count for nothing.
 	Config pawl.Config
@@ -30,7 +27,7 @@ type ServeConfig struct {
 // Serve runs the bodies of workflows in this process, for a server: pawl dev or pawl server at http://127.0.0.1:7295.
 // The server keeps the runs; their decisions, local steps and hooks are made here. Whoever starts such a workflow there
 // by its name starts it for all processes that serve it, which share the runs. While no process serves it, its runs
-// wait. Schedules of these workflows ([pawl.Workflow.EnsureSchedule]) go on in the same processes.
+// wait. The schedules of these workflows ([pawl.Workflow.EnsureSchedule]) are the server's.
 //
 // Serve works until the context ends. Then others go on with the runs at once, no local step begins here any more, and
 // those that run may end; what has not ended within DrainWithin is told to stop, and made again elsewhere. A server
@@ -42,14 +39,7 @@ func Serve(ctx context.Context, server string, cfg ServeConfig) error {
 		return err
 	}
 	defer c.Close()
-	runs := c
-	if cfg.Operate.Token != "" {
-		if runs, err = cfg.Operate.client(server); err != nil {
-			return err
-		}
-		defer runs.Close()
-	}
-	program, stop, err := served.Serving(ctx, runs, cfg.Config)
+	program, stop, err := served.Serving(ctx, cfg.Config)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func TestServesBodies(t *testing.T) {
 	})
 	serve := func(ctx context.Context, token string) error {
 		return pawlhttp.Serve(ctx, p.address, pawlhttp.ServeConfig{
-			Access: pawlhttp.Access{Token: token}, Operate: pawlhttp.Access{Token: operator},
+			Access: pawlhttp.Access{Token: token},
 			Config: pawl.Config{Workflows: []pawl.Definition{sum, job, pair}},
 		})
 	}

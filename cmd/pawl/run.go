@@ -140,7 +140,7 @@ func (a runVerbs) runFile(cmd *cobra.Command, file string, f *startFlags) error 
 		a.warnOf(c)
 	}
 	if c.Doc.Cron != nil {
-		return a.runSchedule(cmd, c, f, &req, how)
+		return a.runSchedule(cmd.Context(), c, f, &req, how)
 	}
 	if f.now {
 		return usage("--now is for a flow with a cron: without one it runs once, at once")

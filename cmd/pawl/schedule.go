@@ -19,9 +19,10 @@ import (
 
 func (a scheduleVerbs) scheduleCommand() *cobra.Command {
 	return noun("schedule", "Look at schedules, and change them",
-		"The schedules of a database: when they start runs, which runs those are, and what was missed and why. A flow\n"+
-			"with a cron has one (pawl run FILE, pawl server FOLDER); Go programs make theirs with EnsureSchedule. Each\n"+
-			"firing starts a run of its own, which is operated on like any other: pawl run list --schedule NAME.",
+		"The schedules of a database: when they start runs, which runs those are, and what was missed and why.\n"+
+			"A flow with a cron has one (pawl run FILE, pawl server FOLDER); Go programs make theirs with\n"+
+			"EnsureSchedule. Each firing starts a run of its own, which is operated on like any other:\n"+
+			"pawl run list --schedule NAME.",
 		a.scheduleListCommand(), a.scheduleShowCommand(), a.scheduleNextCommand(),
 		a.scheduleVerbCommand(schedule.OpPause, "Start no runs until it is resumed; say why with --reason"),
 		a.scheduleVerbCommand(schedule.OpResume, "Let a schedule go on with its next firing"),

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -36,11 +34,12 @@ func scheduleOf(c *compiled, req *api.StartRequest, name string) *schedule.State
 
 // runSchedule makes the schedule of a flow with a cron, or changes the one that is there, and carries it and its runs
 // until it is interrupted.
-func (a runVerbs) runSchedule(cmd *cobra.Command, c *compiled, f *startFlags, req *api.StartRequest, how telling) error {
-	ctx := cmd.Context()
+func (a runVerbs) runSchedule(
+	ctx context.Context, c *compiled, f *startFlags, req *api.StartRequest, how telling,
+) error {
 	if f.key != "" || f.queue != (api.RunQueue{}) {
-		return usage("flow %q has a cron: its schedule, %q, is there once, and a flow says its queue itself; leave out "+
-			"--key and --queue", c.Doc.Name, c.Doc.Name)
+		return usage("flow %q has a cron: its schedule, %q, is there once, and a flow says its queue itself; leave "+
+			"out --key and --queue", c.Doc.Name, c.Doc.Name)
 	}
 	name := f.id
 	if name == "" {

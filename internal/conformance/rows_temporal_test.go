@@ -340,8 +340,8 @@ func temporalRunRetryInFlow(t *testing.T) {
 	})
 }
 
-// temporalCronInFlow checks that the run timeout is per run, the execution timeout over the chain, from its first firing
-// on; a retry policy comes first.
+// temporalCronInFlow checks that the run timeout is per run, the execution timeout over the chain, from its first
+// firing on; a retry policy comes first.
 func temporalCronInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 1d",
 		`cronSchedule: "*/10 * * * *", workflowRunTimeout: 7m, workflowExecutionTimeout: 25m`)

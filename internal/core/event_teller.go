@@ -118,16 +118,12 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		ev.Name, ev.Data, ev.Actor, ev.Why = rec.Name, rec.Payload, rec.Actor, rec.Reason
 		return append(out, ev)
 	case Turned:
-		if rec.Value == nil {
-			return out
+		if rec.Value != nil {
+			out = append(out, t.published(at, rec.Value))
 		}
-		ev := t.event(at, EventStatePublished)
-		ev.Data = rec.Value
-		return append(out, ev)
+		return out
 	case StatePublished:
-		ev := t.event(at, EventStatePublished)
-		ev.Data = rec.Value
-		return append(out, ev)
+		return append(out, t.published(at, rec.Value))
 	case UpdateAccepted:
 		ev := t.of(at, EventUpdateAccepted, rec.Step)
 		ev.Name = rec.Name
@@ -278,4 +274,11 @@ func (t *Teller) tellEnded(out []Event, at Time, rec AttemptEnded) []Event {
 		out = append(out, next)
 	}
 	return out
+}
+
+// published tells the value that a run shows.
+func (t *Teller) published(at Time, value []byte) Event {
+	ev := t.event(at, EventStatePublished)
+	ev.Data = value
+	return ev
 }

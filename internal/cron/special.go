@@ -61,7 +61,8 @@ func weekdayRule(text string) (r rule, ok bool, err error) {
 		}
 		n, err := strconv.Atoi(nth)
 		if err != nil || n < 1 || n > 5 {
-			return nil, true, fmt.Errorf("%q names no week of a month: write a number from 1 to 5, as in %s#1", nth, name)
+			return nil, true, fmt.Errorf("%q names no week of a month: write a number from 1 to 5, as in %s#1", nth,
+				name)
 		}
 		return func(d time.Time) bool { return int(d.Weekday()) == day%7 && (d.Day()-1)/7+1 == n }, true, nil
 	}

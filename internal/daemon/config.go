@@ -46,9 +46,9 @@ type Config struct {
 	// Flows returns the flows that are started by name, and those that were applied. served finds a workflow that other
 	// processes serve; nil: they serve none. nil: there are no flows.
 	Flows func(served func(name string) (journal.Definition, error)) (server.Flows, api.Catalog)
-	// Compiled returns the flow that a definition is. Then flows with a cron have schedules: those that are applied, and
-	// those of Files, which returns the files of a folder as they are now; nil: there is no folder. Scheduled is told
-	// what becomes of the schedules; nil: nobody is.
+	// Compiled returns the flow that a definition is. Then flows with a cron have schedules: those that are applied,
+	// and those of Files, which returns the files of a folder as they are now; nil: there is no folder. Scheduled is
+	// told what becomes of the schedules; nil: nobody is.
 	Compiled  func(d api.Definition) (*flow.Flow, error)
 	Files     func(ctx context.Context) []scheduled.File
 	Scheduled func(text string)

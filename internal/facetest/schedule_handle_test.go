@@ -310,7 +310,8 @@ func TestScheduleHandleRefuses(t *testing.T) {
 		_, labelErr := w.EnsureSchedule(ctx, e, "s", client.Schedule{Cron: "@daily"}, "1s",
 			pawl.Labels(map[string]string{"": "x"}))
 		for name, err := range map[string]error{
-			"backfill": backfillErr, "future": futureErr, "long": longErr, "skip": skipErr, "update": h.Update(ctx, client.Schedule{Cron: "x"}, ""), "key": keyErr,
+			"backfill": backfillErr, "future": futureErr, "long": longErr, "skip": skipErr,
+			"update": h.Update(ctx, client.Schedule{Cron: "x"}, ""), "key": keyErr,
 			"label": labelErr, "empty": pawl.ScheduleOf(e, "").Pause(ctx, ""),
 		} {
 			if !errors.Is(err, pawl.ErrInvalid) {

@@ -14,13 +14,13 @@ const (
 
 // manyMethods are the types with more methods.
 var manyMethods = map[string]int{
-	"cmd/pawl.app":                      95,
-	"flow.parsing":                      84,
+	"cmd/pawl.app":                      98,
+	"flow.parsing":                      85,
 	"internal/api/httpapi.Client":       70,
 	"internal/body.Session":             89,
-	"internal/core.Run":                 106,
-	"internal/core.machine":             120,
-	"internal/engine.Partition":         165,
+	"internal/core.Run":                 109,
+	"internal/core.machine":             121,
+	"internal/engine.Partition":         172,
 	"internal/journal/postgres.storage": 84,
 	"internal/server.Server":            84,
 	"internal/sim.checker":              70,
@@ -29,10 +29,10 @@ var manyMethods = map[string]int{
 
 // manyFiles are the packages with more files.
 var manyFiles = map[string]int{
-	"cmd/pawl":        73,
+	"cmd/pawl":        75,
 	"flow":            44,
-	"internal/core":   46,
-	"internal/engine": 45,
+	"internal/core":   47,
+	"internal/engine": 46,
 	"internal/sim":    51,
 }
 

@@ -156,8 +156,8 @@ func parseDates(text string) (dates, error) {
 			return d, nil
 		}
 	}
-	return d, fmt.Errorf("%q is no date; write it as 2026-12-25, in each year as 12-25, a span as 2026-12-24..2027-01-01",
-		text)
+	return d, fmt.Errorf("%q is no date; write it as 2026-12-25, in each year as 12-25, a span as "+
+		"2026-12-24..2027-01-01", text)
 }
 
 // excepts reports whether no firing is on the date of an instant.

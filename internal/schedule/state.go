@@ -113,8 +113,8 @@ func Decode(text []byte) (*State, error) {
 		return nil, fmt.Errorf("a schedule: %w", err)
 	}
 	if s.Version != Version {
-		return nil, fmt.Errorf("schedule %q is stored in form %d; this version of Pawl knows form %d", s.Name, s.Version,
-			Version)
+		return nil, fmt.Errorf("schedule %q is stored in form %d; this version of Pawl knows form %d", s.Name,
+			s.Version, Version)
 	}
 	return s, nil
 }

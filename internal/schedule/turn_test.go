@@ -121,7 +121,8 @@ func (c *clock) missed(want ...string) {
 	var got []string
 	state := c.s.Settled(c.now)
 	for _, m := range state.Recent {
-		got = append(got, fmt.Sprintf("%s to %s %d %s", m.From.Format("15:04"), m.To.Format("15:04"), m.Count, m.Reason))
+		got = append(got, fmt.Sprintf("%s to %s %d %s", m.From.Format("15:04"), m.To.Format("15:04"), m.Count,
+			m.Reason))
 	}
 	if !slices.Equal(got, want) {
 		c.t.Errorf("missed %q, want %q", got, want)
@@ -239,8 +240,8 @@ func TestFailures(t *testing.T) {
 		c.at(time.Duration(i+1) * hour)
 		c.ends(time.Duration(i+1)*hour, phase)
 	}
-	if c.s.Paused == nil || !strings.Contains(c.s.Paused.Reason, "2 runs have failed one after the other, the last one "+
-		"is n@2026-03-02T05:00:00Z: boom") {
+	if c.s.Paused == nil || !strings.Contains(c.s.Paused.Reason, "2 runs have failed one after the other, the last "+
+		"one is n@2026-03-02T05:00:00Z: boom") {
 		t.Fatalf("%+v", c.s.Paused)
 	}
 	c.at(9 * hour)
@@ -347,7 +348,8 @@ func TestBackfill(t *testing.T) {
 	c.want("02 06:00 start 06:00")
 }
 
-// TestHugeBackfill checks that one of 200 years starts a part of its runs with each turn, and no more than there may be.
+// TestHugeBackfill checks that one of 200 years starts a part of its runs with each turn, and no more than there may
+// be.
 func TestHugeBackfill(t *testing.T) {
 	c := begin(t, hourly, monday)
 	c.change(schedule.Change{Op: schedule.OpBackfill, From: monday.AddDate(-200, 0, 0), Before: monday, AtOnce: true})
@@ -381,16 +383,18 @@ func TestTimes(t *testing.T) {
 		anchor time.Time
 		want   string
 	}{
-		{"several", schedule.Spec{Cron: "0 9 * * mon-fri; 0 12 * * sat"}, monday, "02 09:00, 03 09:00, 04 09:00, 05 09:00, " +
-			"06 09:00, 07 12:00, 09 09:00"},
+		{"several", schedule.Spec{Cron: "0 9 * * mon-fri; 0 12 * * sat"}, monday,
+			"02 09:00, 03 09:00, 04 09:00, 05 09:00, " +
+				"06 09:00, 07 12:00, 09 09:00"},
 		{"exclusions", schedule.Spec{Cron: "0 9 * * *", Except: "2026-03-03; 03-05; 2026-03-07..2026-03-08"}, monday,
 			"02 09:00, 04 09:00, 06 09:00, 09 09:00, 10 09:00, 11 09:00, 12 09:00"},
 		{"interval", schedule.Spec{Cron: "@every 7h"}, monday.Add(-hour), "02 06:00, 02 13:00, 02 20:00, 03 03:00, " +
 			"03 10:00, 03 17:00, 04 00:00"},
 		{"interval and time", schedule.Spec{Cron: "@every 12h; 0 9 * * *"}, monday, "02 09:00, 02 12:00, 03 00:00, " +
 			"03 09:00, 03 12:00, 04 00:00, 04 09:00"},
-		{"zone", schedule.Spec{Cron: "30 1 * * *", Zone: "Europe/Berlin"}, monday, "02 01:30, 03 01:30, 04 01:30, 05 01:30, " +
-			"06 01:30, 07 01:30, 08 01:30"},
+		{"zone", schedule.Spec{Cron: "30 1 * * *", Zone: "Europe/Berlin"}, monday,
+			"02 01:30, 03 01:30, 04 01:30, 05 01:30, " +
+				"06 01:30, 07 01:30, 08 01:30"},
 	} {
 		table, err := c.spec.Parse(c.anchor)
 		if err != nil {

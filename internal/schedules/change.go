@@ -144,7 +144,8 @@ func span(s *schedule.State, change *schedule.Change, c *ScheduleChange, now tim
 	}
 	n := table.CountFirings(change.From, change.Before, c.Limit+1)
 	if n > c.Limit {
-		return 0, fmt.Errorf("there are more than %d firings in the span; choose a shorter one, or a higher limit", c.Limit)
+		return 0, fmt.Errorf("there are more than %d firings in the span; choose a shorter one, or a higher limit",
+			c.Limit)
 	}
 	return n, nil
 }

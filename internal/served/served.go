@@ -59,7 +59,7 @@ var (
 
 // Program makes what serves workflows of a server in a process without an engine. cfg is a pawl.Config. stop unwinds
 // the bodies.
-type Program func(ctx context.Context, server Remote, cfg any) (of lease.Program, stop func(), err error)
+type Program func(ctx context.Context, cfg any) (of lease.Program, stop func(), err error)
 
 // Register tells how executors, clients, engines and programs are made, and engines that share a database. Package
 // pawl does so before any other code runs.
@@ -75,8 +75,8 @@ func OpenShared(ctx context.Context, cfg any, share func(*engine.Config) error) 
 }
 
 // Serving makes what serves workflows.
-func Serving(ctx context.Context, server Remote, cfg any) (lease.Program, func(), error) {
-	return program(ctx, server, cfg)
+func Serving(ctx context.Context, cfg any) (lease.Program, func(), error) {
+	return program(ctx, cfg)
 }
 
 // Make makes executors.

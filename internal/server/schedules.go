@@ -23,8 +23,8 @@ type scheduleList struct {
 // scheduleRoutes adds the schedules.
 func (s *Server) scheduleRoutes(a huma.API) {
 	op := under(api.RoleRead, "GET", "/schedules", "listSchedules", "schedules", "List the schedules")
-	op.Description = "With the next firings, and with those that started no run and why. The runs of one have the label " +
-		"pawl.schedule with its name."
+	op.Description = "With the next firings, and with those that started no run and why. The runs of one have the " +
+		"label pawl.schedule with its name."
 	huma.Register(a, op, func(ctx context.Context, _ *struct{}) (*answered[scheduleList], error) {
 		all, err := schedules.List(ctx, s.cfg.Service, s.now())
 		return body(scheduleList{all}, err)

@@ -34,7 +34,8 @@ type StartBody struct {
 func (b *StartBody) Request(d api.Definition) api.StartRequest {
 	return api.StartRequest{
 		Definition: d, Input: b.Input, WorkflowID: b.WorkflowID, Key: b.Key, UseExisting: b.UseExisting,
-		StartAt: b.StartAt, ScheduledAt: b.ScheduledAt, Zone: b.Zone, Timeout: b.Timeout, Deadline: b.Deadline, Origin: b.Origin, Actor: b.Actor,
+		StartAt: b.StartAt, ScheduledAt: b.ScheduledAt, Zone: b.Zone, Timeout: b.Timeout,
+		Deadline: b.Deadline, Origin: b.Origin, Actor: b.Actor,
 		Reason: b.Reason, Notify: b.Notify, Labels: b.Labels, Queue: b.Queue, Headers: b.Headers,
 	}
 }
@@ -43,7 +44,8 @@ func (b *StartBody) Request(d api.Definition) api.StartRequest {
 func bodyOf(r api.StartRequest) StartBody {
 	return StartBody{
 		Definition: &r.Definition, Input: r.Input, WorkflowID: r.WorkflowID, Key: r.Key, UseExisting: r.UseExisting,
-		StartAt: r.StartAt, ScheduledAt: r.ScheduledAt, Zone: r.Zone, Timeout: r.Timeout, Deadline: r.Deadline, Origin: r.Origin, Actor: r.Actor,
+		StartAt: r.StartAt, ScheduledAt: r.ScheduledAt, Zone: r.Zone, Timeout: r.Timeout,
+		Deadline: r.Deadline, Origin: r.Origin, Actor: r.Actor,
 		Reason: r.Reason, Notify: r.Notify, Labels: r.Labels, Queue: r.Queue, Headers: r.Headers,
 	}
 }

@@ -120,7 +120,9 @@ func (decider) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Comman
 	}
 	var out []core.Command
 	if s.Source != "" {
-		out = append(out, core.Store{ID: mustID(s.Definition), Kind: s.Kind, Name: s.Workflow, Source: []byte(s.Source)})
+		out = append(out, core.Store{
+			ID: mustID(s.Definition), Kind: s.Kind, Name: s.Workflow, Source: []byte(s.Source),
+		})
 		s.Source = ""
 	}
 	value, err := s.Encode()
