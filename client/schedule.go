@@ -23,7 +23,7 @@ type Schedule struct {
 	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like. Several are
 	// separated by semicolons.
 	Cron string
-	// Except has dates on which it does not fire, separated by semicolons: "2026-12-25", in each year "12-25", or from
+	// The dates on which it does not fire, separated by semicolons: "2026-12-25", in each year "12-25", or from
 	// one to another, "2026-12-24..2027-01-01".
 	Except string
 	Zone   string // IANA name; default UTC

@@ -76,7 +76,8 @@ steps: [{name: a, noop: {}}]
 `)
 	want := schedule.Spec{
 		Cron: "0 2 * * mon-fri; 0 4 L * *", Except: "2026-12-24..2026-12-31; 05-01", Zone: "Europe/Berlin",
-		Skipped: "skip", Repeated: "both", Overlap: "newest", CatchUp: "3h30m", Jitter: "5m", NotAfter: "06:00", MaxFailures: 3,
+		Skipped: "skip", Repeated: "both", Overlap: "newest", CatchUp: "3h30m", Jitter: "5m", NotAfter: "06:00",
+		MaxFailures: 3,
 	}
 	if got := doc.Cron.Spec(); got != want {
 		t.Errorf("%+v", got)

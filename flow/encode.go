@@ -19,7 +19,7 @@ func Encode(doc *Document) ([]byte, error) {
 	}
 	if doc.Chain != nil {
 		return nil, fmt.Errorf("flow %q has a chain of runs by a cron expression (Temporal's cronSchedule), which the "+
-			"native format does not know; with cron it has a schedule, whose runs are independent of one another", doc.Name)
+			"native format does not know; with cron it has a schedule, whose runs are independent", doc.Name)
 	}
 	out := object{}
 	out.put("pawl", V(formatVersion))

@@ -51,7 +51,7 @@ type follower struct {
 	// lastAsked are the runs that were asked for after those at the top had ended: what is not there then never begins
 	lastAsked map[string]bool
 	over      map[string]bool
-	schedules map[string]*schedule.State // of the schedules that are followed, by name
+	schedules map[string]*schedule.State // those that are followed, by name
 	firings   map[string]bool            // the workflow ids of their runs that were looked for
 	updates   chan update
 	stalled   string

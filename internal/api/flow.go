@@ -15,7 +15,7 @@ type Flow struct {
 	Kind       string `json:"kind,omitempty" doc:"Of its definition."`
 	Source     string `json:"source,omitempty" doc:"Its definition as it is stored. Lists leave it out."`
 	New        bool   `json:"new,omitempty" doc:"It was applied just now; without it, it was there before."`
-	Schedule   string `json:"schedule,omitempty"` // of a flow with a cron that is applied: when it fires, for people
+	Schedule   string `json:"schedule,omitempty"` // when it fires, for people, if it has a cron and is applied
 }
 
 // ApplyRequest makes a definition the newest version of the flow with its name.

@@ -245,7 +245,7 @@ func temporalCronOption(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
 		temporal.Workflow(temporal.WorkflowOptions{
 			CronSchedule: "*/10 * * * *", WorkflowRunTimeout: 7 * time.Minute,
-			WorkflowExecutionTimeout: 25 * time.Minute, // from the first firing on
+			WorkflowExecutionTimeout: 25 * time.Minute, // counted from the first firing
 		}))
 	goEnv(t, func(t *testing.T, e goProgram) {
 		start := time.Now()

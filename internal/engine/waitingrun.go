@@ -44,7 +44,8 @@ func (p *Partition) checkWaitingRun(created *core.RunCreated, tail map[core.RunI
 }
 
 // checkNeeds returns an error if a run must be set aside because it starts runs of a workflow that this process must
-// not run. They would be refused here, and a schedule would miss its firings, although its own program could start them.
+// not run. They would be refused here, and a schedule would miss its firings, although its own program could start
+// them.
 func (p *Partition) checkNeeds(w *workflow, created *core.RunCreated) error {
 	if !p.defs.refuses || w.kind.Needs == nil {
 		return nil

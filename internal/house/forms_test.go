@@ -69,7 +69,7 @@ var forms = []form{
 	{"the virtual clock", "internal/virtual.documentVersion", []string{"internal/virtual/testdata/0.1.0/mark.json"}},
 	{"tokens of attempts", "", []string{"internal/remote/testdata/0.1.0/token.txt"}},
 	{"files of histories", "internal/history.version", []string{"internal/history/testdata/0.1.0/history.json"}},
-	{"states and changes of schedules, in runs", "", []string{
+	{"states and changes of schedules, in runs", "internal/schedule.Version", []string{
 		"internal/schedule/testdata/0.1.0/state.json", "internal/schedule/testdata/0.1.0/change.json",
 	}},
 }

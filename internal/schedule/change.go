@@ -38,7 +38,7 @@ const (
 
 // change carries out a change. One that makes no sense changes nothing: whoever asks for it is told before.
 func (t *turning) change(c *Change) {
-	// What was due before is dealt with as the schedule was then.
+	// Firings that were due before are dealt with as the schedule was then.
 	if t.Paused == nil {
 		t.fire()
 	} else {

@@ -27,7 +27,7 @@ const (
 type Spec struct {
 	Cron     string  `json:"cron"`               // expressions, separated by semicolons
 	Except   string  `json:"except,omitempty"`   // dates on which it does not fire, separated by semicolons
-	Zone     string  `json:"zone,omitempty"`     // of the times and the dates; default UTC
+	Zone     string  `json:"zone,omitempty"`     // the zone of the times and the dates; default UTC
 	Skipped  string  `json:"skipped,omitempty"`  // local times that a change of the clock skips: shift, skip
 	Repeated string  `json:"repeated,omitempty"` // those that it shows twice: first, both
 	Overlap  Overlap `json:"overlap,omitempty"`

@@ -37,7 +37,7 @@ type State struct {
 // Target is what a schedule starts.
 type Target struct {
 	Workflow   string `json:"workflow"`
-	Kind       string `json:"kind,omitempty"`       // of the definition
+	Kind       string `json:"kind,omitempty"`       // the kind of the definition
 	Definition string `json:"definition,omitempty"` // the id of the definition
 	// Source is stored before the next run begins, and then left out here; empty: it is stored.
 	Source  string            `json:"source,omitempty"`

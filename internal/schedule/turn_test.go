@@ -17,7 +17,7 @@ type clock struct {
 	s    *schedule.State
 	now  time.Time
 	wake time.Time
-	log  []string // what happened, with the time of day
+	log  []string // events, with the time of day
 }
 
 var monday = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)

@@ -41,10 +41,10 @@ type Config struct {
 // Keeper keeps the schedules of a folder's flows as the files say.
 type Keeper struct {
 	cfg    Config
-	told   map[string]string // what was told last of a file
+	told   map[string]string // the last text about a file
 	stop   context.CancelFunc
 	ended  chan struct{}
-	looked string // what the folder had when it was looked at last
+	looked string // the folder's files at the last look
 }
 
 // actor is who changes schedules because of files.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/schedules"
 )
 
 // Access keeps tokens and the audit log.
@@ -185,6 +186,9 @@ func (s signed) Start(ctx context.Context, r api.StartRequest) (api.Started, err
 
 // Send implements api.Service.
 func (s signed) Send(ctx context.Context, name string, e api.SendRequest) error {
+	if err := mayBring(ctx, schedules.BringsChange(e.Name, e.Payload)); err != nil {
+		return err
+	}
 	e.Actor = actor(ctx, e.Actor)
 	return s.Service.Send(ctx, name, e)
 }
