@@ -316,7 +316,7 @@ func (b *bed) serveWith(server api.Bodies, l *line, cfg pawl.Config) *process {
 	b.Helper()
 	ctx, stop := context.WithCancel(b.Context())
 	cfg.Log = slog.New(slog.DiscardHandler)
-	program, unwind, err := served.Serving(ctx, nil, cfg)
+	program, unwind, err := served.Serving(ctx, cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
