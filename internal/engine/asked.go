@@ -34,7 +34,7 @@ func (e EndOfRun) encode() []byte {
 	return text
 }
 
-// store has a definition stored with the open batch. It is also kept in memory: a run of it may begin before that batch
+// store stores a definition with the open batch. It is also kept in memory: a run of it may begin before that batch
 // is durable. One that cannot be used refuses its runs later.
 func (p *Partition) store(d *journal.Definition) {
 	p.pipeline.define(d)
@@ -52,7 +52,7 @@ func (p *Partition) beginAsked(workflowID string, s *core.RunStart) error {
 	return nil
 }
 
-// startAsked is beginAsked without the answer. Its error is why the run cannot be started.
+// startAsked does what beginAsked says, without the answer. Its error is why the run cannot be started.
 func (p *Partition) startAsked(workflowID string, s *core.RunStart) error {
 	if id, found, err := p.keyRun(startKey{s.Workflow, s.Key}); err != nil || found {
 		if found {

@@ -185,7 +185,7 @@ func gone(name string, err error) error {
 // Ensured says what Ensure did.
 type Ensured struct {
 	Made    bool     // the schedule is new
-	Changed []string // in an old schedule: its times, its workflow, its input, its labels
+	Changed []string // differences of an old schedule: its times, its workflow, its input, its labels
 }
 
 // Ensure makes a schedule. If there is one of that name, it is changed where it differs, from its next firing on.
