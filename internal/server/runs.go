@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/schedules"
 )
 
 // instant is a parameter that holds an instant.
@@ -264,7 +265,7 @@ func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.De
 			Hint: "workflow is the name of a flow that the server has, flow is the text of a flow file",
 		}
 	case b.Definition != nil:
-		if err := mayBring(ctx, b.Definition.Kind); err != nil {
+		if err := mayBring(ctx, schedules.Brings(b.Definition.Kind, b.Input)); err != nil {
 			return d, err
 		}
 		return *b.Definition, checkText(b.Definition.Source)
