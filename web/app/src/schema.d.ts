@@ -678,7 +678,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start a new run with the same input */
+        /** Start a new run like this one */
         post: operations["restartRun"];
         delete?: never;
         options?: never;
@@ -904,8 +904,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the schedules of Go programs
-         * @description With the next firings, and with those that started no run and why.
+         * List the schedules
+         * @description With the next firings, and with those that started no run and why. The runs of one have the label pawl.schedule with its name.
          */
         get: operations["listSchedules"];
         put?: never;
@@ -942,11 +942,25 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Start runs for the firings of a span that have none
-         * @description It is durable when it is answered, and takes effect as soon as the schedule's program runs.
-         */
+        /** Start runs for the firings of a span that have none */
         post: operations["backfillSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}/next": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the next firings of a schedule */
+        get: operations["nextFirings"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -962,11 +976,25 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Start no runs until it is resumed
-         * @description It is durable when it is answered, and takes effect as soon as the schedule's program runs.
-         */
+        /** Start no runs until it is resumed */
         post: operations["pauseSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End it; its runs go on */
+        post: operations["removeSchedule"];
         delete?: never;
         options?: never;
         head?: never;
@@ -982,11 +1010,25 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Go on with the next firing
-         * @description It is durable when it is answered, and takes effect as soon as the schedule's program runs.
-         */
+        /** Go on with the next firing */
         post: operations["resumeSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}/skip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take one firing out */
+        post: operations["skipSchedule"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1002,11 +1044,42 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Start a run now
-         * @description It is durable when it is answered, and takes effect as soon as the schedule's program runs.
-         */
+        /** Start a run now */
         post: operations["triggerSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}/unskip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take a firing in again */
+        post: operations["unskipSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule}/update": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give it other times and rules */
+        post: operations["updateSchedule"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1454,6 +1527,21 @@ export interface components {
             /** @description The token was known, and could not be looked up at that moment. */
             unchecked?: boolean;
         };
+        Backfill: {
+            actor?: string;
+            /** Format: date-time */
+            after: string;
+            atOnce?: boolean;
+            /** Format: date-time */
+            before: string;
+            /** Format: int64 */
+            had?: number;
+            /** Format: date-time */
+            open?: string;
+            reason?: string;
+            /** Format: int64 */
+            started?: number;
+        };
         BodiesJoin: {
             /** @description A secret name for this join, made up by you. */
             holder: string;
@@ -1801,6 +1889,9 @@ export interface components {
         Findings: {
             findings: components["schemas"]["Finding"][] | null;
         };
+        Firings: {
+            firings: string[] | null;
+        };
         Flow: {
             /** @description Who applied it. */
             actor?: string;
@@ -1817,6 +1908,7 @@ export interface components {
             /** @description Why it cannot be started. */
             problem?: string;
             reason?: string;
+            schedule?: string;
             /** @description Its definition as it is stored. Lists leave it out. */
             source?: string;
             /**
@@ -1898,6 +1990,7 @@ export interface components {
             count: number;
             /** Format: date-time */
             from: string;
+            note?: string;
             reason: string;
             /** Format: date-time */
             to: string;
@@ -1989,6 +2082,12 @@ export interface components {
             /** @description Let it be with any node again, instead of a node. */
             undo?: boolean;
         };
+        Pause: {
+            actor?: string;
+            /** Format: date-time */
+            at: string;
+            reason?: string;
+        };
         PlannedStep: {
             name: string;
             needs?: string[] | null;
@@ -2059,11 +2158,23 @@ export interface components {
         ReportTasksRequest: {
             reports: components["schemas"]["TaskReport"][] | null;
         };
-        RestartRequest: {
+        RestartBody: {
             actor?: string;
+            /** @description With failed: a definition as it is stored. */
+            definition?: components["schemas"]["Definition"];
+            /** @description The failed steps run again, and all that depend on them. */
+            failed?: boolean;
+            /** @description With failed: another text of the flow, YAML or JSON. */
+            flow?: string;
+            /** @description This step and all that depend on it run again. */
             from?: string;
+            /** @description With failed: another input, whole. */
+            input?: unknown;
             reason?: string;
+            /** @description Only these run again, and those that have no result. */
             steps?: string[] | null;
+            /** @description With failed: the text that the server has of this flow. */
+            workflow?: string;
         };
         Result: {
             /** @description Why it was refused, for programs. */
@@ -2127,6 +2238,7 @@ export interface components {
             problem?: string;
             queue?: components["schemas"]["RunQueue"];
             queuedAt?: string;
+            retryable?: boolean;
             retrying?: boolean;
             run: string;
             runDeadline?: string;
@@ -2140,6 +2252,7 @@ export interface components {
             why?: string;
             workflow: string;
             workflowId?: string;
+            zone?: string;
         };
         RunQueue: {
             key?: string;
@@ -2168,33 +2281,94 @@ export interface components {
             workflowId?: string;
         };
         Schedule: {
+            backfills?: components["schemas"]["Backfill"][] | null;
             /** @description The next firings, the first of them is next. */
             coming?: string[] | null;
-            deadline?: string;
+            /** @description The definition that its next run has. */
+            definition: string;
+            /**
+             * Format: int64
+             * @description How many runs have failed one after the other.
+             */
+            failures: number;
+            /** @description The file of a server's folder that it comes from. */
+            file?: string;
+            /**
+             * Format: int64
+             * @description Firings that started a run.
+             */
+            fired: number;
+            headers?: {
+                [key: string]: string;
+            };
+            input?: unknown;
             labels?: {
                 [key: string]: string;
             };
+            /** @description The last firing that started a run. */
             last?: string;
             lastRun?: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Firings that started none.
+             */
             missed: number;
             name: string;
+            /** @description The next firing; of a paused schedule there is none. */
             next?: string;
-            paused?: string;
+            /** @description The workflow ids of the runs that have not ended. */
+            open?: string[] | null;
+            paused?: components["schemas"]["Pause"];
+            /** @description Why it cannot go on until somebody acts. */
+            problem?: string;
+            /** @description The newest of those, the oldest first. */
             recentMissed?: components["schemas"]["Missed"][] | null;
+            /** @description The run that the schedule is: its history has who changed it. */
             run: string;
             schedule: components["schemas"]["Spec"];
+            /** @description The times are as they are since then. */
+            since: string;
+            /** @description Firings to come that somebody has taken out. */
+            skips?: string[] | null;
+            /** @description It ends then, with all its runs. */
+            until?: string;
+            /** @description Firings that wait for a run before them to end. */
+            waiting?: string[] | null;
+            /** @description The workflow that it starts. */
             workflow: string;
         };
         ScheduleChange: {
             actor?: string;
-            /** @description backfill: where that ends. */
+            /** @description backfill: the runs do not wait for one another. */
+            atOnce?: boolean;
+            /** @description backfill: where that ends; default now. */
             before?: string;
+            /** @description backfill: only count them. */
+            dryRun?: boolean;
+            /** @description skip, unskip: the firing; default the next one. */
+            firing?: string;
             /** @description backfill: the first firing that is made up for. */
             from?: string;
+            /**
+             * Format: int64
+             * @description backfill: refuse to make up for more firings; default 100.
+             */
+            limit?: number;
             reason?: string;
+            /** @description update: the new times and rules. */
+            schedule?: components["schemas"]["Spec"];
         };
         ScheduleChanged: {
+            /** @description skip, unskip: the firing. */
+            firing?: string;
+            /**
+             * Format: int64
+             * @description backfill: how many the span has.
+             */
+            firings?: number;
+            /** @description The schedule as it is now. */
+            schedule: components["schemas"]["Schedule"];
+            /** @description trigger: that of the run. */
             workflowId?: string;
         };
         ScheduleList: {
@@ -2237,9 +2411,15 @@ export interface components {
         Spec: {
             catchUp?: string;
             cron: string;
+            except?: string;
+            jitter?: string;
+            /** Format: int64 */
+            maxFailures?: number;
+            notAfter?: string;
             overlap?: string;
             repeated?: string;
             skipped?: string;
+            timeout?: string;
             zone?: string;
         };
         StartBody: {
@@ -2265,6 +2445,8 @@ export interface components {
             origin?: string;
             queue?: components["schemas"]["RunQueue"];
             reason?: string;
+            /** @description The firing of a schedule that the run is for. */
+            scheduledAt?: string;
             startAt?: string;
             /** @description The run's limit, instead of the workflow's. */
             timeout?: unknown;
@@ -2274,6 +2456,8 @@ export interface components {
             workflow?: string;
             /** @description Unique among open runs; default: the run's id. */
             workflowId?: string;
+            /** @description The time zone of that firing; default UTC. */
+            zone?: string;
         };
         Started: {
             existing: boolean;
@@ -2310,6 +2494,7 @@ export interface components {
             failure?: components["schemas"]["FailureForm"];
             group?: string;
             held?: components["schemas"]["Held"];
+            hook?: boolean;
             /** Format: int64 */
             id: number;
             /** Format: int64 */
@@ -3954,7 +4139,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["RestartRequest"];
+                "application/json": components["schemas"]["RestartBody"];
             };
         };
         responses: {
@@ -4516,7 +4701,77 @@ export interface operations {
             };
         };
     };
+    nextFirings: {
+        parameters: {
+            query?: {
+                n?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Firings"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     pauseSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ScheduleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeSchedule: {
         parameters: {
             query?: never;
             header?: never;
@@ -4588,7 +4843,115 @@ export interface operations {
             };
         };
     };
+    skipSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ScheduleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     triggerSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ScheduleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unskipSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the schedule. */
+                schedule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ScheduleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleChanged"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    updateSchedule: {
         parameters: {
             query?: never;
             header?: never;

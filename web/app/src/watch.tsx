@@ -91,15 +91,22 @@ function ScheduleOf({ s, again }: { s: Schedule; again: () => void }) {
   const does = (what: string) => changeSchedule(s.name, what).then(() => { setError(null); again(); }, setError);
   return (
     <section class="card">
-      <h2><bdi>{plain(s.name)}</bdi> {s.paused ? <span class="tag urgent">paused</span> : null}</h2>
-      <p><code>{s.schedule.cron}</code> {s.schedule.zone ?? ""} starts <bdi>{plain(s.workflow)}</bdi>{s.paused ? <span class="dim"> · paused: {plain(s.paused)}</span> : null}</p>
-      <p>{s.next ? <>Next <Time at={s.next} />, <Time at={s.next} ago /></> : "No next firing"}{s.last ? <> · last <Time at={s.last} /></> : null}{s.lastRun ? <> · <Link to={`/?workflowId=${encodeURIComponent(s.lastRun)}`}>the last run</Link></> : null}</p>
+      <h2><bdi>{plain(s.name)}</bdi> {s.paused ? <span class="tag urgent">paused</span> : null}{s.problem ? <span class="tag urgent">stuck</span> : null}</h2>
+      <p><code>{s.schedule.cron}</code> {s.schedule.zone ?? ""} starts <bdi>{plain(s.workflow)}</bdi>{s.file ? <span class="dim"> · from {plain(s.file)}</span> : null}</p>
+      {s.paused ? <p class="dim">Paused <Time at={s.paused.at} ago />{s.paused.actor ? <> by <bdi>{plain(s.paused.actor)}</bdi></> : null}{s.paused.reason ? <>: {plain(s.paused.reason)}</> : null}</p> : null}
+      {s.problem ? <p class="problem">{plain(s.problem)}</p> : null}
+      <p>{s.next ? <>Next <Time at={s.next} />, <Time at={s.next} ago /></> : "No next firing"}{s.last ? <> · last <Time at={s.last} /></> : null}{s.lastRun ? <> · <Link to={`/?workflowId=${encodeURIComponent(s.lastRun)}`}>the last run</Link></> : null} · {s.fired} started{s.failures > 0 ? <>, the last {s.failures} failed</> : null}</p>
       {(s.coming ?? []).length > 1 ? <p class="dim">Then {(s.coming ?? []).slice(1, 6).map((c) => <span key={c} class="tag num"><Time at={c} /></span>)}</p> : null}
+      {(s.open ?? []).length > 0 ? <p class="dim">Open {(s.open ?? []).map((id) => <span key={id} class="tag"><Link to={`/?workflowId=${encodeURIComponent(id)}`}>{plain(id)}</Link></span>)}</p> : null}
+      {(s.waiting ?? []).length > 0 ? <p class="dim">Waiting for the run before {(s.waiting ?? []).map((w) => <span key={w} class="tag num"><Time at={w} /></span>)}</p> : null}
+      {(s.skips ?? []).length > 0 ? <p class="dim">Taken out {(s.skips ?? []).map((w) => <span key={w} class="tag num"><Time at={w} /></span>)}</p> : null}
       {s.missed > 0 ? <p class="problem">{s.missed} missed{(s.recentMissed ?? []).map((m) => <span key={m.from} class="dim"> · {m.count} at <Time at={m.from} />: {m.reason}</span>)}</p> : null}
       <Problem error={error} />
       <Needs role="operate"><div class="actions">
         <button type="button" onClick={() => void does("trigger")}>Start a run now</button>
         {s.paused ? <button type="button" onClick={() => void does("resume")}>Resume</button> : <button type="button" onClick={() => void does("pause")}>Pause</button>}
+        {s.next ? <button type="button" onClick={() => void does("skip")}>Skip the next one</button> : null}
+        {(s.skips ?? []).length > 0 ? <button type="button" onClick={() => void does("unskip")}>Do not skip</button> : null}
       </div></Needs>
     </section>
   );
