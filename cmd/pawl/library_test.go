@@ -240,8 +240,7 @@ func TestProgramCarriesOn(t *testing.T) {
 }
 
 // TestProgramFile opens a database that a Go program with 0.1.0 wrote before it was killed with -9. The command carries
-// one of its flows on, and a program of today the other one, which starts a workflow that is registered there, a
-// function and a schedule.
+// one of its flows on, and a program of today the other one, which starts a workflow that is registered there.
 func TestProgramFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -272,9 +271,6 @@ func TestProgramFile(t *testing.T) {
 		return page + ", by " + by["by"], err
 	})
 	e := library(t, filepath.Join(dir, "old.db"), book)
-	if s, err := pawl.ScheduleOf(e, "yearly").Describe(t.Context()); err != nil || s.Cron != "0 0 1 1 *" {
-		t.Errorf("the schedule: %+v, %v", s, err)
-	}
 	if err := pawl.Event[any]("go").Send(t.Context(), e, "old-book", map[string]string{"by": "eve"}); err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,20 @@ func (s *sources) flags(flags *pflag.FlagSet) {
 		"of an Aether or Stevora workflow: the file that says what its steps run")
 }
 
+// check refuses files that a document of this system does not need: somebody believes that they count.
+func (s *sources) check(system string) error {
+	switch {
+	case s == nil:
+	case s.handlers != "" && system != "aether" && system != "stevora":
+		return usage("--handlers is for a workflow of Aether or Stevora: put its name before the file, as in " +
+			"aether:workflow.yaml")
+	case len(s.services)+len(s.macros) > 0 && system != "steep":
+		return usage("--services and --macros are for a Steep workflow: put its name before the file, as in " +
+			"steep:workflow.yaml")
+	}
+	return nil
+}
+
 // systemNames are the systems whose documents are read, by the word before the colon: steep:workflow.yaml. Those of the
 // last two are flow files, in which the system's policies stand below its name; they need no such word.
 var systemNames = []string{"aether", "steep", "stevora", "temporal", "zart"}
@@ -48,6 +62,9 @@ func cutSystem(file string) (system, path string) {
 
 // translate reads a document of another system.
 func (a *app) translate(system, path string, s *sources) (*dialect.Conversion, error) {
+	if err := s.check(system); err != nil {
+		return nil, err
+	}
 	name, src, err := a.readFile(path)
 	if err != nil {
 		return nil, asUsage(err)
@@ -115,6 +132,9 @@ func (a *app) translateHandled(system, name string, src []byte, s *sources) (*di
 // load reads the file to run: a flow file, or a document of another system, which is stored as the flows it becomes.
 func (a *app) load(file string, s *sources) (*compiled, error) {
 	system, path := cutSystem(file)
+	if err := s.check(system); err != nil {
+		return nil, err
+	}
 	switch system {
 	case "", "temporal", "zart":
 		return a.loadBundle(path)

@@ -93,7 +93,7 @@ func keep(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow[string, string
 			fmt.Printf("%d firings were missed (%s), from %s to %s\n", m.Count, m.Reason,
 				m.From.Format(time.TimeOnly), m.To.Format(time.TimeOnly))
 			// A firing that has a run does not get another one.
-			if _, err := s.Backfill(ctx, m.From, m.To.Add(1), "the program was off"); err != nil {
+			if _, err := s.Backfill(ctx, m.From, m.To.Add(time.Second), "the program was off"); err != nil {
 				return err
 			}
 		}

@@ -129,7 +129,7 @@ type BodyLimit struct {
 	Warn     int           `json:"warn,omitzero"`
 	Removed  bool          `json:"removed,omitzero"`
 	Origin   string        `json:"origin,omitzero"`
-	Expr     string        `json:"-"` // only a flow has limits that it works out
+	Expr     string        `json:"expr,omitzero"`
 }
 
 // BodyFailure is why something failed.

@@ -229,6 +229,9 @@ func unnumber(lines []string) {
 func reread(t *testing.T, c *dialect.Conversion) *dialect.Conversion {
 	t.Helper()
 	again := func(doc *flow.Document) *flow.Document {
+		if doc.Chain != nil {
+			return doc // a chain of runs has no native form
+		}
 		text, err := flow.Encode(doc)
 		if err != nil {
 			t.Fatal(err)

@@ -84,7 +84,8 @@ func commandOf(cmd *core.Command) (out api.BodyCommand) {
 	switch c := (*cmd).(type) {
 	case core.Schedule:
 		out.Schedule = &api.BodySchedule{
-			Spec: specOf(c.Spec), Item: c.Item, Group: uint32(c.Group), Until: c.Until, For: c.For, Key: c.Key,
+			Policy: policyOf(c.Policy),
+			Spec:   specOf(c.Spec), Item: c.Item, Group: uint32(c.Group), Until: c.Until, For: c.For, Key: c.Key,
 			Failure: failureOf(c.Failure), BodyCauses: api.BodyCauses(c.Causes),
 		}
 	case core.Mark:
@@ -115,7 +116,7 @@ func (r *reading) command(cmd *api.BodyCommand) core.Command {
 	case cmd.Schedule != nil:
 		c := cmd.Schedule
 		return core.Schedule{
-			Spec: r.spec(c.Spec), Item: c.Item, Group: core.StepID(c.Group), Until: c.Until, For: c.For, Key: c.Key,
+			Policy: r.policyIn(c.Policy), Spec: r.spec(c.Spec), Item: c.Item, Group: core.StepID(c.Group), Until: c.Until, For: c.For, Key: c.Key,
 			Failure: failure(c.Failure), Causes: core.Causes(c.BodyCauses),
 		}
 	case cmd.Mark != nil:

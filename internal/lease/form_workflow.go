@@ -72,7 +72,7 @@ func (r *reading) spec(s *api.BodyStepSpec) *core.StepSpec {
 }
 
 func policyOf(p *policy.Policy) *api.BodyPolicy {
-	if *p == (policy.Policy{}) {
+	if p == nil || *p == (policy.Policy{}) {
 		return nil
 	}
 	limit := func(l *policy.Limit) *api.BodyLimit { return (*api.BodyLimit)(l) }
@@ -81,6 +81,15 @@ func policyOf(p *policy.Policy) *api.BodyPolicy {
 		ScheduleToClose: limit(p.ScheduleToClose), Deadline: limit(p.Deadline), Heartbeat: limit(p.Heartbeat),
 		Inactivity: limit(p.Inactivity), Wait: limit(p.Wait),
 	}
+}
+
+// policyIn reads a policy that takes the place of another one; nil: it stays.
+func (r *reading) policyIn(p *api.BodyPolicy) *policy.Policy {
+	if p == nil {
+		return nil
+	}
+	out := r.policy(p)
+	return &out
 }
 
 func (r *reading) policy(p *api.BodyPolicy) policy.Policy {

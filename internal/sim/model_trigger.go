@@ -153,10 +153,11 @@ func (m *runModel) checkAnew() {
 	if !m.operated || m.op != core.OpRetryRun && m.op != core.OpRetryStep || m.a.document == nil {
 		return
 	}
-	again := map[string]bool{}
+	again, inPart := map[string]bool{}, map[string]bool{} // of a loop some items may be made again
 	for i := range m.steps {
 		if s := &m.steps[i]; s.resetNow && plain(m.flowStep(s.spec)) {
 			again[s.spec.Name] = true
+			inPart[s.spec.Name] = !m.flowStep(s.spec).ForEach.IsZero()
 		}
 	}
 	for more := true; more; {
@@ -170,7 +171,8 @@ func (m *runModel) checkAnew() {
 	}
 	for i := range m.steps {
 		s := &m.steps[i]
-		if m.flowStep(s.spec) != nil && again[s.spec.Name] && s.closed && !s.dropped && !s.resetNow {
+		needs := m.flowStep(s.spec) != nil && again[s.spec.Name] && !inPart[s.spec.Name]
+		if needs && s.closed && !s.dropped && !s.resetNow {
 			m.fail(Ruled, "step %s needs a step that is made again, and keeps its result", m.name(i))
 		}
 	}
