@@ -88,7 +88,7 @@ type BodySchedule struct {
 	For     time.Duration `json:"for,omitzero,format:nano"`
 	Key     string        `json:"key,omitzero"`
 	Failure *BodyFailure  `json:"failure,omitzero"`
-	Policy  *BodyPolicy   `json:"policy,omitzero"` // in place of that of the step
+	Policy  *BodyPolicy   `json:"policy,omitzero"` // the policy that replaces that of the step
 	BodyCauses
 }
 

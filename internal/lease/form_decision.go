@@ -116,7 +116,8 @@ func (r *reading) command(cmd *api.BodyCommand) core.Command {
 	case cmd.Schedule != nil:
 		c := cmd.Schedule
 		return core.Schedule{
-			Policy: r.policyIn(c.Policy), Spec: r.spec(c.Spec), Item: c.Item, Group: core.StepID(c.Group), Until: c.Until, For: c.For, Key: c.Key,
+			Policy: r.policyIn(c.Policy),
+			Spec:   r.spec(c.Spec), Item: c.Item, Group: core.StepID(c.Group), Until: c.Until, For: c.For, Key: c.Key,
 			Failure: failure(c.Failure), Causes: core.Causes(c.BodyCauses),
 		}
 	case cmd.Mark != nil:

@@ -153,7 +153,7 @@ func (m *runModel) checkAnew() {
 	if !m.operated || m.op != core.OpRetryRun && m.op != core.OpRetryStep || m.a.document == nil {
 		return
 	}
-	again, inPart := map[string]bool{}, map[string]bool{} // of a loop some items may be made again
+	again, inPart := map[string]bool{}, map[string]bool{} // loops of which some items may be made again
 	for i := range m.steps {
 		if s := &m.steps[i]; s.resetNow && plain(m.flowStep(s.spec)) {
 			again[s.spec.Name] = true
