@@ -15,9 +15,6 @@ type Update struct {
 	Payload  []byte
 }
 
-// acceptedKept is how many updates a session remembers beyond those that the run does.
-const acceptedKept = 1000
-
 func (u *Update) is(other *Update) bool { return u.Name == other.Name && u.ID == other.ID }
 
 // Refusal says that a body does not accept an update.
@@ -76,9 +73,7 @@ func (s *Session) leaveWait(st *Step) {
 	switch u := st.offer; {
 	case u == nil:
 	case st.record.UpdateID == u.ID:
-		if s.accepted = append(s.accepted, u); len(s.accepted) > acceptedKept {
-			s.accepted = slices.Delete(s.accepted, 0, acceptedKept/2)
-		}
+		s.accepted = append(s.accepted, u)
 	default:
 		s.offers = append(s.offers, u)
 	}

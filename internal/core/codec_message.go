@@ -22,10 +22,6 @@ const (
 	tagSignalReceived
 	tagRunStart
 	tagRunStop
-	tagKeyedStart
-	tagKeyedStarted
-
-	lastContent = tagKeyedStarted
 )
 
 // AppendMessage appends the message's encoding to dst.
@@ -98,10 +94,6 @@ func (c *coder) writeContent(a Content) {
 		tag = tagRunStart
 	case RunStop:
 		tag = tagRunStop
-	case KeyedStart:
-		tag = tagKeyedStart
-	case KeyedStarted:
-		tag = tagKeyedStarted
 	default:
 		panic(fmt.Sprintf("core: message content %T has no encoding", a))
 	}
@@ -125,10 +117,6 @@ func (c *coder) writeContent(a Content) {
 		a.fields(c)
 	case RunStop:
 		a.fields(c)
-	case KeyedStart:
-		a.fields(c)
-	case KeyedStarted:
-		a.fields(c)
 	}
 	c.close(outer)
 }
@@ -141,7 +129,7 @@ func (c *coder) readContent() (a Content) {
 	case tag == 0:
 		c.fail("a message without a tag")
 		return nil
-	case tag > lastContent:
+	case tag > tagRunStop:
 		c.err = fmt.Errorf("%w: message type %d", ErrNewerEntry, tag)
 		return nil
 	}
@@ -177,16 +165,8 @@ func (c *coder) readContent() (a Content) {
 		var m RunStart
 		m.fields(c)
 		a = m
-	case tagRunStop:
-		var m RunStop
-		m.fields(c)
-		a = m
-	case tagKeyedStart:
-		var m KeyedStart
-		m.fields(c)
-		a = m
 	default:
-		var m KeyedStarted
+		var m RunStop
 		m.fields(c)
 		a = m
 	}
@@ -234,37 +214,4 @@ func (a *SignalReceived) fields(c *coder) {
 	c.bytes(&a.Payload)
 	c.text(&a.Actor)
 	c.text(&a.Reason)
-}
-
-func (a *KeyedStart) fields(c *coder) {
-	c.id((*[16]byte)(&a.Definition))
-	c.text(&a.Workflow)
-	c.text(&a.WorkflowID)
-	c.text(&a.Key)
-	c.bytes(&a.Input)
-	c.flag(&a.Use)
-	c.text(&a.Actor)
-	c.text(&a.Reason)
-	c.time(&a.At)
-	// Less frequent.
-	c.limit(&a.Execution)
-	c.limit(&a.Run)
-	c.limitAt(&a.ExecutionAt)
-	c.limitAt(&a.RunAt)
-	c.text(&a.Notify)
-	c.text((*string)(&a.Labels))
-	c.runQueue(&a.Queue)
-	c.text((*string)(&a.Headers))
-	c.flag(&a.AfterFailure)
-}
-
-func (a *KeyedStarted) fields(c *coder) {
-	c.text(&a.Workflow)
-	c.text(&a.Key)
-	c.id((*[16]byte)(&a.Claimed))
-	c.id((*[16]byte)(&a.Run))
-	c.text(&a.Refusal.Code)
-	c.text(&a.Refusal.ID)
-	c.text(&a.Refusal.Message)
-	c.text(&a.Refusal.Hint)
 }

@@ -1,10 +1,6 @@
 package core
 
-import (
-	"slices"
-
-	"github.com/pawl-dev/pawl/policy"
-)
+import "github.com/pawl-dev/pawl/policy"
 
 // Update is a request from outside that the run's body has accepted and answers once. Before that it is in the hands
 // of the body alone, which may refuse it.
@@ -27,7 +23,7 @@ const (
 
 // FindUpdate returns what is known of an update, nil if nothing is.
 func (r *Run) FindUpdate(name, id string) *Update {
-	for i := len(r.Updates) - 1; i >= 0; i-- { // most often it is one of the last
+	for i := range r.Updates {
 		if u := &r.Updates[i]; u.ID == id && u.Name == name {
 			return u
 		}
@@ -81,26 +77,20 @@ func (r *Run) applyAnswered(rec UpdateAnswered) {
 		r.Updates = append(r.Updates, Update{Name: rec.Name, ID: rec.ID, Step: NoStep})
 		u = &r.Updates[len(r.Updates)-1]
 	}
-	if u.Answered {
-		r.answers.count, r.answers.bytes = r.answers.count-1, r.answers.bytes-len(u.Output)
-	}
 	u.Answered, u.Output, u.Failure = true, rec.Output, rec.Failure
-	r.answers.count, r.answers.bytes = r.answers.count+1, r.answers.bytes+len(u.Output)
 	r.forgetUpdates()
 }
 
-// answers counts the answers that a run remembers, and their bytes.
-type answers struct{ count, bytes int }
-
-// forgetUpdates forgets the oldest answers where there are too many. The last one stays, however large it is. What
-// others hold of the slice does not change.
+// forgetUpdates forgets the oldest answers where there are too many.
 func (r *Run) forgetUpdates() {
-	for r.answers.count > updatesKept || r.answers.bytes > updateBytes && r.answers.count > 1 {
-		i := slices.IndexFunc(r.Updates, func(u Update) bool { return u.Answered })
-		r.answers.count, r.answers.bytes = r.answers.count-1, r.answers.bytes-len(r.Updates[i].Output)
-		if i == 0 {
-			r.Updates = r.Updates[1:]
-		} else {
+	answered, bytes := 0, 0
+	for i := len(r.Updates) - 1; i >= 0; i-- {
+		u := &r.Updates[i]
+		if !u.Answered {
+			continue
+		}
+		answered, bytes = answered+1, bytes+len(u.Output)
+		if answered > updatesKept || bytes > updateBytes && answered > 1 {
 			r.Updates = append(r.Updates[:i:i], r.Updates[i+1:]...)
 		}
 	}

@@ -14,7 +14,13 @@ func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Documen
 		return err
 	}
 	defer j.mu.Unlock()
-	j.disk.putDocuments(documents)
+	for _, d := range documents {
+		if d.Value == nil {
+			delete(j.disk.documents, d.Key)
+			continue
+		}
+		j.disk.documents[d.Key] = slices.Clone(d.Value)
+	}
 	return nil
 }
 
