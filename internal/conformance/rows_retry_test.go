@@ -174,15 +174,18 @@ func earlyEndsAreRetried(t *testing.T) {
 		"the limit expired in a wait": {
 			"timeout: {run: 1m}\nsteps:\n  - {name: work, exec: x}\n" +
 				"  - {name: pause, needs: work, sleep: 50s}\n  - {name: pause2, needs: pause, sleep: 30s}\n",
-			[]try{ok}, api.RunSucceeded, false, 1,
+			[]try{ok},
+			api.RunSucceeded, false, 1,
 		},
 		"it was cancelled before it began": {
 			"startDelay: 1h\nsteps: [{name: work, exec: x}]\n",
-			[]try{ok}, api.RunSucceeded, true, 1,
+			[]try{ok},
+			api.RunSucceeded, true, 1,
 		},
 		"the output cannot be computed": {
 			"steps: [{name: work, exec: x}]\noutput: \"${{ steps.work.output.missing }}\"\n",
-			[]try{{output: "{}"}}, api.RunFailed, false, 1,
+			[]try{{output: "{}"}},
+			api.RunFailed, false, 1,
 		},
 	} {
 		playNative(t, "pawl: 1\nname: row\n"+c.text, map[string][]try{"work": c.script}, func(n *native) {
@@ -261,11 +264,15 @@ steps:
 		}{
 			{"exec: x, timeout: 1m", "exec: z, timeout: 1h", `{"n":1,"m":2}`, "each[0] get use", ""},
 			{"[x, \"${{ item }}\"]", "[z, \"${{ item }}\"]", `{"n":1,"m":1}`, "get use", ""},
-			{"name: get, exec: x", "name: get, exec: x, timeout: 5m, retry: \"fixed(2, 1s)\"", `{"n":1,"m":1}`,
-				"each[0] get use", ""},
+			{
+				"name: get, exec: x", "name: get, exec: x, timeout: 5m, retry: \"fixed(2, 1s)\"", `{"n":1,"m":1}`,
+				"each[0] get use", "",
+			},
 			{"", "", `{"n":2,"m":1}`, "", `step "use" has used input.n`},
-			{"name: get, exec: x", "name: get, exec: z", `{"n":1,"m":1}`, "",
-				`step "get": exec was {shell: x}, and is {shell: z}`},
+			{
+				"name: get, exec: x", "name: get, exec: z", `{"n":1,"m":1}`, "",
+				`step "get": exec was {shell: x}, and is {shell: z}`,
+			},
 			{"name: use, needs: get", "name: use", `{"n":1,"m":1}`, "", `step "use": needs was`},
 			{"name: get", "name: got", `{"n":1,"m":1}`, "", `step "get" is gone`},
 		} {

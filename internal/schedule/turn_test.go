@@ -383,18 +383,30 @@ func TestTimes(t *testing.T) {
 		anchor time.Time
 		want   string
 	}{
-		{"several", schedule.Spec{Cron: "0 9 * * mon-fri; 0 12 * * sat"}, monday,
+		{
+			"several",
+			schedule.Spec{Cron: "0 9 * * mon-fri; 0 12 * * sat"},
+			monday,
 			"02 09:00, 03 09:00, 04 09:00, 05 09:00, " +
-				"06 09:00, 07 12:00, 09 09:00"},
-		{"exclusions", schedule.Spec{Cron: "0 9 * * *", Except: "2026-03-03; 03-05; 2026-03-07..2026-03-08"}, monday,
-			"02 09:00, 04 09:00, 06 09:00, 09 09:00, 10 09:00, 11 09:00, 12 09:00"},
+				"06 09:00, 07 12:00, 09 09:00",
+		},
+		{
+			"exclusions",
+			schedule.Spec{Cron: "0 9 * * *", Except: "2026-03-03; 03-05; 2026-03-07..2026-03-08"},
+			monday,
+			"02 09:00, 04 09:00, 06 09:00, 09 09:00, 10 09:00, 11 09:00, 12 09:00",
+		},
 		{"interval", schedule.Spec{Cron: "@every 7h"}, monday.Add(-hour), "02 06:00, 02 13:00, 02 20:00, 03 03:00, " +
 			"03 10:00, 03 17:00, 04 00:00"},
 		{"interval and time", schedule.Spec{Cron: "@every 12h; 0 9 * * *"}, monday, "02 09:00, 02 12:00, 03 00:00, " +
 			"03 09:00, 03 12:00, 04 00:00, 04 09:00"},
-		{"zone", schedule.Spec{Cron: "30 1 * * *", Zone: "Europe/Berlin"}, monday,
+		{
+			"zone",
+			schedule.Spec{Cron: "30 1 * * *", Zone: "Europe/Berlin"},
+			monday,
 			"02 01:30, 03 01:30, 04 01:30, 05 01:30, " +
-				"06 01:30, 07 01:30, 08 01:30"},
+				"06 01:30, 07 01:30, 08 01:30",
+		},
 	} {
 		table, err := c.spec.Parse(c.anchor)
 		if err != nil {
@@ -426,7 +438,8 @@ func TestClockChanges(t *testing.T) {
 		{schedule.Spec{Cron: "30 2 * * *", Zone: "Europe/Berlin", Skipped: "skip"}, "2026-03-28", "28T01:30 30T00:30"},
 		{schedule.Spec{Cron: "30 2 * * *", Zone: "Europe/Berlin"}, "2026-10-24", "24T00:30 25T00:30 26T01:30"},
 		{
-			schedule.Spec{Cron: "30 2 * * *", Zone: "Europe/Berlin", Repeated: "both"}, "2026-10-24",
+			schedule.Spec{Cron: "30 2 * * *", Zone: "Europe/Berlin", Repeated: "both"},
+			"2026-10-24",
 			"24T00:30 25T00:30 25T01:30 26T01:30",
 		},
 	} {
