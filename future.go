@@ -69,6 +69,9 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 // Go runs fn beside the rest of the body. Its steps have keys of their own, apart from those of other branches. A name
 // that the branch of ctx uses again is numbered. Branches that still run when the body returns are stopped, and their
 // open steps are cancelled.
+//
+// Wait for each branch. If nobody has when the body returns, a panic of the branch fails the run as one of the body
+// does, and an error that it returned is logged.
 func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Future[T] {
 	b := ctx.of()
 	if err := checkName(name); err != nil {

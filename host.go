@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -226,9 +228,32 @@ func (h *host) callBody(d *definition, t *body.Thread) {
 	out, err = run(b, t.Head().Input)
 }
 
+// unread returns the error of a body that has returned: its own, or that of a branch that panicked and that nobody has
+// waited for. What other branches returned that nobody has waited for is logged.
+func (h *host) unread(b *branch, err error) error {
+	all := b.Unread()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		failed := all[name]
+		var bug *PanicError
+		var next *continueError
+		switch {
+		case isStop(failed):
+		case errors.As(failed, &bug) && (err == nil || errors.As(err, &next)):
+			err = fmt.Errorf("branch %q, for which nobody has waited: %w", name, failed)
+		default:
+			h.log.Warn("a branch returned an error, and nobody has waited for it",
+				"run", b.Run().String(), "branch", name, "error", failed)
+		}
+	}
+	return err
+}
+
 // closeRun closes the run of a body that has returned.
 func (h *host) closeRun(b *branch, out []byte, err error) {
 	t, d := b.Thread, b.def
+	if _, over := t.Leaving(); !over {
+		err = h.unread(b, err)
+	}
 	for {
 		invalid, over := t.Leaving()
 		if over {

@@ -28,9 +28,9 @@ type Run[Out any] struct {
 type StartOption func(*client.StartRequest)
 
 // IdempotencyKey makes a repeated start with the same key and the same input return the run that the first one made, or
-// the one that has followed it in its chain, also when that has ended. With another input it is [ErrConflict]. The key
-// belongs to the workflow: another one may use the same. It is known for as long as that run is kept; see
-// [Config.Retention].
+// the one that has followed it in its chain, also when that has ended, and whatever workflow id the repeated start has.
+// With another input it is [ErrConflict]. The key belongs to the workflow: another one may use the same. It is known
+// for as long as that run is kept; see [Config.Retention].
 func IdempotencyKey(key string) StartOption { return func(r *client.StartRequest) { r.Key = key } }
 
 // UseExisting makes a start return the open run of the same workflow that has its workflow id. Without it, or if the

@@ -5,6 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // WithCancel returns a Context for a part of a body, and a function that cancels it. That ends the steps, sleeps, event
@@ -35,7 +40,12 @@ func Detached(ctx Context) Context {
 }
 
 // CompensationTimeout bounds what a body does after its run was cancelled or has expired; see [Detached]. What is open
-// when it ends is stopped. Default: a minute.
+// when it ends is stopped. The clock stands while no process carries the run, as during an outage or a deploy. Default:
+// a minute.
+//
+// A run whose compensation was not finished, because the time was over or because a step of it did not succeed, has the
+// label pawl.compensation=unfinished. The operation retry_run goes on with it: with what has not begun and what did not
+// succeed.
 func CompensationTimeout[D Amount](after D) Option {
 	v, err := amount(after)
 	if err == nil && v <= 0 {
@@ -50,7 +60,7 @@ func CompensationTimeout[D Amount](after D) Option {
 // Compensations undo what a body has done when it cannot go on. The zero value is ready for use:
 //
 //	var undo pawl.Compensations
-//	undo.Add("refund", func(ctx context.Context) error { return bank.Refund(ctx, order) })
+//	undo.Add(ctx, "refund", func(ctx context.Context) error { return bank.Refund(ctx, order) })
 //	err := pawl.Do(ctx, "charge", func(ctx context.Context) error { return bank.Charge(ctx, order) })
 //	…
 //	if err != nil {
@@ -59,7 +69,9 @@ func CompensationTimeout[D Amount](after D) Option {
 //
 // Add what undoes a step before the step, as here, where the step may have done its work although it failed: its answer
 // was lost, or it was told to stop. What undoes it has to bear that nothing was done then.
-type Compensations struct{ undo []compensation }
+//
+// Branches of [Go] and [Map] may add to the same Compensations.
+type Compensations struct{ undo body.Undo }
 
 type compensation struct {
 	name string
@@ -67,21 +79,62 @@ type compensation struct {
 	opts []StepOption
 }
 
-// Add adds a function that undoes something. It becomes a step of that name when it is needed.
-func (c *Compensations) Add(name string, fn func(ctx context.Context) error, opts ...StepOption) {
-	c.undo = append(c.undo, compensation{name, fn, opts})
+// Add adds a function that undoes something. It becomes a step of that name when it is needed. In a branch, use the
+// Context of the branch. The run fails if the name cannot be that of a step.
+func (c *Compensations) Add(ctx Context, name string, fn func(ctx context.Context) error, opts ...StepOption) {
+	b := ctx.of()
+	err := checkName(name)
+	if err == nil && fn == nil {
+		err = errNoFunction
+	}
+	if err == nil {
+		err = b.AddUndo(&c.undo, name, compensation{name, fn, opts})
+	}
+	if err != nil {
+		_ = b.invalid(err, "compensation %q", name) // it makes the run fail
+	}
 }
 
-// Run runs the functions that were added, the last one first, each as a step with a detached Context: see [Do] and
-// [Detached]. All of them run, even if some fail; their errors are joined. Afterwards it has none.
+// Run runs the functions that were added, each as a step with a detached Context: see [Do] and [Detached]. The last one
+// comes first: what a branch has added comes before what its caller had added before the branch began, and of two
+// branches the one that began later comes first, whichever of them was faster. All of them run, even if some fail;
+// their errors are joined. Afterwards it has none.
+//
+// What branches of [Go] that have added something are still doing is cancelled, as by [WithCancel], and these branches
+// have returned before the first function runs.
+//
+// In a run that was cancelled or has expired all of them share the time of [CompensationTimeout]: each has an equal
+// part of what is left as its [Timeout], unless it was added with one, so that one which hangs does not keep the others
+// from running. In a run that goes on they have the limits that they were added with.
 func (c *Compensations) Run(ctx Context) error {
-	ctx = Detached(ctx)
+	b, detached := ctx.of(), Detached(ctx)
 	var errs []error
-	for _, u := range slices.Backward(c.undo) {
-		errs = append(errs, Do(ctx, u.name, u.fn, u.opts...))
+	for {
+		taken, err := b.TakeUndo(&c.undo)
+		if err != nil || len(taken) == 0 {
+			return errors.Join(append(errs, err)...)
+		}
+		for i, t := range taken {
+			if u, ok := t.(compensation); ok {
+				errs = append(errs, Do(detached, u.name, u.fn, append(b.share(len(taken)-i), u.opts...)...))
+			}
+		}
 	}
-	c.undo = nil
-	return errors.Join(errs...)
+}
+
+// share returns the limit of one of several compensations that are to come: its part of the time that is left for all
+// of them. While the run does not stop they have no limit.
+func (b *branch) share(of int) []StepOption {
+	stop := b.Stop()
+	if stop == nil {
+		return nil
+	}
+	left := stop.Until.Sub(b.Now()) / time.Duration(of)
+	if left <= 0 {
+		return nil // the run ends at once
+	}
+	part := policy.Limit{After: max(left.Truncate(time.Millisecond), time.Millisecond), Origin: core.OriginCompensation}
+	return []StepOption{func(o *stepOptions) { o.policy.Set(policy.LimitScheduleToClose, &part) }}
 }
 
 // Cancel ends what gives the future its result: its step, or with [Go] all that its branch does. What has ended stays

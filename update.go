@@ -29,6 +29,10 @@ type Update[In, Out any] string
 // handle makes the answer, which may be an error. It may run steps. An update that was accepted is recorded: handle is
 // called for it again after a crash, as the rest of the body is, and it is answered once.
 //
+// A run may handle thousands of updates, and each costs the same. What was recorded is read again when the body is
+// called again, after a restart for example, so a run that handles updates for ever goes on as a new one from time to
+// time, every ten thousand of them for example: see [ContinueAsNew].
+//
 // Handle returns nil when an update was answered. It returns an error only if none came: with [Within], one that is
 // ErrDeadlineExceeded.
 func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle func(ctx Context, in In) (Out, error),
@@ -140,9 +144,9 @@ func (e *Engine) SendUpdate(ctx context.Context, id string, r client.SendRequest
 	}
 	return onRun(ctx, e, id, func(run core.RunID) (client.Answer, error) {
 		reply, err := body.Asking{
-			Inspect: e.engine.Inspect,
+			State:   e.engine.UpdateState,
 			Ask:     func(run core.RunID, u body.Update) body.Pending { return e.host.bodies.Ask(run, u) },
-			HasBody: func(r *core.Run) bool { return r.Definition == definitionID(r.Workflow) },
+			HasBody: func(name string, id core.DefinitionID) bool { return id == definitionID(name) },
 		}.Update(ctx, run, body.Update{Name: r.Name, ID: r.ID, Payload: r.Payload})
 		switch {
 		case err != nil:

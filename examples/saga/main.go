@@ -64,7 +64,7 @@ func (s *shop) take(ctx pawl.Context, o order) (receipt, error) {
 // place does one thing after the other. What undoes a step is added before the step: a step that fails may have done
 // its work all the same.
 func (s *shop) place(ctx pawl.Context, o order, undo *pawl.Compensations) (receipt, error) {
-	undo.Add("release", func(ctx context.Context) error {
+	undo.Add(ctx, "release", func(ctx context.Context) error {
 		return s.ledger.undo(ctx, "release", "reserve", o.ID)
 	}, patient)
 	if err := pawl.Do(ctx, "reserve", func(ctx context.Context) error {
@@ -73,7 +73,7 @@ func (s *shop) place(ctx pawl.Context, o order, undo *pawl.Compensations) (recei
 		return receipt{}, err
 	}
 
-	undo.Add("refund", func(ctx context.Context) error {
+	undo.Add(ctx, "refund", func(ctx context.Context) error {
 		return s.ledger.undo(ctx, "refund", "charge", o.ID)
 	}, patient)
 	if err := pawl.Do(ctx, "charge", func(ctx context.Context) error {

@@ -23,6 +23,14 @@ type Branch struct {
 	scope  *Scope         // that it was begun in
 	scopes int            // scopes it has made so far
 	place  core.Place     // where it is, for what it publishes
+	path   []int          // the place in the code where it began; see next
+	steps  int            // places within it so far
+	undos  map[string]int // how often it has added each name to what is undone
+	undoes *Undo          // it takes what is to be undone; nil: it does not
+
+	ownScope bool  // it was begun by Go: the scope is its own
+	read     bool  // somebody has waited for its result
+	err      error // that it returned
 
 	index  int // the index in Session.branches
 	state  branchState
@@ -55,7 +63,7 @@ func (s *Session) Start(limit time.Duration) *Branch {
 // Spawn begins a branch beside its parent, as the parent has decided.
 func (s *Session) Spawn(parent *Branch, key string) *Branch {
 	return s.begin(&Branch{
-		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes),
+		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes), path: parent.next(),
 	})
 }
 
@@ -313,6 +321,7 @@ func (s *Session) wakeAll() {
 type Outcome struct {
 	Failed bool
 	Text   string
+	Err    error // a branch's
 }
 
 // OutcomeOf returns the outcome of a branch that returned err.
@@ -320,13 +329,16 @@ func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Outcome{}
 	}
-	return Outcome{Failed: true, Text: err.Error()}
+	return Outcome{Failed: true, Text: err.Error(), Err: err}
 }
 
 // EndBranch tells that a branch has returned.
 func (s *Session) EndBranch(b *Branch, out Outcome) {
 	if !s.takeOut(b, "branch", out) {
 		return
+	}
+	if b.err = out.Err; b.err != nil && b.ownScope {
+		s.failed = append(s.failed, b)
 	}
 	s.fire(&b.ended)
 	if g := b.group; g != nil {

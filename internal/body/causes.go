@@ -21,6 +21,7 @@ func (b *Branch) saw(r *Result) {
 	st := r.step
 	if st == nil {
 		b.causes = joined(b.causes, r.branch.causes)
+		r.branch.read = true
 		return
 	}
 	if st.refused {

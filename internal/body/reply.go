@@ -19,10 +19,11 @@ type Pending interface {
 
 // Asking asks bodies for replies to updates.
 type Asking struct {
-	Inspect func(ctx context.Context, run core.RunID) (*core.Run, error)
-	Ask     func(run core.RunID, u Update) Pending
-	// HasBody reports whether the run's workflow is a function.
-	HasBody func(r *core.Run) bool
+	// State tells what a run knows of an update.
+	State func(ctx context.Context, run core.RunID, name, id string) (engine.UpdateState, error)
+	Ask   func(run core.RunID, u Update) Pending
+	// HasBody reports whether a workflow with that definition is a function.
+	HasBody func(workflow string, definition core.DefinitionID) bool
 }
 
 // Reply is what became of an update.
@@ -52,11 +53,11 @@ func (a Asking) ask(ctx context.Context, run core.RunID, u Update) (Reply, core.
 	asked := a.Ask(run, u)
 	defer asked.Leave()
 	for {
-		state, err := a.Inspect(ctx, run)
+		state, err := a.State(ctx, run, u.Name, u.ID)
 		if err != nil {
 			return reply, run, err
 		}
-		known := state.FindUpdate(u.Name, u.ID)
+		known := state.Update
 		if known != nil && known.Answered {
 			reply.Output, reply.Failure = known.Output, known.Failure
 			return reply, run, nil
@@ -65,7 +66,7 @@ func (a Asking) ask(ctx context.Context, run core.RunID, u Update) (Reply, core.
 			return reply, state.Next, nil
 		}
 		if known == nil {
-			if err := a.refusal(state, u.Name); err != nil {
+			if err := a.refusal(run, &state, u.Name); err != nil {
 				return reply, run, err
 			}
 			asked.Offer()
@@ -87,14 +88,14 @@ func (a Asking) ask(ctx context.Context, run core.RunID, u Update) (Reply, core.
 }
 
 // refusal returns why a run takes no update, nil if it may.
-func (a Asking) refusal(r *core.Run, name string) error {
-	refusal := &api.Error{Op: "update " + name, ID: r.ID.String()}
+func (a Asking) refusal(run core.RunID, s *engine.UpdateState, name string) error {
+	refusal := &api.Error{Op: "update " + name, ID: run.String()}
 	switch {
-	case r.Phase.Closed():
-		refusal.Code, refusal.Message = api.CodeRunClosed, "the run is "+r.Phase.String()
-	case !a.HasBody(r):
+	case s.Phase.Closed():
+		refusal.Code, refusal.Message = api.CodeRunClosed, "the run is "+s.Phase.String()
+	case !a.HasBody(s.Workflow, s.Definition):
 		refusal.Code, refusal.Message = api.CodeInvalid, "the run is of a flow, and only a body in Go takes updates"
-	case r.PausedAt != 0:
+	case s.Paused:
 		refusal.Code, refusal.Message = api.CodeConflict, "the run is paused"
 		refusal.Hint = "resume it first"
 	default:

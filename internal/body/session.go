@@ -86,6 +86,7 @@ type Session struct {
 	ends     []core.Input   // successful ends of attempts that wait to be sent with what the body makes of them
 	branches []*Branch      // all that have not ended
 	quiet    Signal         // all branches wait
+	failed   []*Branch      // branches of Go that returned an error
 	wanted   []*Step        // local steps whose attempts wait for their functions
 	armed    [timers]bool
 	ready    Ready

@@ -270,7 +270,7 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 	if child == nil {
 		t.leave()
 	}
-	child.scope = t.live.session.newScope(t.branch, t.scope, key+"/scope[0]")
+	child.scope, child.ownScope = t.live.session.newScope(t.branch, t.scope, key+"/scope[0]"), true
 	t.live.launch(child, f)
 	t.exit()
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
@@ -425,6 +425,24 @@ func (t *Thread) Leaving() (invalid error, over bool) {
 	t.live.lock()
 	defer t.live.unlock()
 	return t.live.session.invalid, t.live.session.over()
+}
+
+// Unread returns the errors of branches that Go has begun, by the branch, as far as nobody has waited for them. The
+// body has returned. If it went over what is recorded, its branches may have further to go, so Unread waits until all
+// of them wait.
+func (t *Thread) Unread() map[string]error {
+	t.live.lock() // not unlocked by a defer: the goroutine may end in the wait
+	if s := t.live.session; !s.over() && t.branch.busy == (Call{}) {
+		t.waitForAll(Named("its branches"))
+	}
+	all := map[string]error{}
+	for _, b := range t.live.session.failed {
+		if !b.read {
+			all[strings.TrimSuffix(b.prefix, "/")] = b.err
+		}
+	}
+	t.live.unlock()
+	return all
 }
 
 // Return tells that the body has returned and how that closes the run. It reports false where a call has made no

@@ -15,6 +15,9 @@ type Update struct {
 	Payload  []byte
 }
 
+// acceptedKept is how many updates a session remembers beyond those that the run does.
+const acceptedKept = 1000
+
 func (u *Update) is(other *Update) bool { return u.Name == other.Name && u.ID == other.ID }
 
 // Refusal says that a body does not accept an update.
@@ -73,7 +76,9 @@ func (s *Session) leaveWait(st *Step) {
 	switch u := st.offer; {
 	case u == nil:
 	case st.record.UpdateID == u.ID:
-		s.accepted = append(s.accepted, u)
+		if s.accepted = append(s.accepted, u); len(s.accepted) > acceptedKept {
+			s.accepted = slices.Delete(s.accepted, 0, acceptedKept/2)
+		}
 	default:
 		s.offers = append(s.offers, u)
 	}

@@ -139,7 +139,7 @@ func (p *servedProgram) startServer() {
 	}
 	p.server = server.New(server.Config{
 		Service: svc, Tasks: p.queues, Bodies: p.keeper, Flows: servedFlows{p.keeper},
-		Updates: lease.Updates{Keeper: p.keeper, Inspect: p.node.Engine.Inspect},
+		Updates: lease.Updates{Keeper: p.keeper, State: p.node.Engine.UpdateState},
 	})
 	p.listener, p.served = memnet.Listen(), make(chan error, 1)
 	go func() { p.served <- p.server.Serve(p.listener) }()

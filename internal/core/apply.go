@@ -34,6 +34,9 @@ func Apply(r *Run, at Time, rec Record) {
 				r.Output, r.Failure = c.Output, c.Failure
 			}
 		}
+		if r.Unfinished() {
+			r.Labels = r.Labels.With(LabelCompensation + "=" + compensationUnfinished)
+		}
 		r.Closing, r.Next, r.PausedAt = nil, rec.Next, 0
 		r.admission(func(a *Admission) { a.Entered, a.Admitted = 0, false })
 	case RunReopened:
@@ -68,11 +71,15 @@ func Apply(r *Run, at Time, rec Record) {
 	case BodyWaits:
 		r.bodyPending = false
 	case Operated:
-		if (rec.Op == OpCancelGracefully || rec.Op == OpCancel) && rec.Reason != "" {
-			r.CancelReason = rec.Reason
-		}
+		r.applyOperated(rec)
 	default:
 		r.applyStep(at, rec)
+	}
+}
+
+func (r *Run) applyOperated(rec Operated) {
+	if (rec.Op == OpCancelGracefully || rec.Op == OpCancel) && rec.Reason != "" {
+		r.CancelReason = rec.Reason
 	}
 }
 
@@ -124,8 +131,19 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 	r.cameFrom(nil)
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 
-	r.Closing, r.Stop, r.Warned = nil, nil, nil
-	r.CancelAsked, r.CancelReason = false, ""
+	r.Closing, r.Warned = nil, nil
+	if rec.Until != 0 && r.Stop != nil {
+		stop := *r.Stop
+		stop.Until = rec.Until
+		r.Stop, r.Phase = &stop, RunRunning
+		for i := int(stop.From); i < len(r.Steps); i++ { // the body comes to what is undone while it waits for others
+			s := &r.Steps[i]
+			s.Kept = s.Kept || s.Phase == StepSucceeded
+		}
+	} else {
+		r.Stop, r.CancelAsked, r.CancelReason = nil, false, ""
+	}
+	r.Labels = r.Labels.With(notUndone)
 	r.bodyPending = true
 	for _, id := range rec.Drop {
 		r.Steps[id].Dropped = true
@@ -140,7 +158,11 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 }
 
 func (r *Run) applyStopping(rec RunStopping) {
-	r.Stop = &Stop{Phase: rec.Phase, Failure: rec.Failure, From: StepID(len(r.Steps)), Until: rec.Until}
+	from := StepID(len(r.Steps))
+	if r.Compensating() {
+		from = r.Stop.From // it has more time, since nobody carried the run for a while
+	}
+	r.Stop = &Stop{Phase: rec.Phase, Failure: rec.Failure, From: from, Until: rec.Until}
 	r.PausedAt, r.StopClock = 0, false // nobody would end a pause for the sake of the compensation
 	r.bodyPending = true
 	r.retime()

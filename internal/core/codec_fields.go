@@ -58,6 +58,7 @@ func (r *RunReopened) fields(c *coder) {
 	c.flag(&r.Queued)
 	c.text((*string)(&r.Labels))
 	c.flag(&r.ForHook)
+	c.time(&r.Until)
 }
 
 func (r *PauseBegan) fields(c *coder) { c.flag(&r.StopClock) }

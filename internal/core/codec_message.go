@@ -22,6 +22,10 @@ const (
 	tagSignalReceived
 	tagRunStart
 	tagRunStop
+	tagKeyedStart
+	tagKeyedStarted
+
+	lastContent = tagKeyedStarted
 )
 
 // AppendMessage appends the message's encoding to dst.
@@ -94,6 +98,10 @@ func (c *coder) writeContent(a Content) {
 		tag = tagRunStart
 	case RunStop:
 		tag = tagRunStop
+	case KeyedStart:
+		tag = tagKeyedStart
+	case KeyedStarted:
+		tag = tagKeyedStarted
 	default:
 		panic(fmt.Sprintf("core: message content %T has no encoding", a))
 	}
@@ -117,6 +125,10 @@ func (c *coder) writeContent(a Content) {
 		a.fields(c)
 	case RunStop:
 		a.fields(c)
+	case KeyedStart:
+		a.fields(c)
+	case KeyedStarted:
+		a.fields(c)
 	}
 	c.close(outer)
 }
@@ -129,7 +141,7 @@ func (c *coder) readContent() (a Content) {
 	case tag == 0:
 		c.fail("a message without a tag")
 		return nil
-	case tag > tagRunStop:
+	case tag > lastContent:
 		c.err = fmt.Errorf("%w: message type %d", ErrNewerEntry, tag)
 		return nil
 	}
@@ -165,8 +177,16 @@ func (c *coder) readContent() (a Content) {
 		var m RunStart
 		m.fields(c)
 		a = m
-	default:
+	case tagRunStop:
 		var m RunStop
+		m.fields(c)
+		a = m
+	case tagKeyedStart:
+		var m KeyedStart
+		m.fields(c)
+		a = m
+	default:
+		var m KeyedStarted
 		m.fields(c)
 		a = m
 	}
@@ -214,4 +234,37 @@ func (a *SignalReceived) fields(c *coder) {
 	c.bytes(&a.Payload)
 	c.text(&a.Actor)
 	c.text(&a.Reason)
+}
+
+func (a *KeyedStart) fields(c *coder) {
+	c.id((*[16]byte)(&a.Definition))
+	c.text(&a.Workflow)
+	c.text(&a.WorkflowID)
+	c.text(&a.Key)
+	c.bytes(&a.Input)
+	c.flag(&a.Use)
+	c.text(&a.Actor)
+	c.text(&a.Reason)
+	c.time(&a.At)
+	// Less frequent.
+	c.limit(&a.Execution)
+	c.limit(&a.Run)
+	c.limitAt(&a.ExecutionAt)
+	c.limitAt(&a.RunAt)
+	c.text(&a.Notify)
+	c.text((*string)(&a.Labels))
+	c.runQueue(&a.Queue)
+	c.text((*string)(&a.Headers))
+	c.flag(&a.AfterFailure)
+}
+
+func (a *KeyedStarted) fields(c *coder) {
+	c.text(&a.Workflow)
+	c.text(&a.Key)
+	c.id((*[16]byte)(&a.Claimed))
+	c.id((*[16]byte)(&a.Run))
+	c.text(&a.Refusal.Code)
+	c.text(&a.Refusal.ID)
+	c.text(&a.Refusal.Message)
+	c.text(&a.Refusal.Hint)
 }

@@ -16,15 +16,9 @@ import (
 
 // contents has one value of every content of a message.
 var contents = []Content{
-	ChildStart{},
-	ChildStop{},
-	ChildBound{},
-	ChildAsk{},
-	ChildEnded{},
-	TaskStopped{},
-	SignalReceived{},
-	RunStart{},
-	RunStop{},
+	ChildStart{}, ChildStop{}, ChildBound{}, ChildAsk{}, ChildEnded{}, TaskStopped{}, SignalReceived{},
+	RunStart{}, RunStop{},
+	KeyedStart{}, KeyedStarted{},
 }
 
 // goldenMessages holds messages as version 1 of their encoding wrote them. A line is never changed; a new field or
@@ -65,7 +59,7 @@ func TestMessageRoundTrip(t *testing.T) {
 }
 
 func TestNewerMessages(t *testing.T) {
-	for _, src := range [][]byte{{(messageVersion + 1) << 4}, {messageVersion << 4, 0, tagRunStop + 1, 0}} {
+	for _, src := range [][]byte{{(messageVersion + 1) << 4}, {messageVersion << 4, 0, lastContent + 1, 0}} {
 		if _, err := ReadMessage(src); !errors.Is(err, ErrNewerEntry) {
 			t.Errorf("%x: %v", src, err)
 		}

@@ -329,6 +329,9 @@ func (m *machine) beginDelayed() {
 }
 
 func (m *machine) recovered(in Recovered) {
+	if m.r.Compensating() {
+		m.giveTimeBack()
+	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
 		if in.Alive[Token{m.r.ID, s.ID, s.Attempt}] || in.Reachable && s.Secret != 0 && !s.unbegun() {

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/pawl-dev/pawl/policy"
+
 // Message is what one run does to another. Between runs of one partition it happens in the batch of its cause. Between
 // partitions it is journaled with its cause and taken later, once: so it says all that the receiver has to know.
 type Message struct {
@@ -36,18 +38,53 @@ type (
 
 	// ChildAsk has a child run that has ended tell its parent again.
 	ChildAsk struct{}
+
+	// KeyedStart starts the run for which the partition of an idempotency key has claimed that key. See Start.
+	KeyedStart struct {
+		Definition         DefinitionID // stored by now
+		Workflow           string
+		WorkflowID         string
+		Key                string
+		Input              []byte
+		Use                bool // a run that is open with the workflow id is as good
+		Actor, Reason      string
+		At                 Time
+		Execution, Run     *policy.Limit
+		ExecutionAt, RunAt RunLimit
+		Notify             string
+		Labels             Labels
+		Queue              RunQueue
+		Headers            Headers
+		AfterFailure       bool
+	}
+
+	// KeyedStarted tells the partition of an idempotency key what a KeyedStart has come to.
+	KeyedStarted struct {
+		Workflow, Key string
+		Claimed       RunID // the run that the key was claimed for
+		Run           RunID // Claimed, or one that was open before; zero: Refusal says why
+		Refusal       Refusal
+	}
 )
+
+// Refusal is why a start was refused, as its caller is told.
+type Refusal struct{ Code, ID, Message, Hint string }
 
 func (ChildStart) content()     {}
 func (ChildStop) content()      {}
 func (ChildBound) content()     {}
 func (ChildAsk) content()       {}
+func (KeyedStart) content()     {}
+func (KeyedStarted) content()   {}
 func (ChildEnded) content()     {}
 func (TaskStopped) content()    {}
 func (SignalReceived) content() {}
 
 // PartitionKey returns the key of the partition that the message is for.
 func (m *Message) PartitionKey() uint16 {
+	if answer, ok := m.Content.(KeyedStarted); ok {
+		return KeyOfKey(answer.Workflow, answer.Key)
+	}
 	if m.To == (RunID{}) {
 		return KeyOfWorkflowID(m.Name)
 	}

@@ -99,6 +99,7 @@ type (
 		Queued              bool     // it waits for its queue again
 		Labels              Labels   // a change: the run's labels go back to what they are without the dropped steps
 		ForHook             bool     // it keeps its outcome, and ends again when a hook of it has ended
+		Until               Time     // the run goes on with its compensation, until then at most; zero: with its work
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.

@@ -20,7 +20,11 @@ func (m *machine) failedStep(s *Step) bool {
 
 // refuseFollowed refuses to open a run again that its chain has left behind.
 func (m *machine) refuseFollowed() error {
-	if m.r.Phase.Closed() && m.r.compensated() {
+	switch {
+	case m.r.Phase.Closed() && m.r.compensated() && m.r.Unfinished():
+		return m.refuse(CodeConflict, "retry",
+			"the run is %s, and its compensation was not finished; retry the run to go on with that", m.r.Phase)
+	case m.r.Phase.Closed() && m.r.compensated():
 		return m.refuse(CodeConflict, "retry",
 			"the run is %s, and its body has undone what it had done; restart it instead", m.r.Phase)
 	}
@@ -32,8 +36,12 @@ func (m *machine) refuseFollowed() error {
 }
 
 // retryRun restarts the failed steps that made a run fail, or would. Of a run with a body those are the steps that the
-// body's error came from; what the body decided after it had seen their failure is dropped.
+// body's error came from; what the body decided after it had seen their failure is dropped. A run whose compensation
+// was not finished goes on with that.
 func (m *machine) retryRun(in Operation) error {
+	if m.r.resumesUndo() {
+		return m.resumeCompensation(in)
+	}
 	ids, drop, err := m.retryable()
 	return m.retry(in, NoStep, ids, drop, err)
 }
@@ -44,13 +52,22 @@ func (r *Run) RefusesRetry(now Time) error {
 	if err := m.refuseElsewhere(Operation{Op: OpRetryRun, Step: NoStep}); err != nil {
 		return err
 	}
+	if r.resumesUndo() {
+		return nil
+	}
 	_, _, err := m.retryable()
 	return err
 }
 
+// resumesUndo reports whether a retry of the run goes on with its compensation, which was not finished.
+func (r *Run) resumesUndo() bool { return r.Next == (RunID{}) && r.compensated() && r.Unfinished() }
+
 // MadeAgain returns the steps that a retry of the run would make again, or why it would be refused.
 func (r *Run) MadeAgain(now Time) ([]StepID, error) {
 	m := machine{r: r, now: now}
+	if r.resumesUndo() {
+		return r.notUndone(), nil
+	}
 	again, _, err := m.retryable()
 	return again, err
 }
@@ -248,6 +265,11 @@ func (m *machine) restart(ids, drop []StepID) {
 	} else if len(drop) > 0 {
 		m.reopen(RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline}, drop)
 	}
+	m.restartSteps(ids)
+}
+
+// restartSteps gives steps a fresh budget and fresh deadlines, in a run that is open.
+func (m *machine) restartSteps(ids []StepID) {
 	for _, id := range ids {
 		m.restartStep(&m.r.Steps[id])
 	}

@@ -61,6 +61,7 @@ type Run struct {
 	Steps   []Step   // the steps by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)
 	Updates []Update // that the body has accepted, and the latest answers of the chain
+	answers answers
 	// Published is what the body shows of its state; nil: nothing.
 	Published *Published
 

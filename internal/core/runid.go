@@ -61,11 +61,14 @@ func KeyOfStart(workflow, workflowID, key string, random uint16) uint16 {
 	case workflowID != "":
 		return KeyOfWorkflowID(workflowID)
 	case key != "":
-		return hashKey(workflow + "\x00" + key)
+		return KeyOfKey(workflow, key)
 	default:
 		return random & (1<<keyBits - 1)
 	}
 }
+
+// KeyOfKey returns the partition key of an idempotency key. A start with such a key is told there which run has it.
+func KeyOfKey(workflow, key string) uint16 { return hashKey(workflow + "\x00" + key) }
 
 // KeyOfWorkflowID returns the partition key of the runs with that workflow id. A run id counts as one: where the
 // first run of a chain has no workflow id, its id is that of the runs that follow.

@@ -21,7 +21,9 @@ type Stop struct {
 }
 
 // Compensating reports whether the run's body was asked to stop and may still decide.
-func (r *Run) Compensating() bool { return r.Stop != nil && r.Stop.Until != 0 && r.Closing == nil }
+func (r *Run) Compensating() bool {
+	return r.Stop != nil && r.Stop.Until != 0 && r.Closing == nil && !r.Phase.Closed()
+}
 
 // Ending reports whether the run is on its way to its end: it was asked to cancel, it stops, or its outcome is settled.
 func (r *Run) Ending() bool { return r.CancelAsked || r.Stop != nil || r.Closing != nil }
@@ -41,6 +43,54 @@ func (r *Run) compensated() bool {
 		}
 	}
 	return false
+}
+
+// LabelCompensation is the label of a run whose compensation was not finished: its body was stopped in it, or a step of
+// it did not succeed. An operator's retry of the run goes on with it.
+const (
+	LabelCompensation      = "pawl.compensation"
+	compensationUnfinished = "unfinished"
+	notUndone              = LabelCompensation + "=" // a change that removes the label
+)
+
+// Unfinished reports whether the run has ended and its compensation was not finished.
+func (r *Run) Unfinished() bool {
+	if r.Stop == nil || !r.Phase.Closed() {
+		return false
+	}
+	if f := r.Failure; f != nil && f.Cause != nil && strings.HasPrefix(f.Cause.Message, lateCompensation) {
+		return true
+	}
+	return len(r.notUndone()) > 0
+}
+
+// notUndone lists the steps of the compensation that did not succeed.
+func (r *Run) notUndone() (ids []StepID) {
+	for i := int(r.Stop.From); i < len(r.Steps); i++ {
+		if s := &r.Steps[i]; !s.Spec.Hook && !s.Dropped && s.failed() && !s.cancelledByBody() {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// resumeCompensation opens a run again whose compensation was not finished, to go on with it. The steps of it that did
+// not succeed begin again; those that have stay as they are.
+func (m *machine) resumeCompensation(in Operation) error {
+	ids := m.r.notUndone()
+	for _, id := range ids {
+		if s := &m.r.Steps[id]; s.Stopping {
+			return m.refuse(CodeConflict, "retry",
+				"the last attempt of step %q is still being stopped; try again when it has gone", s.Key())
+		}
+	}
+	m.audit(in, NoStep)
+	m.emit(RunReopened{
+		Execution: m.r.Execution, Deadline: m.r.Deadline, Until: m.now.Add(m.compensationTime()),
+		Drop: m.droppedByRetry(nil),
+	})
+	m.restartSteps(ids)
+	return nil
 }
 
 // asksBody reports whether the run's body is asked before the run stops. One that has decided nothing yet has nothing
@@ -100,6 +150,26 @@ func (m *machine) compensationTime() time.Duration {
 
 // lateCompensation begins the failure of what is stopped because a body has not ended in time.
 const lateCompensation = "the compensation was not finished within "
+
+// OriginCompensation is the origin of a limit that is a part of the time for a compensation.
+const OriginCompensation = "a part of the compensation timeout"
+
+// giveTimeBack moves the end of a compensation by the time for which nobody carried the run, and with it the limits
+// that are parts of that time. The other limits of steps are instants that nothing moves.
+func (m *machine) giveTimeBack() {
+	stop, away := m.r.Stop, m.now.Sub(m.r.last)
+	if away <= 0 {
+		return
+	}
+	m.emit(RunStopping{Phase: stop.Phase, Failure: stop.Failure, Until: stop.Until.Add(away)})
+	for i := int(stop.From); i < len(m.r.Steps); i++ {
+		s := &m.r.Steps[i]
+		l := s.Effective().ScheduleToClose
+		if !s.Phase.Closed() && s.ScheduleToClose != 0 && l != nil && l.Origin == OriginCompensation {
+			m.emit(DeadlineMoved{Step: s.ID, Limit: policy.LimitScheduleToClose, At: s.ScheduleToClose.Add(away)})
+		}
+	}
+}
 
 func (s *Step) endedWithCompensation() bool {
 	return s.Phase == StepTimedOut && s.Failure != nil && strings.HasPrefix(s.Failure.Message, lateCompensation)

@@ -141,11 +141,11 @@ func TestRetryAfterCompensation(t *testing.T) {
 	for _, undoes := range []bool{false, true} {
 		r := stopping(t, false)
 		stop(t, r, Operation{Op: OpCancelGracefully, Step: NoStep}, TaskEnded{Attempt: 1})
-		var cmds []Command
 		if undoes {
-			cmds = append(cmds, undo)
+			stop(t, r, Commands{Commands: []Command{undo}, Waits: true, Stopping: true},
+				TaskStarted{Step: 2, Attempt: 1}, TaskEnded{Step: 2, Attempt: 1})
 		}
-		stop(t, r, Commands{Commands: append(cmds, Close{Phase: RunFailed}), Stopping: true})
+		stop(t, r, Commands{Commands: []Command{Close{Phase: RunFailed}}, Stopping: true})
 		if r.Phase != RunCancelled {
 			t.Fatalf("the run is %s", r.Phase)
 		}

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/pawl-dev/pawl/policy"
+import (
+	"slices"
+
+	"github.com/pawl-dev/pawl/policy"
+)
 
 // Update is a request from outside that the run's body has accepted and answers once. Before that it is in the hands
 // of the body alone, which may refuse it.
@@ -23,7 +27,7 @@ const (
 
 // FindUpdate returns what is known of an update, nil if nothing is.
 func (r *Run) FindUpdate(name, id string) *Update {
-	for i := range r.Updates {
+	for i := len(r.Updates) - 1; i >= 0; i-- { // most often it is one of the last
 		if u := &r.Updates[i]; u.ID == id && u.Name == name {
 			return u
 		}
@@ -77,20 +81,26 @@ func (r *Run) applyAnswered(rec UpdateAnswered) {
 		r.Updates = append(r.Updates, Update{Name: rec.Name, ID: rec.ID, Step: NoStep})
 		u = &r.Updates[len(r.Updates)-1]
 	}
+	if u.Answered {
+		r.answers.count, r.answers.bytes = r.answers.count-1, r.answers.bytes-len(u.Output)
+	}
 	u.Answered, u.Output, u.Failure = true, rec.Output, rec.Failure
+	r.answers.count, r.answers.bytes = r.answers.count+1, r.answers.bytes+len(u.Output)
 	r.forgetUpdates()
 }
 
-// forgetUpdates forgets the oldest answers where there are too many.
+// answers counts the answers that a run remembers, and their bytes.
+type answers struct{ count, bytes int }
+
+// forgetUpdates forgets the oldest answers where there are too many. The last one stays, however large it is. What
+// others hold of the slice does not change.
 func (r *Run) forgetUpdates() {
-	answered, bytes := 0, 0
-	for i := len(r.Updates) - 1; i >= 0; i-- {
-		u := &r.Updates[i]
-		if !u.Answered {
-			continue
-		}
-		answered, bytes = answered+1, bytes+len(u.Output)
-		if answered > updatesKept || bytes > updateBytes && answered > 1 {
+	for r.answers.count > updatesKept || r.answers.bytes > updateBytes && r.answers.count > 1 {
+		i := slices.IndexFunc(r.Updates, func(u Update) bool { return u.Answered })
+		r.answers.count, r.answers.bytes = r.answers.count-1, r.answers.bytes-len(r.Updates[i].Output)
+		if i == 0 {
+			r.Updates = r.Updates[1:]
+		} else {
 			r.Updates = append(r.Updates[:i:i], r.Updates[i+1:]...)
 		}
 	}

@@ -47,7 +47,7 @@ func (d *Daemon) allBodies() api.Bodies {
 // updates sends updates to these.
 func (d *Daemon) updates() api.Updates {
 	own := lease.Updates{
-		Keeper: d.bodies, Inspect: d.engine.Inspect,
+		Keeper: d.bodies, State: d.engine.UpdateState,
 		Find: func(ctx context.Context, name string) (core.RunID, error) {
 			r, err := d.embedded.Run(ctx, name)
 			if err != nil {

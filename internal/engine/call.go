@@ -32,6 +32,7 @@ const (
 	CallLive                    // → Live
 	CallAttempt                 // Run, Step, Attempt → State
 	CallQueues                  // → Queues
+	CallUpdate                  // Run, Name, UpdateID → Update; see Absent
 )
 
 // Call is one request to a partition, and its answer. The answer comes through Done when everything that it may be
@@ -48,9 +49,11 @@ type Call struct {
 	Waiter  *Waiter
 	Watcher *Watcher
 	Name    string
-	Wake    chan struct{} // receives a value when there is more to read
-	Seq     uint64
-	Query   journal.Query
+	// UpdateID is the id of the update of that name.
+	UpdateID string
+	Wake     chan struct{} // receives a value when there is more to read
+	Seq      uint64
+	Query    journal.Query
 
 	Err     error
 	Absent  bool // the run is not in memory, so the view has everything about it
@@ -62,6 +65,7 @@ type Call struct {
 	Live    int  // attempts that have a slot of a worker
 	State   AttemptState
 	Queues  []QueueStats
+	Update  UpdateState
 	Rows    []journal.RunRow
 	Masked  map[core.RunID]bool   // runs whose row in the view is out of date; Rows has the current one
 	Aside   map[core.RunID]string // why a run is set aside, if its row in the view does not say it
@@ -108,7 +112,7 @@ func (c *Call) op() string {
 func (c *Call) canRepeat() bool {
 	switch c.Op {
 	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallBeginFeed, CallDropFeed,
-		CallLive, CallAttempt, CallQueues:
+		CallLive, CallAttempt, CallQueues, CallUpdate:
 		return c.batchFailed
 	default:
 		return false
@@ -119,7 +123,7 @@ func (c *Call) canRepeat() bool {
 func (c *Call) clearAnswer() {
 	c.Err, c.batchFailed, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
 	c.Pieces, c.Folded, c.Closed, c.Rows, c.Masked, c.Aside = nil, 0, false, nil, nil, nil
-	c.State, c.Queues = AttemptState{}, nil
+	c.State, c.Queues, c.Update = AttemptState{}, nil, UpdateState{}
 }
 
 // note adds to the answer of a list why a run is set aside.

@@ -47,6 +47,10 @@ func (p *Partition) receive(m *core.Message) {
 		err = p.beginAsked(m.Name, &c)
 	case core.RunStop:
 		err = p.stopNamed(m.Name, c)
+	case core.KeyedStart:
+		p.beginKeyed(m.To, &c)
+	case core.KeyedStarted:
+		err = p.endClaim(&c)
 	}
 	if permanent(err) {
 		p.keepMessage(m, err)

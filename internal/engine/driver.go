@@ -249,6 +249,7 @@ type loop struct {
 	patience  time.Duration // how long a batch may wait for a decision
 	hasty     int           // how many batches more do not wait for one
 	prune     core.Time     // when to remove old runs; 0: never
+	nextClaim string        // the document of the claim to look at next, when old ones are removed
 	windows   chan windowPart
 	fetches   chan fetched
 	readers   sync.WaitGroup
@@ -259,15 +260,20 @@ type job struct {
 	batch *journal.Batch // the batch to append; nil: nothing
 	renew uint64         // the owner's epoch; 0: nothing to renew
 	prune core.Time      // removes runs that closed before
+	// claims is the document from which on claims of removed runs are looked for.
+	claims string
 }
 
 // result is the result of a job.
 type result struct {
 	job    job
-	pruned int           // how many runs were removed
-	began  time.Time     // when the job began
-	took   time.Duration // the duration of an append
-	err    error
+	pruned int // how many runs were removed
+	// claims are the claims of removed runs that were found, nextClaim is where to go on.
+	claims    []journal.Document
+	nextClaim string
+	began     time.Time     // when the job began
+	took      time.Duration // the duration of an append
+	err       error
 }
 
 // fetched is what a reader found in the inbox for messages of other partitions.

@@ -163,7 +163,7 @@ func (p *Partition) carryAdded() {
 			continue
 		}
 		r.rests = false
-		if r.unrecovered {
+		if r.unrecovered = r.unrecovered || r.state.Compensating(); r.unrecovered {
 			p.recover(r)
 		} else {
 			for _, e := range r.state.Offers() {

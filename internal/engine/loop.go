@@ -186,7 +186,7 @@ func (l *loop) dispatch(now core.Time) {
 		l.jobs <- job{renew: l.p.pipeline.epoch}
 	case l.prune != 0 && l.prune <= now:
 		l.busy = true
-		l.jobs <- job{prune: now.Add(-l.e.cfg.Retention)}
+		l.jobs <- job{prune: now.Add(-l.e.cfg.Retention), claims: l.nextClaim}
 	}
 }
 
@@ -272,6 +272,9 @@ func (l *loop) commit(done chan<- struct{}) {
 			_, r.err = j.Renew(l.e.ctx, l.e.cfg.Partition, work.renew)
 		default:
 			r.pruned, r.err = j.Prune(l.e.ctx, l.e.cfg.Partition, work.prune, prunePage)
+			if r.err == nil && j.PartitionCount() > 1 {
+				r.claims, r.nextClaim, r.err = oldClaims(l.e.ctx, j, l.e.cfg.Partition, work.claims, work.prune)
+			}
 		}
 		l.results <- r
 	}
@@ -323,6 +326,10 @@ func (l *loop) renewed(err error, now core.Time) {
 func (l *loop) pruned(r result, now core.Time) {
 	l.prune = now.Add(min(pruneEvery, max(l.e.cfg.Retention/10, time.Second)))
 	l.p.Pruned()
+	if r.err == nil {
+		l.nextClaim = r.nextClaim
+		r.err = l.p.dropClaims(r.claims)
+	}
 	switch {
 	case r.err != nil:
 		l.e.cfg.Log.Warn("old runs could not be removed, trying again", "error", r.err)

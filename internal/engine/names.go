@@ -33,6 +33,11 @@ func (p *Partition) existing(req *StartRequest) (Started, error) {
 			return p.existingByKey(req, id)
 		}
 	}
+	return p.existingNamed(req)
+}
+
+// existingNamed looks for the open run with a request's workflow id.
+func (p *Partition) existingNamed(req *StartRequest) (Started, error) {
 	if req.WorkflowID == "" {
 		return Started{}, nil
 	}
@@ -65,13 +70,18 @@ func (p *Partition) existingByKey(req *StartRequest, id core.RunID) (Started, er
 		return Started{}, failure("start", req.Key, err)
 	}
 	if known && !sameJSON(o.input, req.Input) {
-		return Started{}, &Error{
-			Code: CodeConflict, Op: "start", ID: fmt.Sprintf("with the key %q", req.Key),
-			Err:  fmt.Errorf("this key has started run %s of workflow %q with another input", id, req.Definition.Name),
-			Hint: "start with the input of that run to find it, or choose another key for a new run",
-		}
+		return Started{}, otherInput(req, id)
 	}
 	return Started{Run: id, Existing: true}, nil
+}
+
+// otherInput refuses a start whose key has started a run with another input.
+func otherInput(req *StartRequest, run core.RunID) error {
+	return &Error{
+		Code: CodeConflict, Op: "start", ID: fmt.Sprintf("with the key %q", req.Key),
+		Err:  fmt.Errorf("this key has started run %s of workflow %q with another input", run, req.Definition.Name),
+		Hint: "start with the input of that run to find it, or choose another key for a new run",
+	}
 }
 
 // existingOpen answers a start with the open run that has its workflow id. The run must be of the same workflow.

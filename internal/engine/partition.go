@@ -29,6 +29,7 @@ type Partition struct {
 	pipeline  pipeline  // the batches that are not durable yet
 	audience  audience  // who waits for runs and who watches them
 	messages  messages  // messages from and to other partitions
+	claims    claims    // the idempotency keys of this partition whose runs live in others
 	feeds     feeds     // the named consumers of all entries
 
 	admissions admissions // the open runs of queues
@@ -103,6 +104,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.list(c)
 	case CallQueues:
 		p.queueStats(c)
+	case CallUpdate:
+		p.update(c)
 	case CallBody:
 		p.body(c)
 		p.settle()
@@ -344,6 +347,7 @@ func (p *Partition) Committed(now core.Time) {
 	}
 	p.tellObserver(b)
 	p.notifyReceivers(b)
+	p.claims.committed(b)
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
 	for _, t := range b.freed {

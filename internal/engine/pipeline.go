@@ -41,6 +41,8 @@ type batch struct {
 	posted          []journal.Message // messages to other partitions
 	encodedMessages []byte            // the bytes of the posted messages
 	taken           []journal.Taken   // messages from other partitions
+	documents       []journal.Document
+	claimed         []startKey // the keys whose claims are among the documents
 	view            journal.View
 	viewed          []*run // the runs that have rows in the view part
 	out             journal.Batch
@@ -59,7 +61,7 @@ type batch struct {
 }
 
 // mustSave reports whether the batch holds something that must be saved. Rows of the view could also wait.
-func (b *batch) mustSave() bool { return b.entries+len(b.posted)+len(b.taken) > 0 }
+func (b *batch) mustSave() bool { return b.entries+len(b.posted)+len(b.taken)+len(b.documents) > 0 }
 
 // effect is an effect outside the partition, with the run that causes it.
 type effect struct {
@@ -85,6 +87,8 @@ func (b *batch) reset() {
 	clear(b.observed)
 	clear(b.reports)
 	clear(b.posted)
+	clear(b.documents)
+	clear(b.claimed)
 	clear(b.view.Runs)
 	clear(b.view.Steps)
 	clear(b.view.Attempts)
@@ -95,6 +99,7 @@ func (b *batch) reset() {
 		viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
 		watched: b.watched[:0], freed: b.freed[:0], observed: b.observed[:0], reports: b.reports[:0],
 		encodedMessages: b.encodedMessages[:0], posted: b.posted[:0], taken: b.taken[:0],
+		documents: b.documents[:0], claimed: b.claimed[:0],
 		view: journal.View{
 			Runs: v.Runs[:0], Steps: v.Steps[:0], Attempts: v.Attempts[:0], History: v.History[:0], New: v.New[:0],
 		},
@@ -273,6 +278,7 @@ func (l *pipeline) cut(partition int, now, due core.Time, feedPositions bool) *j
 	if len(b.posted)+len(b.taken) > 0 {
 		b.out.Out, b.out.Taken = b.posted, b.taken
 	}
+	b.out.Documents = b.documents
 	if len(b.viewed) > 0 {
 		b.out.View = &b.view
 	}

@@ -308,6 +308,7 @@ func (p *Partition) Failed(err error) {
 		b.Reset(p.generation, p.owns)
 	}
 	p.tasks.dropUndispatched()
+	p.claims.forget(err)
 	p.forget()
 	p.audience.askAgain(nil)
 }
@@ -322,6 +323,7 @@ func (p *Partition) Shut(err error) {
 			c.answer()
 		}
 	}
+	p.claims.forget(err)
 	p.forget()
 	p.tasks.close()
 	p.audience.askAgain(err)

@@ -23,6 +23,7 @@ type residents struct {
 
 	toEvict  []*run     // loaded for the input at hand; they may leave memory after it
 	recent   recent     // outcomes of runs that left memory
+	warm     ring[*run] // open runs that have taken updates and would have left memory; see keepWarm
 	restored ring[*run] // read at open, with attempts of an earlier owner that still have to be recovered
 
 	window        Window
@@ -63,7 +64,7 @@ func (s *residents) addRestored(r *run) {
 	s.runs[r.id()] = r
 	s.addNames(r)
 	s.retime(r)
-	r.unrecovered = r.state.Active() || r.state.UsesQueue()
+	r.unrecovered = r.state.Active() || r.state.UsesQueue() || r.state.Compensating()
 	r.noteRecorded()
 }
 
@@ -119,7 +120,11 @@ func (s *residents) evict(r *run) {
 		return
 	}
 	if r.aside == nil && !r.state.Phase.Closed() {
-		if r.state.Active() || r.state.UsesQueue() || (r.wake != 0 && r.wake < s.window.Before) {
+		if r.state.Active() || r.state.UsesQueue() || r.state.Compensating() ||
+			(r.wake != 0 && r.wake < s.window.Before) {
+			return
+		}
+		if s.keepWarm(r) {
 			return
 		}
 		if r.wake != 0 {
@@ -127,6 +132,28 @@ func (s *residents) evict(r *run) {
 		}
 	}
 	s.drop(r)
+}
+
+// mostWarm is how many runs stay in memory although nothing is due in them.
+const mostWarm = 64
+
+// keepWarm lets an open run stay that has taken updates: more of them are likely to come, and to read all that has
+// happened to it for each would take ever longer. The one that came to stay first leaves instead.
+func (s *residents) keepWarm(r *run) bool {
+	if len(r.state.Updates) == 0 || r.cold {
+		return false
+	}
+	if !r.warm {
+		r.warm = true
+		s.warm.push(r)
+	}
+	if s.warm.len() > mostWarm {
+		oldest := s.warm.pop()
+		oldest.warm, oldest.cold = false, true
+		s.evict(oldest)
+		oldest.cold = false
+	}
+	return s.runs[r.id()] == r
 }
 
 // drop removes a run from memory.
@@ -247,7 +274,7 @@ func (p *Partition) recover(r *run) {
 	for _, e := range offers {
 		p.handleEffect(r, e, nil)
 	}
-	if r.state.Live() > 0 || r.state.WaitsForBody() {
+	if r.state.Live() > 0 || r.state.WaitsForBody() || r.state.Compensating() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable})
 	}
 }

@@ -19,6 +19,7 @@ type run struct {
 	endBatch      uint64 // the batch of its end; entries about attempts that still stop may follow
 	aside         *aside // set if the run is set aside: its state must not be used then
 	rests         bool   // nothing happens to it but what callers and other runs do
+	warm, cold    bool   // it stays in memory for the sake of updates to come, or it must not; see keepWarm
 	unrecovered   bool   // an earlier owner left it with attempts, and recover has not run yet
 	keptRemote    bool   // it is known what remote workers execute of the run; see keepRemote
 

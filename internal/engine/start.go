@@ -9,6 +9,9 @@ import (
 
 // start makes a run, or finds the one that has the request's key, id or workflow id.
 func (p *Partition) start(c *Call) {
+	if c.Start.Key != "" && p.messages.partitions > 1 && p.startKeyed(c) {
+		return
+	}
 	c.Started, c.Err = p.startRun(&c.Start, c.workflow)
 	p.reply(c)
 }
@@ -23,6 +26,11 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 	if found, err := p.existing(req); err != nil || found.Existing {
 		return found, err
 	}
+	return p.create(req, w)
+}
+
+// create makes the run of a request.
+func (p *Partition) create(req *StartRequest, w *workflow) (Started, error) {
 	if w == nil {
 		var err error
 		if w, err = p.defs.use(p.ctx, &req.Definition); err != nil {
@@ -84,9 +92,9 @@ func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
 	return id, err == nil, err
 }
 
-// Home returns the partition of the run that a start makes or finds. named is false if the caller gave no id,
-// workflow id or key: then the run may be made in any partition. Errors: CodeInvalid, if the id belongs to another
-// partition than the workflow id or key.
+// Home returns the partition to which a start goes: that of its idempotency key, which may pass it on, or else that of
+// its workflow id or run id. named is false if the caller gave none of them: then the run may be made in any partition.
+// Errors: CodeInvalid, if the run id belongs to another partition than the workflow id or key.
 func Home(req *StartRequest, partitions int) (home int, named bool, err error) {
 	given := req.RunID != core.RunID{}
 	if named = req.WorkflowID != "" || req.Key != ""; !named && !given {
@@ -101,6 +109,9 @@ func Home(req *StartRequest, partitions int) (home int, named bool, err error) {
 		return 0, false, invalid("start", req.RunID.String(),
 			"the run id belongs to another partition than the workflow id or key: "+
 				"leave it out, or make it with the partition key of these")
+	}
+	if req.Key != "" {
+		home = int(core.KeyOfKey(req.Definition.Name, req.Key)) % partitions
 	}
 	return home, true, nil
 }

@@ -3,7 +3,10 @@ package facetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,4 +98,56 @@ func TestSelect(t *testing.T) {
 			}
 		}
 	}, w)
+}
+
+// TestUnreadBranches checks that a panic of a branch fails the run although nobody waits for the branch, and that an
+// error of such a branch is logged.
+func TestUnreadBranches(t *testing.T) {
+	for name, c := range map[string]struct {
+		branch, body error
+		read         bool
+		want         string // a part of the run's failure; empty: it succeeds
+		logged       string
+	}{
+		"panic":                 {errBank, nil, false, "the branch panics", ""},
+		"panic that is read":    {errBank, nil, true, "", ""},
+		"panic and an error":    {errBank, errors.New("own"), false, "own", "the branch panics"},
+		"an error":              {errors.New("ordinary"), nil, false, "", "ordinary"},
+		"an error that is read": {errors.New("ordinary"), nil, true, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
+				b := pawl.Go(ctx, "side", func(ctx pawl.Context) (none, error) {
+					if err := pawl.Sleep(ctx, "sleep", time.Second); err != nil {
+						return none{}, err
+					}
+					if c.branch == errBank {
+						panic("the branch panics")
+					}
+					return none{}, c.branch
+				})
+				if c.read {
+					_, _ = b.Get(ctx)
+				}
+				return "", errors.Join(pawl.Sleep(ctx, "long", time.Hour), c.body)
+			})
+			var logged strings.Builder
+			cfg := pawl.Config{Workflows: []pawl.Definition{w}, Log: slog.New(slog.NewTextHandler(&logged, nil))}
+			pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+				_, err := run(t, e.Engine, w, none{})
+				got := fmt.Sprint(err)
+				if (err == nil) != (c.want == "") || err != nil && !strings.Contains(got, c.want) {
+					t.Errorf("the run ended with %v, want %q", err, c.want)
+				}
+				var bug *pawl.PanicError
+				if c.want == "the branch panics" && (!errors.As(err, &bug) || !strings.Contains(got, `"side"`)) {
+					t.Errorf("the error does not tell of the panic in the branch: %v", err)
+				}
+			})
+			log := logged.String()
+			if !strings.Contains(log, c.logged) || c.logged == "" && strings.Contains(log, "side") {
+				t.Errorf("the log is %s, want %q", log, c.logged)
+			}
+		})
+	}
 }

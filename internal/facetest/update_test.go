@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -391,4 +394,63 @@ func TestUpdatesOfBranches(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}, w)
+}
+
+// TestUpdatesReadNoHistory checks that an update costs the same however many came before: the run's history is not read
+// again for each, also while the view keeps up with the journal. After a restart it is read once.
+func TestUpdatesReadNoHistory(t *testing.T) {
+	const add pawl.Update[int, int] = "add"
+	w := pawl.Define("sum", func(ctx pawl.Context, n int) (int, error) {
+		sum := 0
+		for range n {
+			err := add.Handle(ctx, nil, func(_ pawl.Context, by int) (int, error) { sum += by; return sum, nil })
+			if err != nil {
+				return 0, err
+			}
+		}
+		return sum, nil
+	})
+	bubble(t, func(t *testing.T) {
+		j := memory.New()
+		var reads atomic.Int32
+		j.Fault = func(op memory.Op, _ *journal.Batch) error {
+			if op == memory.OpHistory {
+				reads.Add(1)
+			}
+			return nil
+		}
+		e := open(t, j, w)
+		const each = 250
+		r, err := w.Start(t.Context(), e, "sum", 2*each)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for half := range 2 {
+			before := reads.Load()
+			for i := range each {
+				got, err := add.Send(t.Context(), e, r.ID, 1, pawl.SendID(fmt.Sprint(half, "-", i)))
+				if want := half*each + i + 1; err != nil || got != want {
+					t.Fatalf("update %d: %d, %v", want, got, err)
+				}
+				<-time.After(100 * time.Millisecond)
+			}
+			if n := reads.Load() - before; n > 10 {
+				t.Errorf("half %d: the history was read %d times for %d updates", half, n, each)
+			}
+			if half == 1 {
+				break
+			}
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e = open(t, j, w)
+			got, err := add.Send(t.Context(), e, r.ID, 1, pawl.SendID(fmt.Sprint(0, "-", each-1)))
+			if err != nil || got != each {
+				t.Errorf("an update that is repeated after a restart: %d, %v", got, err)
+			}
+		}
+		if got, err := pawl.RunOf[int](e, r.ID).Result(t.Context()); err != nil || got != 2*each {
+			t.Errorf("%d, %v", got, err)
+		}
+	})
 }

@@ -61,6 +61,9 @@ var forms = []form{
 	{"flows that were applied", "internal/catalog.documentVersion", []string{
 		"internal/catalog/testdata/0.1.0/flow.json",
 	}},
+	{"claims of idempotency keys", "internal/engine.documentVersion", []string{
+		"internal/engine/testdata/0.1.0/claim.json",
+	}},
 	{"answers to repeated requests", "internal/service.documentVersion", []string{
 		"internal/service/testdata/0.1.0/answer.json",
 	}},

@@ -1,6 +1,11 @@
 package journal
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // Document is a value that is stored under a key, beside the runs. Parts of Pawl keep in documents what belongs to no
 // run, such as webhooks and their deliveries.
@@ -20,4 +25,22 @@ type Documents interface {
 	FindDocuments(ctx context.Context, from, before string, last bool, limit int) ([]Document, error)
 	// ReadDocuments returns those of the documents with these keys that there are, in the order of the keys.
 	ReadDocuments(ctx context.Context, keys ...string) ([]Document, error)
+}
+
+// ofPartition is the first part of the keys of documents that belong to a partition. They are written by its owner,
+// with batches, and are stored where the partition is.
+const ofPartition = "partitions/"
+
+// OfPartition returns the beginning of the keys of a partition's documents.
+func OfPartition(partition int) string { return fmt.Sprintf("%s%d/", ofPartition, partition) }
+
+// PartitionOf returns the partition that a document belongs to, or false if it belongs to none.
+func PartitionOf(key string) (partition int, ok bool) {
+	rest, ok := strings.CutPrefix(key, ofPartition)
+	if !ok {
+		return 0, false
+	}
+	number, _, _ := strings.Cut(rest, "/")
+	partition, err := strconv.Atoi(number)
+	return partition, err == nil
 }

@@ -166,6 +166,8 @@ type Batch struct {
 	Out   []Message
 	Taken []Taken // messages of the inbox that the batch has taken; they are deleted
 	Feeds []Feed  // new positions of feeds
+	// Documents are put and deleted with the batch, in order. Their keys begin with OfPartition(Partition).
+	Documents []Document
 }
 
 // Feed is the position of a named consumer that reads all entries of a partition. The journal keeps the batches after

@@ -43,7 +43,7 @@ type runs struct {
 
 func (r runs) Update(ctx context.Context, run string, u api.Update) (api.Answer, error) {
 	return lease.Updates{
-		Keeper: r.bed.keeper.Load(), Inspect: r.bed.node.Engine.Inspect,
+		Keeper: r.bed.keeper.Load(), State: r.bed.node.Engine.UpdateState,
 		Find: func(_ context.Context, name string) (core.RunID, error) { return core.ParseRunID(name) },
 	}.Update(ctx, run, u)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -100,9 +101,9 @@ func (k *Keeper) lookAgain(run core.RunID) {
 
 // Updates sends updates to the bodies that processes serve.
 type Updates struct {
-	Keeper  *Keeper
-	Find    func(ctx context.Context, name string) (core.RunID, error)
-	Inspect func(ctx context.Context, run core.RunID) (*core.Run, error)
+	Keeper *Keeper
+	Find   func(ctx context.Context, name string) (core.RunID, error)
+	State  func(ctx context.Context, run core.RunID, name, id string) (engine.UpdateState, error)
 }
 
 var _ api.Updates = Updates{}
@@ -116,7 +117,7 @@ func (s Updates) Update(ctx context.Context, name string, u api.Update) (api.Ans
 	if err != nil {
 		return api.Answer{}, err
 	}
-	reply, err := body.Asking{Inspect: s.Inspect, Ask: s.Keeper.ask, HasBody: s.Keeper.serves}.Update(ctx, run,
+	reply, err := body.Asking{State: s.State, Ask: s.Keeper.ask, HasBody: s.Keeper.serves}.Update(ctx, run,
 		body.Update{Name: u.Name, ID: u.ID, Payload: u.Payload})
 	if err == nil && reply.Open {
 		err = s.open(ctx, &reply, u)
@@ -140,9 +141,9 @@ func (s Updates) open(ctx context.Context, reply *body.Reply, u api.Update) erro
 }
 
 // serves reports whether the run's workflow is one that somebody serves or has served.
-func (k *Keeper) serves(r *core.Run) bool {
-	d, err := k.Find(r.Workflow)
-	return err == nil && d.ID == r.Definition
+func (k *Keeper) serves(workflow string, definition core.DefinitionID) bool {
+	d, err := k.Find(workflow)
+	return err == nil && d.ID == definition
 }
 
 // asks brings an update to the body of a lease, in the process that has it.

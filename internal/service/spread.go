@@ -154,6 +154,12 @@ func onRun[T any](ctx context.Context, s *Routed, name string, reads bool,
 	resolved, away := "", false
 	err = s.at(ctx, home, reads, func(ctx context.Context, node api.Node, here bool) (err error) {
 		if here {
+			changed := s.own.Changed()
+			defer func() {
+				if api.CodeOf(err) == api.CodeNotFound && over(changed) {
+					err = errMoving() // the partition that knows more than the view may have left meanwhile
+				}
+			}()
 			id, err := s.find(ctx, name)
 			if err != nil {
 				return err
@@ -170,6 +176,16 @@ func onRun[T any](ctx context.Context, s *Routed, name string, reads bool,
 		return out, err
 	}
 	return onRun(ctx, s, resolved, reads, call)
+}
+
+// over reports whether a channel is closed.
+func over(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // Start implements api.Service.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // absentNode is a node that owns no partition, and knows at most one other one.
@@ -199,4 +200,33 @@ func TestReadMoves(t *testing.T) {
 			t.Errorf("an event: %v", err)
 		}
 	})
+}
+
+// leavingNode owns the partition of each run until somebody lists its runs. Then the partition is with another node.
+type leavingNode struct {
+	source
+	left  chan struct{}
+	other api.Node
+}
+
+func (n *leavingNode) Runs(int) bool            { return !over(n.left) }
+func (*leavingNode) PartitionCount() int        { return 4 }
+func (*leavingNode) Owned() []int               { return nil }
+func (n *leavingNode) Owner(int) api.Node       { return n.other }
+func (n *leavingNode) Anyone() api.Node         { return n.other }
+func (n *leavingNode) Changed() <-chan struct{} { return n.left }
+
+func (n *leavingNode) List(context.Context, journal.Query) (journal.Page, error) {
+	close(n.left)
+	return journal.Page{}, nil // the view is late
+}
+
+// TestRunOfAPartitionThatLeaves checks that a run which the view does not have yet is asked of the next owner, and not
+// said to be unknown, when its partition leaves while it is looked for.
+func TestRunOfAPartitionThatLeaves(t *testing.T) {
+	n := &leavingNode{left: make(chan struct{}), other: answering{}}
+	s := NewRouted(&Embedded{reads: &reads{src: n}}, n, n, movePatience)
+	if err := s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"}); err != nil {
+		t.Error(err)
+	}
 }

@@ -36,12 +36,8 @@ type checker struct {
 	toldNotSaved map[string]string
 }
 
-// workflowKey is an idempotency key, which belongs to a workflow. A request with a workflow id goes to the partition of
-// that id. So the same key may exist in two partitions, and neither knows about the other.
-type workflowKey struct {
-	workflow, key string
-	partition     *simPartition
-}
+// workflowKey is an idempotency key, which belongs to a workflow. It starts one run in all partitions together.
+type workflowKey struct{ workflow, key string }
 
 // account is what the checker knows about one run.
 type account struct {
@@ -157,7 +153,7 @@ func (ch *checker) openAccount(e core.Entry) *account {
 	ch.noteStart(created, e.Run)
 	ch.order = append(ch.order, a)
 	if created.Key != "" {
-		key := workflowKey{created.Workflow, created.Key, ch.u.partitionOf(e.Run)}
+		key := workflowKey{created.Workflow, created.Key}
 		if other := ch.keys[key]; other != nil && other.id != created.Chain.Previous {
 			ch.u.violate(Unique, e.Run, "run %s of %s has the key %q already", other.id, key.workflow, key.key)
 		}

@@ -271,8 +271,8 @@ func (m *runModel) reopen(rec core.RunReopened) {
 		m.fail(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
 	}
 	m.reopenInQueue(rec)
-	m.stopping, m.until = false, 0
-	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
+	m.stopping, m.until, m.cancelled = rec.Until != 0, rec.Until, m.cancelled && rec.Until != 0
+	m.closed, m.closing, m.reopened, m.next = false, false, true, core.RunID{}
 	m.warnings.execution.lead = rec.Execution.Lead
 	m.warnings.execution.moved(m.execution, rec.Execution.At, m.at)
 	m.warnings.limit.moved(m.limit, rec.Deadline.At, m.at)

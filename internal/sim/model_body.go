@@ -118,11 +118,20 @@ func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 		case core.StepEnded, core.StepReset:
 			decisive = true
 		case core.RunStopping:
-			if rec.Until != 0 {
+			switch {
+			case rec.Until == 0:
+			case m.stop != nil:
+				m.stop = &stopModel{phase: m.stop.phase, from: m.stop.from, until: rec.Until}
+			default:
 				m.stop, decisive = &stopModel{phase: rec.Phase, from: m.steps, until: rec.Until}, true
 			}
 		case core.RunReopened:
-			m.stop, decisive = nil, true
+			decisive = true
+			if rec.Until == 0 || m.stop == nil {
+				m.stop = nil
+			} else {
+				m.stop = &stopModel{phase: m.stop.phase, from: m.stop.from, until: rec.Until}
+			}
 		default:
 		}
 	}

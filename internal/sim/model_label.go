@@ -73,7 +73,12 @@ func (m *runModel) checkLabels() {
 	for _, key := range slices.Sorted(maps.Keys(m.labels)) {
 		lines = append(lines, key+"="+m.labels[key])
 	}
-	if want := strings.Join(lines, "\n"); string(m.a.state.Labels) != want {
+	labels := m.a.state.Labels.With(core.LabelCompensation + "=")
+	if unfinished := m.a.state.Unfinished(); unfinished != (labels != m.a.state.Labels) {
+		m.fail(Recorded, "the run's labels are %q, and its compensation is unfinished: %v",
+			m.a.state.Labels, unfinished)
+	}
+	if want := strings.Join(lines, "\n"); string(labels) != want {
 		m.fail(Recorded, "the run's labels are %q, want %q", m.a.state.Labels, want)
 	}
 }

@@ -64,6 +64,13 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 	if !ok || (op.Op != core.OpRetryRun && op.Op != core.OpRetryStep) {
 		return
 	}
+	if slices.ContainsFunc(e.Records, func(rec core.Record) bool {
+		reopened, ok := rec.(core.RunReopened)
+		return ok && reopened.Until != 0
+	}) {
+		m.checkResumed(a, e)
+		return
+	}
 	from := m.from
 	if op.Op == core.OpRetryStep {
 		from = []core.StepID{op.Step}
@@ -100,6 +107,24 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 			op.Step)
 	}
 	m.compareRetry(a, e, chosen(restart), chosen(drop))
+}
+
+// checkResumed holds a retry that goes on with a compensation against what it should do: the steps of the compensation
+// that did not succeed begin again, and nothing is dropped but hooks.
+func (m *bodyModel) checkResumed(a *account, e core.Entry) {
+	if m.stop == nil || !a.model.closed {
+		m.u.violate(Decided, a.id, "a retry goes on with the compensation of a run that has none")
+		return
+	}
+	var restart []core.StepID
+	for id := m.stop.from; id < len(a.state.Steps); id++ {
+		step := &a.state.Steps[id]
+		byBody := step.Failure != nil && step.Failure.Message == "cancelled by the workflow"
+		if !step.Spec.Hook && !step.Dropped && endedBadly(step.Phase) && !byBody {
+			restart = append(restart, core.StepID(id))
+		}
+	}
+	m.compareRetry(a, e, restart, nil)
 }
 
 func chosen(m map[core.StepID]bool) []core.StepID {

@@ -158,6 +158,9 @@ func (w *walk) scope(br *branchWalk, act *action) progress {
 // to end runs any more.
 func (m *runModel) stops(rec core.RunStopping) {
 	switch {
+	case m.until != 0 && !m.closing && rec.Until != 0:
+		m.goesOn(rec.Until)
+		return
 	case m.closing || m.until != 0:
 		m.fail(Recorded, "the run's body is asked to stop a second time, or too late")
 	case m.stopping:
@@ -187,6 +190,17 @@ func (m *runModel) stops(rec core.RunStopping) {
 	if m.until = rec.Until; m.until != m.at.Add(after) {
 		m.fail(FixedDeadline, "the body may undo until %s, not %s", offset(m.until), offset(m.at.Add(after)))
 	}
+}
+
+// goesOn checks that a compensation gets back the time for which nobody carried the run: that since its last entry,
+// when another process takes it over.
+func (m *runModel) goesOn(until core.Time) {
+	before := m.a.entries[len(m.a.entries)-2]
+	if away := m.at.Sub(before.At); until != m.until.Add(away) {
+		m.fail(FixedDeadline, "the body may undo until %s, not %s: nobody carried the run for %s",
+			offset(until), offset(m.until.Add(away)), away)
+	}
+	m.until = until
 }
 
 // checkAsked checks that a run whose body had decided something was not cancelled or timed out without the body.

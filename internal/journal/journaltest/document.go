@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -51,6 +52,43 @@ func testDocuments(f *fixture) {
 	put(journal.Document{Key: "a/3", Value: []byte("three")})
 	f.j = f.Crash()
 	found("a/", "a0", true, 10, "a/3=three", "a/1=twice")
+}
+
+// testPartitionDocuments checks that the documents of a batch are stored and deleted with it, and not at all if it is
+// refused.
+func testPartitionDocuments(f *fixture) {
+	m := newMail(f)
+	a, b := journal.OfPartition(1)+"a", journal.OfPartition(1)+"b"
+	want := func(want ...string) {
+		f.Helper()
+		all, err := f.j.ReadDocuments(f.ctx, a, b)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.equal("documents of partition 1", texts(all), want)
+	}
+	put := func(documents ...journal.Document) {
+		f.Helper()
+		next := m.batch(1)
+		next.Documents = documents
+		m.put(next)
+	}
+	want()
+	put(journal.Document{Key: a, Value: []byte("one")}, journal.Document{Key: b, Value: []byte("two")})
+	want(a+"=one", b+"=two")
+	put(journal.Document{Key: a}, journal.Document{Key: b, Value: []byte("2")},
+		journal.Document{Key: b, Value: []byte("3")})
+	want(b + "=3")
+	late := m.batch(1)
+	late.Epoch--
+	late.Documents = []journal.Document{{Key: a, Value: []byte("of a former owner")}, {Key: b}}
+	if err := f.j.Append(f.ctx, late); !errors.Is(err, journal.ErrFenced) {
+		f.Errorf("a batch of a former owner: %v", err)
+	}
+	want(b + "=3")
+	put(journal.Document{Key: a, Value: []byte("four")}, journal.Document{Key: b})
+	f.j = f.Crash()
+	want(a + "=four")
 }
 
 // texts returns keys and values as texts.

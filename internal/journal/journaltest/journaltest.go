@@ -59,6 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"trim", testTrim},
 		{"feeds", testFeeds},
 		{"documents", testDocuments},
+		{"documents of a partition", testPartitionDocuments},
 		{"due", testDue},
 		{"find", testFind},
 		{"list", testList},

@@ -122,7 +122,18 @@ func (d *disk) append(p *partition, b *journal.Batch) error {
 	for _, m := range b.Out {
 		d.partition(m.To).put(m)
 	}
+	d.putDocuments(b.Documents)
 	return nil
+}
+
+func (d *disk) putDocuments(documents []journal.Document) {
+	for _, doc := range documents {
+		if doc.Value == nil {
+			delete(d.documents, doc.Key)
+			continue
+		}
+		d.documents[doc.Key] = slices.Clone(doc.Value)
+	}
 }
 
 // put puts a message into the partition's inbox, unless it is there already.

@@ -14,13 +14,7 @@ func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Documen
 		return err
 	}
 	defer j.mu.Unlock()
-	for _, d := range documents {
-		if d.Value == nil {
-			delete(j.disk.documents, d.Key)
-			continue
-		}
-		j.disk.documents[d.Key] = slices.Clone(d.Value)
-	}
+	j.disk.putDocuments(documents)
 	return nil
 }
 

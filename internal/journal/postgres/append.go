@@ -181,6 +181,9 @@ var parts = []part{
 		" FROM own, unnest($::text[], $::bigint[], $::boolean[], $::boolean[]) AS u (a, b, c, d)" +
 		" ON CONFLICT (partition, name) DO UPDATE SET seq = excluded.seq, lapsed = excluded.lapsed, removed =" +
 		" excluded.removed"},
+	{"documents", "INSERT INTO {schema}.documents (key, value) SELECT u.a, u.b FROM own," +
+		" unnest($::text[], $::bytea[]) AS u (a, b) ON CONFLICT (key) DO UPDATE SET value = excluded.value"},
+	{"gone", "DELETE FROM {schema}.documents t USING own, unnest($::text[]) AS u (a) WHERE t.key = u.a"},
 }
 
 // appending returns the statement of a batch.
@@ -202,11 +205,13 @@ func (s *storage) appending(b *journal.Batch, mark int64) *statement {
 	if v == nil {
 		v = new(journal.View)
 	}
+	kept, gone := keptAndGone(b.Documents)
 	which := 0
 	for i, added := range []bool{
 		len(fresh) == 0 && addRuns(v, st), len(fresh) > 0 && addFolded(v, fresh, st), addSteps(v, st),
 		addAttempts(v, st), addHistory(v, st),
 		addDefinitions(b, st), addOut(b, st), addTaken(b, st), addFeeds(b, st),
+		addDocuments(kept, st), addGone(gone, st),
 	} {
 		if added {
 			which |= 1 << i
@@ -307,6 +312,39 @@ func addFeeds(b *journal.Batch, st *statement) bool {
 		lapsed, removed = append(lapsed, f.Lapsed), append(removed, f.Removed)
 	}
 	st.add(names, seqs, lapsed, removed)
+	return true
+}
+
+// keptAndGone returns the documents that a batch puts, and the keys of those that it deletes.
+func keptAndGone(documents []journal.Document) (kept []journal.Document, gone []string) {
+	keys, values := lastDocuments(documents)
+	for i, key := range keys {
+		if values[i] == nil {
+			gone = append(gone, key)
+		} else {
+			kept = append(kept, journal.Document{Key: key, Value: values[i]})
+		}
+	}
+	return kept, gone
+}
+
+func addDocuments(kept []journal.Document, st *statement) bool {
+	if len(kept) == 0 {
+		return false
+	}
+	keys, values := newTexts(len(kept)), newBlobs(len(kept))
+	for _, d := range kept {
+		keys, values = append(keys, d.Key), append(values, d.Value)
+	}
+	st.add(keys, values)
+	return true
+}
+
+func addGone(gone []string, st *statement) bool {
+	if len(gone) == 0 {
+		return false
+	}
+	st.add(gone)
 	return true
 }
 

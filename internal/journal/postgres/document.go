@@ -21,21 +21,26 @@ func (s *storage) PutDocuments(ctx context.Context, documents ...journal.Documen
 	if err := s.usable(true); err != nil {
 		return err
 	}
-	last := map[string]int{} // one statement can write a row only once
+	keys, values := lastDocuments(documents)
+	err := s.again(ctx, func(ctx context.Context) error {
+		return s.query(ctx, s.in(putDocumentsText), []any{keys, values}, func(pgx.Rows) error { return nil })
+	})
+	return s.wrap("put documents", err)
+}
+
+// lastDocuments returns keys and values of documents, each key once with its last value: one statement can write a row
+// only once.
+func lastDocuments(documents []journal.Document) (keys []string, values [][]byte) {
+	last := map[string]int{}
 	for i, d := range documents {
 		last[d.Key] = i
 	}
-	var keys []string
-	var values [][]byte
 	for i, d := range documents {
 		if last[d.Key] == i {
 			keys, values = append(keys, d.Key), append(values, d.Value)
 		}
 	}
-	err := s.again(ctx, func(ctx context.Context) error {
-		return s.query(ctx, s.in(putDocumentsText), []any{keys, values}, func(pgx.Rows) error { return nil })
-	})
-	return s.wrap("put documents", err)
+	return keys, values
 }
 
 // FindDocuments implements journal.Documents.

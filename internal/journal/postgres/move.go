@@ -51,6 +51,7 @@ var moved = []struct{ table, columns, rows string }{
 	{"feeds", "partition, name, seq, lapsed, removed", "partition = {partition}"},
 	{"taken", "partition, sender, through", "partition = {partition}"},
 	{"inbox", "target, sender, seq, sum, message", "sender = {partition}"},
+	{"documents", "key, value", "key LIKE 'partitions/{partition}/%'"},
 }
 
 // changedText selects the runs whose rows were written after the view had every batch up to one. The row of a run that

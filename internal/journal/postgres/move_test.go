@@ -467,7 +467,7 @@ func TestMovedColumns(t *testing.T) {
 	rows, err := j.pool.Query(t.Context(), "SELECT c.table_name || '.' || c.column_name"+
 		" FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)"+
 		" WHERE table_schema = $1 AND table_type = 'BASE TABLE' AND table_name NOT IN ('meta', 'partitions',"+
-		" 'definitions', 'documents', 'outbox', 'nodes', 'pins', 'stores', 'placements', '"+versions+"')", j.schema)
+		" 'definitions', 'outbox', 'nodes', 'pins', 'stores', 'placements', '"+versions+"')", j.schema)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -223,3 +223,35 @@ func (s *stores) trimSenders(ctx context.Context, l *layout, own *storage, parti
 			func(pgx.Rows) error { return nil })
 	})
 }
+
+// FindDocuments implements journal.Documents. The range is within the documents of one partition, or has none of any.
+func (s *stores) FindDocuments(
+	ctx context.Context, from, before string, last bool, limit int,
+) ([]journal.Document, error) {
+	at, err := s.keeps(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return at.FindDocuments(ctx, from, before, last, limit)
+}
+
+// ReadDocuments implements journal.Documents. Either all keys are of one partition, or none is of any.
+func (s *stores) ReadDocuments(ctx context.Context, keys ...string) ([]journal.Document, error) {
+	first := ""
+	if len(keys) > 0 {
+		first = keys[0]
+	}
+	at, err := s.keeps(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	return at.ReadDocuments(ctx, keys...)
+}
+
+// keeps returns the store of a document.
+func (s *stores) keeps(ctx context.Context, key string) (*storage, error) {
+	if n, ok := journal.PartitionOf(key); ok {
+		return s.at(ctx, n)
+	}
+	return s.storage, nil
+}

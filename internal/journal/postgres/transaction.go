@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // transaction is one of a mover. It may take long, unlike all others.
@@ -66,7 +68,7 @@ func (t *transaction) removeParts(ctx context.Context, p int) error {
 			return err
 		}
 	}
-	return nil
+	return t.exec(ctx, "DELETE FROM {schema}.documents WHERE starts_with(key, $1)", journal.OfPartition(p))
 }
 
 // removeRuns deletes runs with all that is known of them.

@@ -317,7 +317,7 @@ func (w *writer) transaction(fn func() error) (err error) {
 // append writes a batch in a transaction of its own and returns about how many bytes that put into the log. next is the
 // partition after it; its first is set by what is trimmed.
 func (w *writer) append(b *journal.Batch, next *partition) (size int, err error) {
-	rows := len(b.Definitions) + len(b.Out) + len(b.Taken) + len(b.Feeds) + len(b.Large)
+	rows := len(b.Definitions) + len(b.Out) + len(b.Taken) + len(b.Feeds) + len(b.Large) + len(b.Documents)
 	if b.View == nil && rows == 0 && len(b.Entries) == 0 {
 		return w.write(b, next) // a statement alone is its own transaction
 	}
@@ -340,6 +340,11 @@ func (w *writer) write(b *journal.Batch, next *partition) (size int, err error) 
 	if err != nil {
 		return 0, err
 	}
+	written, err := w.putDocuments(b.Documents)
+	if err != nil {
+		return 0, err
+	}
+	n += written
 	if err := w.mark(b.Partition, b.Feeds); err != nil {
 		return 0, err
 	}

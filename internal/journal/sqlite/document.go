@@ -19,15 +19,18 @@ CREATE TABLE documents (
 
 // PutDocuments implements journal.Documents.
 func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Document) error {
-	return j.change(ctx, "put documents", func() (size int, err error) {
-		for _, d := range documents {
-			size += len(d.Key) + len(d.Value) + rowCost
-			if err := j.w.putDocument(d); err != nil {
-				return 0, err
-			}
+	return j.change(ctx, "put documents", func() (int, error) { return j.w.putDocuments(documents) })
+}
+
+// putDocuments stores and deletes documents. It returns about how many bytes that adds to the log.
+func (w *writer) putDocuments(documents []journal.Document) (size int, err error) {
+	for _, d := range documents {
+		size += len(d.Key) + len(d.Value) + rowCost
+		if err := w.putDocument(d); err != nil {
+			return 0, err
 		}
-		return size, nil
-	})
+	}
+	return size, nil
 }
 
 func (w *writer) putDocument(d journal.Document) error {

@@ -57,7 +57,7 @@ func (flow) step(ctx pawl.Context, name string, fn func(ctx context.Context) err
 
 func (f flow) body(ctx pawl.Context, _ string) (int, error) {
 	var undo pawl.Compensations
-	undo.Add("undo", func(context.Context) error { return save(ctx) }) // want `ctx is the body's Context`
+	undo.Add(ctx, "undo", func(context.Context) error { return save(ctx) }) // want `ctx is the body's Context`
 	err := f.step(ctx, "a", func(context.Context) error {
 		return save(ctx) // want `ctx is the body's Context`
 	})

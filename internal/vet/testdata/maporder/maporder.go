@@ -31,7 +31,7 @@ func body(ctx pawl.Context, m map[string]int) ([]string, error) {
 		_ = charge(name)
 	}
 	for name := range m { // want `makes durable calls \(pawl.Compensations.Add\)`
-		undo.Add(name, nothing)
+		undo.Add(ctx, name, nothing)
 	}
 	var names []string
 	for name := range m { // want `this loop over it appends to names: loop over the sorted keys`

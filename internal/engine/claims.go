@@ -1,0 +1,366 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// claims are the idempotency keys of this partition that were used for runs of other partitions.
+//
+// A run lives in the partition of its workflow id. A start that has a key, too, goes to the partition of the key. That
+// claims the key for a new run, which is stored in the batch with the message that starts the run, and answers its
+// caller when it is told what the start came to. A claim whose start is refused is removed. So one key starts one run,
+// whatever workflow ids its starts name, and whichever process dies meanwhile.
+type claims struct {
+	// kept are the claims that are on their way: their start is not answered, or the answer is not durable.
+	kept map[startKey]*claim
+}
+
+// claim is a key that was used for a run of another partition.
+type claim struct {
+	stored  storedClaim
+	gone    bool    // the start was refused, and the removal is not durable yet
+	first   *Call   // the start that made the claim; nil: it was made before the partition was opened
+	waiting []*Call // starts that wait for what the start of the run comes to
+	batch   uint64  // the batch with its last change; 0: it was read
+}
+
+// storedClaim is a claim as its document has it.
+type storedClaim struct {
+	Workflow string     `json:"workflow"`
+	Key      string     `json:"key"`
+	Run      core.RunID `json:"run"`
+	Input    string     `json:"input"` // a hash of what the run was started with
+	At       core.Time  `json:"at"`
+	Pending  bool       `json:"pending,omitempty"` // it is not known yet whether the run was started
+}
+
+// documentVersion is the version of the documents of claims.
+const documentVersion = 1
+
+// claimsOf returns the beginning of the keys of a partition's claims.
+func claimsOf(partition int) string { return journal.OfPartition(partition) + "keys/" }
+
+func (k startKey) document(partition int) string {
+	sum := sha256.Sum256([]byte(k.workflow + "\x00" + k.key))
+	return claimsOf(partition) + hex.EncodeToString(sum[:])
+}
+
+// inputHash makes a hash of an input that is the same for inputs that mean the same; see sameJSON.
+func inputHash(input []byte) string {
+	if v, ok := jsonValue(input); ok {
+		if text, err := json.Marshal(v); err == nil {
+			input = text
+		}
+	}
+	sum := sha256.Sum256(input)
+	return hex.EncodeToString(sum[:16])
+}
+
+// startKeyed answers a start whose key was, or is now, claimed for a run of another partition. It returns false if the
+// run lives here.
+func (p *Partition) startKeyed(c *Call) bool {
+	req := &c.Start
+	key := startKey{req.Definition.Name, req.Key}
+	if home, _, err := Home(req, p.messages.partitions); err != nil || home != p.cfg.Partition {
+		return false
+	}
+	k, err := p.claimed(key)
+	here := p.messages.home(core.KeyOfStart(key.workflow, req.WorkflowID, key.key, 0)) == p.cfg.Partition
+	if err == nil && k == nil && !here {
+		var found bool
+		if _, found, err = p.keyRun(key); err == nil && !found {
+			k, err = p.claim(c, key)
+		}
+	}
+	switch {
+	case err != nil:
+		c.Err = failure("start", req.Key, err)
+	case k == nil:
+		return false
+	case k.stored.Input != inputHash(req.Input):
+		c.Err = otherInput(req, k.stored.Run)
+	case k.stored.Pending:
+		k.waiting = append(k.waiting, c)
+		return true
+	default:
+		c.Started.Existing = true
+		c.Started.Run, c.Err = p.lastOf(k)
+	}
+	p.reply(c)
+	return true
+}
+
+// claimed returns the claim of a key; nil: there is none, or its run was removed because it was old.
+func (p *Partition) claimed(key startKey) (*claim, error) {
+	if k := p.claims.kept[key]; k != nil {
+		if k.gone {
+			return nil, nil
+		}
+		return k, nil
+	}
+	found, err := p.cfg.Journal.ReadDocuments(p.ctx, key.document(p.cfg.Partition))
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	k := new(claim)
+	if err := journal.DecodeDocument(found[0].Value, documentVersion, &k.stored); err != nil {
+		return nil, fmt.Errorf("the claim of the key %q: %w", key.key, err)
+	}
+	if k.stored.Pending {
+		p.claims.keep(key, k)
+		return k, nil
+	}
+	if p.cfg.Retention == 0 {
+		return k, nil
+	}
+	old, err := k.stored.lapsed(p.ctx, p.cfg.Journal, p.now.Add(-p.cfg.Retention))
+	if old || err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// lapsed reports whether the run of a claim that is older than an instant was removed, with those that followed it.
+func (s *storedClaim) lapsed(ctx context.Context, j journal.Journal, before core.Time) (bool, error) {
+	if s.Pending || s.At >= before {
+		return false, nil
+	}
+	_, err := j.Find(ctx, journal.Lookup{Workflow: s.Workflow, Key: s.Key})
+	if errors.Is(err, journal.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
+// lastOf returns the last run of the chain for which a key was claimed, as far as the view knows it.
+func (p *Partition) lastOf(k *claim) (core.RunID, error) {
+	id, err := p.cfg.Journal.Find(p.ctx, journal.Lookup{Workflow: k.stored.Workflow, Key: k.stored.Key})
+	if errors.Is(err, journal.ErrNotFound) {
+		return k.stored.Run, nil // the view is late
+	}
+	if err != nil {
+		return core.RunID{}, failure("start", k.stored.Key, err)
+	}
+	return id, nil
+}
+
+// claim claims a key for a new run of another partition, and has the run started there.
+func (p *Partition) claim(c *Call, key startKey) (*claim, error) {
+	req := &c.Start
+	if len(req.Keep) > 0 {
+		return nil, invalid("start", req.Key, "a run that keeps results of another one has no idempotency key")
+	}
+	if c.workflow == nil {
+		if _, err := p.defs.use(p.ctx, &req.Definition); err != nil {
+			return nil, invalid("start", req.Definition.Name, "the definition cannot be used: %w", err)
+		}
+	}
+	id := req.RunID
+	if id == (core.RunID{}) {
+		high, low := p.cfg.Random(), p.cfg.Random()
+		id = core.NewRunID(p.now, core.KeyOfWorkflowID(req.WorkflowID), high, low)
+	}
+	p.pipeline.define(&req.Definition)
+	p.send(core.Message{To: id, Content: core.KeyedStart{
+		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
+		Input: req.Input, Use: req.OnConflict == ConflictUse, Actor: req.Actor, Reason: req.Reason, At: req.At,
+		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
+		Notify: req.Notify, Labels: req.Labels, Queue: req.Queue, Headers: req.Headers, AfterFailure: req.AfterFailure,
+	}})
+	k := &claim{
+		stored: storedClaim{key.workflow, key.key, id, inputHash(req.Input), p.now, true}, first: c,
+	}
+	p.claims.keep(key, k)
+	return k, p.storeClaim(key, k)
+}
+
+// keep keeps a claim in memory.
+func (s *claims) keep(key startKey, k *claim) {
+	if s.kept == nil {
+		s.kept = make(map[startKey]*claim)
+	}
+	s.kept[key] = k
+}
+
+// storeClaim puts a claim, or its removal, into the open batch.
+func (p *Partition) storeClaim(key startKey, k *claim) error {
+	d := journal.Document{Key: key.document(p.cfg.Partition)}
+	if !k.gone {
+		var err error
+		if d.Value, err = journal.EncodeDocument(documentVersion, k.stored); err != nil {
+			return err
+		}
+	}
+	k.batch = p.pipeline.open.seq
+	p.pipeline.open.documents = append(p.pipeline.open.documents, d)
+	p.pipeline.open.claimed = append(p.pipeline.open.claimed, key)
+	return nil
+}
+
+// beginKeyed starts the run for which another partition has claimed a key, and tells that partition what came of it.
+func (p *Partition) beginKeyed(id core.RunID, m *core.KeyedStart) {
+	req := StartRequest{
+		Definition: journal.Definition{ID: m.Definition, Name: m.Workflow}, RunID: id,
+		WorkflowID: m.WorkflowID, Key: m.Key, Input: m.Input, Actor: m.Actor, Reason: m.Reason, At: m.At,
+		Execution: m.Execution, Run: m.Run, ExecutionAt: m.ExecutionAt, RunAt: m.RunAt,
+		Notify: m.Notify, Labels: m.Labels, Queue: m.Queue, Headers: m.Headers, AfterFailure: m.AfterFailure,
+	}
+	if m.Use {
+		req.OnConflict = ConflictUse
+	}
+	started, err := p.existingNamed(&req)
+	if err == nil && !started.Existing {
+		started, err = p.createKeyed(&req)
+	}
+	if err != nil && !decided(CodeOf(err)) && p.noteTemporary(err) {
+		return
+	}
+	answer := core.KeyedStarted{Workflow: m.Workflow, Key: m.Key, Claimed: id, Run: started.Run}
+	if err != nil {
+		refused := &Error{Code: CodeOf(err), Err: err}
+		_ = errors.As(err, &refused)
+		answer.Refusal = core.Refusal{
+			Code: string(refused.Code), ID: refused.ID, Message: refused.Reason(), Hint: refused.Hint,
+		}
+	}
+	p.send(core.Message{Content: answer})
+}
+
+func (p *Partition) createKeyed(req *StartRequest) (Started, error) {
+	w, err := p.defs.stored(p.ctx, req.Definition.ID)
+	if err != nil {
+		return Started{}, failure("start", req.Definition.Name, err)
+	}
+	return p.create(req, w)
+}
+
+// decided reports whether an error with that code is the answer to a start. With the others it is not known yet.
+func decided(code Code) bool {
+	switch code {
+	case CodeInvalid, CodeTooLarge, CodeNotFound, CodeConflict, CodeRunClosed, CodeFull, CodeStale, CodeInternal:
+		return true
+	default:
+		return false
+	}
+}
+
+// endClaim answers those who wait for the start of a run in another partition.
+func (p *Partition) endClaim(m *core.KeyedStarted) error {
+	key := startKey{m.Workflow, m.Key}
+	k, err := p.claimed(key)
+	if err != nil || k == nil || k.stored.Run != m.Claimed || !k.stored.Pending {
+		return err
+	}
+	k.stored.Pending, k.gone = false, m.Run != m.Claimed
+	waiting := k.waiting
+	k.waiting = nil
+	if err := p.storeClaim(key, k); err != nil {
+		return err
+	}
+	for _, c := range waiting {
+		switch {
+		case !k.gone:
+			c.Started = Started{Run: m.Run, Existing: c != k.first}
+		case c != k.first:
+			p.start(c) // the key is free again, and this start may have another workflow id
+			continue
+		case m.Run != (core.RunID{}):
+			c.Started = Started{Run: m.Run, Existing: true}
+		default:
+			c.Err = &Error{
+				Code: Code(m.Refusal.Code), Op: "start", ID: m.Refusal.ID,
+				Err: errors.New(m.Refusal.Message), Hint: m.Refusal.Hint,
+			}
+		}
+		p.reply(c)
+	}
+	return nil
+}
+
+// committed forgets the claims whose last change is durable now: they are read when they are needed.
+func (s *claims) committed(b *batch) {
+	for _, key := range b.claimed {
+		if k := s.kept[key]; k != nil && k.batch == b.seq && len(k.waiting) == 0 {
+			delete(s.kept, key)
+		}
+	}
+}
+
+// forget drops the claims. Those who wait for one are told that the outcome is not known.
+func (s *claims) forget(why error) {
+	for _, k := range s.kept {
+		for _, c := range k.waiting {
+			c.Err = failure("start", c.Start.Key, why)
+			c.answer()
+		}
+	}
+	s.kept = nil
+}
+
+// dropClaims removes claims whose runs are gone. They were read before, so each is looked at again.
+func (p *Partition) dropClaims(old []journal.Document) error {
+	if p.pipeline.open == nil {
+		return nil // the partition is not open
+	}
+	for _, d := range old {
+		var stored storedClaim
+		if err := journal.DecodeDocument(d.Value, documentVersion, &stored); err != nil {
+			return err
+		}
+		key := startKey{stored.Workflow, stored.Key}
+		if p.claims.kept[key] != nil {
+			continue
+		}
+		now, err := p.cfg.Journal.ReadDocuments(p.ctx, d.Key)
+		if err != nil {
+			return err
+		}
+		if len(now) == 1 && bytes.Equal(now[0].Value, d.Value) {
+			k := &claim{stored: stored, gone: true}
+			p.claims.keep(key, k)
+			if err := p.storeClaim(key, k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// oldClaims returns the claims of a partition from a document on whose runs were removed because they were old. It
+// looks at some claims only, and returns where to go on; empty: at the first one.
+func oldClaims(
+	ctx context.Context, j journal.Journal, partition int, from string, before core.Time,
+) (old []journal.Document, next string, err error) {
+	all := claimsOf(partition)
+	found, err := j.FindDocuments(ctx, max(from, all), all+"~", false, prunePage)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, d := range found {
+		var s storedClaim
+		if err := journal.DecodeDocument(d.Value, documentVersion, &s); err != nil {
+			return nil, "", err
+		}
+		gone, err := s.lapsed(ctx, j, before)
+		if err != nil {
+			return nil, "", err
+		}
+		if gone {
+			old = append(old, d)
+		}
+		next = d.Key + "\x00"
+	}
+	if len(found) < prunePage {
+		next = ""
+	}
+	return old, next, nil
+}
