@@ -36,6 +36,7 @@ type Branch struct {
 	state  branchState
 	until  func() bool // the condition that it waits for
 	busy   Call        // names that, for errors; zero: it runs
+	soon   bool        // it waits for the instant of an end that the session knows; see Session.flush
 	ended  Signal
 	group  *items  // the items of pawl.Map; nil: none
 	thread *Thread // the shell's side of it; the session does not use it
@@ -283,6 +284,12 @@ func (s *Session) Wait(b *Branch, what Call, until func() bool, on ...*Signal) b
 	return true
 }
 
+// expect notes that a branch is about to wait for the instant of an end that the session knows; see flush.
+func (s *Session) expect(b *Branch) {
+	b.soon = true
+	s.soon++
+}
+
 // fire wakes the branches that wait for a signal and have what they wait for.
 func (s *Session) fire(sig *Signal) {
 	rest := sig.waiting[:0]
@@ -303,6 +310,10 @@ func (s *Session) fire(sig *Signal) {
 
 func (s *Session) wake(b *Branch) {
 	b.state, b.until = branchRuns, nil
+	if b.soon {
+		b.soon = false
+		s.soon--
+	}
 	r := s.change()
 	r.Wake = append(r.Wake, b)
 }

@@ -74,6 +74,7 @@ type Session struct {
 	closed    int // steps known to be closed
 	announced int // the value of closed when it was last said that the body waits; -1: never
 	running   int // branches in the user's code
+	soon      int // branches that wait for the instant of an end that the session knows
 	attempts  int // attempts of local steps that need this session
 	queued    int // local steps of this call that wait for a worker
 	pending   int // commits on their way to the engine
@@ -321,8 +322,9 @@ func (s *Session) settle() {
 	s.rest()
 }
 
-// flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more. While
-// decisions are held back it sends the ends alone.
+// flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more. A
+// branch that waits for no more than an instant goes on, so it does not count as one that waits: if the process ended
+// before it went on, nobody would call the body again. While decisions are held back it sends the ends alone.
 func (s *Session) flush() {
 	if s.holds() {
 		if held := s.commands; len(s.ends) > 0 {
@@ -331,7 +333,7 @@ func (s *Session) flush() {
 		}
 		return
 	}
-	waits := s.running == 0
+	waits := s.running == 0 && s.soon == 0
 	if len(s.commands) == 0 && len(s.ends) == 0 && (!waits || s.closed == s.announced) {
 		return
 	}

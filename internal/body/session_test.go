@@ -21,6 +21,7 @@ import (
 //	news whole|closed          what the engine tells of the run, a step a line: "3 pay step succeeded at=7s"
 //	ask BRANCH KEY [KIND]      the branch asks for a step
 //	wait BRANCH KEY|BRANCH...  the branch waits for the first of these
+//	now BRANCH KEY             the branch waits for the instant at which the step ended
 //	mark BRANCH KEY VALUE      the branch records a decision
 //	version BRANCH KEY OLD NEW
 //	spawn BRANCH NAME          the branch begins another one
@@ -80,6 +81,10 @@ func (p *player) play(d *datadriven.TestData) {
 		p.ask(p.branch(arg(0)), arg(1), arg(2))
 	case "wait":
 		p.wait(arg(0), d.CmdArgs[1:])
+	case "now":
+		st, b := p.s.steps[arg(1)], p.branch(arg(0))
+		p.s.expect(b)
+		p.s.Wait(b, Named("now"), func() bool { return st.confirmed }, &st.changed)
 	case "mark":
 		p.s.Mark(arg(1), []byte(arg(2)), core.Causes{})
 	case "version":

@@ -353,6 +353,7 @@ func (t *Thread) Now() core.Time {
 	b := t.branch
 	if st := b.last; st != nil {
 		if !st.confirmed {
+			t.live.session.expect(b)
 			t.wait(what, func() bool { return st.confirmed }, &st.changed)
 		}
 		b.now, b.last = max(b.now, st.record.EndedAt), nil

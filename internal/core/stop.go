@@ -75,7 +75,8 @@ func (r *Run) notUndone() (ids []StepID) {
 }
 
 // resumeCompensation opens a run again whose compensation was not finished, to go on with it. The steps of it that did
-// not succeed begin again; those that have stay as they are.
+// not succeed begin again; those that have stay as they are. The run does not wait for its queue: new work does not hold
+// up what is to be undone.
 func (m *machine) resumeCompensation(in Operation) error {
 	ids := m.r.notUndone()
 	for _, id := range ids {

@@ -31,6 +31,7 @@ type claim struct {
 	first   *Call   // the start that made the claim; nil: it was made before the partition was opened
 	waiting []*Call // starts that wait for what the start of the run comes to
 	batch   uint64  // the batch with its last change; 0: it was read
+	durable bool    // it is stored, so its run may be started whatever happens to this partition
 }
 
 // storedClaim is a claim as its document has it.
@@ -111,7 +112,7 @@ func (p *Partition) claimed(key startKey) (*claim, error) {
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	k := new(claim)
+	k := &claim{durable: true}
 	if err := journal.DecodeDocument(found[0].Value, documentVersion, &k.stored); err != nil {
 		return nil, fmt.Errorf("the claim of the key %q: %w", key.key, err)
 	}
@@ -289,17 +290,27 @@ func (p *Partition) endClaim(m *core.KeyedStarted) error {
 // committed forgets the claims whose last change is durable now: they are read when they are needed.
 func (s *claims) committed(b *batch) {
 	for _, key := range b.claimed {
-		if k := s.kept[key]; k != nil && k.batch == b.seq && len(k.waiting) == 0 {
+		k := s.kept[key]
+		if k == nil || k.batch != b.seq {
+			continue
+		}
+		if k.durable = true; len(k.waiting) == 0 {
 			delete(s.kept, key)
 		}
 	}
 }
 
-// forget drops the claims. Those who wait for one are told that the outcome is not known.
+// forget drops the claims. Those who wait for one that is stored are told that the outcome is not known: the partition
+// of the run starts it, or refuses it.
 func (s *claims) forget(why error) {
 	for _, k := range s.kept {
 		for _, c := range k.waiting {
-			c.Err = failure("start", c.Start.Key, why)
+			if c.Err = failure("start", c.Start.Key, why); k.durable {
+				c.Err = &Error{
+					Code: CodeUncertain, Op: "start", ID: c.Start.Key, Err: why,
+					Hint: "the run may be started all the same; it is safe to repeat the request with the same key",
+				}
+			}
 			c.answer()
 		}
 	}

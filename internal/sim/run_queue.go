@@ -229,10 +229,11 @@ func (ch *checker) waiting(a *account) (out []*account) {
 	return out
 }
 
-// reopenInQueue takes in that a closed run is opened again: it waits for its queue again.
+// reopenInQueue takes in that a closed run is opened again: it waits for its queue again, if it does not go on with its
+// compensation.
 func (m *runModel) reopenInQueue(rec core.RunReopened) {
 	switch {
-	case rec.Queued != (m.q.queue.Name != "" && m.closed):
+	case rec.Queued != (m.q.queue.Name != "" && m.closed && rec.Until == 0):
 		m.fail(Limited, "the run is opened again, and waits for its queue: %v", rec.Queued)
 	case !rec.Queued:
 		return
