@@ -245,7 +245,7 @@ func (s *Session) version(b *Branch, key string, oldest, newest int) int {
 	}
 	if value := s.Marked(key); value != nil {
 		v, _ = strconv.Atoi(string(value))
-	} else if s.beyond(b) {
+	} else if s.Replays(b) {
 		v = oldest
 	} else {
 		v = newest

@@ -3,7 +3,6 @@ package body
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -43,15 +42,14 @@ func (s *Session) follow(b *Branch) {
 
 // allRead reports whether the body may go on now that all its branches wait. If none of them has come to a recorded
 // decision, the code has changed, and the session is stuck. But where an operator has restarted a step, the body waits
-// for its end a second time, and comes to what it decided after the first one only then. If branches began that are
-// not recorded, what they decide may be what is left, by another name. It is held back until the step has ended.
+// for its end a second time, and comes to what it decided after the first one only then.
 func (s *Session) allRead() bool {
 	if s.unread == 0 {
 		return true
 	}
 	for _, st := range s.steps {
 		if st.record.Restarted && st.asked && !st.closed {
-			s.released = s.stray == ""
+			s.released = true
 			return true
 		}
 	}
@@ -61,9 +59,6 @@ func (s *Session) allRead() bool {
 
 // askedInstead names what the body has asked for that is not recorded.
 func (s *Session) askedInstead() string {
-	if s.stray != "" {
-		return s.stray
-	}
 	for _, cmd := range s.commands {
 		switch cmd := cmd.(type) {
 		case core.Schedule:
@@ -93,20 +88,6 @@ func (s *Session) firstUnread() *Step {
 	return first
 }
 
-// beyond reports whether the branch was beyond this point when it was called before. In a history from before
-// branches were recorded it may have begun one there, which has decided something.
-func (s *Session) beyond(b *Branch) bool {
-	if s.Replays(b) {
-		return true
-	}
-	for prefix, list := range s.recorded {
-		if prefix != b.prefix && strings.HasPrefix(prefix, b.prefix) && !list[0].asked {
-			return true
-		}
-	}
-	return false
-}
-
 // BeginBranch begins a branch beside its parent. That is a decision of the parent's, and is recorded as one. It
 // returns nil if something else is recorded; the session is stuck then.
 func (s *Session) BeginBranch(parent *Branch, key string) *Branch {
@@ -114,21 +95,14 @@ func (s *Session) BeginBranch(parent *Branch, key string) *Branch {
 	switch {
 	case next != nil && next == known && isBranch(known):
 		s.follow(parent)
-	case known != nil && !known.record.Kept, known == nil && s.otherBranch(next, key):
+	case next != nil || known != nil:
 		s.changed(Describe(s.expected(next, known).record.Spec), branchText(key))
 		return nil
-	case next == nil && known == nil && !s.branchKnown(key):
+	default:
 		s.note(TypeBranch, key, core.Mark{Causes: copied(parent.causes)})
 		parent.moveOn(key)
-	default:
-		s.noteStray(key)
 	}
 	return s.Spawn(parent, key)
-}
-
-// otherBranch reports whether another branch is recorded where this one begins, of which nothing is recorded.
-func (s *Session) otherBranch(next *Step, key string) bool {
-	return next != nil && isBranch(next) && !s.branchKnown(key)
 }
 
 // expected returns what is recorded where the body asks for something that is recorded elsewhere.
@@ -138,17 +112,6 @@ func (s *Session) expected(next, known *Step) *Step {
 	}
 	return known
 }
-
-// noteStray notes a branch that begins although that is not recorded. In a history from before branches were recorded
-// that is as it should be; else the branch is new in the code, and is named if that turns out to be wrong.
-func (s *Session) noteStray(key string) {
-	if s.stray == "" && !s.branchKnown(key) {
-		s.stray = branchText(key)
-	}
-}
-
-// branchKnown reports whether a branch of that key has decided something.
-func (s *Session) branchKnown(key string) bool { return len(s.recorded[key+"/"]) > 0 }
 
 func isBranch(st *Step) bool { return st.record.Spec.Type == TypeBranch }
 
@@ -166,7 +129,6 @@ type items struct {
 	failed  bool        // one of them has
 	causes  core.Causes // the causes of the next decision of those that have ended
 	changed Signal
-	old     bool // its rounds are not recorded: the history is from before they were, or the code is new
 }
 
 // item returns the key of an item's branch.
@@ -180,19 +142,6 @@ func (g *items) room() int {
 	return max(min(g.count, g.ended+g.atOnce)-g.begun, 0) // the limit may be lower than when the branches were recorded
 }
 
-// newItems returns the branches of a pawl.Map, none of which has begun.
-func (s *Session) newItems(parent *Branch, key string, count, atOnce int) *items {
-	g := &items{key: key, count: count, atOnce: atOnce}
-	if count == 0 || s.steps[g.item(0)] != nil {
-		return g
-	}
-	g.old = s.Replays(parent)
-	for i := 0; !g.old && len(s.recorded) > 0 && i < count; i++ {
-		g.old = s.branchKnown(g.item(i))
-	}
-	return g
-}
-
 // round decides how many items begin now, if any. ok is false if something else is recorded; the session is stuck
 // then.
 func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
@@ -200,13 +149,6 @@ func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 		return 0, true
 	}
 	key, next := g.item(g.begun), s.next(parent)
-	if g.old && g.begun == 0 && s.otherBranch(next, key) {
-		s.changed(Describe(next.record.Spec), branchText(key))
-		return 0, false
-	}
-	if g.old {
-		return s.oldRound(parent, g), true
-	}
 	switch known := s.steps[key]; {
 	case next != nil && next == known && isBranch(known):
 		n, _ = strconv.Atoi(string(known.record.Output))
@@ -228,21 +170,6 @@ func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 		parent.moveOn(key)
 	}
 	return n, true
-}
-
-// oldRound does the work of round where rounds are not recorded. Only the decisions of the items show which of them had
-// begun. While the body goes over what is recorded, others begin when all branches wait: only then it is known that
-// none of those that had begun has failed.
-func (s *Session) oldRound(parent *Branch, g *items) int {
-	key := g.item(g.begun)
-	if s.branchKnown(key) {
-		return 1
-	}
-	if g.room() == 0 || s.Replays(parent) && s.running > 1 {
-		return 0
-	}
-	s.noteStray(key)
-	return 1
 }
 
 // missing checks the items that have not begun although none has failed: the body had gone on without them, so there

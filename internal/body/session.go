@@ -67,7 +67,6 @@ type Session struct {
 	recorded map[string][]*Step // the steps by their branch's prefix, in the order of their decisions; without marks
 	unread   int                // how many of those no branch has come to in this call
 	released bool               // decisions are not held back, although there are such: see allRead
-	stray    string             // the first branch that began without being recorded, for errors
 	closing  []core.Command     // the last decisions of a body that has returned, while decisions are held back
 	versions map[string]int     // that this call goes by, by the key of the change
 

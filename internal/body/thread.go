@@ -284,14 +284,10 @@ func (t *Thread) Map(name string, count, atOnce int, f func(t *Thread, item int)
 		return 0, err
 	}
 	s := t.live.session
-	g := s.newItems(t.branch, t.branch.Key(name), count, atOnce)
+	g := &items{key: t.branch.Key(name), count: count, atOnce: atOnce}
 	for t.beginItems(g, f); g.begun > g.ended; t.beginItems(g, f) {
-		seen, signals := g.ended, []*Signal{&g.changed}
-		if g.old {
-			signals = append(signals, &s.quiet)
-		}
-		more := func() bool { return g.ended > seen || (g.old && s.running == 0 && g.room() > 0) }
-		t.wait(what, more, signals...)
+		seen := g.ended
+		t.wait(what, func() bool { return g.ended > seen }, &g.changed)
 	}
 	if s.missing(t.branch, g) {
 		t.leave()

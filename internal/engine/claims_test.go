@@ -237,3 +237,26 @@ func TestKeyOfARemovedRun(t *testing.T) {
 		t.Errorf("documents are left: %v, %v", found, err)
 	}
 }
+
+// TestStartOfAStoredKeyIsUncertain checks that a start whose key is stored, and whose run is not made yet, is not told
+// that nothing was saved when the partition of the key fails. One whose key is not stored is.
+func TestStartOfAStoredKeyIsUncertain(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		w := newPartitionPair(t)
+		key := "key-1"
+		home := int(core.KeyOfKey("charge", key)) % 2
+		p := w.p[home]
+		c := w.keyed(key, elsewhere(key))
+		if b := p.Cut(w.now); stored {
+			if err := w.journal.Append(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			p.Committed(w.now)
+		}
+		p.Failed(journal.ErrFull)
+		<-c.ch
+		if want := map[bool]error{false: ErrStalled, true: ErrUncertain}[stored]; !errors.Is(c.Err, want) {
+			t.Errorf("stored %v: %v, want %v", stored, c.Err, want)
+		}
+	}
+}

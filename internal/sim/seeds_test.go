@@ -24,6 +24,8 @@ var (
 // regressions are seeds that failed once, and what each has shown.
 var regressions = map[uint64]string{
 	52006490: "the check of a child's deadline looked before the batch that made the child had moved it",
+	470:      "a start whose key was stored was told that nothing was saved when the next commit failed",
+	57:       "a body that asked for the time of an end was said to wait, and nobody called it after a crash",
 	5029237:  "an attempt held the only slot for a body that had to do an earlier step again, and waited for the slot",
 	5081106:  "a child run by cron lost its own execution limit in a retry after its parent's deadline: no end",
 }
