@@ -136,9 +136,8 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 		stop := *r.Stop
 		stop.Until = rec.Until
 		r.Stop, r.Phase = &stop, RunRunning
-		for i := int(stop.From); i < len(r.Steps); i++ { // the body comes to what is undone while it waits for others
-			s := &r.Steps[i]
-			s.Kept = s.Kept || s.Phase == StepSucceeded
+		for _, id := range rec.Keep {
+			r.Steps[id].Kept = true
 		}
 	} else {
 		r.Stop, r.CancelAsked, r.CancelReason = nil, false, ""

@@ -59,6 +59,7 @@ func (r *RunReopened) fields(c *coder) {
 	c.text((*string)(&r.Labels))
 	c.flag(&r.ForHook)
 	c.time(&r.Until)
+	c.steps(&r.Keep)
 }
 
 func (r *PauseBegan) fields(c *coder) { c.flag(&r.StopClock) }

@@ -53,7 +53,8 @@ func (r *Run) RefusesRetry(now Time) error {
 		return err
 	}
 	if r.resumesUndo() {
-		return nil
+		_, _, _, err := m.resumed()
+		return err
 	}
 	_, _, err := m.retryable()
 	return err
@@ -66,7 +67,8 @@ func (r *Run) resumesUndo() bool { return r.Next == (RunID{}) && r.compensated()
 func (r *Run) MadeAgain(now Time) ([]StepID, error) {
 	m := machine{r: r, now: now}
 	if r.resumesUndo() {
-		return r.notUndone(), nil
+		again, _, _, err := m.resumed()
+		return again, err
 	}
 	again, _, err := m.retryable()
 	return again, err

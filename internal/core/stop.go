@@ -74,23 +74,43 @@ func (r *Run) notUndone() (ids []StepID) {
 	return ids
 }
 
-// resumeCompensation opens a run again whose compensation was not finished, to go on with it. The steps of it that did
-// not succeed begin again; those that have stay as they are. The run does not wait for its queue: new work does not hold
-// up what is to be undone.
+// resumed returns what a retry restarts that goes on with a compensation, what it drops, and what stays as it is. A step
+// that did not succeed begins again. What the body decided after it had seen that failure is decided anew, but what was
+// undone then is not undone a second time: the body finds it by its key, if it comes to it again.
+func (m *machine) resumed() (restart, drop, keep []StepID, err error) {
+	restart, after := m.r.undone(m.r.notUndone())
+	for _, id := range after {
+		if s := &m.r.Steps[id]; s.Phase == StepSucceeded && !s.isNote() {
+			keep = append(keep, id)
+		} else {
+			drop = append(drop, id)
+		}
+	}
+	restart, drop, err = m.back(restart, drop)
+	return restart, drop, keep, err
+}
+
+// isNote reports whether the step only notes what a body has decided: nothing was executed.
+func (s *Step) isNote() bool { return s.Spec.Kind == KindTask && s.Attempt == 0 }
+
+// resumeCompensation opens a run again whose compensation was not finished, to go on with it. The run does not wait for
+// its queue: new work does not hold up what is to be undone.
 func (m *machine) resumeCompensation(in Operation) error {
-	ids := m.r.notUndone()
-	for _, id := range ids {
+	restart, drop, keep, err := m.resumed()
+	if err != nil {
+		return err
+	}
+	for _, id := range restart {
 		if s := &m.r.Steps[id]; s.Stopping {
 			return m.refuse(CodeConflict, "retry",
 				"the last attempt of step %q is still being stopped; try again when it has gone", s.Key())
 		}
 	}
 	m.audit(in, NoStep)
-	m.emit(RunReopened{
-		Execution: m.r.Execution, Deadline: m.r.Deadline, Until: m.now.Add(m.compensationTime()),
-		Drop: m.droppedByRetry(nil),
-	})
-	m.restartSteps(ids)
+	m.reopen(RunReopened{
+		Execution: m.r.Execution, Deadline: m.r.Deadline, Until: m.now.Add(m.compensationTime()), Keep: keep,
+	}, append(drop, m.droppedByRetry(drop)...))
+	m.restartSteps(restart)
 	return nil
 }
 

@@ -176,3 +176,39 @@ func TestStopOfAPausedRun(t *testing.T) {
 		t.Errorf("the effects of the stop are %v", out.Effects)
 	}
 }
+
+// TestRetryGoesOnWithACompensation checks that a retry makes again what did not succeed, decides anew what followed from
+// its failure, and keeps what was undone after it, so that nothing is undone twice.
+func TestRetryGoesOnWithACompensation(t *testing.T) {
+	r := stopping(t, false)
+	step := func(name string, saw ...string) Schedule {
+		return Schedule{
+			Spec: &StepSpec{Name: name, Def: -1, Detached: true}, Item: -1, Group: NoStep, Causes: Causes{Saw: saw},
+		}
+	}
+	broken := &policy.Failure{Kind: policy.KindFailed, Message: "broken", NonRetryable: true}
+	decide := func(c ...Command) Commands { return Commands{Commands: c, Stopping: true} }
+	stop(t, r, Operation{Op: OpCancelGracefully, Step: NoStep}, TaskEnded{Attempt: 1},
+		decide(step("refund")), TaskStarted{Step: 2, Attempt: 1}, TaskEnded{Step: 2, Attempt: 1, Failure: broken},
+		decide(Mark{Spec: &StepSpec{Name: "note", Def: -1}, Causes: Causes{Saw: []string{"refund"}}},
+			step("release", "refund"), step("tell", "refund")),
+		TaskStarted{Step: 4, Attempt: 1}, TaskEnded{Step: 4, Attempt: 1},
+		TaskStarted{Step: 5, Attempt: 1}, TaskEnded{Step: 5, Attempt: 1, Failure: broken},
+		decide(Close{Phase: RunFailed}))
+	if r.Phase != RunCancelled || !r.Unfinished() {
+		t.Fatalf("the run is %s, its compensation is unfinished: %v", r.Phase, r.Unfinished())
+	}
+	stop(t, r, Operation{Op: OpRetryRun, Step: NoStep})
+	if s := &r.Steps[2]; s.Phase != StepScheduled {
+		t.Errorf("%s, which failed, is %s", s.Key(), s.Phase)
+	}
+	if s := &r.Steps[3]; !s.Dropped {
+		t.Errorf("%s, which was noted after the failure, stays", s.Key())
+	}
+	if s := &r.Steps[4]; !s.Kept || s.Dropped || s.Phase != StepSucceeded {
+		t.Errorf("%s, which succeeded after the failure, is not kept: %+v", s.Key(), s)
+	}
+	if s := &r.Steps[5]; !s.Dropped {
+		t.Errorf("%s, which was decided after the failure and failed, is not decided anew: %s", s.Key(), s.Phase)
+	}
+}

@@ -17,7 +17,7 @@ var manyMethods = map[string]int{
 	"cmd/pawl.app":                      98,
 	"flow.parsing":                      85,
 	"internal/api/httpapi.Client":       70,
-	"internal/body.Session":             89,
+	"internal/body.Session":             84,
 	"internal/core.Run":                 113,
 	"internal/core.machine":             124,
 	"internal/engine.Partition":         184,

@@ -110,21 +110,38 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 }
 
 // checkResumed holds a retry that goes on with a compensation against what it should do: the steps of the compensation
-// that did not succeed begin again, and nothing is dropped but hooks.
+// that did not succeed begin again; what the program decided when it had seen one of those failures is dropped, or kept
+// where it was executed and succeeded.
 func (m *bodyModel) checkResumed(a *account, e core.Entry) {
 	if m.stop == nil || !a.model.closed {
 		m.u.violate(Decided, a.id, "a retry goes on with the compensation of a run that has none")
 		return
 	}
-	var restart []core.StepID
+	if cancelsParts(m.program.main) || cancelsParts(m.program.undo) {
+		return // as in checkRetry
+	}
+	since := m.since(a)
+	bad, restart, drop, keep := set{}, map[core.StepID]bool{}, map[core.StepID]bool{}, map[core.StepID]bool{}
 	for id := m.stop.from; id < len(a.state.Steps); id++ {
 		step := &a.state.Steps[id]
-		byBody := step.Failure != nil && step.Failure.Message == "cancelled by the workflow"
-		if !step.Spec.Hook && !step.Dropped && endedBadly(step.Phase) && !byBody {
-			restart = append(restart, core.StepID(id))
+		if !step.Spec.Hook && !step.Dropped && endedBadly(step.Phase) {
+			restart[core.StepID(id)], bad[step.Key()] = true, true
 		}
 	}
-	m.compareRetry(a, e, restart, nil)
+	for id, seen := range since {
+		step := &a.state.Steps[id]
+		after := slices.ContainsFunc(slices.Collect(maps.Keys(seen)), func(key string) bool { return bad[key] })
+		executed := step.Spec.Kind != core.KindTask || step.Attempt > 0
+		keep[id] = after && executed && step.Phase == core.StepSucceeded
+		drop[id] = after && !keep[id]
+		restart[id] = restart[id] && !after
+	}
+	for _, rec := range e.Records {
+		if reopened, ok := rec.(core.RunReopened); ok && !slices.Equal(reopened.Keep, chosen(keep)) {
+			m.u.violate(Decided, a.id, "a retry of the compensation keeps the steps %v", reopened.Keep)
+		}
+	}
+	m.compareRetry(a, e, chosen(restart), chosen(drop))
 }
 
 func chosen(m map[core.StepID]bool) []core.StepID {

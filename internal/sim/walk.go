@@ -18,6 +18,7 @@ type known struct {
 	phase  core.StepPhase
 	output []byte
 	closed bool
+	kept   bool // it is found by its name, whenever the program asks for it
 	asked  bool // a walk has asked for it
 	since  set  // the failed steps that the body had seen when it decided this one
 }
@@ -37,7 +38,7 @@ func newKnowledge(steps []engine.Step) *knowledge {
 			continue
 		}
 		kn.add(&known{
-			id: int(s.ID), spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed(),
+			id: int(s.ID), spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed(), kept: s.Kept,
 		})
 	}
 	return kn
@@ -46,7 +47,7 @@ func newKnowledge(steps []engine.Step) *knowledge {
 // add adds what is recorded after everything else.
 func (kn *knowledge) add(k *known) {
 	kn.steps[k.spec.Name] = k
-	if k.spec.Type != body.TypeMark {
+	if k.spec.Type != body.TypeMark && !k.kept {
 		prefix := branchOf(k.spec.Name)
 		kn.recorded[prefix] = append(kn.recorded[prefix], k)
 	}
@@ -188,6 +189,10 @@ func (w *walk) ask(br *branchWalk, act *action) *known {
 		in = detachedScope
 	}
 	spec.Detached = in.outlives()
+	if k := w.steps[spec.Name]; k != nil && k.kept {
+		k.asked, k.since, br.value = true, br.failed, ""
+		return k
+	}
 	if k := w.refusal(br, in, &spec); k != nil {
 		return k
 	}
