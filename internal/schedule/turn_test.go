@@ -288,6 +288,17 @@ func TestJitter(t *testing.T) {
 	}
 }
 
+// TestEditWithinJitter checks that a firing which waits for its part of the jitter begins at once when the times change:
+// the new ones do not have it.
+func TestEditWithinJitter(t *testing.T) {
+	c := begin(t, with(func(s *schedule.Spec) { s.Jitter = "30m" }), monday)
+	c.at(hour + time.Second)
+	c.want()
+	c.change(schedule.Change{Op: schedule.OpUpdate, Spec: &schedule.Spec{Cron: "30 * * * *", Overlap: "allow"}})
+	c.at(hour + 31*minute)
+	c.want("02 01:00 start 01:00", "02 01:30 start 01:30")
+}
+
 // TestNotAfter checks that a run neither begins nor goes on at a time of day.
 func TestNotAfter(t *testing.T) {
 	c := begin(t, schedule.Spec{Cron: "30 1 * * *", Zone: "Europe/Berlin", NotAfter: "06:00", CatchUp: "12h"}, monday)
