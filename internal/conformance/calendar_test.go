@@ -99,7 +99,7 @@ func (c *calendar) crash() {
 
 // pass lets time pass, with everything that is due in that time.
 func (c *calendar) pass(d time.Duration) {
-	time.Sleep(d)
+	<-time.NewTimer(d).C
 	synctest.Wait()
 }
 

@@ -127,7 +127,7 @@ func firingsHaveLimits(t *testing.T) {
 	inCalendar(t, map[string][]try{"work": {{run: 10 * time.Minute}}}, func(t *testing.T, c *calendar) {
 		c.ensure(`cron: {schedule: "0 * * * *", catchUp: 150m}` + "\ntimeout: {run: 20m}" + quick)
 		c.pass(90 * time.Minute)
-		c.away(4*hour + 40*time.Minute) // until 6:10
+		c.away(4*hour + 40*time.Minute) // to 6:10
 		c.pass(hour)
 		c.want("01 01:00 succeeded, 01 04:00 at 06:10 succeeded, 01 05:00 at 06:20 succeeded, " +
 			"01 06:00 at 06:30 succeeded, 01 07:00 succeeded")
@@ -161,7 +161,8 @@ func failuresPause(t *testing.T) {
 		c.ensure(`cron: {schedule: "0 * * * *", maxFailures: 2}` + quick)
 		c.pass(6*hour + time.Minute)
 		c.want("01 01:00 failed, 01 02:00 succeeded, 01 03:00 failed, 01 04:00 failed")
-		if p := c.schedule().Paused; p == nil || !strings.Contains(p.Reason, "2 runs have failed one after the other") ||
+		p := c.schedule().Paused
+		if p == nil || !strings.Contains(p.Reason, "2 runs have failed one after the other") ||
 			!strings.Contains(p.Reason, "exit code 1") {
 			t.Errorf("%+v", p)
 		}
@@ -178,7 +179,9 @@ func firingsHappenOnce(t *testing.T) {
 	script := map[string][]try{"work": {{run: 25 * time.Minute}}}
 	inCalendar(t, script, func(t *testing.T, c *calendar) {
 		c.ensure(`cron: {schedule: "*/10 * * * *", overlap: queue, catchUp: 30m}` + quick)
-		for _, d := range []time.Duration{10 * time.Minute, 0, time.Second, 7 * time.Minute, 3 * time.Minute, 2 * hour} {
+		for _, d := range []time.Duration{
+			10 * time.Minute, 0, time.Second, 7 * time.Minute, 3 * time.Minute, 2 * hour,
+		} {
 			c.pass(9*time.Minute + 59*time.Second)
 			c.away(d)
 		}

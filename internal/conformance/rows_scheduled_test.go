@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// printing is the only step of a flow that prints a text.
+// printing returns the only step of a flow, which prints a text.
 func printing(text string) string {
 	return fmt.Sprintf("\nsteps: [{name: work, exec: {command: [print, %q]}}]\n", text)
 }
@@ -112,7 +112,7 @@ func pausesHold(t *testing.T) {
 		c.pass(90 * time.Minute) // the run ends, and a firing waits for that
 		c.ensure(text)
 		c.ensure(strings.Replace(text, "0 * * * *", "30 * * * *", 1))
-		c.away(hour) // until 4:40
+		c.away(hour) // to 4:40
 		c.do(schedule.OpPause, schedules.ScheduleChange{Reason: "again", Actor: "bob"})
 		c.pass(hour)
 		c.want("01 01:00 succeeded")
@@ -174,7 +174,8 @@ func verbsOfSchedules(t *testing.T) {
 		span.DryRun = false
 		c.do(schedule.OpBackfill, span)
 		c.pass(time.Minute)
-		if got := c.told(); strings.Count(got, "succeeded") != 5 || !strings.Contains(got, "01 01:00 at 03:10 succeeded") ||
+		got := c.told()
+		if strings.Count(got, "succeeded") != 5 || !strings.Contains(got, "01 01:00 at 03:10 succeeded") ||
 			!strings.Contains(got, "01 00:00 at 03:10 succeeded") {
 			t.Errorf("after the backfill: %s", got)
 		}

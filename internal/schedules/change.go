@@ -127,7 +127,8 @@ func firingOf(s *schedule.State, change *schedule.Change, c *ScheduleChange, now
 func skipped(s *schedule.State, firing api.Time) (time.Time, error) {
 	switch {
 	case len(s.Skips) == 0:
-		return time.Time{}, fmt.Errorf("no firing of schedule %q is taken out: there is nothing to take in again", s.Name)
+		return time.Time{}, fmt.Errorf("no firing of schedule %q is taken out: there is nothing to take in again",
+			s.Name)
 	case firing == 0:
 		return slices.MinFunc(s.Skips, time.Time.Compare), nil
 	case !slices.ContainsFunc(s.Skips, firing.Std().Equal):
