@@ -127,7 +127,7 @@ func firingsHaveLimits(t *testing.T) {
 	inCalendar(t, map[string][]try{"work": {{run: 10 * time.Minute}}}, func(t *testing.T, c *calendar) {
 		c.ensure(`cron: {schedule: "0 * * * *", catchUp: 150m}` + "\ntimeout: {run: 20m}" + quick)
 		c.pass(90 * time.Minute)
-		c.away(4*hour + 40*time.Minute) // to 6:10
+		c.away(4*hour + 40*time.Minute) // it is 6:10 then
 		c.pass(hour)
 		c.want("01 01:00 succeeded, 01 04:00 at 06:10 succeeded, 01 05:00 at 06:20 succeeded, " +
 			"01 06:00 at 06:30 succeeded, 01 07:00 succeeded")

@@ -112,7 +112,7 @@ func pausesHold(t *testing.T) {
 		c.pass(90 * time.Minute) // the run ends, and a firing waits for that
 		c.ensure(text)
 		c.ensure(strings.Replace(text, "0 * * * *", "30 * * * *", 1))
-		c.away(hour) // to 4:40
+		c.away(hour) // it is 4:40 then
 		c.do(schedule.OpPause, schedules.ScheduleChange{Reason: "again", Actor: "bob"})
 		c.pass(hour)
 		c.want("01 01:00 succeeded")
