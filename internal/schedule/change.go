@@ -30,10 +30,10 @@ type Change struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// mostSkips is how many firings to come may be taken out, and mostBackfills how many backfills may be under way.
+// MostSkips is how many firings to come may be taken out, and MostBackfills how many backfills may be under way.
 const (
-	mostSkips     = 1000
-	mostBackfills = 10
+	MostSkips     = 1000
+	MostBackfills = 10
 )
 
 // change carries out a change. One that makes no sense changes nothing: whoever asks for it is told before.
@@ -67,7 +67,7 @@ func (t *turning) change(c *Change) {
 			})
 		}
 	case OpSkip:
-		if c.Firing.After(t.Due) && len(t.Skips) < mostSkips && !slices.ContainsFunc(t.Skips, c.Firing.Equal) {
+		if c.Firing.After(t.Due) && len(t.Skips) < MostSkips && !slices.ContainsFunc(t.Skips, c.Firing.Equal) {
 			t.Skips = append(t.Skips, c.Firing.UTC())
 		}
 	case OpUnskip:
@@ -76,7 +76,7 @@ func (t *turning) change(c *Change) {
 		if c.Before.After(t.now) {
 			c.Before = t.now
 		}
-		if len(t.Backfills) < mostBackfills {
+		if len(t.Backfills) < MostBackfills {
 			t.Backfills = append(t.Backfills, Backfill{
 				After: c.From.Add(-1).UTC(), Before: c.Before.UTC(), AtOnce: c.AtOnce, Actor: actor, Reason: c.Reason,
 			})
@@ -95,6 +95,11 @@ func (t *turning) update(c *Change) {
 		table, err := c.Spec.Parse(since)
 		if err != nil {
 			return
+		}
+		if t.Paused == nil { // a firing that waits for its part of the jitter does not come again
+			t.early = true
+			t.fire()
+			t.early = false
 		}
 		t.Spec, t.Since, t.table = *c.Spec, since, table
 		if t.Due.Before(t.now) {

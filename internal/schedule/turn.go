@@ -45,6 +45,7 @@ type turning struct {
 	*State
 	table *Table
 	now   time.Time
+	early bool // firings do not wait for their part of the jitter
 	out   Turn
 }
 
@@ -84,7 +85,10 @@ func (t *turning) fire() {
 	var due []time.Time
 	for n := 0; ; n++ {
 		at := t.table.Next(t.Due)
-		start := at.Add(t.table.delay(t.Name, at))
+		start := at
+		if !t.early {
+			start = at.Add(t.table.delay(t.Name, at))
+		}
 		if at.IsZero() || start.After(t.now) || t.isOver(at) {
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -97,10 +98,12 @@ func firingOf(s *schedule.State, change *schedule.Change, c *ScheduleChange, now
 	}
 	firing := c.Firing.Std()
 	switch {
-	case change.Op == schedule.OpUnskip && c.Firing == 0 && len(s.Skips) > 0:
-		firing = s.Skips[0]
-	case change.Op == schedule.OpUnskip && c.Firing == 0:
-		return 0, fmt.Errorf("no firing of schedule %q is taken out", s.Name)
+	case change.Op == schedule.OpUnskip:
+		if firing, err = skipped(s, c.Firing); err != nil {
+			return 0, err
+		}
+	case len(s.Skips) >= schedule.MostSkips:
+		return 0, fmt.Errorf("%d firings of schedule %q are taken out, and no more can be", len(s.Skips), s.Name)
 	case c.Firing == 0:
 		coming := s.Coming(table, now, 1)
 		if len(coming) == 0 {
@@ -117,6 +120,21 @@ func firingOf(s *schedule.State, change *schedule.Change, c *ScheduleChange, now
 	}
 	change.Firing = firing
 	return at(firing), nil
+}
+
+// skipped returns the firing that is taken in again: the one that is asked for, or else the first one that was taken
+// out.
+func skipped(s *schedule.State, firing api.Time) (time.Time, error) {
+	switch {
+	case len(s.Skips) == 0:
+		return time.Time{}, fmt.Errorf("no firing of schedule %q is taken out: there is nothing to take in again",
+			s.Name)
+	case firing == 0:
+		return slices.MinFunc(s.Skips, time.Time.Compare), nil
+	case !slices.ContainsFunc(s.Skips, firing.Std().Equal):
+		return time.Time{}, fmt.Errorf("the firing at %s is not taken out: there is nothing to take in again", firing)
+	}
+	return firing.Std(), nil
 }
 
 // span fills in the span of a backfill, and counts its firings.
@@ -139,6 +157,8 @@ func span(s *schedule.State, change *schedule.Change, c *ScheduleChange, now tim
 		return 0, fmt.Errorf("the span is empty: its end is not after its begin")
 	case change.Before.After(now):
 		return 0, fmt.Errorf("the span ends in the future: what fires then is not missed yet")
+	case len(s.Backfills) >= schedule.MostBackfills:
+		return 0, fmt.Errorf("%d backfills of schedule %q are under way: wait for one to end", len(s.Backfills), s.Name)
 	case c.Limit < 1 || c.Limit > schedule.MostBackfilled:
 		return 0, fmt.Errorf("the limit of a backfill is from 1 to %d", schedule.MostBackfilled)
 	}

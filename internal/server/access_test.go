@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/internal/remote"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -268,6 +269,61 @@ func TestFlowsOfCallers(t *testing.T) {
 			g.problem("operate", status, h, text, http.StatusForbidden, api.CodeForbidden, "execute commands")
 			if status, _, text = g.as(api.RoleAdmin, "POST", "/api/v1/runs", body); status != http.StatusCreated {
 				t.Errorf("admin: %d %s", status, text)
+			}
+		}
+	})
+}
+
+// TestSchedulesOfCallers checks that a schedule brings no flow that its caller may not start, neither when it is made
+// nor by an event that changes it. One that names a flow which is stored, or a Go program's workflow, brings none.
+func TestSchedulesOfCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		g.as(api.RoleAdmin, "POST", "/api/v1/runs", `{"workflow":"order","workflowId":"o1"}`)
+		target := func(kind, source string) *schedule.Target {
+			return &schedule.Target{
+				Workflow: "order", Kind: kind, Definition: definition(orderFlow).ID, Source: source,
+			}
+		}
+		for _, c := range []struct {
+			target  *schedule.Target
+			refused bool
+		}{
+			{target(journal.KindFlow, orderFlow), true},
+			{target("", orderFlow), true},
+			{target(journal.KindFlow, ""), false},
+			{target(journal.KindGo, "{}"), false},
+		} {
+			state := schedule.State{Name: "nightly", Spec: schedule.Spec{Cron: "@daily"}, Target: *c.target}
+			input, err := state.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := json.Marshal(map[string]any{"input": json.RawMessage(input), "definition": api.Definition{
+				ID: schedule.DefinitionID(), Kind: schedule.Kind, Name: schedule.Workflow, Source: schedule.Source,
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed, err := json.Marshal(map[string]any{
+				"name": schedule.Event, "keep": true,
+				"payload": schedule.Change{Op: schedule.OpUpdate, Target: c.target},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for path, body := range map[string][]byte{
+				"/api/v1/runs": made, "/api/v1/runs/o1/events": changed,
+			} {
+				status, h, text := g.as(api.RoleOperate, "POST", path, string(body))
+				if c.refused {
+					g.problem("operate", status, h, text, http.StatusForbidden, api.CodeForbidden, "execute commands")
+				} else if status == http.StatusForbidden {
+					t.Errorf("%s of %+v: %s", path, c.target, text)
+				}
+				if status, _, text = g.as(api.RoleAdmin, "POST", path, string(body)); status == http.StatusForbidden {
+					t.Errorf("admin: %s", text)
+				}
 			}
 		}
 	})
