@@ -96,6 +96,9 @@ func build(doc *Document, r *tree.Reports) *definition {
 		b.def.output = b.compiler.Template(tree.NodeOf(doc.Output), varsFlow, false)
 	}
 	b.upstream()
+	if doc.Input.IsZero() {
+		b.def.takes = b.def.language.UsedInput()
+	}
 	b.def.machine = b.def.asMachine()
 	return b.def
 }

@@ -25,7 +25,8 @@ type definition struct {
 	byName   map[string]int32       // steps and hooks by name
 	stages   [onWarning + 1][]int32 // hooks
 	output   *expr.Template
-	input    *jsonschema.Schema       // nil: any input
+	input    *jsonschema.Schema       // nil: the flow has none
+	takes    *expr.Shape              // the keys that the input of a flow without a schema may have; nil: any input
 	whens    map[string]*expr.Program // retry conditions
 	amounts  []amount                 // the limits of a run that its input gives
 	chain    *cron.Timetable          // nil: none

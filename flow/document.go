@@ -18,7 +18,8 @@ type Document struct {
 	File        string // where it was read from, as errors name it
 	Name        string // name of the workflow
 	Description string
-	Input       tree.Value // JSON Schema of the input; absent: any input
+	// Input is the JSON Schema of the input; true allows any. Absent: the flow takes the keys that its expressions use.
+	Input tree.Value
 	RunSettings
 	Queue *RunQueue // that runs are started into; nil: none
 	// Secrets are the names of the secrets that steps may refer to, by ${{ secrets.NAME }}.

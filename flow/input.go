@@ -85,8 +85,9 @@ func (e *inputError) Error() string {
 	return fmt.Sprintf("the input does not fit flow %q: %s", e.Workflow, strings.Join(texts, "; "))
 }
 
-// CheckInput checks a run's input against the flow's schema and fills in what its properties have as default. No input
-// is an empty object where the flow describes one, else null. The error names everything that is wrong with it.
+// CheckInput checks a run's input against the flow's schema and fills in what its properties have as default. A flow
+// without a schema takes the keys that its expressions use, and no others. No input is an empty object where the flow
+// has a schema or uses keys, else null. The error names everything that is wrong with it.
 func (d *Document) CheckInput(input []byte) ([]byte, error) {
 	checked, err := d.checkInput(input)
 	if err != nil {
@@ -108,11 +109,11 @@ func (d *Document) checkInput(input []byte) ([]byte, error) {
 	}
 	absent := len(bytes.TrimSpace(input)) == 0
 	switch {
-	case absent && def.input == nil:
+	case absent && def.input == nil && len(def.takes.Keys()) == 0:
 		return []byte("null"), nil
 	case absent:
 		input = []byte("{}")
-	case def.input == nil && json.Valid(input): // a value that nobody looks into need not be made
+	case def.input == nil && def.takes == nil && json.Valid(input): // a value that nobody looks into need not be made
 		return input, nil
 	}
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
@@ -120,7 +121,7 @@ func (d *Document) checkInput(input []byte) ([]byte, error) {
 		return nil, fail("input", "not JSON: %s", err)
 	}
 	if def.input == nil {
-		return input, nil
+		return input, d.checkUsed(def, v)
 	}
 	if object, ok := v.(map[string]any); ok && d.fillDefaults(object) {
 		if input, err = json.Marshal(object); err != nil {
@@ -143,6 +144,32 @@ func (d *Document) checkInput(input []byte) ([]byte, error) {
 		return nil, e
 	}
 	return input, nil
+}
+
+// checkUsed checks the input of a flow without a schema: it may have the keys that the flow uses.
+func (d *Document) checkUsed(def *definition, v any) error {
+	if v == nil || def.takes == nil {
+		return nil
+	}
+	e := &inputError{Workflow: d.Name}
+	const declare = "input: true in the flow allows any"
+	if _, object := v.(map[string]any); !object {
+		e.Problems = append(e.Problems, inputProblem{"input", "the flow takes no such value; " + declare})
+		return e
+	}
+	def.takes.Unknown("input", v, func(path, hint string) {
+		switch {
+		case len(def.takes.Keys()) == 0:
+			hint = "the flow uses no input; " + declare
+		case !strings.HasPrefix(hint, "did you mean"):
+			hint += "; " + declare
+		}
+		e.Problems = append(e.Problems, inputProblem{path, "not known; " + hint})
+	})
+	if len(e.Problems) > 0 {
+		return e
+	}
+	return nil
 }
 
 // add says what is wrong at a place; a property that is missing or not known is a place of its own.

@@ -7,10 +7,15 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/daemon/database"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
 // carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the
@@ -80,3 +85,53 @@ func (a *app) others(ctx context.Context, svc api.Service, ids []string) int {
 }
 
 func isClosed(err error) bool { return errors.Is(err, api.Sentinel(api.CodeRunClosed)) }
+
+// carriers knows which runs of a database file nobody carries on.
+type carriers struct {
+	place database.Place
+
+	mu      sync.Mutex
+	at      time.Time       // when somebody was asked last
+	held    bool            // a process has the file
+	resting map[string]bool // the open runs that it does not carry on
+}
+
+// carriersKnown is how long it counts who carries what.
+const carriersKnown = time.Second
+
+// rests reports whether nobody carries a run on: no process has the file, or the one that has it carries others.
+func (c *carriers) rests(ctx context.Context, run core.RunID, _ func() core.RunID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := clockNow()
+	if c.at.IsZero() || now.Sub(c.at) > carriersKnown {
+		c.at, c.resting = now, nil
+		if _, c.held = sqlite.Held(c.place.Path); c.held {
+			c.resting = restingAt(ctx, c.place)
+		}
+	}
+	return !c.held || c.resting[run.String()]
+}
+
+// restingAt asks the process that has a database file which open runs it does not carry on. One that does not answer,
+// such as a Go program, carries on all it has.
+func restingAt(ctx context.Context, p database.Place) map[string]bool {
+	client := p.Join(ctx)
+	if client == nil {
+		return nil
+	}
+	defer client.Close()
+	out := map[string]bool{}
+	for q := (api.Query{Resting: true, Limit: 1000}); ; {
+		page, err := client.Runs(ctx, q)
+		if err != nil {
+			return nil
+		}
+		for _, r := range page.Runs {
+			out[r.Run] = true
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return out
+		}
+	}
+}

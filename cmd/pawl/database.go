@@ -53,7 +53,11 @@ func (a *app) openToRead(ctx context.Context) (*service.File, func(), error) {
 		return api.Time(at), err == nil && at != 0
 	}
 	instant := func() time.Time { return a.runsNow(ctx) }
-	return service.NewFile(j, a.readWorkflow, instant), func() { _ = j.Close() }, nil
+	svc := service.NewFile(j, a.readWorkflow, instant)
+	if p.InFile() {
+		svc.KnowResting((&carriers{place: p}).rests)
+	}
+	return svc, func() { _ = j.Close() }, nil
 }
 
 // reading calls fn with the database opened for looking, or with the server.

@@ -161,6 +161,9 @@ func (a serverVerbs) warnOfFlow(ctx context.Context, f api.Flow) {
 	}
 	if c, err := a.stored(stored); err == nil {
 		a.warnOfTasks(c, nil)
+		if err := a.checkPlaceholders(ctx, c.Doc, false); err != nil {
+			fmt.Fprintf(a.Err, "pawl: %v\n", err)
+		}
 	}
 }
 

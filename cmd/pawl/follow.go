@@ -42,6 +42,7 @@ type follower struct {
 	note    string           // more to say about all of it
 
 	roots   []string            // followed; where a chain goes on, its next run takes the place
+	several bool                // lines say which run they are about
 	runs    map[string]*api.Run // state of the runs when last read
 	changed map[string]bool     // something has happened since
 	looking map[string]bool     // a goroutine reads them now
@@ -83,9 +84,6 @@ type update struct {
 var errLeft = errors.New("left")
 
 func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
-	if a.told == nil {
-		a.told = map[string]int{}
-	}
 	var p *printed
 	if how == tellPlain {
 		p = a.newPrinted(svc)
@@ -127,7 +125,7 @@ func (f *follower) follow(ctx context.Context, ids []string) error {
 		f.openTerminal()
 		defer f.terminal.Close()
 	}
-	f.roots = ids
+	f.roots, f.several = ids, len(ids) > 1
 	for _, id := range ids {
 		f.watch(ctx, id)
 	}
@@ -293,7 +291,9 @@ func (f *follower) take(ctx context.Context, u update) error {
 		if f.terminal != nil {
 			f.changed[u.run] = true
 		}
-		if f.printed != nil {
+		if f.printed != nil && f.wasTold(u.event) {
+			f.printed.before(*u.event)
+		} else if f.printed != nil {
 			f.printed.event(ctx, *u.event)
 		}
 		if err := f.tell(*u.event); err != nil {
@@ -325,8 +325,11 @@ func (f *follower) goOn(ctx context.Context, id string) {
 	f.forget(r.Previous)
 }
 
+// wasTold reports whether an event happened before this process carried its run.
+func (f *follower) wasTold(ev *api.Event) bool { return ev.Seq <= f.toldBefore[ev.Run] }
+
 func (f *follower) tell(ev api.Event) error {
-	if last, known := f.toldBefore[ev.Run]; known && ev.Seq <= last {
+	if f.wasTold(&ev) {
 		return nil
 	}
 	f.told[ev.Run] = ev.Seq
@@ -342,14 +345,18 @@ func (f *follower) tell(ev api.Event) error {
 		if ev.Type == api.EventAttemptHeartbeat || f.toldByTurns(&ev) {
 			return nil
 		}
+		line := live.Plain(ev)
+		if f.several {
+			line = live.Short(ev.Run) + "  " + line
+		}
 		switch {
 		case f.printed == nil:
-			_, err := fmt.Fprintln(f.Out, live.Plain(ev))
+			_, err := fmt.Fprintln(f.Out, line)
 			return err
 		case f.printed.above[ev.Run] != "": // a child run, of which the lines that its steps print are enough
 			return nil
 		default:
-			return f.printed.tell(live.Plain(ev))
+			return f.printed.tell(line)
 		}
 	default:
 		return nil

@@ -81,6 +81,22 @@ func (p *printed) event(ctx context.Context, ev api.Event) {
 	p.poll(ctx)
 }
 
+// before takes an event that was told before: what its attempt printed is printed only if it goes on.
+func (p *printed) before(ev api.Event) {
+	switch ev.Type {
+	case api.EventAttemptStarted:
+		if ev.Child != "" {
+			p.above[ev.Child] = p.above[ev.Run] + ev.Step + "/"
+		} else if p.how == outputFollow {
+			p.open = append(p.open, p.outputOf(ev))
+		}
+	case api.EventAttemptEnded, api.EventAttemptLost:
+		p.open = slices.DeleteFunc(p.open, func(o *attemptOutput) bool {
+			return o.run == ev.Run && o.step == ev.Step && o.attempt == ev.Attempt
+		})
+	}
+}
+
 func (p *printed) outputOf(ev api.Event) *attemptOutput {
 	o := &attemptOutput{run: ev.Run, step: ev.Step, attempt: ev.Attempt, label: p.above[ev.Run] + ev.Step}
 	if ev.Attempt > 1 {

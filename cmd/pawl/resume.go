@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +21,7 @@ import (
 )
 
 func (a resumeVerbs) resumeCommand() *cobra.Command {
-	var asJSON, quiet bool
+	var asJSON, quiet, all bool
 	cmd := &cobra.Command{
 		Use: "resume [RUN…]", Short: "Carry open runs on to their end",
 		Long: `Carries the open runs of the database on, all of them or those named, and shows them like "pawl run"
@@ -27,13 +31,19 @@ continues where it was: no finished step runs again, and every deadline is where
 Only these runs are carried on, with their children and the runs that follow them. Other open runs are left alone: their
 steps do not start and their limits do not fire until you resume them.
 
-A run that somebody paused waits until it is resumed: pawl run resume RUN.`,
+What happened before is not printed again: see pawl run events RUN. A run that somebody paused waits until it is
+resumed: pawl run resume RUN. After a reboot this command has to be given again; pawl install-unit makes systemd do
+so.`,
 		Annotations: map[string]string{following: "yes"},
 		Example:     "  pawl resume\n  pawl resume order-42",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if all && len(args) > 0 {
+				return usage("--all is all open runs: leave out %s, or --all", strings.Join(args, " "))
+			}
 			return a.resume(cmd.Context(), args, a.chooseTelling(asJSON, quiet))
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "all open runs, as without names")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object an event")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "print the outputs and nothing else")
 	return cmd
@@ -203,3 +213,110 @@ func (a *app) carrierOf(ctx context.Context, svc api.Service, definition string)
 
 // maxFollowed bounds the runs that one command follows.
 const maxFollowed = 5000
+
+// resumeUnit is the unit that carries on what a reboot or a crash has left.
+const resumeUnit = "pawl-resume.service"
+
+func (a resumeVerbs) installUnitCommand() *cobra.Command {
+	var show bool
+	cmd := &cobra.Command{
+		Use: "install-unit", Short: "Let systemd carry open runs on after a reboot", Args: cobra.NoArgs,
+		Long: `Writes a unit for your own systemd (systemctl --user), which runs "pawl resume --all" when the machine
+has started. It ends when nothing is open. Secrets come from the configuration file, as they do for you; variables of
+the environment from ~/.config/pawl/environment, one NAME=value a line.
+
+For a server that runs all the time see pawl.service in the package.`,
+		Example: "  pawl install-unit\n  pawl install-unit --print",
+		RunE: func(*cobra.Command, []string) error {
+			text, err := a.unitText()
+			if err != nil {
+				return err
+			}
+			if show {
+				_, err = fmt.Fprint(a.Out, text)
+				return err
+			}
+			if runtime.GOOS != "linux" {
+				return usage("systemd is on Linux only; --print shows the unit")
+			}
+			return a.installUnit(text)
+		},
+	}
+	cmd.Flags().BoolVar(&show, "print", false, "print it, and write nothing")
+	return cmd
+}
+
+// installUnit writes the unit and says how it is switched on.
+func (a resumeVerbs) installUnit(text string) error {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return fmt.Errorf("where is the folder for units? %w; --print shows the unit", err)
+	}
+	path := filepath.Join(dir, "systemd", "user", resumeUnit)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // units are read by systemd
+		return err
+	}
+	a.say("%s is written. Switch it on, also for the time before you sign in:", path)
+	a.say("  systemctl --user daemon-reload && systemctl --user enable --now %s", resumeUnit)
+	a.say("  loginctl enable-linger")
+	a.say("See what it does: journalctl --user -u %s", resumeUnit)
+	return nil
+}
+
+// unitText returns the unit for this program and its database.
+func (a resumeVerbs) unitText() (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if strings.Contains(program, string(filepath.Separator)+"go-build") {
+		return "", usage("this program is gone when go run ends: install pawl, and call that one")
+	}
+	p, err := a.where()
+	switch {
+	case err != nil:
+		return "", err
+	case !p.InFile():
+		return "", usage("a unit is for a database in a file; for PostgreSQL run pawl server, whose unit is in the " +
+			"package")
+	}
+	database, err := filepath.Abs(p.Path)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(`[Unit]
+Description=Carry open runs of Pawl on: %s
+After=network-online.target
+
+[Service]
+Type=exec
+ExecStart=%s resume --all --database %s
+EnvironmentFile=-%%h/.config/pawl/environment
+WorkingDirectory=%%h
+# A run that failed, timed out or was cancelled is no failure of this unit.
+SuccessExitStatus=1 124 130
+Restart=on-abnormal
+RestartSec=5s
+# Pawl stops the processes of its steps itself; what is open goes on at the next start.
+KillMode=mixed
+TimeoutStopSec=60s
+
+[Install]
+WantedBy=default.target
+`, unitEscape(database), unitWord(program), unitWord("sqlite:"+database)), nil
+}
+
+// unitEscape writes a text so that systemd puts nothing in place of a part of it.
+func unitEscape(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+
+// unitWord writes one word of a command line in a unit.
+func unitWord(text string) string {
+	text = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(unitEscape(text))
+	if strings.ContainsAny(text, " \t'\"\\;") {
+		return `"` + text + `"`
+	}
+	return text
+}

@@ -94,6 +94,7 @@ func execute(ctx context.Context, std streams, args []string) int {
 }
 
 func (a *app) rootCommand() *cobra.Command {
+	a.told = map[string]int{}
 	root := &cobra.Command{
 		Use: "pawl", Short: "Durable workflows with exact timeouts and retries", Long: rootLong,
 		SilenceErrors: true, SilenceUsage: true,
@@ -129,7 +130,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetVersionTemplate(versionLine())
 	addFlags(a, root.PersistentFlags())
 	root.AddCommand(
-		runVerbs{a}.runCommand(), resumeVerbs{a}.resumeCommand(), stepVerbs{a}.stepCommand(),
+		runVerbs{a}.runCommand(), resumeVerbs{a}.resumeCommand(),
+		resumeVerbs{a}.installUnitCommand(), stepVerbs{a}.stepCommand(),
 		eventVerbs{a}.eventCommand(), scheduleVerbs{a}.scheduleCommand(), timeVerbs{a}.timeCommand(),
 		flowVerbs{a}.flowCommand(), policyVerbs{a}.policyCommand(), databaseVerbs{a}.schemaCommand(),
 		databaseVerbs{a}.doctorCommand(), databaseVerbs{a}.pruneCommand(), serverVerbs{a}.devCommand(),

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/policy"
@@ -22,6 +24,7 @@ import (
 // startFlags are what `pawl run FILE` takes.
 type startFlags struct {
 	input    []string
+	flow     string // the name of a flow that the server or the database has
 	id, key  string
 	timeout  string
 	deadline string
@@ -57,6 +60,8 @@ A flow with a cron has a schedule, with its name or that of --id: the command ma
 has changed, says when it fires next, and carries it and its runs until Ctrl-C. With --now it runs once at once, too;
 --detach leaves it to a server. See "pawl schedule".
 
+With --flow NAME it starts a flow that the server or the database has, in place of a file: the newest version.
+
 If a file has the name of a command, write ./list.`,
 		Example: "  pawl run order.yaml --input orderId=42\n  pawl run order.yaml --input @order.json --id order-42 " +
 			"--timeout 30m\n" +
@@ -64,6 +69,11 @@ If a file has the name of a command, write ./list.`,
 		Args: cobra.ArbitraryArgs, Annotations: map[string]string{following: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case f.flow != "" && len(args) > 0:
+				return usage("--flow %s names a flow that the server or the database has: leave out the file %s",
+					f.flow, args[0])
+			case f.flow != "":
+				return a.runNamed(cmd, &f)
 			case len(args) == 0:
 				fmt.Fprint(cmd.ErrOrStderr(), cmd.UsageString())
 				return usage("name a flow file, or a verb such as list")
@@ -75,8 +85,24 @@ If a file has the name of a command, write ./list.`,
 			return a.runFile(cmd, args[0], &f)
 		},
 	}
-	flags := cmd.Flags()
+	f.flags(cmd.Flags())
+	cmd.AddCommand(
+		a.runListCommand(), a.runShowCommand(), a.runForecastCommand(),
+		a.runLogsCommand(), a.runWatchCommand(), a.runEventsCommand(),
+		a.runHistoryCommand(), a.runDiffCommand(), a.runReportCommand(),
+		a.runCancelCommand(), a.runTerminateCommand(),
+		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),
+		a.runRerunCommand(), a.runExtendCommand(), a.runBulkCommand(),
+		a.runBackfillCommand(),
+	)
+	return cmd
+}
+
+// flags adds the flags.
+func (f *startFlags) flags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.input, "input", nil, "name=value (JSON, else text), or @file.json; repeatable")
+	flags.StringVar(&f.flow, "flow", "", "start this flow of the server or the database by its name, in place of a "+
+		"file (pawl flow list)")
 	flags.StringVar(&f.id, "id", "", "workflow id: unique among open runs")
 	flags.StringVar(&f.key, "key", "", "idempotency key: starting again with this key follows the existing run "+
 		"instead of making another")
@@ -94,16 +120,6 @@ If a file has the name of a command, write ./list.`,
 	flags.Int32Var(&f.queue.Priority, "priority", 0, "of the runs that wait in the queue, the highest goes first")
 	flags.StringArrayVar(&f.headers, "header", nil, "name=value that goes along to its steps and children; repeatable")
 	f.sources.flags(flags)
-	cmd.AddCommand(
-		a.runListCommand(), a.runShowCommand(), a.runForecastCommand(),
-		a.runLogsCommand(), a.runWatchCommand(), a.runEventsCommand(),
-		a.runHistoryCommand(), a.runDiffCommand(), a.runReportCommand(),
-		a.runCancelCommand(), a.runTerminateCommand(),
-		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),
-		a.runRerunCommand(), a.runExtendCommand(), a.runBulkCommand(),
-		a.runBackfillCommand(),
-	)
-	return cmd
 }
 
 func (a runVerbs) runFile(cmd *cobra.Command, file string, f *startFlags) error {
@@ -117,6 +133,40 @@ func (a runVerbs) runFile(cmd *cobra.Command, file string, f *startFlags) error 
 	if err != nil {
 		return err
 	}
+	return a.runCompiled(cmd, c, f)
+}
+
+// runNamed starts a flow that the server or the database has.
+func (a runVerbs) runNamed(cmd *cobra.Command, f *startFlags) error {
+	if err := f.sources.check(""); err != nil {
+		return err
+	}
+	var c *compiled
+	err := flowVerbs{a.app}.withCatalog(cmd.Context(), func(flows api.Catalog) error {
+		found, err := flows.Flow(cmd.Context(), f.flow, 0)
+		if api.CodeOf(err) == api.CodeNotFound {
+			return fmt.Errorf("%w\npawl flow list shows what can be started by name", err)
+		}
+		if err != nil {
+			return err
+		}
+		stored, err := service.Definition(api.Definition{
+			ID: found.Definition, Kind: found.Kind, Name: found.Name, Source: found.Source,
+		})
+		if err == nil {
+			c, err = a.stored(stored)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.joined = false // it is found out again where the run is started
+	return a.runCompiled(cmd, c, f)
+}
+
+// runCompiled starts a flow that was read.
+func (a runVerbs) runCompiled(cmd *cobra.Command, c *compiled, f *startFlags) error {
 	for _, name := range []string{"id", "key"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 			return usage("--%s is empty: leave it out, or give it a value", name)
@@ -145,8 +195,13 @@ func (a runVerbs) runFile(cmd *cobra.Command, file string, f *startFlags) error 
 	if f.now {
 		return usage("--now is for a flow with a cron: without one it runs once, at once")
 	}
-	begin := func(ctx context.Context, svc api.Service) (api.Started, error) {
-		started, err := svc.Start(ctx, req)
+	begin := func(ctx context.Context, svc api.Service) (started api.Started, err error) {
+		server, remote := svc.(*httpapi.Client)
+		if f.flow != "" && remote { // the role operate may start flows of the server, and bring none
+			started, err = server.StartNamed(ctx, f.flow, req)
+		} else {
+			started, err = svc.Start(ctx, req)
+		}
 		return started, startError(err, req.WorkflowID)
 	}
 	return a.startRun(cmd.Context(), begin, !f.detach, how)

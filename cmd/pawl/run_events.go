@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
 func (a runVerbs) runEventsCommand() *cobra.Command {
@@ -117,13 +116,8 @@ watching, not the run. The exit status is the run's.`,
 // watch follows a run that another process carries.
 func (a *app) watch(ctx context.Context, svc api.Service, r *api.Run, how telling) error {
 	f := a.newFollower(svc, nil, how)
-	if p, err := a.where(); err == nil && p.Server == "" && !r.Phase.Closed() {
-		if _, held := sqlite.Held(p.Path); !held {
-			f.note = "nothing carries this run at present; go on with: pawl resume " + live.Short(r.Run)
-			if how != tellLive {
-				fmt.Fprintf(a.Err, "pawl: %s\n", f.note)
-			}
-		}
+	if r.Resting && how != tellLive {
+		fmt.Fprintf(a.Err, "pawl: nothing carries this run at present; go on with: %s\n", howOn(r))
 	}
 	return a.concluded(f, f.follow(ctx, []string{r.Run}))
 }

@@ -76,6 +76,7 @@ func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
 	flags.StringVar(&f.until, "until", "", "runs created before: an age such as 2h, or an instant")
 	flags.BoolVar(&q.Stuck, "stuck", false, "runs set aside because their code panicked or their history is "+
 		"unreadable (see also: pawl doctor)")
+	flags.BoolVar(&q.Resting, "resting", false, "open runs that nothing carries on, as after a crash or a reboot")
 	flags.StringVar(&f.within, "deadline-within", "", "open runs whose deadline comes within this time: 10m")
 	flags.BoolVar(&q.Retrying, "retrying", false, "open runs of which a step backs off or is tried again")
 	flags.BoolVar(&q.WillMiss, "will-miss", false, "open runs that will miss their deadlines")
@@ -229,6 +230,9 @@ func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) 
 	if q.Cursor != "" {
 		a.say("… and more: --limit or --all shows them")
 	}
+	if slices.ContainsFunc(rows, func(r api.RunSummary) bool { return r.Resting && r.Phase != api.RunPaused }) {
+		a.say("What nothing carries goes on with: pawl resume")
+	}
 	return nil
 }
 
@@ -256,7 +260,7 @@ func (a *app) runTable(rows []api.RunSummary, now api.Time) error {
 		}
 		cells[i] = []string{
 			name, screen.Cut(screen.Clean(r.Workflow), 24), screen.Cut(screen.Clean(id), 24),
-			strings.ReplaceAll(string(r.Phase), "_", " "),
+			phaseShown(r),
 			screen.For(now.Sub(r.CreatedAt)) + " ago", lasting(r, now), screen.Clean(about(r, now)),
 		}
 	}
@@ -304,6 +308,14 @@ func withoutColumn(head []string, rows [][]string, name string) ([]string, [][]s
 	return without(head), out
 }
 
+// phaseShown returns the phase of a run in words.
+func phaseShown(r api.RunSummary) string {
+	if r.Stopping {
+		return "stopping"
+	}
+	return strings.ReplaceAll(string(r.Phase), "_", " ")
+}
+
 func lasting(r api.RunSummary, now api.Time) string {
 	if r.EndedAt != 0 {
 		return screen.For(r.EndedAt.Sub(r.CreatedAt))
@@ -316,6 +328,9 @@ func about(r api.RunSummary, now api.Time) string {
 	var parts []string
 	if r.Parent != "" {
 		parts = append(parts, "child of "+live.Short(r.Parent))
+	}
+	if r.Resting {
+		parts = append(parts, "nothing carries it")
 	}
 	switch {
 	case !r.Phase.Closed() && r.Problem != "":

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/secret"
 )
 
@@ -39,7 +40,7 @@ func (a *app) checkPlaceholders(ctx context.Context, doc *flow.Document, carry b
 	if err != nil || a.server != "" || doc == nil {
 		return err
 	}
-	must := carry && !a.joined && !hasQueue(doc)
+	must := carry && !a.joined && !flowkind.Elsewhere(doc)
 	for _, name := range doc.Secrets {
 		unknown := fmt.Sprintf("the secret %q is not known here; say where it comes from: "+
 			"--secret %s=env:VARIABLE, file:PATH or command:LINE", screen.Clean(name), screen.Clean(name))
@@ -62,24 +63,6 @@ func (a *app) checkPlaceholders(ctx context.Context, doc *flow.Document, carry b
 	return nil
 }
 
-// hasQueue reports whether workers elsewhere may execute steps of a flow.
-func hasQueue(doc *flow.Document) bool {
-	if doc.Defaults.Queue != "" {
-		return true
-	}
-	for _, s := range doc.Services {
-		if s.Queue != "" {
-			return true
-		}
-	}
-	for s := range doc.AllSteps() {
-		if s.Queue != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // checkResumed does so for runs that are to be carried on.
 func (a *app) checkResumed(ctx context.Context, svc api.Service, ids []string) error {
 	seen := map[string]bool{}
@@ -88,6 +71,7 @@ func (a *app) checkResumed(ctx context.Context, svc api.Service, ids []string) e
 		if err != nil {
 			return err
 		}
+		a.told[id] = r.Events // earlier events are not told again
 		if seen[r.Definition] {
 			continue
 		}

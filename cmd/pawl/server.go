@@ -231,6 +231,10 @@ func (a serverVerbs) tellReady(ctx context.Context, m *machine, g *guarding, l n
 	for _, f := range a.folder.Flows(ctx) {
 		if f.Problem != "" {
 			g.log.Warn("a flow cannot be started", "file", f.File, "problem", f.Problem)
+		} else if d, err := a.folder.Find(ctx, f.Name); err == nil {
+			if missing := m.Missing(ctx, d); missing != nil {
+				g.log.Warn("a flow cannot be started", "file", f.File, "problem", missing.Error())
+			}
 		}
 	}
 	if tokens, err := m.Access().Tokens(ctx); err == nil && len(tokens) == 0 {

@@ -63,6 +63,9 @@ func (a stepVerbs) tryStep(ctx context.Context, file, name string, f *tryFlags) 
 	if err != nil {
 		return err
 	}
+	if doc.Input.IsZero() { // the step alone may use less of it than the flow
+		doc.Input = flow.V(true)
+	}
 	text, err := flow.Encode(doc)
 	if err != nil {
 		return asUsage(err)

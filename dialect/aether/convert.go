@@ -167,7 +167,9 @@ func (c *converter) limit(doc *flow.Document) {
 func (c *converter) scope(name string, t *template) *scope {
 	return &scope{
 		converter: c, t: t, outs: map[string]*outputs{},
-		doc:   &flow.Document{File: c.file.Name(), Name: name, Place: c.file.Place(t.in.Pos())},
+		doc: &flow.Document{
+			File: c.file.Name(), Name: name, Place: c.file.Place(t.in.Pos()), Input: flow.V(true),
+		},
 		needs: map[string]ended{}, inputs: "input.inputs", args: "input.workflow",
 	}
 }

@@ -44,7 +44,8 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	c := &converter{
 		reader: r, steps: steps, handlers: known,
 		doc: &flow.Document{
-			File: src.Name, Description: description, Words: "stevora", Place: r.Place(r.Root().Pos()),
+			Input: flow.V(true),
+			File:  src.Name, Description: description, Words: "stevora", Place: r.Place(r.Root().Pos()),
 		},
 	}
 	c.doc.Name = (&form.Namer{}).Name(name)

@@ -113,6 +113,8 @@ type Query struct {
 	CreatedBefore Time              `json:"createdBefore,omitzero"` // those created before it
 	// Stuck selects open runs that cannot go on because their code panicked or they cannot be read.
 	Stuck bool `json:"stuck,omitempty"`
+	// Resting selects open runs that nobody carries on.
+	Resting bool `json:"resting,omitempty"`
 
 	Parent string `json:"parent,omitempty"` // the child runs that this run's steps started
 	Top    bool   `json:"top,omitempty"`    // no child runs

@@ -77,6 +77,9 @@ type RunSummary struct {
 	Labels map[string]string `json:"labels,omitempty"` // the values that the run can be searched by
 
 	Retrying bool `json:"retrying,omitempty"` // a step backs off or is tried again; only in a list
+	// Resting: nobody carries the run on, so its steps do not start, and its limits do not fire before somebody does.
+	Resting  bool `json:"resting,omitempty"`
+	Stopping bool `json:"stopping,omitempty"` // work of it was told to stop and is not gone; hooks wait for that
 	// ExpectedEnd is set in a list of runs that will miss their deadlines: when it would end at the pace of its
 	// workflow, or when it next does something by itself, whichever is later.
 	ExpectedEnd Time `json:"expectedEnd,omitzero"`

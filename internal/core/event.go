@@ -21,6 +21,7 @@ const (
 	EventRunPaused    = "run.paused"
 	EventRunResumed   = "run.resumed"
 	EventRunWarning   = "run.deadline_warning"
+	EventRunStopping  = "run.stopping" // work of it was told to stop; what comes then waits until that is gone
 	// EventRunCompensating: it was cancelled or has expired, and its body undoes what it did.
 	EventRunCompensating = "run.compensating"
 

@@ -1,6 +1,11 @@
 package core
 
-import "github.com/pawl-dev/pawl/policy"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/policy"
+)
 
 // Teller turns a run's entries, given in order from the first on, into events.
 type Teller struct {
@@ -99,13 +104,8 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		return append(out, ev)
 	case RunReopened:
 		return append(out, t.bounded(t.event(at, EventRunResumed)))
-	case RunStopping:
-		if rec.Until == 0 {
-			return out // it is told when the body is asked
-		}
-		ev := t.event(at, EventRunCompensating)
-		ev.NextAt, ev.Failure = rec.Until, rec.Failure
-		return append(out, ev)
+	case RunClosing, RunStopping:
+		return t.tellEnding(out, at, rec)
 	case PauseBegan:
 		return append(out, t.event(at, EventRunPaused))
 	case PauseEnded:
@@ -226,7 +226,7 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 		ev := t.attempt(at, eventStep+rec.Phase.String(), rec.Step)
 		ev.Phase, ev.Reason, ev.Failure, ev.Data = rec.Phase.String(), rec.Reason, rec.Failure, rec.Output
 		return append(out, ev)
-	default: // RunClosing, RunHooks, CancelAsked, StepReset: told by what they lead to
+	default: // RunHooks, CancelAsked, StepReset: told by what they lead to
 		return out
 	}
 }
@@ -274,6 +274,31 @@ func (t *Teller) tellEnded(out []Event, at Time, rec AttemptEnded) []Event {
 		out = append(out, next)
 	}
 	return out
+}
+
+// tellEnding tells that a run stops.
+func (t *Teller) tellEnding(out []Event, at Time, rec Record) []Event {
+	if stopping, asked := rec.(RunStopping); asked && stopping.Until != 0 {
+		ev := t.event(at, EventRunCompensating)
+		ev.NextAt, ev.Failure = stopping.Until, stopping.Failure
+		return append(out, ev)
+	}
+	return t.tellStopping(out, at)
+}
+
+// tellStopping tells which steps were told to stop and are not gone, if there are any.
+func (t *Teller) tellStopping(out []Event, at Time) []Event {
+	names := stoppingSteps(t.run)
+	if len(names) == 0 {
+		return out
+	}
+	ev := t.event(at, EventRunStopping)
+	const most = 3
+	if more := len(names) - most; more > 1 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	ev.Why = "told to stop: " + strings.Join(names, ", ") + "; hooks and the end wait until that is gone"
+	return append(out, ev)
 }
 
 // published tells the value that a run shows.

@@ -28,6 +28,26 @@ func (r *Run) Compensating() bool {
 // Ending reports whether the run is on its way to its end: it was asked to cancel, it stops, or its outcome is settled.
 func (r *Run) Ending() bool { return r.CancelAsked || r.Stop != nil || r.Closing != nil }
 
+// StoppingMessage says of a run in a list that work of it was told to stop and is not gone.
+const StoppingMessage = "work was told to stop; hooks wait until it is gone"
+
+// StopsWork reports whether the run ends and work of it was told to stop and is not gone yet.
+func StopsWork(r *Run) bool { return r.Ending() && !r.Phase.Closed() && len(stoppingSteps(r)) > 0 }
+
+// stoppingSteps lists the keys of the steps whose work was told to stop and is not gone.
+func stoppingSteps(r *Run) []string {
+	if r.live == 0 {
+		return nil
+	}
+	var keys []string
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.Stopping && !s.Dropped {
+			keys = append(keys, s.Key())
+		}
+	}
+	return keys
+}
+
 // BodyHeld reports whether the run's body is not asked for now, because the run ends without it or waits for attempts
 // that are being stopped.
 func (r *Run) BodyHeld() bool { return r.Ending() && !r.Compensating() }

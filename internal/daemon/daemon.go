@@ -82,6 +82,11 @@ func New(cfg Config) (*Daemon, error) {
 	if d.bodies != nil {
 		d.embedded.KnowProblems(d.bodies.Problems)
 	}
+	if cfg.Carried != nil {
+		d.embedded.KnowResting(func(_ context.Context, _ core.RunID, top func() core.RunID) bool {
+			return !cfg.Carried.Has(top())
+		})
+	}
 	d.svc = d.embedded
 	d.route()
 	return d, nil

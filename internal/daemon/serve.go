@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/cases"
 	"github.com/pawl-dev/pawl/internal/journal"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -90,6 +91,26 @@ func (d *Daemon) serve() {
 	}
 }
 
+// Missing returns which secret of a flow cannot be had here, where this process executes its steps.
+func (d *Daemon) Missing(ctx context.Context, def api.Definition) error {
+	if def.Kind != journal.KindFlow {
+		return nil
+	}
+	f, err := d.cfg.Compiled(def)
+	if err != nil || flowkind.Elsewhere(f.Document) {
+		return nil //nolint:nilerr // the start says what is wrong with it
+	}
+	for _, name := range f.Document.Secrets {
+		if err := d.cfg.Processes.Secrets.Check(ctx, name); err != nil {
+			return &api.Error{
+				Code: api.CodeInvalid, Message: err.Error(),
+				Hint: fmt.Sprintf("the steps of flow %q need it in the process of the server", def.Name),
+			}
+		}
+	}
+	return nil
+}
+
 // serverConfig returns what the server serves.
 func (d *Daemon) serverConfig() server.Config {
 	c := server.Config{
@@ -106,6 +127,9 @@ func (d *Daemon) serverConfig() server.Config {
 	}
 	if d.cfg.Flows != nil {
 		c.Flows, c.Catalog = d.cfg.Flows(served)
+	}
+	if d.cfg.Compiled != nil && d.cfg.Work {
+		c.Missing = d.Missing
 	}
 	if c.Catalog != nil && d.cfg.Compiled != nil {
 		c.Catalog = scheduled.Applied{

@@ -134,9 +134,13 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 		return row
 	}
 	row.Wake, row.Retrying = r.viewWake(), s.Retrying() && !s.Phase.Closed()
-	if s.Failure != nil {
+	held := s.HeldNow()
+	switch {
+	case core.StopsWork(s):
+		row.Message = core.StoppingMessage
+	case s.Failure != nil:
 		row.Message = s.Failure.Message
-	} else if held := s.HeldNow(); held.Reason != core.HeldNone {
+	case held.Reason != core.HeldNone:
 		row.Message = held.Why()
 	}
 	return row

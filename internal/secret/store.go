@@ -106,6 +106,18 @@ func (s *Store) Value(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
+// Check returns why a secret cannot be had, as far as that is known at once: a command that prints one is not run.
+func (s *Store) Check(ctx context.Context, name string) error {
+	if s == nil {
+		s = &Store{}
+	}
+	if source, known := s.sources[name]; known && source.kind == "command" || !known && s.find != nil {
+		return nil
+	}
+	_, err := s.Value(ctx, name)
+	return err
+}
+
 // Redactor returns what takes the values that were found so far out of texts. nil: there are none.
 func (s *Store) Redactor() *Redactor {
 	if s == nil {

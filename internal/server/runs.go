@@ -26,6 +26,7 @@ type RunQuery struct {
 	CreatedFrom   instant  `query:"createdFrom" doc:"Runs created at this instant or later."`
 	CreatedBefore instant  `query:"createdBefore" doc:"Runs created before it."`
 	Stuck         bool     `query:"stuck" doc:"Open runs that cannot go on: code panicked, or they cannot be read."`
+	Resting       bool     `query:"resting" doc:"Open runs that nobody carries on."`
 	Parent        string   `query:"parent" doc:"Child runs that the steps of this run started."`
 	Top           bool     `query:"top" doc:"No child runs."`
 	Within        length   `query:"deadlineWithin" doc:"Open runs whose deadline comes within this time: 10m."`
@@ -47,7 +48,7 @@ func (l *RunQuery) query() (api.Query, error) {
 	q := api.Query{
 		Workflow: l.Workflow, WorkflowID: l.WorkflowID, CreatedFrom: l.CreatedFrom.Time,
 		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top,
-		DeadlineWithin: l.Within.Duration, Retrying: l.Retrying, WillMiss: l.WillMiss,
+		DeadlineWithin: l.Within.Duration, Retrying: l.Retrying, WillMiss: l.WillMiss, Resting: l.Resting,
 	}
 	for _, p := range l.Phases {
 		q.Phases = append(q.Phases, api.RunPhase(p))
@@ -247,6 +248,9 @@ func (s *Server) startRequest(ctx context.Context, in *startInput) (api.StartReq
 		b.Key = in.Key
 	}
 	d, err := s.definition(ctx, b)
+	if err == nil && s.cfg.Missing != nil {
+		err = s.cfg.Missing(ctx, d)
+	}
 	return b.Request(d), err
 }
 

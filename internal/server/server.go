@@ -23,6 +23,9 @@ type Config struct {
 	// Flows finds the flows that can be started by name, and reads those that are given as text. nil: runs are started
 	// by their definitions only.
 	Flows Flows
+	// Missing returns why the steps of a flow cannot begin here, such as a secret that is not known. Its runs are not
+	// started then. nil: nothing is looked at.
+	Missing func(ctx context.Context, d api.Definition) error
 	// Engine returns why the engine takes no requests, for /readyz; nil: it is not asked.
 	Engine func() error
 	// Damaged reports whether an error says that the storage is damaged, which does not go away. nil: none does.

@@ -27,7 +27,8 @@ type reads struct {
 	paces     paces
 	// problems returns why bodies cannot go on, by run. nil: nothing is known.
 	problems func() map[core.RunID]error
-	shared   bool // the runs belong to one of several nodes
+	rests    Rests // nil: somebody carries all runs on
+	shared   bool  // the runs belong to one of several nodes
 	// lazy is set if reading a history again is expensive. Then a trail that a watcher keeps counts as up to date.
 	lazy bool
 }
@@ -60,6 +61,7 @@ func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 			out.Problem = problem.Error()
 		}
 	}
+	out.Resting = r.rests != nil && !out.Phase.Closed() && r.rests(ctx, f.id, f.trail.Run.Top)
 	words := f.workflow.Words
 	if words == nil {
 		return out
@@ -67,6 +69,24 @@ func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	said := words.Run(f.trail, r.childOf(ctx))
 	out.Dialect = &said
 	return out
+}
+
+// Rests reports whether nobody carries an open run on; top returns the run that stands for its family.
+type Rests func(ctx context.Context, run core.RunID, top func() core.RunID) bool
+
+// KnowResting tells a service which runs nobody carries on. Call it before the first request.
+func (r *reads) KnowResting(rests Rests) { r.rests = rests }
+
+// topOf returns the run that stands for the family of a run.
+func (r *reads) topOf(ctx context.Context, id core.RunID) (top core.RunID) {
+	err := r.with(ctx, id.String(), id, func(f *followed) error {
+		top = f.trail.Run.Top()
+		return nil
+	})
+	if err != nil {
+		return id // it was removed meanwhile
+	}
+	return top
 }
 
 func summaryOf(row *journal.RunRow) api.RunSummary {
@@ -78,6 +98,7 @@ func summaryOf(row *journal.RunRow) api.RunSummary {
 	if row.Wake > 1 { // 1: at once
 		s.Wake = api.Time(row.Wake)
 	}
+	s.Stopping = !row.Phase.Closed() && row.Message == core.StoppingMessage
 	if row.Wake == journal.WakeSetAside && !row.Phase.Closed() {
 		s.Problem = row.Message
 	}

@@ -56,6 +56,9 @@ func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err erro
 		}
 		to.Phases = append(to.Phases, phase)
 	}
+	if q.Resting && len(to.Phases) == 0 {
+		to.Phases = []core.RunPhase{core.RunPending, core.RunRunning, core.RunWaiting, core.RunPaused}
+	}
 	for path := range q.Input {
 		if path == "" || slices.Contains(strings.Split(path, "."), "") {
 			return nil, invalid(nil, "list: %q is not the path of a value in an input; write it as customer.id", path)
@@ -157,6 +160,9 @@ func (s *search) look(ctx context.Context, rows []journal.RunRow) ([]looked, err
 		if problem := s.stuck[rows[i].ID]; problem != nil && !rows[i].Phase.Closed() {
 			to.summary.Problem = problem.Error()
 		}
+		if id := rows[i].ID; s.rests != nil && !rows[i].Phase.Closed() {
+			to.summary.Resting = s.rests(ctx, id, func() core.RunID { return s.topOf(ctx, id) })
+		}
 		to.kept, err = s.keeps(ctx, &rows[i], &to.summary)
 		return err
 	}
@@ -187,6 +193,9 @@ func (s *search) enough() bool {
 
 // keeps reports whether a run that the journal has found is one that the query asks for.
 func (s *search) keeps(ctx context.Context, row *journal.RunRow, to *api.RunSummary) (bool, error) {
+	if s.Resting && !to.Resting {
+		return false, nil
+	}
 	if s.WillMiss {
 		expected, err := s.expectedEnd(ctx, row)
 		if err != nil || expected < row.Deadline {

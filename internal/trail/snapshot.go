@@ -93,6 +93,9 @@ func (t *Trail) summary() api.RunSummary {
 	if !r.Phase.Closed() {
 		s.Wake = api.Time(r.Wake())
 	}
+	if s.Stopping = core.StopsWork(r); s.Stopping {
+		s.Message = core.StoppingMessage
+	}
 	return s
 }
 

@@ -186,6 +186,7 @@ func eventTypes() []string {
 	all := []string{
 		core.EventRunScheduled, core.EventRunQueued, core.EventRunHeld, core.EventRunStarted, core.EventRunWaiting,
 		core.EventRunPaused, core.EventRunResumed, core.EventRunWarning, core.EventRunCompensating,
+		core.EventRunStopping,
 		core.EventStepScheduled, core.EventStepSuspended, core.EventStepResumed, core.EventStepRetryScheduled,
 		core.EventStepRetried, core.EventStepWarning, core.EventAttemptHeld, core.EventAttemptStarted,
 		core.EventAttemptHeartbeat, core.EventAttemptEnded, core.EventAttemptLost, core.EventAttemptKilled,

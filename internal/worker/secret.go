@@ -2,18 +2,26 @@ package worker
 
 import (
 	"context"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// NoSecret returns the failure of an attempt that does not get what its payload refers to. The source may be away for a
-// moment, so another attempt may help.
+// secretPause is how long an attempt waits before it is given back that lacks a secret.
+const secretPause = 5 * time.Second
+
+// NoSecret returns the failure of an attempt that does not get what its payload refers to. The step can do nothing
+// about it, so the attempt counts for nothing: it is made again after a pause, which NoSecret waits for, until a limit
+// of the step or the run ends that.
 func NoSecret(ctx context.Context, err error) *policy.Failure {
-	if ctx.Err() != nil {
+	select {
+	case <-time.After(secretPause):
+	case <-ctx.Done():
 		return Stopped(ctx)
 	}
-	return &policy.Failure{Kind: policy.KindError, Type: "secret", Message: err.Error()}
+	return &policy.Failure{Kind: policy.KindLost, Type: core.TypeNotBegun, Message: err.Error()}
 }
 
 // Redact takes secrets out of a result.

@@ -45,6 +45,8 @@ type Language struct {
 
 	// Input is what is known of the input, to find misspelt keys; nil: nothing.
 	Input *Shape
+
+	used usedInput
 }
 
 type key struct {
@@ -83,7 +85,7 @@ func (l *Language) Steps() []string { return l.names }
 // memory.
 func (l *Language) Clone() *Language {
 	clone := *l
-	clone.compiled = map[key]*result{}
+	clone.compiled, clone.used = map[key]*result{}, usedInput{}
 	return &clone
 }
 

@@ -17,6 +17,7 @@ type names struct {
 	allowed  Vars
 	followed map[*ast.IdentifierNode]bool // `steps` that a step's name follows
 	bare     []*ast.IdentifierNode
+	input    usedInput
 	declared map[string]bool
 	bad      *Problem
 }
@@ -34,6 +35,7 @@ func (n *names) Visit(at *ast.Node) {
 		n.member(at)
 	case *ast.BinaryNode:
 		n.asked(at)
+		n.input.in(at)
 	}
 }
 
@@ -46,8 +48,11 @@ func (n *names) identifier(at *ast.IdentifierNode) {
 			n.fail(at.Location().From, v.where, "%s is not known here", v.name)
 		}
 		n.program.vars |= 1 << i
-		if v.name == "steps" {
+		switch v.name {
+		case "steps":
 			n.bare = append(n.bare, at)
+		case "input":
+			n.input.whole++
 		}
 		return
 	}
@@ -65,6 +70,7 @@ func (n *names) member(at *ast.MemberNode) {
 			"Local depends on the machine that evaluates it")
 	}
 	n.checkKey(at)
+	n.input.member(at)
 	steps, ok := at.Node.(*ast.IdentifierNode)
 	if !ok || steps.Value != "steps" {
 		return
@@ -121,6 +127,7 @@ func (n *names) finish() *Problem {
 				"steps must be followed by a step's name")
 		}
 	}
+	n.language.used.add(n.input)
 	return n.bad
 }
 

@@ -278,6 +278,9 @@ func values(q api.Query) url.Values {
 	if q.Stuck {
 		set("stuck", "true")
 	}
+	if q.Resting {
+		set("resting", "true")
+	}
 	set("parent", q.Parent)
 	if q.Top {
 		set("top", "true")

@@ -80,3 +80,22 @@ func sameChain(a, b *flow.Document) bool {
 	}
 	return *a.Chain == *b.Chain
 }
+
+// Elsewhere reports whether workers in other processes may execute steps of a flow, so that what they refer to need not
+// be known here.
+func Elsewhere(doc *flow.Document) bool {
+	if doc.Defaults.Queue != "" {
+		return true
+	}
+	for _, s := range doc.Services {
+		if s.Queue != "" {
+			return true
+		}
+	}
+	for s := range doc.AllSteps() {
+		if s.Queue != "" {
+			return true
+		}
+	}
+	return false
+}

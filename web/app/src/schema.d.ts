@@ -2238,6 +2238,7 @@ export interface components {
             problem?: string;
             queue?: components["schemas"]["RunQueue"];
             queuedAt?: string;
+            resting?: boolean;
             retryable?: boolean;
             retrying?: boolean;
             run: string;
@@ -2248,6 +2249,7 @@ export interface components {
             state?: unknown;
             stateAt?: string;
             steps: components["schemas"]["Step"][] | null;
+            stopping?: boolean;
             wake?: string;
             why?: string;
             workflow: string;
@@ -2274,8 +2276,10 @@ export interface components {
             parent?: string;
             phase: string;
             problem?: string;
+            resting?: boolean;
             retrying?: boolean;
             run: string;
+            stopping?: boolean;
             wake?: string;
             workflow: string;
             workflowId?: string;
@@ -3194,6 +3198,8 @@ export interface operations {
                 createdBefore?: string;
                 /** @description Open runs that cannot go on: code panicked, or they cannot be read. */
                 stuck?: boolean;
+                /** @description Open runs that nobody carries on. */
+                resting?: boolean;
                 /** @description Child runs that the steps of this run started. */
                 parent?: string;
                 /** @description No child runs. */
@@ -3281,6 +3287,8 @@ export interface operations {
                 createdBefore?: string;
                 /** @description Open runs that cannot go on: code panicked, or they cannot be read. */
                 stuck?: boolean;
+                /** @description Open runs that nobody carries on. */
+                resting?: boolean;
                 /** @description Child runs that the steps of this run started. */
                 parent?: string;
                 /** @description No child runs. */
@@ -3648,6 +3656,8 @@ export interface operations {
                 createdBefore?: string;
                 /** @description Open runs that cannot go on: code panicked, or they cannot be read. */
                 stuck?: boolean;
+                /** @description Open runs that nobody carries on. */
+                resting?: boolean;
                 /** @description Child runs that the steps of this run started. */
                 parent?: string;
                 /** @description No child runs. */

@@ -272,9 +272,20 @@ func (d *drawing) header(r *api.Run) {
 	if r.Problem != "" && !r.Phase.Closed() {
 		d.add(head, indent(0).Add(screen.Bad, "it cannot go on: "+screen.Clean(r.Problem)))
 	}
+	if r.Resting {
+		d.add(head, indent(0).Add(screen.Warn, "nothing carries this run at present; go on with: "+goOn(r)))
+	}
 	if bar := d.bar(r.Binding, 2); bar != nil {
 		d.add(head, bar)
 	}
+}
+
+// goOn returns the command that carries a run on that nobody does.
+func goOn(r *api.Run) string {
+	if r.Phase == api.RunPaused {
+		return "pawl run resume " + Short(r.Run) + " --follow"
+	}
+	return "pawl resume " + Short(r.Run)
 }
 
 func closedSteps(r *api.Run) int {
