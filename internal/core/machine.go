@@ -204,7 +204,7 @@ func (m *machine) command(cmd Command) {
 	case Mark:
 		m.emit(StepOmitted{
 			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
-			Output: cmd.Output, Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After), Labels: cmd.Labels,
+			Output: cmd.Output, Saw: idsOf(m.r, cmd.Saw), After: idsOf(m.r, cmd.After), Labels: cmd.Labels,
 		})
 	case AddItem:
 		m.emit(StepOmitted{

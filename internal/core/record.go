@@ -100,7 +100,7 @@ type (
 		Labels              Labels   // a change: the run's labels go back to what they are without the dropped steps
 		ForHook             bool     // it keeps its outcome, and ends again when a hook of it has ended
 		Until               Time     // the run goes on with its compensation, until then at most; zero: with its work
-		Keep                []StepID // what was undone after a failure, which the body finds by its key
+		Keep                []StepID // steps that undid something after a failure, found by their keys
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.

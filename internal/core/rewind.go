@@ -56,14 +56,14 @@ func (r *Run) unfollow(id StepID) {
 // failedAmong finds the failed steps of some keys. An error that a body returns may name a step of another run, and
 // this one may have none of that key, or one that has succeeded.
 func (m *machine) failedAmong(keys []string) []StepID {
-	return slices.DeleteFunc(m.idsOf(keys), func(id StepID) bool { return !m.r.Steps[id].failed() })
+	return slices.DeleteFunc(idsOf(m.r, keys), func(id StepID) bool { return !m.r.Steps[id].failed() })
 }
 
 // idsOf finds steps by their keys. A key that the run does not have is left out.
-func (m *machine) idsOf(keys []string) []StepID {
+func idsOf(r *Run, keys []string) []StepID {
 	var ids []StepID
 	for _, key := range keys {
-		if s, ok := m.r.Lookup(key); ok {
+		if s, ok := r.Lookup(key); ok {
 			ids = append(ids, s.ID)
 		}
 	}

@@ -17,7 +17,7 @@ func (m *machine) schedule(cmd Schedule) {
 	if p.Retry != nil && p.Retry.MaxAttempts == 0 {
 		m.emit(StepOmitted{
 			Spec: spec, Item: cmd.Item, Group: cmd.Group, Reason: "maxAttempts is 0", Phase: StepSkipped,
-			Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After),
+			Saw: idsOf(m.r, cmd.Saw), After: idsOf(m.r, cmd.After),
 		})
 		return
 	}
@@ -25,7 +25,7 @@ func (m *machine) schedule(cmd Schedule) {
 		Spec: spec, Item: cmd.Item, Group: cmd.Group,
 		ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now), Deadline: stepDeadline(p.Deadline, 0),
 		NextAt: cmd.Until, Until: cmd.Until != 0, ShareKey: cmd.Key,
-		Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After),
+		Saw: idsOf(m.r, cmd.Saw), After: idsOf(m.r, cmd.After),
 	}
 	if spec.Kind == KindWait {
 		rec.NextAt = stepDeadline(p.Wait, m.now)

@@ -94,9 +94,9 @@ func (r *Run) notUndone() (ids []StepID) {
 	return ids
 }
 
-// resumed returns what a retry restarts that goes on with a compensation, what it drops, and what stays as it is. A step
-// that did not succeed begins again. What the body decided after it had seen that failure is decided anew, but what was
-// undone then is not undone a second time: the body finds it by its key, if it comes to it again.
+// resumed returns what a retry restarts that goes on with a compensation, what it drops, and what stays as it is. A
+// step that did not succeed begins again. What the body decided after it had seen that failure is decided anew, but
+// what was undone then is not undone a second time: the body finds it by its key, if it comes to it again.
 func (m *machine) resumed() (restart, drop, keep []StepID, err error) {
 	restart, after := m.r.undone(m.r.notUndone())
 	for _, id := range after {
@@ -113,8 +113,8 @@ func (m *machine) resumed() (restart, drop, keep []StepID, err error) {
 // isNote reports whether the step only notes what a body has decided: nothing was executed.
 func (s *Step) isNote() bool { return s.Spec.Kind == KindTask && s.Attempt == 0 }
 
-// resumeCompensation opens a run again whose compensation was not finished, to go on with it. The run does not wait for
-// its queue: new work does not hold up what is to be undone.
+// resumeCompensation opens a run again whose compensation was not finished, to go on with it. The run does not
+// wait for its queue: new work does not hold up what is to be undone.
 func (m *machine) resumeCompensation(in Operation) error {
 	restart, drop, keep, err := m.resumed()
 	if err != nil {

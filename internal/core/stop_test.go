@@ -177,8 +177,8 @@ func TestStopOfAPausedRun(t *testing.T) {
 	}
 }
 
-// TestRetryGoesOnWithACompensation checks that a retry makes again what did not succeed, decides anew what followed from
-// its failure, and keeps what was undone after it, so that nothing is undone twice.
+// TestRetryGoesOnWithACompensation checks that a retry makes again what did not succeed, decides anew what followed
+// from its failure, and keeps what was undone after it, so that nothing is undone twice.
 func TestRetryGoesOnWithACompensation(t *testing.T) {
 	r := stopping(t, false)
 	step := func(name string, saw ...string) Schedule {

@@ -157,8 +157,8 @@ func (m *bodyModel) replay(a *account) *walk {
 		return w
 	}
 	for _, k := range steps {
-		// The version that a run goes by stays, also if a retry dropped what the body decided beside it. What was undone
-		// is kept when a compensation goes on, until the body comes to it.
+		// The version that a run goes by stays, also if a retry dropped what the body decided beside it. What was
+		// undone is kept when a compensation goes on, until the body comes to it.
 		if !k.asked && !k.kept && !strings.HasPrefix(k.spec.Name, "version/") {
 			m.u.violate(Decided, a.id, "%s is recorded, and the body does not ask for it", specText(k.spec))
 			return w
