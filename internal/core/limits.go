@@ -61,30 +61,37 @@ func (s *Step) limit(kind policy.LimitKind) *policy.Limit {
 // stepLimit returns the next limit of the step itself: those of its run are not among them.
 func (r *Run) stepLimit(s *Step) due {
 	var d due
-	if s.Phase.Closed() {
-		return d
-	}
-	if r.clocksPaused(s) {
-		return d
-	}
-	d = d.earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline)
-	p := s.Effective()
-	switch {
-	case s.Phase == StepScheduled:
-		d = d.withLimit(policy.LimitScheduleToStart, p.ScheduleToStart, s.ReadyAt)
-	case s.executes():
-		d = d.withLimit(policy.LimitStartToClose, p.StartToClose, s.Started)
-		d = d.withLimit(policy.LimitHeartbeat, s.limit(policy.LimitHeartbeat), max(s.Started, s.BeatAt))
-		d = d.withLimit(policy.LimitInactivity, s.limit(policy.LimitInactivity), max(s.Started, s.BeatAt, s.ByteAt))
-	case s.Phase == StepSuspended && s.Spec.Kind == KindWait:
-		d = d.earlier(policy.LimitWait, s.NextAt)
-	}
+	r.EachLimit(s, func(limit policy.LimitKind, at Time) { d = d.earlier(limit, at) })
 	return d
 }
 
+// EachLimit calls fn with the limits of an open step that count now, and the instants at which they expire, zero for
+// limits that the step does not have. Those of its run are not among them.
+func (r *Run) EachLimit(s *Step, fn func(limit policy.LimitKind, at Time)) {
+	if s.Phase.Closed() || r.clocksPaused(s) {
+		return
+	}
+	fn(policy.LimitScheduleToClose, s.ScheduleToClose)
+	fn(policy.LimitDeadline, s.Deadline)
+	p := s.Effective()
+	switch {
+	case s.Phase == StepScheduled:
+		fn(policy.LimitScheduleToStart, limitEnd(p.ScheduleToStart, s.ReadyAt))
+	case s.executes():
+		fn(policy.LimitStartToClose, limitEnd(p.StartToClose, s.Started))
+		fn(policy.LimitHeartbeat, limitEnd(s.limit(policy.LimitHeartbeat), max(s.Started, s.BeatAt)))
+		fn(policy.LimitInactivity, limitEnd(s.limit(policy.LimitInactivity), max(s.Started, s.BeatAt, s.ByteAt)))
+	case s.Phase == StepSuspended && s.Spec.Kind == KindWait:
+		fn(policy.LimitWait, s.NextAt)
+	}
+}
+
+// ClockStands reports whether the run is paused and its own deadlines stand still.
+func (r *Run) ClockStands() bool { return r.PausedAt != 0 && r.StopClock }
+
 // runLimit returns the run's own next limit; hooks have their own budget and are not bounded by it.
 func (r *Run) runLimit() due {
-	if r.Phase.Closed() || r.Closing != nil || r.Stop != nil || (r.PausedAt != 0 && r.StopClock) {
+	if r.Phase.Closed() || r.Closing != nil || r.Stop != nil || r.ClockStands() {
 		return due{}
 	}
 	var d due

@@ -128,13 +128,16 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {
 		row.Deadline = d
 	}
+	if s.ClockStands() {
+		row.Deadline = 0
+	}
 	if r.aside != nil {
 		r.asideRow(&row) // the rest reads the state, which cannot be trusted
 		return row
 	}
 	row.Wake, row.Retrying = r.viewWake(), s.Retrying() && !s.Phase.Closed()
 	if s.Failure != nil {
-		row.Message = s.Failure.Message
+		row.Message = core.PlainText(s.Failure.Message)
 	} else if held := s.HeldNow(); held.Reason != core.HeldNone {
 		row.Message = held.Why()
 	}
