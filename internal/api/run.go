@@ -119,9 +119,9 @@ type Run struct {
 	Why             string `json:"why,omitempty"`         // why it ended as it did
 	// ClockStoppedAt: it is paused, and its own deadlines stand still since then.
 	ClockStoppedAt Time            `json:"clockStoppedAt,omitzero"`
-	Says           *Saying         `json:"says,omitempty"` // what it does and why, or how it ended
-	Then           *Saying         `json:"then,omitempty"` // what comes of it if it goes on like this
-	Ends           []End           `json:"ends,omitempty"` // what can end it, the first one first
+	Says           *Saying         `json:"says,omitempty"` // its doings and why, or its end
+	Then           *Saying         `json:"then,omitempty"` // its future if it goes on like this
+	Ends           []End           `json:"ends,omitempty"` // everything that can end it, the first one first
 	Failure        *policy.Failure `json:"failure,omitempty"`
 	Retryable      bool            `json:"retryable,omitempty"` // it has ended, and a retry would be accepted
 	Dialect        *Words          `json:"dialect,omitempty"`
@@ -157,7 +157,7 @@ type Words struct {
 type Deadline struct {
 	Limit  string   `json:"limit"`
 	At     Time     `json:"at,omitzero"`      // absent: its clock stands
-	Left   Duration `json:"left,omitzero"`    // what is left where its clock stands
+	Left   Duration `json:"left,omitzero"`    // the rest, where its clock stands
 	Origin string   `json:"origin,omitempty"` // where it was set: order.yaml:12:5
 	After  Duration `json:"after,omitzero"`   // the length that was set; zero: an instant was
 	From   Time     `json:"from,omitzero"`    // when its clock started
@@ -170,7 +170,7 @@ type Audit struct {
 	Step      string `json:"step,omitempty"` // empty: of the run
 	Actor     string `json:"actor,omitempty"`
 	Reason    string `json:"reason,omitempty"`
-	StopClock bool   `json:"stopClock,omitempty"` // of a pause: the run's own deadlines stand still
+	StopClock bool   `json:"stopClock,omitempty"` // the pause let the run's own deadlines stand still
 	Deadlines []Move `json:"deadlines,omitempty"` // those it set
 }
 

@@ -32,9 +32,9 @@ type AtForm string
 
 // The forms of instants.
 const (
-	FormIn  AtForm = "in"  // in 1m10s
-	FormFor AtForm = "for" // for 22m
-	FormAgo AtForm = "ago" // 14m ago
+	FormIn  AtForm = "in"  // reads "in 1m10s"
+	FormFor AtForm = "for" // reads "for 22m"
+	FormAgo AtForm = "ago" // reads "14m ago"
 )
 
 // Length writes a length of time for people, three digits of it: 320ms, 4.2s, 42s, 3m10s, 2h05m, 6d23h, and 5m where
@@ -110,15 +110,15 @@ const (
 // End is something that can end an open run, a step of it, or an attempt.
 type End struct {
 	Cause    string   `json:"cause"`              // limit, attempts or no_time
-	Ends     string   `json:"ends"`               // what it ends: run, step or attempt
-	Step     string   `json:"step,omitempty"`     // among the ends of a run: the step that fails then
+	Ends     string   `json:"ends"`               // run, step or attempt
+	Step     string   `json:"step,omitempty"`     // the step that fails then, among the ends of a run
 	Limit    string   `json:"limit,omitempty"`    // the limit that expires, or leaves no time
 	Attempts int      `json:"attempts,omitempty"` // how many attempts there may be, or are until then
 	At       Time     `json:"at,omitzero"`        // absent: nobody knows when, or its clock stands
 	From     Time     `json:"from,omitzero"`      // when the limit's clock started
 	After    Duration `json:"after,omitzero"`     // the length that was set
-	Left     Duration `json:"left,omitzero"`      // what is left of a limit whose clock stands
+	Left     Duration `json:"left,omitzero"`      // the rest of a limit whose clock stands
 	Origin   string   `json:"origin,omitempty"`   // where it was set: order.yaml:12:5
 	Renewed  bool     `json:"renewed,omitempty"`  // each sign of life moves it
-	Text     string   `json:"text"`               // what it is: scheduleToClose 30m
+	Text     string   `json:"text"`               // its words: scheduleToClose 30m
 }

@@ -79,9 +79,9 @@ type Step struct {
 	Held            *Held      `json:"held,omitempty"`      // the limit of its queue or service that a step waits for
 	Deadlines       []Deadline `json:"deadlines,omitempty"` // both, with where they were set
 	Binding         *Deadline  `json:"binding,omitempty"`   // the deadline of an open step that comes first
-	Says            *Saying    `json:"says,omitempty"`      // what an open step does and why, without its name
-	Ends            []End      `json:"ends,omitempty"`      // what can end an open step, the first one first
-	Ahead           *Ahead     `json:"ahead,omitempty"`     // what comes of an open step if its attempts fail
+	Says            *Saying    `json:"says,omitempty"`      // the doings of an open step and why, without its name
+	Ends            []End      `json:"ends,omitempty"`      // all that can end it, the first one first
+	Ahead           *Ahead     `json:"ahead,omitempty"`     // the future of an open step whose attempts fail
 	AgainAt         Time       `json:"againAt,omitzero"`    // the last time that an operator put it back to work
 	// Policy is in force for it. Items of a forEach that succeeded have none here.
 	Policy *policy.Policy `json:"policy,omitempty"`

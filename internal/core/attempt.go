@@ -275,12 +275,12 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int)
 	if p.Retry != nil && p.Retry.When != "" && f.Kind != policy.KindLost {
 		match = m.r.decide().Match(m.r, s, p.Retry.When, f, m.returned, m.now)
 	}
-	v := policy.Judge(p, m.r.history(s, f, apart), f, match, m.now, m.r.random(s))
+	v := policy.Judge(p, historyOf(m.r, s, f, apart), f, match, m.now, m.r.random(s))
 	return v, match.Error
 }
 
-// history returns what the judge of a failed attempt has to know of its step.
-func (r *Run) history(s *Step, f *policy.Failure, apart int) policy.History {
+// historyOf returns what the judge of a failed attempt has to know of its step.
+func historyOf(r *Run, s *Step, f *policy.Failure, apart int) policy.History {
 	h := policy.History{
 		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond,
 		Closed: r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || r.Closing != nil),

@@ -25,11 +25,13 @@ func TestWhyWaits(t *testing.T) {
 		{"no worker", core.Held{}, true, time.Minute, `no worker takes "pdf" tasks from the queue reports`},
 		{"a limit holds it", limit, true, time.Hour, ""},
 		{"a breaker holds it", breaker, false, 19 * time.Minute, ""},
-		{"a breaker holds it for long", breaker, false, 20 * time.Minute, "the breaker of service maps has held it since " +
-			since.String()},
+		{
+			"a breaker holds it for long", breaker, false, 20 * time.Minute,
+			"the breaker of service maps has held it since " + since.String(),
+		},
 	} {
-		why := whyWaits(engine.QueueStats{Queue: "reports", Type: "pdf"}, engine.Wait{Since: since, Held: c.held}, c.nobody,
-			since.Add(c.after))
+		wait := engine.Wait{Since: since, Held: c.held}
+		why := whyWaits(engine.QueueStats{Queue: "reports", Type: "pdf"}, wait, c.nobody, since.Add(c.after))
 		got := ""
 		if why != nil {
 			got = why.Error()

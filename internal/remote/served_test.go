@@ -10,13 +10,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// TestServed checks which queues count as served: those whose workers ask for tasks, did a moment ago, or are busy. After
-// the start that is not known yet.
+// TestServed checks which queues count as served: those whose workers ask for tasks, did a moment ago, or are busy.
+// After the start that is not known yet.
 func TestServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, f := time.Now(), &fakeEngine{}
 		q := New(Config{
-			Engine: f, Own: []string{"exec"}, Now: func() core.Time { return core.Time(time.Since(began).Microseconds()) + 1 },
+			Engine: f, Own: []string{"exec"},
+			Now: func() core.Time { return core.Time(time.Since(began).Microseconds()) + 1 },
 			Run: func(context.Context, string) (*api.Run, error) { return nil, &api.Error{Code: api.CodeNotFound} },
 		})
 		defer q.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// What an end ends.
+// The things that an end ends.
 const (
 	endsRun     = "run"
 	endsStep    = "step"
@@ -41,7 +41,7 @@ func (t *Trail) usual(id core.StepID) time.Duration {
 
 // ahead returns what comes of an open step if its attempts fail; nil: that is not known.
 func (t *Trail) ahead(s *core.Step, now core.Time) *api.Ahead {
-	a := t.Run.Ahead(s, t.usual(s.ID), mostPlanned, now)
+	a := core.LookAhead(t.Run, s, t.usual(s.ID), mostPlanned, now)
 	if a.At == 0 && len(a.Attempts) == 0 {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (t *Trail) ends(s *core.Step, ahead *api.Ahead) []api.End {
 		all = append(all, e)
 	}
 	p := s.Effective()
-	t.Run.EachLimit(s, func(limit policy.LimitKind, at core.Time) {
+	core.EachLimit(t.Run, s, func(limit policy.LimitKind, at core.Time) {
 		if at == 0 {
 			return
 		}

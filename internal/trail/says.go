@@ -48,30 +48,36 @@ func (t *Trail) askAgain() {
 // stepSays says what an open step does, and why. Its name is the subject.
 func (t *Trail) stepSays(s *core.Step) *api.Saying {
 	say := &phrase{}
+	paused := t.Run.PausedAt != 0
 	switch {
 	case s.Phase == core.StepBackingOff && s.Stopping:
 		say.add("waits until attempt %d has stopped", s.Attempt)
 		t.failures(say, s)
+	case s.Phase == core.StepBackingOff && paused:
+		say.add("retries when its run is resumed, %s", attemptOf(s, s.Attempt+1))
+		t.failures(say, s)
+	case s.Phase == core.StepScheduled && paused:
+		say.add("starts when its run is resumed, %s", attemptOf(s, s.Attempt))
+		t.failures(say, s)
 	case s.Phase == core.StepBackingOff:
-		say.add("waits to retry: %s starts ", attemptOf(s, s.Attempt+1)).in(api.Time(s.NextAt))
+		say.add("retries ").in(api.Time(s.NextAt)).add(", %s", attemptOf(s, s.Attempt+1))
 		t.failures(say, s)
 	case s.HeldNow().Reason != core.HeldNone:
 		t.saysHeld(say, s)
 	case s.Phase == core.StepScheduled && t.unserved(s):
-		say.add("%s waits for a worker ", attemptOf(s, s.Attempt)).since(api.Time(s.ReadyAt)).add(": no worker takes %q tasks",
-			s.Spec.Type)
+		t.saysQueuedStep(say, s)
+		say.add(": no worker takes %q tasks", s.Spec.Type)
 		if s.Spec.Queue != "" {
-			say.add(" from the queue ").queue(s.Spec.Queue)
+			say.add(" from that queue")
 		}
-	case s.Phase == core.StepScheduled:
-		say.add("%s waits for a worker", attemptOf(s, s.Attempt))
-		if s.Spec.Queue != "" {
-			say.add(" of the queue ").queue(s.Spec.Queue)
-		}
-		say.add(" ").since(api.Time(s.ReadyAt))
 		t.failures(say, s)
+	case s.Phase == core.StepScheduled:
+		t.saysQueuedStep(say, s)
+		t.failures(say, s)
+	case s.Phase == core.StepRunning && maxAttempts(s) == 1 && s.Attempt == 1:
+		say.add("runs ").since(api.Time(s.Started))
 	case s.Phase == core.StepRunning:
-		say.add("runs %s ", attemptOf(s, s.Attempt)).since(api.Time(s.Started))
+		say.add("runs ").since(api.Time(s.Started)).add(", %s", attemptOf(s, s.Attempt))
 		t.failures(say, s)
 	default:
 		t.saysWaiting(say, s)
@@ -91,6 +97,17 @@ func attemptOf(s *core.Step, number int) string {
 	return fmt.Sprintf("attempt %d of %d", number, most)
 }
 
+// saysQueuedStep says since when an attempt waits for a worker, and for which.
+func (t *Trail) saysQueuedStep(say *phrase, s *core.Step) {
+	say.add("waits for a worker ")
+	if s.Spec.Queue != "" {
+		say.add("of the queue ").queue(s.Spec.Queue).add(" ")
+	}
+	if say.since(api.Time(s.ReadyAt)); s.Attempt > 1 {
+		say.add(", %s", attemptOf(s, s.Attempt))
+	}
+}
+
 func (t *Trail) saysHeld(say *phrase, s *core.Step) {
 	held := t.heldBy(s.HeldNow(), api.Time(s.Shared.Since))
 	say.add("%s is %s", attemptOf(s, s.Attempt), held.Why)
@@ -107,6 +124,9 @@ func (t *Trail) saysWaiting(say *phrase, s *core.Step) {
 		t.failures(say, s)
 	case s.Spec.Kind == core.KindSleep:
 		say.add("sleeps and wakes ").in(api.Time(s.NextAt))
+		if t.Run.PausedAt != 0 {
+			say.add(", if its run is resumed by then")
+		}
 		if limit, at := t.Run.Binding(s); at != 0 && at <= s.NextAt {
 			say.add("; but the limit %s ends it before, ", limit).in(api.Time(at))
 		}
@@ -225,7 +245,7 @@ func (t *Trail) saysOpen(say *phrase, steps []*api.Step) {
 		}
 	}
 	if others == 1 {
-		say.add("; one more step is open")
+		say.add("; 1 more step is open")
 	} else if others > 1 {
 		say.add("; %d more steps are open", others)
 	}

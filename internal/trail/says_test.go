@@ -86,11 +86,11 @@ steps:
 `)
 	p.attempt("charge", unavailable)
 	p.pass(30 * time.Second)
-	p.says("charge waits to retry: attempt 2 of 4 starts in 30s; attempt 1 failed: 503 Service Unavailable.")
+	p.says("charge retries in 30s, attempt 2 of 4; attempt 1 failed: 503 Service Unavailable.")
 	p.ends("charge: attempts used up (4) in 6m30s", "charge: scheduleToClose 30m in 29m30s", "run 45m in 44m30s")
 	p.pass(30 * time.Second)
 	p.attempt("charge", unavailable)
-	p.says("charge waits to retry: attempt 3 of 4 starts in 2m; the last 2 failed alike: 503 Service Unavailable.")
+	p.says("charge retries in 2m, attempt 3 of 4; the last 2 failed alike: 503 Service Unavailable.")
 	r := p.run()
 	if got := r.Then.Reads(api.Time(p.now), api.Length); got !=
 		"If its attempts fail, charge gives up in 6m after attempt 4: its attempts are used up then. " {
@@ -100,6 +100,11 @@ steps:
 		t.Errorf("ahead is %+v", a)
 	}
 	p.forecasts()
+	p.operate(core.OpPause, "", nil)
+	if got := p.run().Steps[0].Says.Text; got !=
+		"retries when its run is resumed, attempt 3 of 4; the last 2 failed alike: 503 Service Unavailable" {
+		t.Errorf("of a paused run it says %q", got)
+	}
 }
 
 // forecasts compares what is ahead of each step with the forecast of the run.
@@ -156,7 +161,7 @@ steps:
 	p.do(core.TaskStarted{Step: 0, Attempt: 1, Worker: "here"})
 	p.pass(5 * time.Second)
 	p.do(core.Beat{Step: 0, Attempt: 1})
-	p.says("load runs attempt 1 of 1 for 5.0s.")
+	p.says("load runs for 5.0s.")
 	p.ends("load: startToClose 2h in 1h59m", "load: heartbeat 30s without a sign of life in 30s")
 }
 
@@ -171,7 +176,8 @@ func TestStoppedClock(t *testing.T) {
 	p.ends("run 45m, 30m left")
 	r := p.run()
 	if r.ClockStoppedAt != api.Time(at) || r.Deadline != 0 || r.Deadlines[0].At != 0 || !r.Operations[0].StopClock {
-		t.Errorf("the clock stopped at %s; deadline %s; %+v %+v", r.ClockStoppedAt, r.Deadline, r.Deadlines, r.Operations)
+		t.Errorf("the clock stopped at %s; deadline %s; %+v %+v", r.ClockStoppedAt, r.Deadline, r.Deadlines,
+			r.Operations)
 	}
 	p.operate(core.OpResume, "", nil)
 	p.ends("run 45m in 30m", "ask: wait 1h in 1h")
@@ -201,15 +207,22 @@ func TestWaits(t *testing.T) {
 
 // TestNoWorker checks that an attempt says that no worker takes it, as long as that is so.
 func TestNoWorker(t *testing.T) {
-	p := began(t, "pawl: 1\nname: order\nsteps: [{name: render, task: {type: pdf}, queue: reports, retry: \"fixed(3, 1s)\"}]\n")
+	p := began(t, `
+pawl: 1
+name: order
+steps:
+  - {name: render, task: {type: pdf}, queue: reports, retry: "fixed(3, 1s)"}
+`)
 	none := false
-	p.trail.Known.Unserved = func(queue, taskType string) bool { return none && queue == "reports" && taskType == "pdf" }
+	p.trail.Known.Unserved = func(queue, taskType string) bool {
+		return none && queue == "reports" && taskType == "pdf"
+	}
 	p.now = p.now.Add(22 * time.Minute)
-	p.says("render attempt 1 of 3 waits for a worker of the queue reports for 22m00s.")
+	p.says("render waits for a worker of the queue reports for 22m00s.")
 	none = true
-	p.says(`render attempt 1 of 3 waits for a worker for 22m00s: no worker takes "pdf" tasks from the queue reports.`)
+	p.says(`render waits for a worker of the queue reports for 22m00s: no worker takes "pdf" tasks from that queue.`)
 	none = false
-	p.says("render attempt 1 of 3 waits for a worker of the queue reports for 22m00s.")
+	p.says("render waits for a worker of the queue reports for 22m00s.")
 }
 
 // TestHeldUntil checks that the attempts of a step that an open breaker holds begin when its probe may go.
@@ -244,7 +257,7 @@ steps:
 	for _, key := range []string{"pages[0]", "pages[1]", "pages[2]"} {
 		p.attempt(key, nil)
 	}
-	p.says("pages[3] attempt 1 of 1 waits for a worker for 0s.")
+	p.says("pages[3] waits for a worker for 0s.")
 	p.pass(time.Second)
 	p.attempt("pages[3]", unavailable)
 	p.says("Succeeded in 1s; 1 of 4 items of pages failed.")

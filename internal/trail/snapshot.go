@@ -124,7 +124,7 @@ func (t *Trail) steps(now core.Time) []*api.Step {
 		view := t.views[i]
 		if view == nil {
 			view = t.step(s, now)
-			if s.Phase != core.StepRunning && view.Held == nil { // what comes of these depends on the instant
+			if s.Phase != core.StepRunning && view.Held == nil { // their future depends on the instant
 				t.views[i] = view
 			}
 		}

@@ -16,7 +16,7 @@ type Trail struct {
 	Words func(*core.Step) api.Words // another system's words for a step; nil: none
 	// Shared says that the run belongs to one of several nodes, each of which counts limits for its own runs.
 	Shared bool
-	Known  Known // what is known besides the history; it may change between two snapshots
+	Known  Known // things known besides the history; they may change between two snapshots
 
 	teller     *core.Teller
 	entries    int             // folded so far

@@ -272,7 +272,7 @@ func (d *drawing) header(r *api.Run) {
 	if r.Problem != "" && !r.Phase.Closed() {
 		d.add(head, indent(0).Add(screen.Bad, "it cannot go on: "+screen.Clean(r.Problem)))
 	}
-	if bar := d.bar(r.Binding, 2); bar != nil {
+	if bar := d.runBar(r); bar != nil {
 		d.add(head, bar)
 	}
 }
