@@ -23,6 +23,7 @@ input:
     customer: {type: string, minLength: 2, description: who pays}
     count: {type: integer, minimum: 1, default: 3}
     size: {type: string, enum: [small, large]}
+    note: {type: string}
 steps:
   - {name: paint, exec: "printf '\\033[31mred paint\\033[0m and \\033[1mbold\\033[0m <i>text</i>\\n'"}
   - {name: each, needs: [paint], forEach: [1, 2, 3, 4, 5, 6], exec: "echo item"}
@@ -35,7 +36,8 @@ steps:
   - name: cut
     exec:
       results: lines
-      shell: for i in 1 2 3; do echo '{"pawl": {"heartbeat": '$i'}}'; sleep 1.1; done
+      shell: |-
+        for i in 1 2 3; do echo '{"pawl": {"heartbeat": '$i'}}'; sleep 1.1; done
   - {name: render, task: {queue: media, type: Render}}
 `
 
@@ -117,7 +119,7 @@ func TestPageOfARun(t *testing.T) {
 	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
 	l.sees("table.runs", "tree-1")
 	l.click("table.runs tbody a")
-	l.sees(".why", "charge backs off")
+	l.sees(".why", "charge retries in ")
 	l.sees(".gantt", "6 succeeded")
 	l.runs(`document.querySelector(".gantt .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
 	l.counts(".gantt .row", 9)
@@ -177,7 +179,7 @@ func TestPagePlaces(t *testing.T) {
 	l.press("As JSON")
 	l.fill(".start textarea", `{"customer":"acme"}`)
 	l.press("Start")
-	l.sees(".why", "charge backs off")
+	l.sees(".why", "charge retries in ")
 	l.does("start another", chromedp.Navigate(address+"/start?flow=colours"))
 	l.sees("form", "who pays")
 	l.fill(`.start input[type="text"]`, "globex")
@@ -247,11 +249,11 @@ func TestPageClock(t *testing.T) {
 	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
 	l.sees(".clock", "Time stands at")
 	l.click("table.runs tbody a")
-	l.sees(".why", "charge backs off: attempt 2 of 6 in 2m")
+	l.sees(".why", "charge retries in 2m")
 	l.press("+1 m")
-	l.sees(".why", "charge backs off: attempt 2 of 6 in 1m")
+	l.sees(".why", "charge retries in 1m")
 	l.press("Next timer")
-	l.sees(".why", "attempt 3 of 6 in 4m")
+	l.sees(".why", "charge retries in 4m")
 	l.pictures("clock")
 	l.press("Until the end")
 	l.sees("h1", "timed out")

@@ -50,7 +50,7 @@ func TestPageOfAServer(t *testing.T) {
 	l.signs(forTasks)
 	l.sees(".problem", `the token "a worker" has the role worker`)
 	l.signs(reader)
-	l.sees(".why", "charge backs off") // the page that was asked for
+	l.sees(".why", "charge retries in ") // the page that was asked for
 	l.sees("header.run .needs", "The token “<b>reader</b>” has the role read: this takes operate.")
 	l.evaluates(`String(document.querySelectorAll(".run .actions button:not(:disabled)").length)`, "0")
 	l.evaluates(`location.href`, p.address+"/run/mine")

@@ -80,8 +80,8 @@ type RunSummary struct {
 	// Resting: nobody carries the run on, so its steps do not start, and its limits do not fire before somebody does.
 	Resting  bool `json:"resting,omitempty"`
 	Stopping bool `json:"stopping,omitempty"` // work of it was told to stop and is not gone; hooks wait for that
-	// ExpectedEnd is set in a list of runs that will miss their deadlines: when it would end at the pace of its
-	// workflow, or when it next does something by itself, whichever is later.
+	// ExpectedEnd is set in a list for open runs that will miss their deadlines: when the run would end at the pace of
+	// its workflow, or when it next does something by itself, whichever is later.
 	ExpectedEnd Time `json:"expectedEnd,omitzero"`
 }
 
@@ -110,23 +110,28 @@ type Run struct {
 	ScheduledAt Time   `json:"scheduledAt,omitzero"`
 	Zone        string `json:"zone,omitempty"`
 	// CompensateUntil: it was cancelled or has expired, and its body undoes what it did, until then at the latest.
-	CompensateUntil Time            `json:"compensateUntil,omitzero"`
-	Cron            string          `json:"cron,omitempty"`
-	Attempt         int             `json:"attempt,omitempty"` // number in its chain under the run retry policy, from 1
-	First           string          `json:"first,omitempty"`   // the first run of its chain; empty: this one
-	Previous        string          `json:"previous,omitempty"`
-	Next            string          `json:"next,omitempty"`        // the next run of its chain
-	NextFrom        Time            `json:"nextFrom,omitzero"`     // when that would begin if this one ended now
-	Notify          string          `json:"notify,omitempty"`      // workflow id of a run that awaits its chain's end
-	ParentClose     string          `json:"parentClose,omitempty"` // the fate of a child run when its parent ends
-	Why             string          `json:"why,omitempty"`         // why it ended as it did
-	Failure         *policy.Failure `json:"failure,omitempty"`
-	Retryable       bool            `json:"retryable,omitempty"` // it has ended, and a retry would be accepted
-	Dialect         *Words          `json:"dialect,omitempty"`
-	Steps           []*Step         `json:"steps"` // only to be read: the next call may return the same ones
-	Operations      []Audit         `json:"operations"`
-	Events          int             `json:"events"`         // number of its last event: Watch goes on from there
-	Plan            []PlannedStep   `json:"plan,omitempty"` // the steps of its definition, without hooks
+	CompensateUntil Time   `json:"compensateUntil,omitzero"`
+	Cron            string `json:"cron,omitempty"`
+	Attempt         int    `json:"attempt,omitempty"` // number in its chain under the run retry policy, from 1
+	First           string `json:"first,omitempty"`   // the first run of its chain; empty: this one
+	Previous        string `json:"previous,omitempty"`
+	Next            string `json:"next,omitempty"`        // the next run of its chain
+	NextFrom        Time   `json:"nextFrom,omitzero"`     // when that would begin if this one ended now
+	Notify          string `json:"notify,omitempty"`      // workflow id of a run that awaits its chain's end
+	ParentClose     string `json:"parentClose,omitempty"` // the fate of a child run when its parent ends
+	Why             string `json:"why,omitempty"`         // why it ended as it did
+	// ClockStoppedAt: it is paused, and its own deadlines stand still since then.
+	ClockStoppedAt Time            `json:"clockStoppedAt,omitzero"`
+	Says           *Saying         `json:"says,omitempty"` // its doings and why, or its end
+	Then           *Saying         `json:"then,omitempty"` // its future if it goes on like this
+	Ends           []End           `json:"ends,omitempty"` // everything that can end it, the first one first
+	Failure        *policy.Failure `json:"failure,omitempty"`
+	Retryable      bool            `json:"retryable,omitempty"` // it has ended, and a retry would be accepted
+	Dialect        *Words          `json:"dialect,omitempty"`
+	Steps          []*Step         `json:"steps"` // only to be read: the next call may return the same ones
+	Operations     []Audit         `json:"operations"`
+	Events         int             `json:"events"`         // number of its last event: Watch goes on from there
+	Plan           []PlannedStep   `json:"plan,omitempty"` // the steps of its definition, without hooks
 }
 
 // RunQueue is the queue that a run is started into, and the run's key and priority there.
@@ -154,7 +159,8 @@ type Words struct {
 // Deadline is an instant that limits a run or a step, and where it comes from.
 type Deadline struct {
 	Limit  string   `json:"limit"`
-	At     Time     `json:"at"`
+	At     Time     `json:"at,omitzero"`      // absent: its clock stands
+	Left   Duration `json:"left,omitzero"`    // the rest, where its clock stands
 	Origin string   `json:"origin,omitempty"` // where it was set: order.yaml:12:5
 	After  Duration `json:"after,omitzero"`   // the length that was set; zero: an instant was
 	From   Time     `json:"from,omitzero"`    // when its clock started
@@ -167,6 +173,7 @@ type Audit struct {
 	Step      string `json:"step,omitempty"` // empty: of the run
 	Actor     string `json:"actor,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+	StopClock bool   `json:"stopClock,omitempty"` // the pause let the run's own deadlines stand still
 	Deadlines []Move `json:"deadlines,omitempty"` // those it set
 }
 

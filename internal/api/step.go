@@ -79,6 +79,12 @@ type Step struct {
 	Held            *Held      `json:"held,omitempty"`      // the limit of its queue or service that a step waits for
 	Deadlines       []Deadline `json:"deadlines,omitempty"` // both, with where they were set
 	Binding         *Deadline  `json:"binding,omitempty"`   // the deadline of an open step that comes first
+	Says            *Saying    `json:"says,omitempty"`      // the doings of an open step and why, without its name
+	Ends            []End      `json:"ends,omitempty"`      // all that can end it, the first one first
+	Ahead           *Ahead     `json:"ahead,omitempty"`     // the future of an open step whose attempts fail
+	AgainAt         Time       `json:"againAt,omitzero"`    // the last time that an operator put it back to work
+	// Policy is in force for it. Items of a forEach that succeeded have none here.
+	Policy *policy.Policy `json:"policy,omitempty"`
 
 	Failure    *policy.Failure `json:"failure,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`
@@ -88,9 +94,26 @@ type Step struct {
 	Attempts   []Attempt       `json:"attempts"`
 }
 
+// Ahead is what comes of a step if each attempt fails after the usual time.
+type Ahead struct {
+	Attempts []Planned `json:"attempts,omitempty"` // the next ones, at most 20
+	GivesUp  Time      `json:"givesUp,omitzero"`   // when the step ends; absent: it is not known
+	Attempt  int       `json:"attempt,omitempty"`  // the last one before that
+	Reason   string    `json:"reason,omitempty"`   // why no other attempt follows
+	Limit    string    `json:"limit,omitempty"`    // the limit that ends it, or leaves no time
+}
+
+// Planned is an attempt that has not begun.
+type Planned struct {
+	Attempt int  `json:"attempt"`
+	From    Time `json:"from"`
+	To      Time `json:"to"`
+}
+
 // Attempt is one attempt of a step.
 type Attempt struct {
 	Attempt   int    `json:"attempt"`
+	Life      int    `json:"life,omitempty"`   // how often an operator had put the step back to work before
 	ReadyAt   Time   `json:"readyAt,omitzero"` // it waited for a worker from here on
 	StartedAt Time   `json:"startedAt,omitzero"`
 	EndedAt   Time   `json:"endedAt,omitzero"`

@@ -271,9 +271,19 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 }
 
 func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int) (policy.Verdict, string) {
+	var match policy.Match
+	if p.Retry != nil && p.Retry.When != "" && f.Kind != policy.KindLost {
+		match = m.r.decide().Match(m.r, s, p.Retry.When, f, m.returned, m.now)
+	}
+	v := policy.Judge(p, historyOf(m.r, s, f, apart), f, match, m.now, m.r.random(s))
+	return v, match.Error
+}
+
+// historyOf returns what the judge of a failed attempt has to know of its step.
+func historyOf(r *Run, s *Step, f *policy.Failure, apart int) policy.History {
 	h := policy.History{
 		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond,
-		Closed: m.r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || m.r.Closing != nil),
+		Closed: r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || r.Closing != nil),
 	}
 	if f.Kind == policy.KindLost {
 		h.Counted, h.Lost, h.LostAlone = s.Counted-1, s.Lost, apart
@@ -281,17 +291,12 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int)
 			h.Lost++
 		}
 	}
-	d := m.r.spanning(s)
-	if m.r.PausedAt != 0 {
-		d = m.r.outerLimit(s) // the next attempt follows the pause, after which the step's own deadlines are fresh
+	d := r.spanning(s)
+	if r.PausedAt != 0 {
+		d = r.outerLimit(s) // the next attempt follows the pause, after which the step's own deadlines are fresh
 	}
 	h.Deadline, h.Bound = d.at, d.limit
-	var match policy.Match
-	if p.Retry != nil && p.Retry.When != "" && f.Kind != policy.KindLost {
-		match = m.r.decide().Match(m.r, s, p.Retry.When, f, m.returned, m.now)
-	}
-	v := policy.Judge(p, h, f, match, m.now, m.r.random(s))
-	return v, match.Error
+	return h
 }
 
 // random returns the number that spreads a delay: a function of the attempt, so that a preview shows the very delays

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -232,7 +233,18 @@ func Sentence(f *policy.Failure) string {
 		}
 		text += link + Sentence(f.Cause)
 	}
-	return strings.Join(strings.Fields(text), " ")
+	return strings.Join(strings.Fields(PlainText(text)), " ")
+}
+
+// escapes are the sequences with which programs colour what they print, move the cursor and set titles.
+var escapes = regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)`)
+
+// PlainText returns a text without escape sequences for terminals.
+func PlainText(text string) string {
+	if !strings.Contains(text, "\x1b") {
+		return text
+	}
+	return escapes.ReplaceAllString(text, "")
 }
 
 // ends leaves out the middle of a long text. In a failure that came up through many runs, the two ends say most: which

@@ -42,7 +42,7 @@ func (s *Step) executes() bool { return s.Phase == StepRunning || s.Started != 0
 
 // clocksPaused reports whether the limits of the step do not fire, because the run is paused and nothing of the step
 // runs. When the run resumes the step gets fresh deadlines.
-func (r *Run) clocksPaused(s *Step) bool { return r.PausedAt != 0 && !s.executes() }
+func (s *Step) clocksPaused(r *Run) bool { return r.PausedAt != 0 && !s.executes() }
 
 // limit returns the step's limit of a kind that is in force; nil: none. An operator may replace the policy while an
 // attempt runs. Its worker still reports signs of life as seldom as the old policy allows, so of an old and a new
@@ -61,30 +61,37 @@ func (s *Step) limit(kind policy.LimitKind) *policy.Limit {
 // stepLimit returns the next limit of the step itself: those of its run are not among them.
 func (r *Run) stepLimit(s *Step) due {
 	var d due
-	if s.Phase.Closed() {
-		return d
-	}
-	if r.clocksPaused(s) {
-		return d
-	}
-	d = d.earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline)
-	p := s.Effective()
-	switch {
-	case s.Phase == StepScheduled:
-		d = d.withLimit(policy.LimitScheduleToStart, p.ScheduleToStart, s.ReadyAt)
-	case s.executes():
-		d = d.withLimit(policy.LimitStartToClose, p.StartToClose, s.Started)
-		d = d.withLimit(policy.LimitHeartbeat, s.limit(policy.LimitHeartbeat), max(s.Started, s.BeatAt))
-		d = d.withLimit(policy.LimitInactivity, s.limit(policy.LimitInactivity), max(s.Started, s.BeatAt, s.ByteAt))
-	case s.Phase == StepSuspended && s.Spec.Kind == KindWait:
-		d = d.earlier(policy.LimitWait, s.NextAt)
-	}
+	EachLimit(r, s, func(limit policy.LimitKind, at Time) { d = d.earlier(limit, at) })
 	return d
 }
 
+// EachLimit calls fn with the limits of an open step that count now, and the instants at which they expire, zero for
+// limits that the step does not have. Those of its run are not among them.
+func EachLimit(r *Run, s *Step, fn func(limit policy.LimitKind, at Time)) {
+	if s.Phase.Closed() || s.clocksPaused(r) {
+		return
+	}
+	fn(policy.LimitScheduleToClose, s.ScheduleToClose)
+	fn(policy.LimitDeadline, s.Deadline)
+	p := s.Effective()
+	switch {
+	case s.Phase == StepScheduled:
+		fn(policy.LimitScheduleToStart, limitEnd(p.ScheduleToStart, s.ReadyAt))
+	case s.executes():
+		fn(policy.LimitStartToClose, limitEnd(p.StartToClose, s.Started))
+		fn(policy.LimitHeartbeat, limitEnd(s.limit(policy.LimitHeartbeat), max(s.Started, s.BeatAt)))
+		fn(policy.LimitInactivity, limitEnd(s.limit(policy.LimitInactivity), max(s.Started, s.BeatAt, s.ByteAt)))
+	case s.Phase == StepSuspended && s.Spec.Kind == KindWait:
+		fn(policy.LimitWait, s.NextAt)
+	}
+}
+
+// ClockStands reports whether the run is paused and its own deadlines stand still.
+func (r *Run) ClockStands() bool { return r.PausedAt != 0 && r.StopClock }
+
 // runLimit returns the run's own next limit; hooks have their own budget and are not bounded by it.
 func (r *Run) runLimit() due {
-	if r.Phase.Closed() || r.Closing != nil || r.Stop != nil || (r.PausedAt != 0 && r.StopClock) {
+	if r.Phase.Closed() || r.Closing != nil || r.Stop != nil || r.ClockStands() {
 		return due{}
 	}
 	var d due
@@ -153,7 +160,7 @@ func (r *Run) nextWarning(s *Step) due {
 
 // warnings returns the step's deadline warnings that were not given yet, whether they are due or not.
 func (r *Run) warnings(s *Step) []due {
-	if r.clocksPaused(s) {
+	if s.clocksPaused(r) {
 		return nil
 	}
 	var out []due

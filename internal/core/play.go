@@ -47,7 +47,8 @@ func (p *player) next() (bool, error) {
 	for i := range p.run.Steps {
 		if s := &p.run.Steps[i]; s.Phase == StepScheduled && s.Spec.Kind == KindTask {
 			if act := p.act(s); act != nil {
-				offer(s.ReadyAt.Add(act.Queue), TaskStarted{Step: s.ID, Attempt: s.Attempt, Worker: "script"})
+				at := max(s.ReadyAt.Add(act.Queue), s.HeldNow().Until)
+				offer(at, TaskStarted{Step: s.ID, Attempt: s.Attempt, Worker: "script"})
 			}
 		}
 	}

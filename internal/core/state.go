@@ -152,7 +152,7 @@ func (r *Run) limitWake() Time {
 	if r.Compensating() {
 		return r.Stop.Until
 	}
-	if r.Stop != nil || r.Closing != nil || (r.PausedAt != 0 && r.StopClock) {
+	if r.Stop != nil || r.Closing != nil || r.ClockStands() {
 		return 0
 	}
 	wake := policy.Earliest(r.Execution.At, r.Deadline.At)

@@ -36,6 +36,7 @@ type Daemon struct {
 	embedded *service.Embedded // svc for the runs of this process
 
 	bodies   *lease.Keeper       // leases runs to processes that serve their workflows; nil: nobody may
+	waits    waits               // the attempts that wait until somebody acts
 	queues   *remote.Queues      // tasks for workers in other processes; nil: no attempts are executed
 	changes  *service.Changes    // nil: no attempts are executed
 	webhooks *webhook.Dispatcher // nil: no attempts are executed
@@ -87,6 +88,7 @@ func New(cfg Config) (*Daemon, error) {
 			return !cfg.Carried.Has(top())
 		})
 	}
+	d.embedded.KnowWorkers(d.unserved, d.waitsForSomebody)
 	d.svc = d.embedded
 	d.route()
 	return d, nil

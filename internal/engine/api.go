@@ -160,9 +160,17 @@ type API interface {
 // QueueStats tells of the attempts of one type in a task queue.
 type QueueStats struct {
 	Queue, Type string
-	Waiting     int // attempts that wait for a worker, or because of limits that they share
-	Running     int // attempts that have a slot of a worker
-	Free        int // slots that are free; -1: any number
+	Waiting     int    // attempts that wait for a worker, or because of limits that they share
+	Running     int    // attempts that have a slot of a worker
+	Free        int    // slots that are free; -1: any number
+	Waits       []Wait // the attempts that wait, at most 1000 of each partition
+}
+
+// Wait is an attempt that waits.
+type Wait struct {
+	Run   core.RunID
+	Since core.Time
+	Held  core.Held // why, if a worker could take it
 }
 
 // Stats counts what an engine holds and does.

@@ -27,6 +27,7 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueStats, error) {
 			key := slots.Key{Queue: q.Queue, Type: q.Type}
 			sum := byKey[key]
 			q.Waiting, q.Running = q.Waiting+sum.Waiting, q.Running+sum.Running
+			q.Waits = append(q.Waits, sum.Waits...)
 			byKey[key] = q // the slots are those of all partitions
 		}
 		part.free(c)
@@ -47,6 +48,12 @@ func (p *Partition) queueStats(c *Call) {
 	p.reply(c)
 }
 
+// mostWaits is how many attempts of a queue are told that wait.
+const mostWaits = 1000
+
+// Here reports whether workers of this process execute tasks of a type from a queue.
+func (e *Engine) Here(queue, taskType string) bool { return e.cfg.Matcher.Here(queue, taskType) }
+
 // stats tells of the queues, in no order.
 func (t *tasks) stats() []QueueStats {
 	byKey := map[slots.Key]*QueueStats{}
@@ -65,8 +72,13 @@ func (t *tasks) stats() []QueueStats {
 		}
 	}
 	for _, o := range t.offers {
-		if o.queue.key.Type != admissionTask {
-			of(o.queue.key).Waiting++
+		if o.queue.key.Type == admissionTask {
+			continue
+		}
+		q := of(o.queue.key)
+		q.Waiting++
+		if s := &o.run.state.Steps[o.step]; len(q.Waits) < mostWaits {
+			q.Waits = append(q.Waits, Wait{o.run.id(), s.ReadyAt, s.HeldNow()})
 		}
 	}
 	for _, h := range t.held {

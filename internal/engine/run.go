@@ -129,6 +129,9 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {
 		row.Deadline = d
 	}
+	if s.ClockStands() {
+		row.Deadline = 0
+	}
 	if r.aside != nil {
 		r.asideRow(&row) // the rest reads the state, which cannot be trusted
 		return row
@@ -139,7 +142,7 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	case core.StopsWork(s):
 		row.Message = core.StoppingMessage
 	case s.Failure != nil:
-		row.Message = s.Failure.Message
+		row.Message = core.PlainText(s.Failure.Message)
 	case held.Reason != core.HeldNone:
 		row.Message = held.Why()
 	}

@@ -25,12 +25,12 @@ type poll struct {
 	settled chan struct{}
 }
 
-// takes reports whether a worker takes tasks of a type.
-func (q *Queues) takes(p *poll, taskType string) bool {
-	if len(p.Types) == 0 {
+// takes reports whether a worker that asked for some types takes tasks of a type.
+func (q *Queues) takes(types []string, taskType string) bool {
+	if len(types) == 0 {
 		return !slices.Contains(q.cfg.Own, taskType)
 	}
-	return slices.Contains(p.Types, taskType)
+	return slices.Contains(types, taskType)
 }
 
 // settle tells the worker that its tasks are there, if they are.
@@ -68,8 +68,9 @@ func (q *Queues) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error
 		}
 	}
 	q.polls[r.Queue] = append(q.polls[r.Queue], p)
+	q.noteVisit(p)
 	q.mu.Unlock()
-	q.cfg.Engine.Offered(r.Queue, func(taskType string) bool { return q.takes(p, taskType) })
+	q.cfg.Engine.Offered(r.Queue, func(taskType string) bool { return q.takes(p.Types, taskType) })
 
 	wait := time.NewTimer(min(max(r.Wait.Std(), leastWait), maxWait))
 	defer wait.Stop()
@@ -142,6 +143,7 @@ func (q *Queues) leave(ctx context.Context, p *poll) ([]api.Task, error) {
 	if q.polls[p.Queue] = polls; len(polls) == 0 {
 		delete(q.polls, p.Queue)
 	}
+	q.noteVisit(p)
 	tasks := p.tasks
 	q.mu.Unlock()
 	if err := p.mayTake(ctx); err != nil {
@@ -203,7 +205,7 @@ func (q *Queues) Slots(queue, taskType string) int {
 	defer q.mu.Unlock()
 	n := 0
 	for _, p := range q.polls[queue] {
-		if !p.full && q.takes(p, taskType) {
+		if !p.full && q.takes(p.Types, taskType) {
 			if n += p.room; n >= enough {
 				break
 			}
@@ -216,7 +218,7 @@ func (q *Queues) Slots(queue, taskType string) int {
 // recorded of the task that its worker confirms it.
 func (q *Queues) free(queue, taskType string, confirms bool) *poll {
 	for _, p := range q.polls[queue] {
-		if !p.full && p.room > 0 && q.takes(p, taskType) && (p.Confirm || !confirms) {
+		if !p.full && p.room > 0 && q.takes(p.Types, taskType) && (p.Confirm || !confirms) {
 			return p
 		}
 	}

@@ -59,6 +59,8 @@ type Queues struct {
 	seats    map[uint64]*poll   // that are reserved, by the secrets of their attempts; nil: no poll had room
 	attempts map[core.Token]*attempt
 	drained  func() // looks whether all seats are free; nil: nobody wants to know
+	opened   core.Time
+	came     map[string][]visit // the workers that came last, by queue
 }
 
 var (
@@ -92,7 +94,7 @@ func New(cfg Config) *Queues {
 	}
 	return &Queues{
 		cfg: cfg, closing: make(chan struct{}), polls: map[string][]*poll{}, seats: map[uint64]*poll{},
-		attempts: map[core.Token]*attempt{},
+		attempts: map[core.Token]*attempt{}, opened: cfg.Now(), came: map[string][]visit{},
 	}
 }
 

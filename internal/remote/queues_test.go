@@ -281,7 +281,7 @@ func TestOwnTypes(t *testing.T) {
 	q := newQueues(&fakeEngine{})
 	for _, types := range [][]string{nil, {"Send"}} {
 		p := &poll{PollRequest: api.PollRequest{Types: types}}
-		if q.takes(p, "exec") || !q.takes(p, "Send") || q.takes(p, "Print") != (types == nil) {
+		if q.takes(p.Types, "exec") || !q.takes(p.Types, "Send") || q.takes(p.Types, "Print") != (types == nil) {
 			t.Errorf("a worker of %v", types)
 		}
 	}

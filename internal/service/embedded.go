@@ -28,6 +28,14 @@ func NewEmbedded(e engine.API, read Read, now func() core.Time) *Embedded {
 // request.
 func (s *Embedded) KnowProblems(problems func() map[core.RunID]error) { s.problems = problems }
 
+// KnowWorkers tells the service which tasks no worker takes. unserved reports whether none comes for the tasks of a
+// type in a queue, and waits says why attempts wait until somebody acts, by run. Call it before the first request.
+func (s *Embedded) KnowWorkers(
+	unserved func(queue, taskType string) bool, waits func(context.Context) (map[core.RunID]error, error),
+) {
+	s.unserved, s.waits = unserved, waits
+}
+
 // Start implements api.Service.
 func (s *Embedded) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
 	req, err := s.startRequest(r)

@@ -7,6 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/trail"
 )
 
 // source is where histories are read from: an engine or a file.
@@ -27,8 +28,12 @@ type reads struct {
 	paces     paces
 	// problems returns why bodies cannot go on, by run. nil: nothing is known.
 	problems func() map[core.RunID]error
-	rests    Rests // nil: somebody carries all runs on
-	shared   bool  // the runs belong to one of several nodes
+	// unserved reports whether no worker comes for the tasks of a type in a queue. nil: nothing is known.
+	unserved func(queue, taskType string) bool
+	// waits returns why attempts wait until somebody acts, by run. nil: nothing is known.
+	waits  func(ctx context.Context) (map[core.RunID]error, error)
+	rests  Rests // nil: somebody carries all runs on
+	shared bool  // the runs belong to one of several nodes
 	// lazy is set if reading a history again is expensive. Then a trail that a watcher keeps counts as up to date.
 	lazy bool
 }
@@ -54,13 +59,14 @@ func (r *reads) Run(ctx context.Context, name string) (*api.Run, error) {
 
 // snapshot returns a followed run as it is now, with the words of the system it was made for.
 func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
-	out := f.trail.Snapshot(r.now())
-	out.Kind, out.Plan = f.kind, f.workflow.Plan
+	f.trail.Known = trail.Known{Plan: f.workflow.Plan, Unserved: r.unserved}
 	if r.problems != nil {
 		if problem := r.problems()[f.id]; problem != nil {
-			out.Problem = problem.Error()
+			f.trail.Known.Problem = problem.Error()
 		}
 	}
+	out := f.trail.Snapshot(r.now())
+	out.Kind = f.kind
 	out.Resting = r.rests != nil && !out.Phase.Closed() && r.rests(ctx, f.id, f.trail.Run.Top)
 	words := f.workflow.Words
 	if words == nil {

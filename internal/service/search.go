@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -72,8 +73,8 @@ func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err erro
 			return nil, err
 		}
 	}
-	if r.problems != nil {
-		s.stuck = r.problems()
+	if s.stuck, err = r.stuck(ctx); err != nil {
+		return nil, err
 	}
 	if q.Stuck {
 		to.Bodies = map[core.RunID]bool{}
@@ -86,6 +87,22 @@ func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err erro
 	}
 	to.After, to.AfterDeadline, err = readCursor(&q)
 	return s, err
+}
+
+// stuck returns why runs cannot go on until somebody acts: their code cannot, or nobody executes what they wait for.
+func (r *reads) stuck(ctx context.Context) (map[core.RunID]error, error) {
+	all := map[core.RunID]error{}
+	if r.waits != nil {
+		waits, err := r.waits(ctx)
+		if err != nil {
+			return nil, wrap(err)
+		}
+		maps.Copy(all, waits)
+	}
+	if r.problems != nil {
+		maps.Copy(all, r.problems())
+	}
+	return all, nil
 }
 
 // goOnAfter lets the search go on after a run that the caller names.
@@ -196,12 +213,18 @@ func (s *search) keeps(ctx context.Context, row *journal.RunRow, to *api.RunSumm
 	if s.Resting && !to.Resting {
 		return false, nil
 	}
-	if s.WillMiss {
+	if late := !row.Phase.Closed() && row.Deadline != 0; late || s.WillMiss {
 		expected, err := s.expectedEnd(ctx, row)
-		if err != nil || expected < row.Deadline {
+		if err != nil {
 			return false, err
 		}
-		to.ExpectedEnd = api.Time(expected)
+		late = late && expected >= row.Deadline
+		if late {
+			to.ExpectedEnd = api.Time(expected)
+		}
+		if s.WillMiss && !late {
+			return false, nil
+		}
 	}
 	if !s.opens() {
 		return true, nil

@@ -88,6 +88,7 @@ func TestSearch(t *testing.T) {
 			b.found(what+"within 20m", within(20*time.Minute), soon)
 			b.found(what+"within 1h", within(time.Hour), soon, late, fine, asleep)
 			b.found(what+"will miss", api.Query{WillMiss: true}, soon, late, asleep)
+			b.late(what, soon, late, asleep)
 			input := map[string]string{"customer.id": fmt.Sprint(customer), "rush": "true"}
 			b.found(what+"input", api.Query{Input: input}, fine, asleep, soon, late)
 			input["rush"] = "false"
@@ -113,6 +114,28 @@ func TestSearch(t *testing.T) {
 		b.found("retrying within 45m", urgent, late, fine)
 		<-time.After(40 * time.Minute)
 		b.found("retrying later", api.Query{Retrying: true})
+	})
+}
+
+// late checks which open runs a list of all runs marks as late.
+func (b *bed) late(what string, want ...string) {
+	b.Helper()
+	b.both(func(name string, s api.Service) {
+		page, err := s.Runs(b.Context(), api.Query{Phases: []api.RunPhase{api.RunWaiting}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		var got []string
+		for _, r := range page.Runs {
+			if r.ExpectedEnd != 0 {
+				got = append(got, r.Run)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			b.Errorf("%s, %s: %v are late, want %v", name, what, got, want)
+		}
 	})
 }
 

@@ -18,6 +18,7 @@ var closeNames = map[core.CloseChild]string{
 // Snapshot returns the run as it is now. It needs now to say what would follow: the next run of the chain, a retry.
 func (t *Trail) Snapshot(now core.Time) *api.Run {
 	r := t.Run
+	t.askAgain()
 	out := &api.Run{
 		RunSummary: t.summary(),
 		Input:      t.input.of(r.Input), Output: t.output.of(r.Output),
@@ -56,7 +57,15 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	if r.Next == (core.RunID{}) && !r.Phase.Closed() {
 		out.NextFrom = api.Time(r.Follows(now))
 	}
-	out.Steps = t.steps()
+	out.Problem, out.Plan = t.Known.Problem, t.Known.Plan
+	out.Steps = t.steps(now)
+	out.Says, out.Then = t.runSays(out.Steps), t.then(out.Steps)
+	if !r.Phase.Closed() {
+		out.Ends = t.allEnds(out.Steps)
+	}
+	if r.ClockStands() {
+		out.ClockStoppedAt = api.Time(r.PausedAt)
+	}
 	return out
 }
 
@@ -90,6 +99,9 @@ func (t *Trail) summary() api.RunSummary {
 	if r.Definition != (core.DefinitionID{}) {
 		s.Definition = r.Definition.String()
 	}
+	if r.ClockStands() {
+		s.Deadline = 0
+	}
 	if !r.Phase.Closed() {
 		s.Wake = api.Time(r.Wake())
 	}
@@ -101,7 +113,7 @@ func (t *Trail) summary() api.RunSummary {
 
 // steps returns the steps as they are now. Steps that did not change since the last snapshot are the same values as
 // then: a run may have many steps, and a watcher takes many snapshots.
-func (t *Trail) steps() []*api.Step {
+func (t *Trail) steps(now core.Time) []*api.Step {
 	r := t.Run
 	if n := len(r.Steps) - len(t.views); n > 0 {
 		t.views = append(t.views, make([]*api.Step, n)...)
@@ -112,10 +124,14 @@ func (t *Trail) steps() []*api.Step {
 		if s.Dropped && !t.superseded(s) {
 			continue
 		}
-		if t.views[i] == nil {
-			t.views[i] = t.step(s)
+		view := t.views[i]
+		if view == nil {
+			view = t.step(s, now)
+			if s.Phase != core.StepRunning && view.Held == nil { // their future depends on the instant
+				t.views[i] = view
+			}
 		}
-		steps = append(steps, t.views[i])
+		steps = append(steps, view)
 	}
 	return steps
 }
@@ -170,7 +186,7 @@ func (t *Trail) changed(rec core.Record) {
 	}
 }
 
-func (t *Trail) step(s *core.Step) *api.Step {
+func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 	out := &api.Step{
 		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s),
 		Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
@@ -182,7 +198,7 @@ func (t *Trail) step(s *core.Step) *api.Step {
 		Stopping: s.Stopping, Kept: s.Kept,
 		ScheduleToClose: api.Time(s.ScheduleToClose), Deadline: api.Time(s.Deadline), Deadlines: stepDeadlines(s),
 		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child),
-		Superseded: s.Dropped, Hook: s.Spec.Hook,
+		Superseded: s.Dropped, Hook: s.Spec.Hook, AgainAt: t.again[s.ID].at,
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}
 	if held := s.HeldNow(); held.Reason != core.HeldNone {
@@ -202,6 +218,11 @@ func (t *Trail) step(s *core.Step) *api.Step {
 		out.Why = t.stepWhy(s)
 	} else {
 		out.Binding, out.Why = t.binding(s), suspicion(s)
+		out.Ahead = t.ahead(s, now)
+		out.Ends, out.Says = t.ends(s, out.Ahead), t.stepSays(s)
+	}
+	if s.Group == core.NoStep || s.Phase != core.StepSucceeded && s.Phase != core.StepSkipped {
+		out.Policy = s.Effective()
 	}
 	if t.Words != nil {
 		said := t.Words(s)

@@ -16,6 +16,7 @@ type Trail struct {
 	Words func(*core.Step) api.Words // another system's words for a step; nil: none
 	// Shared says that the run belongs to one of several nodes, each of which counts limits for its own runs.
 	Shared bool
+	Known  Known // things known besides the history; they may change between two snapshots
 
 	teller     *core.Teller
 	entries    int             // folded so far
@@ -25,7 +26,16 @@ type Trail struct {
 	items      map[core.StepID]int
 	input      checked
 	output     checked
-	views      []*api.Step // views by step; nil: to be made
+	views      []*api.Step               // views by step; nil: to be made
+	asked      map[[2]string]bool        // whether no worker comes, by queue and type
+	counts     map[core.StepID]itemCount // items by group; nil: to be counted
+	again      map[core.StepID]lives     // the steps that an operator has put back to work
+}
+
+// lives tells of a step that an operator has put back to work.
+type lives struct {
+	n  int      // how often
+	at api.Time // the last time
 }
 
 // New returns the trail of a run of which no entry was folded yet.
@@ -52,6 +62,7 @@ func (t *Trail) Events() int { return t.events }
 // Fold takes the next entry and returns the events it stands for.
 func (t *Trail) Fold(e core.Entry) []core.Event {
 	events := t.teller.Events(e)
+	t.counts = nil
 	t.entries++
 	t.events += len(events)
 	for _, rec := range e.Records {
@@ -98,6 +109,14 @@ func (t *Trail) note(at api.Time, rec core.Record) {
 			op.Step = t.key(rec.Step)
 		}
 		t.operations = append(t.operations, op)
+	case core.PauseBegan:
+		if n := len(t.operations); n > 0 {
+			t.operations[n-1].StopClock = rec.StopClock
+		}
+	case core.StepReset:
+		if rec.Restart {
+			t.liveAgain(rec.Step, at)
+		}
 	case core.DeadlineMoved:
 		if n := len(t.operations); n > 0 {
 			op := &t.operations[n-1]
@@ -127,7 +146,17 @@ func endAttempt(a *api.Attempt, at api.Time, rec core.AttemptEnded) {
 }
 
 func (t *Trail) begin(id core.StepID, at api.Time) {
-	t.attempts[id] = append(t.attempts[id], api.Attempt{Attempt: len(t.attempts[id]) + 1, ReadyAt: at})
+	t.attempts[id] = append(t.attempts[id], api.Attempt{
+		Attempt: len(t.attempts[id]) + 1, Life: t.again[id].n, ReadyAt: at,
+	})
+}
+
+// liveAgain notes that an operator has put a step back to work.
+func (t *Trail) liveAgain(id core.StepID, at api.Time) {
+	if t.again == nil {
+		t.again = map[core.StepID]lives{}
+	}
+	t.again[id] = lives{t.again[id].n + 1, at}
 }
 
 // change changes a step's last attempt.

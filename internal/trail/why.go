@@ -27,6 +27,10 @@ func (t *Trail) stepWhy(s *core.Step) string {
 		}
 		return sentence(s.Failure)
 	case policy.ReasonAttemptsExhausted:
+		if again := t.again[s.ID]; again.n > 0 {
+			return fmt.Sprintf("all %d attempts since it was retried are used up; the last one: %s", s.Counted,
+				sentence(last))
+		}
 		return fmt.Sprintf("all %d attempts are used up; the last one: %s", s.Counted, sentence(last))
 	case policy.ReasonRetriesOff:
 		return sentence(last) + " (the step has no retries)"

@@ -15,7 +15,7 @@ function ofCase(c) {
   const open = c.phase === "running" || c.phase === "backing_off";
   const step = { id: 0, step: c.name, kind: "task", phase: c.phase, scheduledAt: at(0), endedAt: open ? undefined : at(c.at), attempts };
   const run = { run: c.name, phase: open ? "running" : "failed", createdAt: at(0), endedAt: step.endedAt, steps: [step], operations: [] };
-  const got = timeline(run, null, began + c.at, new Set()).rows[0].bars.map((b) => [b.kind, b.from - began, b.to - began]);
+  const got = timeline(run, began + c.at, new Set()).rows[0].bars.map((b) => [b.kind, b.from - began, b.to - began]);
   const want = [];
   (c.attempts ?? []).forEach((a, i, all) => {
     const until = a.started ?? a.ended ?? c.at, next = all[i + 1]?.at;
@@ -31,7 +31,7 @@ function ofPause() {
   const step = { id: 0, step: "a", kind: "sleep", phase: "suspended", scheduledAt: at(10), attempts: [] };
   const run = { run: "r", phase: "paused", createdAt: at(0), steps: [step],
     operations: [op("pause", 0), op("resume", 30), op("pause", 50), op("pause", 60)] };
-  const got = timeline(run, null, began + 90, new Set()).rows[0].bars.map((b) => [b.kind, b.from - began, b.to - began]);
+  const got = timeline(run, began + 90, new Set()).rows[0].bars.map((b) => [b.kind, b.from - began, b.to - began]);
   const want = [["asleep", 10, 90], ["paused", 10, 30], ["paused", 50, 90]];
   return JSON.stringify(got) === JSON.stringify(want) ? [] : ["pauses: " + JSON.stringify(got)];
 }

@@ -106,6 +106,13 @@ func (m *Matcher) Slots(queue, taskType string) int {
 	return n
 }
 
+// Here reports whether workers of this process execute tasks of a type from a queue.
+func (m *Matcher) Here(queue, taskType string) bool {
+	return slices.ContainsFunc(*m.workers.Load(), func(w *Named) bool {
+		return w.Remote == nil && w.Workers.Slots(queue, taskType) != 0
+	})
+}
+
 // Room returns how many slots are free for tasks of a queue and a type; -1 means any number.
 func (m *Matcher) Room(key Key) int {
 	m.mu.Lock()

@@ -97,7 +97,7 @@ function Ask(props: {
   const [reason, setReason] = useState("");
   const [by, setBy] = useState("10m");
   const [limit, setLimit] = useState((step?.deadlines ?? run.deadlines ?? [])[0]?.limit ?? "");
-  const [policy, setPolicy] = useState("retry: exponential(5, 1s)\n");
+  const [policy, setPolicy] = useState(step?.policy ? JSON.stringify(step.policy, null, 2) : "retry: exponential(5, 1s)\n");
   const [output, setOutput] = useState("null");
   const [wrong, setWrong] = useState<unknown>(null);
   const body = (): OperateBody => {
@@ -127,7 +127,7 @@ function Ask(props: {
               {limits.map((l) => <option key={l} value={l}>{l}</option>)}</select></label> : null}
           </>
         ) : null}
-        {a.ask === "policy" ? <label>Policy <textarea rows={4} value={policy} onInput={(e) => setPolicy(e.currentTarget.value)} /></label> : null}
+        {a.ask === "policy" ? <label>Policy <textarea rows={8} value={policy} onInput={(e) => setPolicy(e.currentTarget.value)} /></label> : null}
         {a.ask === "complete" ? <label>Its output, JSON <textarea rows={4} value={output} onInput={(e) => setOutput(e.currentTarget.value)} /></label> : null}
         <label>Why <input value={reason} onInput={(e) => setReason(e.currentTarget.value)} placeholder="for the history" /></label>
         {a.ask === "extend" || a.ask === "policy" ? <Preview run={run} step={step} action={a} body={body} key={by + limit + policy} /> : null}

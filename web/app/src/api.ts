@@ -1,9 +1,13 @@
 // Talks to the server. Nothing here knows of pages.
+import { effect, signal } from "@preact/signals";
 import { refused, withCaller, type Caller } from "./caller.ts";
 import type { components } from "./schema.d.ts";
 
 type Schemas = components["schemas"];
 export type Run = Schemas["Run"];
+export type Saying = Schemas["Saying"];
+export type Part = Schemas["Part"];
+export type End = Schemas["End"];
 export type RunSummary = Schemas["RunSummary"];
 export type Step = Schemas["Step"];
 export type Attempt = Schemas["Attempt"];
@@ -43,7 +47,27 @@ export class Failed extends Error {
   }
 }
 
-const request = (path: string, init: RequestInit) => fetch(path, { ...init, headers: withCaller(init.headers) });
+// connected says whether the server answered the last request. While it does not, it is asked again.
+export const connected = signal(true);
+
+const again = 2000; // ms between two questions whether it answers again
+
+effect(() => { if (!connected.value) setTimeout(probe, again); });
+
+function probe(): void {
+  if (!connected.value) request("/livez", {}).catch(() => setTimeout(probe, again));
+}
+
+async function request(path: string, init: RequestInit): Promise<Response> {
+  try {
+    const answer = await fetch(path, { ...init, headers: withCaller(init.headers) });
+    connected.value = true;
+    return answer;
+  } catch (e) {
+    if (!init.signal?.aborted) connected.value = false;
+    throw e;
+  }
+}
 
 async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   let answer: Response;
@@ -134,7 +158,7 @@ async function* messages(from: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGe
 
 // changes calls fn with what happens to the runs of the query, from where it left off whenever the connection was lost;
 // null: list them again. It returns what ends that.
-export function changes(query: URLSearchParams, fn: (c: Change | null) => void, state: (connected: boolean) => void): () => void {
+export function changes(query: URLSearchParams, fn: (c: Change | null) => void): () => void {
   const stop = new AbortController(), signal = stop.signal;
   void (async () => {
     let last = "";
@@ -142,7 +166,6 @@ export function changes(query: URLSearchParams, fn: (c: Change | null) => void, 
       try {
         const answer = await request(`${base}/events?${query}`, { signal, headers: last ? { "Last-Event-ID": last } : {} });
         if (!answer.ok || !answer.body) throw refusal(answer.status, await answer.text());
-        state(true);
         for await (const m of messages(answer.body)) {
           if (m.name !== "") break; // it ends, or cannot go on
           const c = JSON.parse(m.data) as Change;
@@ -151,7 +174,6 @@ export function changes(query: URLSearchParams, fn: (c: Change | null) => void, 
         }
       } catch (e) {
         if (signal.aborted || e instanceof Failed && e.status >= 400 && e.status < 500) return;
-        state(false);
       }
       await new Promise((done) => { setTimeout(done, 1000); });
     }
@@ -176,7 +198,9 @@ export const replayDelivery = (webhook: string, delivery: string) =>
 
 export const getCaller = () => ask<Caller>("/caller");
 export const listTokens = async () => (await ask<Schemas["TokenList"]>("/tokens")).tokens ?? [];
-export const createToken = (r: Schemas["TokenRequest"]) => post<Token>("/tokens", r);
+// createToken has no idempotency key: its answer is a secret, and the server keeps none.
+export const createToken = (r: Schemas["TokenRequest"]) =>
+  ask<Token>("/tokens", { method: "POST", body: JSON.stringify(r), headers: { "Content-Type": "application/json" } });
 export const revokeToken = (id: string) => ask<void>(`/tokens/${encodeURIComponent(id)}`, { method: "DELETE" });
 export const listAudit = (actor: string, cursor: string) =>
   ask<Schemas["AuditPage"]>("/audit?" + new URLSearchParams({ ...(actor ? { actor } : {}), ...(cursor ? { cursor } : {}) }));

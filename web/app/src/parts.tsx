@@ -1,7 +1,6 @@
 // Small parts that several pages use.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Deadline } from "./api.ts";
 import { Failed } from "./api.ts";
 import { go, now, utc } from "./state.ts";
 import { instant, length, parse } from "./time.ts";
@@ -25,25 +24,6 @@ export function Time({ at, ago }: { at: string | undefined; ago?: boolean }) {
   const diff = now.value - t;
   const rel = diff >= 0 ? `${length(diff)} ago` : `in ${length(-diff)}`;
   return <time dateTime={at} title={`${at} (${rel})`}>{ago ? rel : text}</time>;
-}
-
-// Budget is a deadline as a bar that empties.
-export function Budget({ d, label, over }: { d: Deadline; label: string; over?: string | undefined }) {
-  const from = parse(d.from), at = parse(d.at);
-  const current = over ? parse(over) : now.value;
-  const left = at - current;
-  const share = Number.isFinite(from) && at > from ? Math.min(Math.max(left / (at - from), 0), 1) : left > 0 ? 1 : 0;
-  const urgent = share < 0.2 && !over;
-  return (
-    <div class={`budget${urgent ? " urgent" : ""}`}>
-      <span class="label">{label}</span>
-      <span class="meter" role="meter" aria-label={`${label} ${d.limit}`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(share * 100)}>
-        <i style={{ width: `${share * 100}%` }} />
-      </span>
-      <span class="left">{left >= 0 ? `${length(left)} left` : `over by ${length(-left)}`}{d.after ? ` of ${d.after}` : ""}</span>
-      <span class="dim">{d.limit}{d.origin ? ` · ${d.origin}` : ""}</span>
-    </div>
-  );
 }
 
 export function Problem({ error }: { error: unknown }) {

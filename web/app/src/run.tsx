@@ -2,20 +2,20 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Attempt, Run, Step } from "./api.ts";
-import { forecast, getRun, nextRun, sendEvent } from "./api.ts";
+import { getRun, nextRun, sendEvent } from "./api.ts";
 import { Actions } from "./actions.tsx";
 import { Gantt } from "./gantt.tsx";
 import { Graph } from "./graph.tsx";
 import { Children, History } from "./history.tsx";
 import { Otherwise } from "./lab.tsx";
 import { Log } from "./log.tsx";
-import { Budget, Link, Phase, Problem, Time } from "./parts.tsx";
+import { Link, Phase, Problem, Time } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
-import { connected, now } from "./state.ts";
+import { Ends, Says } from "./says.tsx";
+import { now } from "./state.ts";
 import { length, parse } from "./time.ts";
 import { isClosed, timeline } from "./timeline.ts";
 import { Value } from "./tree.tsx";
-import { doing, why } from "./why.ts";
 
 // useRun follows a run: it asks for it again as soon as something has happened to it.
 function useRun(id: string): [Run | null, unknown] {
@@ -32,7 +32,6 @@ function useRun(id: string): [Run | null, unknown] {
           const r: Run = last ? await nextRun(id, last.events, stop.signal) : await getRun(id);
           if (stop.signal.aborted) return;
           last = r;
-          connected.value = true;
           setRun(r);
           setError(null);
           // Once it has ended, only an operator makes something happen to it again.
@@ -41,7 +40,6 @@ function useRun(id: string): [Run | null, unknown] {
           if (stop.signal.aborted) return;
           setError(e);
           if ([401, 403, 404].includes((e as { status?: number }).status ?? 0)) return;
-          connected.value = false;
           await pause(2000, stop.signal);
         }
       }
@@ -56,34 +54,12 @@ const pause = (ms: number, signal: AbortSignal) => new Promise<void>((done) => {
   signal.addEventListener("abort", () => { clearTimeout(t); done(); }, { once: true });
 });
 
-// usual is how long the attempts of a run took that ended, for the forecast.
-function usual(run: Run): number {
-  const took = (run.steps ?? []).filter((s) => !isClosed(s.phase)).flatMap((s) => s.attempts ?? [])
-    .map((a) => parse(a.endedAt) - parse(a.startedAt)).filter((n) => n > 0);
-  return took.length === 0 ? 0 : Math.round(took.reduce((a, b) => a + b, 0) / took.length);
-}
-
-function useForecast(run: Run | null): Run | null {
-  const [seen, setSeen] = useState<Run | null>(null);
-  const open = run !== null && !isClosed(run.phase) && !run.pausedAt &&
-    (run.steps ?? []).some((s) => !isClosed(s.phase) && (s.attempts ?? []).length > 0);
-  useEffect(() => {
-    if (!open || !run) { setSeen(null); return; }
-    let over = false;
-    forecast(run.run, { failsAfter: `${usual(run)}ms`, attempts: 12 }).then((r) => { if (!over) setSeen(r); }, () => { if (!over) setSeen(null); });
-    return () => { over = true; };
-  }, [run?.run, run?.events, open]);
-  return seen;
-}
-
 export function RunPage({ id, selected, select }: { id: string; selected: string | null; select: (step: string | null) => void }) {
   const [run, error] = useRun(id);
-  const seen = useForecast(run);
   if (!run) return <main><h1>Run</h1>{error ? <Problem error={error} /> : <p class="dim">Loading…</p>}<p><Link to="/">All runs</Link></p></main>;
   const ended = isClosed(run.phase);
   const current = now.value;
   const step = (run.steps ?? []).find((s) => s.step === selected) ?? null;
-  const open = (run.steps ?? []).filter((s) => !isClosed(s.phase) && s.binding);
   return (
     <main>
       <header class="run">
@@ -94,17 +70,19 @@ export function RunPage({ id, selected, select }: { id: string; selected: string
           {run.parent ? <> · <Link to={`/run/${run.parent}`}>parent</Link></> : null}
           {run.previous ? <> · <Link to={`/run/${run.previous}`}>the run before</Link></> : null}
           {run.next ? <> · <Link to={`/run/${run.next}`}>the run after</Link></> : null}
+          {run.queue ? <> · queue <bdi>{run.queue.name}</bdi>{run.queue.key ? <> for <bdi>{run.queue.key}</bdi></> : null}</> : null}
+          {Object.entries(run.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>)}
         </p>
         <Actions run={run} />
       </header>
       <Problem error={error} />
-      <section class={`why ${run.phase}`}><p dir="auto">{plain(why(run, current))}</p></section>
-      <section class="budgets" aria-label="Budgets">
-        {(run.deadlines ?? []).map((d) => <Budget key={d.limit} d={d} label="run" over={run.endedAt} />)}
-        {open.slice(0, 6).map((s) => <Budget key={s.id} d={s.binding!} label={s.step} />)}
+      <section class={`why ${run.phase}`} role="status">
+        <p dir="auto"><Says says={run.says} run={run.run} /></p>
+        {run.then ? <p class="dim" dir="auto"><Says says={run.then} run={run.run} /></p> : null}
       </section>
-      <Views run={run} seen={seen} selected={selected} select={select} />
-      {step ? <StepPanel run={run} s={step} seen={seen} close={() => select(null)} /> : <p class="dim">Choose a step to see its attempts.</p>}
+      <Ends ends={run.ends} />
+      <Views run={run} selected={selected} select={select} />
+      {step ? <StepPanel run={run} s={step} close={() => select(null)} /> : <p class="dim">Choose a step to see its attempts.</p>}
       <Children run={run} />
       <section class="values">
         <Value name="Input" value={run.input} />
@@ -119,12 +97,12 @@ export function RunPage({ id, selected, select }: { id: string; selected: string
 const views = ["Timeline", "Graph", "History"] as const;
 
 // Views are three ways to look at the steps of a run. The keys j and k choose a step.
-function Views({ run, seen, selected, select }: { run: Run; seen: Run | null; selected: string | null; select: (step: string | null) => void }) {
+function Views({ run, selected, select }: { run: Run; selected: string | null; select: (step: string | null) => void }) {
   const [view, setView] = useState<(typeof views)[number]>("Timeline");
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
   const ended = isClosed(run.phase);
   const until = ended ? parse(run.endedAt) : now.value;
-  const line = useMemo(() => timeline(run, seen, until, unfolded), [run, seen, until, unfolded]);
+  const line = useMemo(() => timeline(run, until, unfolded), [run, until, unfolded]);
   const toggle = (s: string) => select(s === selected ? null : s);
   const fold = (g: string) => setUnfolded((old) => { const to = new Set(old); if (!to.delete(g)) to.add(g); return to; });
   useEffect(() => {
@@ -152,17 +130,16 @@ function Views({ run, seen, selected, select }: { run: Run; seen: Run | null; se
   );
 }
 
-function StepPanel({ run, s, seen, close }: { run: Run; s: Step; seen: Run | null; close: () => void }) {
-  const later = seen?.steps?.find((o) => o.step === s.step);
+function StepPanel({ run, s, close }: { run: Run; s: Step; close: () => void }) {
   return (
     <section class="step" aria-label={`Step ${s.step}`}>
       <h2><bdi>{s.step}</bdi> <Phase phase={s.phase} /> <button type="button" class="close" aria-label="Close the step" onClick={close}>×</button></h2>
-      <p dir="auto">{isClosed(s.phase) ? s.why || s.phase.replaceAll("_", " ") : doing(s, now.value) + "."}</p>
-      {!isClosed(s.phase) && later?.why ? <p class="dim" dir="auto">If its attempts fail: {later.why}, at <Time at={later.endedAt} />.</p> : null}
+      <p dir="auto">{isClosed(s.phase) ? plain(s.why || s.phase.replaceAll("_", " ")) : <Says says={s.says} run={run.run} />}</p>
+      {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
       <Actions run={run} step={s} />
       {s.kind === "wait" && s.event && !isClosed(s.phase) ? <Send run={run.run} event={s.event} /> : null}
       {s.child ? <p><Link to={`/run/${s.child}`}>its child run</Link></p> : null}
-      {(s.deadlines ?? []).map((d) => <Budget key={d.limit} d={d} label={s.step} over={s.endedAt} />)}
+      <Ends ends={s.ends} />
       {(s.attempts ?? []).length > 0 ? (
         <div class="scroll">
           <table class="attempts">
@@ -171,6 +148,7 @@ function StepPanel({ run, s, seen, close }: { run: Run; s: Step; seen: Run | nul
           </table>
         </div>
       ) : null}
+      {s.policy ? <Value name="Policy in force" value={s.policy} /> : null}
       <Otherwise run={run} step={s} />
       <Value name="Output" value={s.output} />
     </section>

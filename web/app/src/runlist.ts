@@ -2,7 +2,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunSummary } from "./api.ts";
 import { changes, listRuns } from "./api.ts";
-import { connected } from "./state.ts";
 
 const quiet = 300; // ms between two looks at what has changed
 // What streams are not asked for; lists of such a query are asked for again.
@@ -86,7 +85,7 @@ export function useRunList(key: string, atTop: () => boolean): RunList {
     const end = changes(followed, (c) => {
       changed.set(c?.run?.run ?? "", c?.run && !c.left ? c.run : null);
       timer ??= setTimeout(look, quiet);
-    }, (ok) => { connected.value = ok; });
+    });
     return () => { over = true; clearTimeout(timer); end(); };
   }, [key]);
   return { runs: shown.runs, next: shown.next !== "", error, more: () => more.current() };

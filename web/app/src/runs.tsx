@@ -169,7 +169,7 @@ function RowOf({ r, chosen }: { r: RunSummary; chosen: boolean }) {
   const open = !isClosed(r.phase);
   const took = (open ? now.value : parse(r.endedAt)) - parse(r.createdAt);
   const left = parse(r.deadline) - now.value;
-  const late = open && r.deadline !== undefined && r.expectedEnd !== undefined && parse(r.expectedEnd) > parse(r.deadline);
+  const late = open && r.expectedEnd !== undefined;
   return (
     <tr class={chosen ? "chosen" : ""}>
       <td><Link to={`/run/${r.run}`}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi></Link></td>

@@ -1462,6 +1462,14 @@ export interface components {
             run?: string;
             type?: string;
         };
+        Ahead: {
+            /** Format: int64 */
+            attempt?: number;
+            attempts?: components["schemas"]["Planned"][] | null;
+            givesUp?: string;
+            limit?: string;
+            reason?: string;
+        };
         Answer: {
             failure?: components["schemas"]["FailureForm"];
             open?: string;
@@ -1490,6 +1498,8 @@ export interface components {
             heartbeats?: string[] | null;
             held?: components["schemas"]["Held"];
             killed?: boolean;
+            /** Format: int64 */
+            life?: number;
             limit?: string;
             nextAt?: string;
             note?: string;
@@ -1507,6 +1517,7 @@ export interface components {
             operation: string;
             reason?: string;
             step?: string;
+            stopClock?: boolean;
         };
         AuditPage: {
             entries: components["schemas"]["Audited"][] | null;
@@ -1742,8 +1753,9 @@ export interface components {
         };
         Deadline: {
             after?: string;
-            at: string;
+            at?: string;
             from?: string;
+            left?: string;
             limit: string;
             origin?: string;
         };
@@ -1804,6 +1816,21 @@ export interface components {
         DeliveryPage: {
             deliveries: components["schemas"]["Delivery"][] | null;
             next?: string;
+        };
+        End: {
+            after?: string;
+            at?: string;
+            /** Format: int64 */
+            attempts?: number;
+            cause: string;
+            ends: string;
+            from?: string;
+            left?: string;
+            limit?: string;
+            origin?: string;
+            renewed?: boolean;
+            step?: string;
+            text: string;
         };
         Error: {
             code: string;
@@ -2071,6 +2098,18 @@ export interface components {
             next?: string;
             runs: components["schemas"]["RunSummary"][] | null;
         };
+        Part: {
+            at?: string;
+            event?: string;
+            failure?: boolean;
+            form?: string;
+            place?: string;
+            queue?: string;
+            run?: string;
+            service?: string;
+            step?: string;
+            text: string;
+        };
         PartitionMove: {
             /** @description The node that takes it, and keeps it. */
             node?: string;
@@ -2087,6 +2126,12 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason?: string;
+        };
+        Planned: {
+            /** Format: int64 */
+            attempt: number;
+            from: string;
+            to: string;
         };
         PlannedStep: {
             name: string;
@@ -2198,6 +2243,7 @@ export interface components {
             attempt?: number;
             binding?: components["schemas"]["Deadline"];
             cancelAsked?: boolean;
+            clockStoppedAt?: string;
             closing?: string;
             compensateUntil?: string;
             createdAt: string;
@@ -2207,6 +2253,7 @@ export interface components {
             definition?: string;
             dialect?: components["schemas"]["Words"];
             endedAt?: string;
+            ends?: components["schemas"]["End"][] | null;
             /** Format: int64 */
             events: number;
             executionDeadline?: string;
@@ -2243,6 +2290,7 @@ export interface components {
             retrying?: boolean;
             run: string;
             runDeadline?: string;
+            says?: components["schemas"]["Saying"];
             scheduledAt?: string;
             startAt?: string;
             startedAt?: string;
@@ -2250,6 +2298,7 @@ export interface components {
             stateAt?: string;
             steps: components["schemas"]["Step"][] | null;
             stopping?: boolean;
+            then?: components["schemas"]["Saying"];
             wake?: string;
             why?: string;
             workflow: string;
@@ -2283,6 +2332,10 @@ export interface components {
             wake?: string;
             workflow: string;
             workflowId?: string;
+        };
+        Saying: {
+            parts?: components["schemas"]["Part"][] | null;
+            text: string;
         };
         Schedule: {
             backfills?: components["schemas"]["Backfill"][] | null;
@@ -2482,6 +2535,8 @@ export interface components {
             stalled?: string;
         };
         Step: {
+            againAt?: string;
+            ahead?: components["schemas"]["Ahead"];
             /** Format: int64 */
             attempt?: number;
             attempts: components["schemas"]["Attempt"][] | null;
@@ -2494,6 +2549,7 @@ export interface components {
             deadlines?: components["schemas"]["Deadline"][] | null;
             dialect?: components["schemas"]["Words"];
             endedAt?: string;
+            ends?: components["schemas"]["End"][] | null;
             event?: string;
             failure?: components["schemas"]["FailureForm"];
             group?: string;
@@ -2515,9 +2571,12 @@ export interface components {
             nextAt?: string;
             output?: unknown;
             phase: string;
+            /** @description A policy as in a flow file: {retry: …, timeout: …}. */
+            policy?: unknown;
             queue?: string;
             readyAt?: string;
             reason?: string;
+            says?: components["schemas"]["Saying"];
             scheduleToCloseDeadline?: string;
             scheduledAt?: string;
             startedAt?: string;

@@ -5,14 +5,12 @@ import { plain } from "./ansi.ts";
 import { Failed, getCaller } from "./api.ts";
 import { caller, choose, may, refused, show } from "./caller.ts";
 import { Problem } from "./parts.tsx";
-import { connected } from "./state.ts";
 
 // ask finds out who the caller is. It is asked again while the server does not answer.
 async function ask(): Promise<void> {
   try {
     caller.value = await getCaller();
     refused.value = null;
-    connected.value = true;
   } catch (e) {
     if (!(e instanceof Failed) || e.status === 0) throw e;
     if (e.status === 404) { // the namespace of before is not there any more
@@ -26,7 +24,7 @@ async function ask(): Promise<void> {
 export function useCaller(): void {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const read = () => { ask().catch(() => { connected.value = false; timer = setTimeout(read, 2000); }); };
+    const read = () => { ask().catch(() => { timer = setTimeout(read, 2000); }); };
     read();
     return () => clearTimeout(timer);
   }, []);

@@ -29,5 +29,4 @@ effect(() => {
   else document.documentElement.dataset["theme"] = theme.value;
 });
 
-export const connected = signal(true);
 export const helpShown = signal(false);

@@ -94,23 +94,19 @@ function stepLimits(s: Step): Deadline[] {
   return b && b.limit !== "run" && b.limit !== "execution" && !all.some((d) => d.limit === b.limit) ? [...all, b] : all;
 }
 
-// ghosts are the attempts of the forecast that have not begun.
-function ghosts(s: Step, later: Step | undefined, now: number): Bar[] {
-  const seen = new Set((s.attempts ?? []).filter((a) => a.startedAt).map((a) => a.attempt));
-  const out: Bar[] = [];
-  for (const a of later?.attempts ?? []) {
-    const from = parse(a.startedAt);
-    if (seen.has(a.attempt) || !(from > now)) continue;
-    out.push({ kind: "ghost", from, to: or(parse(a.endedAt), from), attempt: a.attempt, bad: true, open: false, title: `attempt ${a.attempt} would begin` });
-  }
-  return out;
+// ghosts are the attempts to come.
+function ghosts(s: Step): Bar[] {
+  return (s.ahead?.attempts ?? []).map((a) => {
+    const from = parse(a.from);
+    return { kind: "ghost", from, to: or(parse(a.to), from), attempt: a.attempt, bad: true, open: false, title: `attempt ${a.attempt} would begin` };
+  });
 }
 
 // The bars of a step that has ended stay as they are.
 const drawn = new WeakMap<Step, Bar[]>();
 
-function barsOf(s: Step, later: Step | undefined, now: number): Bar[] {
-  if (!isClosed(s.phase) || s.stopping) return [...stepBars(s, now), ...ghosts(s, later, now)];
+function barsOf(s: Step, now: number): Bar[] {
+  if (!isClosed(s.phase) || s.stopping) return [...stepBars(s, now), ...ghosts(s)];
   let bars = drawn.get(s);
   if (!bars) drawn.set(s, bars = stepBars(s, now));
   return bars;
@@ -151,11 +147,9 @@ function counted(steps: Step[]): Map<string, string> {
   return new Map([...counts].map(([g, of]) => [g, [...of].map(([p, n]) => `${n} ${p.replaceAll("_", " ")}`).join(", ")]));
 }
 
-// timeline lays out a run. forecast is the run as it would be if its attempts failed; null: it is not known. unfolded
-// are the groups whose items have rows of their own.
-export function timeline(run: Run, forecast: Run | null, now: number, unfolded: ReadonlySet<string>): Timeline {
+// timeline lays out a run. unfolded are the groups whose items have rows of their own.
+export function timeline(run: Run, now: number, unfolded: ReadonlySet<string>): Timeline {
   const steps = run.steps ?? [];
-  const later = new Map((forecast?.steps ?? []).map((s) => [s.step, s]));
   const items = counted(steps);
   const breaks = pauses(run, now);
   const groups = new Set(steps.filter((s) => items.has(s.step)).map((s) => s.step));
@@ -164,7 +158,7 @@ export function timeline(run: Run, forecast: Run | null, now: number, unfolded: 
     depth: s.group ? 1 : 0,
     fold: items.get(s.step) ?? "",
     open: unfolded.has(s.step),
-    bars: breaks.length > 0 ? [...barsOf(s, later.get(s.step), now), ...paused(s, breaks, now)] : barsOf(s, later.get(s.step), now),
+    bars: breaks.length > 0 ? [...barsOf(s, now), ...paused(s, breaks, now)] : barsOf(s, now),
     lines: stepLimits(s).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) })),
   }));
   const lines = (run.deadlines ?? []).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) }));

@@ -275,7 +275,7 @@ func (d *drawing) header(r *api.Run) {
 	if r.Resting {
 		d.add(head, indent(0).Add(screen.Warn, "nothing carries this run at present; go on with: "+goOn(r)))
 	}
-	if bar := d.bar(r.Binding, 2); bar != nil {
+	if bar := d.runBar(r); bar != nil {
 		d.add(head, bar)
 	}
 }

@@ -142,8 +142,13 @@ func (d *drawing) facts(r *api.Run) {
 	}
 	fact("cron", r.Cron)
 	for _, l := range r.Deadlines {
+		if l.At == 0 {
+			fact(l.Limit, screen.For(l.Left.Std())+" left, its clock stands"+amountOf(l))
+			continue
+		}
 		fact(l.Limit, "until "+Local(l.At)+amountOf(l))
 	}
+	d.outlook(r, fact)
 	if r.CompensateUntil != 0 {
 		fact("undoing", "what it did, until "+Local(r.CompensateUntil)+" at the latest")
 	}
@@ -159,6 +164,28 @@ func (d *drawing) facts(r *api.Run) {
 		d.add(head, screen.Line{}.Add(screen.Dim, "  "+screen.Pad("why", 10)).Add(runStyle(r), why))
 	}
 	d.add(head, nil)
+}
+
+// outlook draws what an open run does, what comes of it, and what can end it.
+func (d *drawing) outlook(r *api.Run, fact func(label, text string)) {
+	if r.Phase.Closed() {
+		return
+	}
+	fact("now", screen.Clean(r.Says.Reads(d.now, screen.Left)))
+	fact("then", screen.Clean(r.Then.Reads(d.now, screen.Left)))
+	for i, e := range r.Ends {
+		text := screen.Clean(e.Text)
+		if e.Step != "" {
+			text = screen.Clean(e.Step) + ": " + text
+		}
+		if e.At != 0 {
+			text += " " + (&api.Part{At: e.At, Form: api.FormIn}).Reads(d.now, screen.Left)
+		}
+		if e.Origin != "" {
+			text += " (" + origin(e.Origin) + ")"
+		}
+		fact(map[bool]string{true: "ended by"}[i == 0]+" ", text)
+	}
 }
 
 // queueText formats the queue of a run, with its key and priority there.
@@ -197,7 +224,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	} else if s.Phase.Closed() {
 		line = append(line, d.ended(s)...)
 	} else {
-		line = append(line, d.status(r, s)...)
+		line = append(line, d.status(s)...)
 	}
 	if s.Dialect != nil {
 		line = line.Add(screen.Dim, strings.TrimRight("  "+s.Dialect.Status+" "+s.Dialect.Message, " "))
@@ -216,7 +243,10 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 			d.add(head, bar)
 		}
 	}
-	if why := screen.Clean(s.Why); why != "" && s.Phase != api.StepSkipped &&
+	if _, why := d.said(s); why != "" {
+		d.add(head, indent(depth+1).Add(screen.Bad, why))
+	}
+	if why := screen.Clean(s.Why); why != "" && s.Phase.Closed() && s.Phase != api.StepSkipped &&
 		s.Reason != cancelled {
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}

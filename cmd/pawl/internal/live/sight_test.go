@@ -84,7 +84,7 @@ func TestPrintedLine(t *testing.T) {
 		{Step: "pages", ID: 2, Name: "pages", Kind: api.KindGroup, Phase: api.StepSuspended},
 		{
 			Step: "pages[1]", ID: 3, Name: "pages", Type: "exec", Phase: api.StepRunning, Attempt: 1, Group: "pages",
-			Item: &index,
+			Item: &index, Says: &api.Saying{Text: "runs"},
 		},
 	}
 	v := View{Runs: []*api.Run{r}, Printed: map[StepOf]string{
@@ -99,7 +99,7 @@ func TestPrintedLine(t *testing.T) {
 		}
 		text += l.String() + "\n"
 	}
-	for _, want := range []string{"    | red· and long long", "[1]     attempt 1  0s  | page b\n"} {
+	for _, want := range []string{"    | red· and long long", "[1]     runs  | page b\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}

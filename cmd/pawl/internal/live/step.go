@@ -19,7 +19,7 @@ func (d *drawing) step(r *api.Run, s *api.Step, items []*api.Step, name, depth i
 	if is(s, api.KindGroup) {
 		line = append(line, groupStatus(s, items, d.now)...)
 	} else {
-		line = append(line, d.status(r, s)...)
+		line = append(line, d.status(s)...)
 	}
 	printed := d.printed(r, s)
 	if printed != "" && d.inItems { // an item has one line
@@ -36,8 +36,8 @@ func (d *drawing) step(r *api.Run, s *api.Step, items []*api.Step, name, depth i
 		if bar := d.stepBar(s, depth); bar != nil {
 			d.add(detail, bar)
 		}
-		if cause := lastError(s); cause != "" {
-			d.add(detail, indent(depth+1).Add(screen.Bad, cause))
+		if _, why := d.said(s); why != "" {
+			d.add(detail, indent(depth+1).Add(screen.Bad, why))
 		}
 	}
 	d.items(r, items, name, depth+1)
@@ -109,62 +109,26 @@ func nameStyle(s *api.Step) screen.Style {
 	return screen.Bold
 }
 
-// status formats the state of a step, or how it ended.
-func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
+// status formats what an open step does, or how it ended.
+func (d *drawing) status(s *api.Step) screen.Line {
 	if s.Phase.Closed() {
 		return d.ended(s)
 	}
-	count := "attempt " + Count(s, max(s.Attempt, 1))
-	paused := ""
-	if r.PausedAt != 0 {
-		paused = ", paused"
-	}
-	switch {
-	case s.Phase == api.StepBackingOff && s.Stopping:
-		return screen.Line{}.Add(screen.Warn, "waits until attempt "+fmt.Sprint(s.Attempt)+" has stopped")
-	case s.Phase == api.StepBackingOff:
-		next := "attempt " + Count(s, s.Attempt+1)
-		return screen.Line{}.Add(screen.Warn, next+" in "+screen.Left(s.NextAt.Sub(d.now))+paused).
-			Add(screen.Dim, "  backoff "+screen.For(s.Backoff.Std()))
-	case s.Held != nil:
-		return screen.Line{}.Add(screen.Warn, count+" is "+d.held(s.Held)+paused).
-			Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.Held.Since)))
-	case s.Phase == api.StepScheduled:
-		return screen.Line{}.Add(screen.Plain,
-			count+" waits for "+workerFor(s)+paused+"  "+screen.Clock(d.now.Sub(s.ReadyAt))).
-			Add(screen.Dim, queueOf(s))
-	case s.Phase == api.StepRunning:
-		return screen.Line{}.Add(screen.Plain, count+"  "+screen.Clock(d.now.Sub(s.StartedAt))).Add(screen.Dim, lost(s))
-	case is(s, api.KindSleep):
-		return screen.Line{}.Add(screen.Plain, "sleeps, "+screen.Left(s.NextAt.Sub(d.now))+" left"+paused)
-	case is(s, api.KindWait) && s.Update != "":
-		return screen.Line{}.Add(screen.Plain, "waits for update "+screen.Clean(s.Update)).
-			Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.ScheduledAt)))
-	case is(s, api.KindWait):
-		return screen.Line{}.Add(screen.Plain, "waits for event "+screen.Clean(s.Event)).
-			Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.ScheduledAt)))
-	case is(s, api.KindFlow) && s.StartedAt != 0:
-		return screen.Line{}.Add(screen.Plain, "run "+Short(s.Child)).Add(screen.Dim, "  "+count)
-	default:
-		return screen.T(words(string(s.Phase)) + paused)
-	}
+	what, _ := d.said(s)
+	return screen.Line{}.Add(statusStyle(s), what).Add(screen.Dim, lost(s))
 }
 
-// workerFor says which worker an attempt waits for, where that is not the one of every process.
-func workerFor(s *api.Step) string {
-	switch s.Type {
-	case "exec", "http", "mail", "noop", "fail", "go", "go-hook", "":
-		return "a worker"
-	default:
-		return fmt.Sprintf("a worker of %q tasks", screen.Clean(s.Type))
-	}
+// said returns what an open step does, and apart from it why: a line has room for one of them.
+func (d *drawing) said(s *api.Step) (what, why string) {
+	what, why, _ = strings.Cut(screen.Clean(s.Says.Reads(d.now, screen.Left)), "; ")
+	return what, why
 }
 
-func queueOf(s *api.Step) string {
-	if s.Queue == "" {
-		return ""
+func statusStyle(s *api.Step) screen.Style {
+	if s.Phase == api.StepBackingOff || s.Held != nil {
+		return screen.Warn
 	}
-	return "  queue " + screen.Clean(s.Queue)
+	return screen.Plain
 }
 
 func lost(s *api.Step) string {
@@ -199,50 +163,55 @@ func (d *drawing) ended(s *api.Step) screen.Line {
 	return line
 }
 
-// lastError returns the failure of the attempt before this one, for an open step.
-func lastError(s *api.Step) string {
-	for i := len(s.Attempts) - 1; i >= 0; i-- {
-		if a := s.Attempts[i]; a.EndedAt != 0 && a.Failure != nil {
-			return fmt.Sprintf("attempt %d: %s", a.Attempt, screen.Clean(a.Why))
-		}
-	}
-	return ""
-}
-
 // barWidth is the width of a bar.
 const barWidth = 16
 
-// stepBar returns the line of the earliest deadline of an open step; nil where there is none, or where it is the
-// run's, which has a line of its own.
+// stepBar returns the line of what ends an open step first; nil where nothing does, or where it is a limit of the run,
+// which has a line of its own.
 func (d *drawing) stepBar(s *api.Step, depth int) screen.Line {
-	b := s.Binding
-	if b == nil || b.Limit == policy.LimitExecution.String() || b.Limit == policy.LimitRun.String() {
-		return nil
+	for i := range s.Ends {
+		if e := &s.Ends[i]; e.Ends != "run" && (e.At != 0 || e.Left != 0) {
+			return d.bar(e, 2*depth+4)
+		}
 	}
-	return d.bar(b, 2*depth+4)
+	return nil
 }
 
-// bar formats a deadline's line: how much of its clock is used up, the time left, which limit it is and where it was
-// configured.
-func (d *drawing) bar(b *api.Deadline, left int) screen.Line {
-	if b == nil {
-		return nil
+// runBar returns the line of the run's own limit that ends it first; nil where it has none.
+func (d *drawing) runBar(r *api.Run) screen.Line {
+	for i := range r.Ends {
+		if e := &r.Ends[i]; e.Ends == "run" {
+			return d.bar(e, 2)
+		}
 	}
-	rest := b.At.Sub(d.now)
+	return nil
+}
+
+// bar formats the line of an end: how much of its clock is used up, the time left, what it is and where it was
+// configured.
+func (d *drawing) bar(e *api.End, left int) screen.Line {
+	rest := e.At.Sub(d.now)
 	style := screen.Active
 	line := screen.Line{}.Add(screen.Plain, strings.Repeat(" ", left))
-	if whole := b.At.Sub(b.From); b.From != 0 && whole > 0 {
+	whole := e.At.Sub(e.From)
+	if e.At == 0 {
+		rest, whole, style = e.Left.Std(), e.After.Std(), screen.Dim
+	}
+	if (e.From != 0 || e.At == 0) && whole > 0 {
 		if rest < whole/5 {
 			style = screen.Warn
 		}
-		line = line.Add(screen.Dim, "▕").Add(style, screen.Bar(d.now.Sub(b.From), whole, barWidth)).Add(screen.Dim, "▏")
-		line = line.Add(screen.Plain, " "+screen.Pad(screen.Left(rest), 6)+" left of "+screen.For(whole))
+		line = line.Add(screen.Dim, "▕").Add(style, screen.Bar(whole-rest, whole, barWidth)).Add(screen.Dim, "▏")
+		line = line.Add(screen.Plain, " "+screen.Pad(screen.Left(rest), 6)+" left of "+screen.For(whole)).
+			Add(screen.Dim, "  "+e.Limit)
 	} else {
-		line = line.Add(screen.Plain, screen.Left(rest)+" left")
+		line = line.Add(screen.Plain, screen.Left(rest)+" left").Add(screen.Dim, "  "+e.Text)
 	}
-	line = line.Add(screen.Dim, "  "+b.Limit)
-	if b.Origin != "" {
-		line = line.Add(screen.Dim, "  "+origin(b.Origin))
+	if e.At == 0 {
+		line = line.Add(screen.Warn, "  its clock stands")
+	}
+	if e.Origin != "" {
+		line = line.Add(screen.Dim, "  "+origin(e.Origin))
 	}
 	return line
 }

@@ -63,7 +63,7 @@ func Write(w io.Writer, r *api.Run, now api.Time) error {
 	}
 	v := view{
 		Title: r.Workflow, Phase: words(string(r.Phase)), Class: classOf(string(r.Phase)),
-		Took: screen.For(end.Sub(r.CreatedAt)), Why: r.Why, Facts: facts(r),
+		Took: screen.For(end.Sub(r.CreatedAt)), Why: saysOf(r, now), Facts: facts(r),
 		Input: pretty(r.Input), Output: pretty(r.Output), Made: instant(now),
 	}
 	steps := shown(r)
@@ -83,6 +83,14 @@ func Write(w io.Writer, r *api.Run, now api.Time) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// saysOf returns why a run ended as it did, or what an open one does.
+func saysOf(r *api.Run, now api.Time) string {
+	if r.Phase.Closed() {
+		return r.Why
+	}
+	return screen.Clean(r.Says.Reads(now, screen.For))
 }
 
 // shown returns the steps on the page, in their order. Of very many, those that ended well are left out, the last
@@ -140,6 +148,9 @@ func facts(r *api.Run) []fact {
 
 func limitOf(l api.Deadline) fact {
 	text := "until " + instant(l.At)
+	if l.At == 0 {
+		text = screen.For(l.Left.Std()) + " left, its clock stands"
+	}
 	if l.After > 0 {
 		text += ", after " + screen.For(l.After.Std())
 	}
@@ -151,8 +162,8 @@ func limitOf(l api.Deadline) fact {
 
 func stepOf(s *api.Step, now api.Time) step {
 	out := step{
-		Key: s.Step, Kind: kindOf(s), Phase: words(string(s.Phase)), Class: classOf(string(s.Phase)), Why: s.Why,
-		Output: pretty(live.Result(s)), Printed: live.Printed(s),
+		Key: s.Step, Kind: kindOf(s), Phase: words(string(s.Phase)), Class: classOf(string(s.Phase)),
+		Why: whyOf(s, now), Output: pretty(live.Result(s)), Printed: live.Printed(s),
 	}
 	if s.ScheduledAt != 0 {
 		end := s.EndedAt
@@ -168,6 +179,14 @@ func stepOf(s *api.Step, now api.Time) step {
 		out.Attempts = append(out.Attempts, attemptOf(&s.Attempts[i], now))
 	}
 	return out
+}
+
+// whyOf returns why a step ended as it did, or what an open one does.
+func whyOf(s *api.Step, now api.Time) string {
+	if s.Phase.Closed() {
+		return s.Why
+	}
+	return screen.Clean(s.Says.Reads(now, screen.For))
 }
 
 func attemptOf(a *api.Attempt, now api.Time) attempt {

@@ -1,0 +1,92 @@
+package trail
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// phrase collects the pieces of a sentence.
+type phrase struct{ parts []api.Part }
+
+// add appends text. Neighbours without a reference are one piece.
+func (s *phrase) add(format string, args ...any) *phrase {
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
+	if n := len(s.parts); n > 0 && s.parts[n-1] == (api.Part{Text: s.parts[n-1].Text}) {
+		s.parts[n-1].Text += text
+		return s
+	}
+	return s.part(api.Part{Text: text})
+}
+
+func (s *phrase) part(p api.Part) *phrase {
+	s.parts = append(s.parts, p)
+	return s
+}
+
+func (s *phrase) step(key string) *phrase   { return s.part(api.Part{Text: key, Step: key}) }
+func (s *phrase) run(id string) *phrase     { return s.part(api.Part{Text: id, Run: id}) }
+func (s *phrase) queue(name string) *phrase { return s.part(api.Part{Text: name, Queue: name}) }
+func (s *phrase) event(name string) *phrase { return s.part(api.Part{Text: name, Event: name}) }
+func (s *phrase) failed(why string) *phrase { return s.part(api.Part{Text: why, Failure: true}) }
+
+// in appends an instant to come.
+func (s *phrase) in(at api.Time) *phrase {
+	return s.part(api.Part{Text: "at " + at.String(), At: at, Form: api.FormIn})
+}
+
+// since appends the instant at which something began that goes on.
+func (s *phrase) since(at api.Time) *phrase {
+	return s.part(api.Part{Text: "since " + at.String(), At: at, Form: api.FormFor})
+}
+
+// ago appends an instant of the past.
+func (s *phrase) ago(at api.Time) *phrase {
+	return s.part(api.Part{Text: "at " + at.String(), At: at, Form: api.FormAgo})
+}
+
+// place appends where something was set, in brackets; nothing where that is not known.
+func (s *phrase) place(origin string) *phrase {
+	if origin == "" {
+		return s
+	}
+	return s.add(" (").part(api.Part{Text: origin, Place: origin}).add(")")
+}
+
+// with appends another sentence.
+func (s *phrase) with(o *api.Saying) *phrase {
+	switch {
+	case o == nil:
+	case len(o.Parts) == 0:
+		s.add("%s", o.Text)
+	default:
+		for _, p := range o.Parts {
+			if p == (api.Part{Text: p.Text}) {
+				s.add("%s", p.Text)
+			} else {
+				s.part(p)
+			}
+		}
+	}
+	return s
+}
+
+// said returns the sentence; nil: nothing was said.
+func (s *phrase) said() *api.Saying {
+	if len(s.parts) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, p := range s.parts {
+		b.WriteString(p.Text)
+	}
+	out := &api.Saying{Text: b.String()}
+	if len(s.parts) > 1 || s.parts[0] != (api.Part{Text: out.Text}) {
+		out.Parts = s.parts
+	}
+	return out
+}

@@ -1,0 +1,422 @@
+package trail
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Known is what is known of a run besides its history.
+type Known struct {
+	Problem string            // why it cannot go on until somebody acts; empty: it can
+	Plan    []api.PlannedStep // the steps of its definition, without hooks
+	// Unserved reports whether no worker comes for the tasks of a type in a queue. nil: that is not known.
+	Unserved func(queue, taskType string) bool
+}
+
+// unserved reports whether a step's attempt waits for a worker that does not exist.
+func (t *Trail) unserved(s *core.Step) bool {
+	if s.Phase != core.StepScheduled || s.HeldNow().Reason != core.HeldNone {
+		return false
+	}
+	key := [2]string{s.Spec.Queue, s.Spec.Type}
+	is, asked := t.asked[key]
+	if !asked {
+		is = t.Known.Unserved != nil && t.Known.Unserved(key[0], key[1])
+		if t.asked == nil {
+			t.asked = map[[2]string]bool{}
+		}
+		t.asked[key] = is
+	}
+	return is
+}
+
+// askAgain asks again which queues have no worker. If an answer has changed, all steps are shown anew.
+func (t *Trail) askAgain() {
+	for key, was := range t.asked {
+		if t.Known.Unserved != nil && t.Known.Unserved(key[0], key[1]) != was {
+			clear(t.views)
+			clear(t.asked)
+			return
+		}
+	}
+}
+
+// stepSays says what an open step does, and why. Its name is the subject.
+func (t *Trail) stepSays(s *core.Step) *api.Saying {
+	say := &phrase{}
+	paused := t.Run.PausedAt != 0
+	switch {
+	case s.Phase == core.StepBackingOff && s.Stopping:
+		say.add("waits until attempt %d has stopped", s.Attempt)
+		t.failures(say, s)
+	case s.Phase == core.StepBackingOff && paused:
+		say.add("retries when its run is resumed, %s", attemptOf(s, s.Attempt+1))
+		t.failures(say, s)
+	case s.Phase == core.StepScheduled && paused:
+		say.add("starts when its run is resumed, %s", attemptOf(s, s.Attempt))
+		t.failures(say, s)
+	case s.Phase == core.StepBackingOff:
+		say.add("retries ").in(api.Time(s.NextAt)).add(", %s", attemptOf(s, s.Attempt+1))
+		t.failures(say, s)
+	case s.HeldNow().Reason != core.HeldNone:
+		t.saysHeld(say, s)
+	case s.Phase == core.StepScheduled && t.unserved(s):
+		t.saysQueuedStep(say, s)
+		say.add(": no worker takes %q tasks", s.Spec.Type)
+		if s.Spec.Queue != "" {
+			say.add(" from that queue")
+		}
+		t.failures(say, s)
+	case s.Phase == core.StepScheduled:
+		t.saysQueuedStep(say, s)
+		t.failures(say, s)
+	case s.Phase == core.StepRunning && maxAttempts(s) == 1 && s.Attempt == 1:
+		say.add("runs ").since(api.Time(s.Started))
+	case s.Phase == core.StepRunning:
+		say.add("runs ").since(api.Time(s.Started)).add(", %s", attemptOf(s, s.Attempt))
+		t.failures(say, s)
+	default:
+		t.saysWaiting(say, s)
+	}
+	if why := suspicion(s); why != "" {
+		say.add("; %s", why)
+	}
+	return say.said()
+}
+
+// attemptOf names an attempt, with how many of them there may be. An attempt that was lost is not counted.
+func attemptOf(s *core.Step, number int) string {
+	most := maxAttempts(s)
+	if most == 0 || number > most {
+		return fmt.Sprintf("attempt %d", number)
+	}
+	return fmt.Sprintf("attempt %d of %d", number, most)
+}
+
+// saysQueuedStep says since when an attempt waits for a worker, and for which.
+func (t *Trail) saysQueuedStep(say *phrase, s *core.Step) {
+	say.add("waits for a worker ")
+	if s.Spec.Queue != "" {
+		say.add("of the queue ").queue(s.Spec.Queue).add(" ")
+	}
+	if say.since(api.Time(s.ReadyAt)); s.Attempt > 1 {
+		say.add(", %s", attemptOf(s, s.Attempt))
+	}
+}
+
+func (t *Trail) saysHeld(say *phrase, s *core.Step) {
+	held := t.heldBy(s.HeldNow(), api.Time(s.Shared.Since))
+	say.add("%s is %s", attemptOf(s, s.Attempt), held.Why)
+	if held.Until != 0 {
+		say.add("; it starts ").in(held.Until).add(" at the soonest")
+	}
+}
+
+// saysWaiting says what a step waits for that has no attempt at a worker.
+func (t *Trail) saysWaiting(say *phrase, s *core.Step) {
+	switch {
+	case s.Spec.Kind == core.KindChild && s.Child != (core.RunID{}):
+		say.add("waits for its child run ").run(runText(s.Child)).add(" ").since(api.Time(s.Started))
+		t.failures(say, s)
+	case s.Spec.Kind == core.KindSleep:
+		say.add("sleeps and wakes ").in(api.Time(s.NextAt))
+		if t.Run.PausedAt != 0 {
+			say.add(", if its run is resumed by then")
+		}
+		if limit, at := t.Run.Binding(s); at != 0 && at <= s.NextAt {
+			say.add("; but the limit %s ends it before, ", limit).in(api.Time(at))
+		}
+	case s.Spec.Kind == core.KindWait && s.Spec.Update != "":
+		say.add("waits for the update ").event(s.Spec.Update).add(" ").since(api.Time(s.ScheduledAt))
+	case s.Spec.Kind == core.KindWait:
+		say.add("waits for the event ").event(s.Spec.Event).add(" ").since(api.Time(s.ScheduledAt))
+	case s.Spec.Kind == core.KindGroup:
+		c := t.counted()[s.ID]
+		say.add("works on its items: %d of %d ended", c.ended, max(t.itemsOf(s), c.all))
+		if c.failed > 0 {
+			say.add(", %d failed", c.failed)
+		}
+	default:
+		say.add("is %s", words(s.Phase.String()))
+	}
+}
+
+// failures adds how the attempts before failed: the last ones, as far as they failed alike.
+func (t *Trail) failures(say *phrase, s *core.Step) {
+	all := t.attempts[s.ID]
+	if n := len(all); n > 0 && all[n-1].EndedAt == 0 {
+		all = all[:n-1]
+	}
+	alike := 0
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Failure == nil || all[i].Why != all[len(all)-1].Why || all[i].Life != all[len(all)-1].Life {
+			break
+		}
+		alike++
+	}
+	if alike == 0 {
+		return
+	}
+	if alike == 1 {
+		say.add("; attempt %d failed: ", all[len(all)-1].Attempt)
+	} else {
+		say.add("; the last %d failed alike: ", alike)
+	}
+	say.failed(all[len(all)-1].Why)
+}
+
+// runSays says what the run does and why, or how it ended. steps are its steps as they are shown.
+func (t *Trail) runSays(steps []*api.Step) *api.Saying {
+	r, say := t.Run, &phrase{}
+	switch {
+	case r.Phase.Closed():
+		t.saysEnded(say)
+	case t.Known.Problem != "":
+		say.add("Cannot go on: ").failed(t.Known.Problem)
+	case r.PausedAt != 0:
+		say.add("Paused%s ", t.by(core.OpPause)).ago(api.Time(r.PausedAt))
+		if reason := t.reason(core.OpPause); reason != "" {
+			say.add(": %s", reason)
+		}
+		if r.StopClock {
+			say.add("; its clock stands")
+		}
+	case r.Compensating():
+		say.add("Ends as %s and undoes what it did, until ", words(r.Stop.Phase.String())).in(api.Time(r.Stop.Until)).
+			add(" at the latest")
+	case r.Ending():
+		t.saysEnding(say, steps)
+	case r.InQueue():
+		t.saysQueued(say)
+	case r.StartAt != 0 && r.StartedAt == 0:
+		say.add("Begins ").in(api.Time(r.StartAt))
+	default:
+		t.saysOpen(say, steps)
+	}
+	say.add(".")
+	return say.said()
+}
+
+func (t *Trail) saysQueued(say *phrase) {
+	a := t.Run.Admission
+	say.add("Waits in the queue ").queue(a.Queue.Name).add(" ").since(api.Time(a.Entered))
+	if a.Held.Reason != core.HeldNone {
+		held := t.heldBy(a.Held, api.Time(a.Since))
+		say.add("; it is %s", held.Why)
+		if held.Until != 0 {
+			say.add(", and begins ").in(held.Until).add(" at the soonest")
+		}
+	}
+}
+
+// saysEnding says how a run will end, and what it still does before.
+func (t *Trail) saysEnding(say *phrase, steps []*api.Step) {
+	phase := core.RunCancelled
+	switch {
+	case t.Run.Closing != nil:
+		phase = t.Run.Closing.Phase
+	case t.Run.Stop != nil:
+		phase = t.Run.Stop.Phase
+	}
+	say.add("Ends as %s", words(phase.String()))
+	if s := mainStep(steps); s != nil {
+		say.add(" when ").step(s.Step).add(" has ended, which ").with(s.Says)
+	} else {
+		say.add(" when its work has stopped")
+	}
+}
+
+// saysOpen says what the step does that matters most, and how many others are open.
+func (t *Trail) saysOpen(say *phrase, steps []*api.Step) {
+	s := mainStep(steps)
+	if s == nil {
+		say.add("Decides what comes next")
+		return
+	}
+	say.step(s.Step).add(" ").with(s.Says)
+	others := -1
+	for _, o := range steps {
+		if !o.Phase.Closed() && !isGroup(o) {
+			others++
+		}
+	}
+	if others == 1 {
+		say.add("; 1 more step is open")
+	} else if others > 1 {
+		say.add("; %d more steps are open", others)
+	}
+}
+
+// isGroup reports whether a step stands for its items.
+func isGroup(s *api.Step) bool { return s.Type == "" && s.Kind == api.KindGroup }
+
+// mainStep returns the open step that matters most: one that runs, or else one that is tried again, waits for a worker,
+// or waits for something else. nil: none is open.
+func mainStep(steps []*api.Step) *api.Step {
+	rank := func(s *api.Step) int {
+		switch {
+		case isGroup(s):
+			return 0
+		case s.Phase == api.StepRunning:
+			return 4
+		case s.Phase == api.StepBackingOff:
+			return 3
+		case s.Phase == api.StepScheduled:
+			return 2
+		default:
+			return 1
+		}
+	}
+	var first *api.Step
+	for _, s := range steps {
+		if !s.Phase.Closed() && (first == nil || rank(s) > rank(first)) {
+			first = s
+		}
+	}
+	return first
+}
+
+// by says who did the last operation of a kind on the run.
+func (t *Trail) by(op core.Op) string {
+	for i := len(t.operations) - 1; i >= 0; i-- {
+		if o := t.operations[i]; o.Operation == op.String() && o.Step == "" && o.Actor != "" {
+			return " by " + o.Actor
+		}
+	}
+	return ""
+}
+
+func (t *Trail) reason(op core.Op) string {
+	for i := len(t.operations) - 1; i >= 0; i-- {
+		if o := t.operations[i]; o.Operation == op.String() && o.Step == "" {
+			return o.Reason
+		}
+	}
+	return ""
+}
+
+// saysEnded says how the run ended, and why.
+func (t *Trail) saysEnded(say *phrase) {
+	r := t.Run
+	say.add("%s in %s", capital(words(r.Phase.String())), api.Length(r.EndedAt.Sub(r.CreatedAt)))
+	if why := t.runWhy(); why != "" {
+		say.add(": ").failed(why)
+	}
+	if r.Phase != core.RunSucceeded {
+		return
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if c := t.counted()[s.ID]; s.Spec.Kind == core.KindGroup && !s.Dropped && c.failed > 0 {
+			say.add("; %d of %d items of ", c.failed, max(t.itemsOf(s), c.all)).step(s.Key()).add(" failed")
+		}
+	}
+	var failed []*core.Step
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Group == core.NoStep && s.Spec.Kind != core.KindGroup && !s.Dropped && failedBadly(s) {
+			failed = append(failed, s)
+		}
+	}
+	switch {
+	case len(failed) == 1:
+		say.add("; ").step(failed[0].Key()).add(" failed")
+	case len(failed) > 1:
+		say.add("; %d steps failed", len(failed))
+	}
+}
+
+func failedBadly(s *core.Step) bool {
+	return s.Phase == core.StepFailed || s.Phase == core.StepTimedOut
+}
+
+// itemCount counts the items of a group.
+type itemCount struct{ all, ended, failed int }
+
+// counted counts the items of all groups.
+func (t *Trail) counted() map[core.StepID]itemCount {
+	if t.counts != nil {
+		return t.counts
+	}
+	t.counts = map[core.StepID]itemCount{}
+	for i := range t.Run.Steps {
+		s := &t.Run.Steps[i]
+		if s.Group == core.NoStep || s.Dropped {
+			continue
+		}
+		c := t.counts[s.Group]
+		c.all++
+		if s.Phase.Closed() {
+			c.ended++
+		}
+		if failedBadly(s) {
+			c.failed++
+		}
+		t.counts[s.Group] = c
+	}
+	return t.counts
+}
+
+// then says what comes of the open step that matters most if its attempts fail, and what follows if it succeeds; nil:
+// nobody knows.
+func (t *Trail) then(steps []*api.Step) *api.Saying {
+	if t.Run.Phase.Closed() || t.Run.PausedAt != 0 || t.Run.Ending() {
+		return nil
+	}
+	s := mainStep(steps)
+	if s == nil {
+		return nil
+	}
+	say := &phrase{}
+	if a := s.Ahead; a != nil && a.GivesUp != 0 {
+		say.add("If its attempts fail, ").step(s.Step).add(" gives up ").in(a.GivesUp)
+		switch {
+		case gone(a.Reason):
+			say.add(" after attempt %d: its attempts are used up then", a.Attempt)
+		case a.Reason == policy.ReasonNoTimeLeft.String():
+			say.add(" after attempt %d: the limit %s leaves no time for another one", a.Attempt, a.Limit)
+		case a.Limit != "":
+			say.add(": the limit %s expires", a.Limit)
+		}
+		say.add(". ")
+	}
+	if next := t.next(s.Name, steps); len(next) > 0 {
+		say.add("Next when it succeeds: ")
+		for i, name := range next {
+			if i > 0 {
+				say.add(", ")
+			}
+			say.step(name)
+		}
+		say.add(".")
+	}
+	return say.said()
+}
+
+// mostNext is how many of the steps that follow are named.
+const mostNext = 4
+
+// next returns the steps of the plan that need a step and have not begun.
+func (t *Trail) next(name string, steps []*api.Step) []string {
+	begun := make(map[string]bool, len(steps))
+	for _, s := range steps {
+		begun[s.Name] = true
+	}
+	var out []string
+	for _, p := range t.Known.Plan {
+		for _, need := range p.Needs {
+			if need == name && !begun[p.Name] && len(out) < mostNext {
+				out = append(out, p.Name)
+			}
+		}
+	}
+	return out
+}
+
+func words(phase string) string { return strings.ReplaceAll(phase, "_", " ") }
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
