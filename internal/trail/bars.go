@@ -8,7 +8,9 @@ import (
 )
 
 // pause is a time in which the run was paused.
-type pause struct{ from, to api.Time } // to is zero: it is paused now
+type pause struct {
+	from, to api.Time // without an end: it is paused now
+}
 
 // notePauses keeps when the run was paused.
 func (t *Trail) notePauses(at api.Time) {
@@ -153,7 +155,8 @@ func stopText(a *api.Attempt) string {
 	}
 }
 
-// bounds returns the instants that bound a step: those that can end an open one, and the deadlines that a closed one had.
+// bounds returns the instants that bound a step: those that can end an open one, and the deadlines that a closed one
+// had.
 func bounds(ends []api.End, deadlines []api.Deadline, open bool) []api.Bound {
 	var all []api.Bound
 	if open {
