@@ -181,7 +181,7 @@ func TestPage(t *testing.T) {
 	l.sees(".ends", "shop.yaml:10:")
 	l.sees("header.run", "tenant=<i>acme</i>")
 	l.sees(".gantt", "approval")
-	l.counts(".bar.ghost", 2)
+	l.counts(".bar.ahead", 2)
 	l.counts(".limit", 1) // those that are near: where the attempts to come lie depends on the run
 
 	const second = `document.querySelectorAll(".row")[1].dispatchEvent(new MouseEvent("click", {bubbles: true}))`

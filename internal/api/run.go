@@ -122,9 +122,10 @@ type Run struct {
 	Why             string `json:"why,omitempty"`         // why it ended as it did
 	// ClockStoppedAt: it is paused, and its own deadlines stand still since then.
 	ClockStoppedAt Time            `json:"clockStoppedAt,omitzero"`
-	Says           *Saying         `json:"says,omitempty"` // its doings and why, or its end
-	Then           *Saying         `json:"then,omitempty"` // its future if it goes on like this
-	Ends           []End           `json:"ends,omitempty"` // everything that can end it, the first one first
+	Says           *Saying         `json:"says,omitempty"`   // its doings and why, or its end
+	Then           *Saying         `json:"then,omitempty"`   // its future if it goes on like this
+	Ends           []End           `json:"ends,omitempty"`   // everything that can end it, the first one first
+	Bounds         []Bound         `json:"bounds,omitempty"` // the instants of its own limits
 	Failure        *policy.Failure `json:"failure,omitempty"`
 	Retryable      bool            `json:"retryable,omitempty"` // it has ended, and a retry would be accepted
 	Dialect        *Words          `json:"dialect,omitempty"`

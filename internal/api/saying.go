@@ -122,3 +122,32 @@ type End struct {
 	Renewed  bool     `json:"renewed,omitempty"`  // each sign of life moves it
 	Text     string   `json:"text"`               // its words: scheduleToClose 30m
 }
+
+// The kinds of bars.
+const (
+	BarQueued   = "queued"   // an attempt waits for a worker, or is held
+	BarRunning  = "running"  // an attempt runs
+	BarStopping = "stopping" // the work of an ended attempt is being stopped
+	BarBackoff  = "backoff"  // the pause before the next attempt
+	BarLate     = "late"     // the next attempt was ready later than planned
+	BarWaits    = "waits"    // it sleeps, or waits for something that is no worker
+	BarPaused   = "paused"   // the run was paused
+	BarAhead    = "ahead"    // an attempt to come, if those before fail
+)
+
+// Bar is a span of time in a step's life.
+type Bar struct {
+	Kind    string `json:"kind"`
+	From    Time   `json:"from"`
+	To      Time   `json:"to,omitzero"`       // absent: it goes on
+	Attempt int    `json:"attempt,omitempty"` // 0: the step as a whole
+	Bad     bool   `json:"bad,omitempty"`     // the attempt, or the step, failed
+	Text    string `json:"text"`
+}
+
+// Bound is an instant that bounds a run or a step.
+type Bound struct {
+	At      Time   `json:"at"`
+	Text    string `json:"text"`
+	GivesUp bool   `json:"givesUp,omitempty"` // the step gives up then, before a limit
+}

@@ -82,6 +82,8 @@ type Step struct {
 	Says            *Saying    `json:"says,omitempty"`      // the doings of an open step and why, without its name
 	Ends            []End      `json:"ends,omitempty"`      // all that can end it, the first one first
 	Ahead           *Ahead     `json:"ahead,omitempty"`     // the future of an open step whose attempts fail
+	Bars            []Bar      `json:"bars,omitempty"`      // its spans of time, the ones to come included
+	Bounds          []Bound    `json:"bounds,omitempty"`    // the instants that bound it
 	AgainAt         Time       `json:"againAt,omitzero"`    // the last time that an operator put it back to work
 	// Policy is in force for it. Items of a forEach that succeeded have none here.
 	Policy *policy.Policy `json:"policy,omitempty"`

@@ -59,6 +59,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	}
 	out.Problem, out.Plan = t.Known.Problem, t.Known.Plan
 	out.Steps = t.steps(now)
+	out.Bounds = bounds(nil, out.Deadlines, false)
 	out.Says, out.Then = t.runSays(out.Steps), t.then(out.Steps)
 	if !r.Phase.Closed() {
 		out.Ends = t.allEnds(out.Steps)
@@ -221,6 +222,7 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 		out.Ahead = t.ahead(s, now)
 		out.Ends, out.Says = t.ends(s, out.Ahead), t.stepSays(s)
 	}
+	out.Bars, out.Bounds = t.bars(s, out.Ahead), bounds(out.Ends, out.Deadlines, !s.Phase.Closed())
 	if s.Group == core.NoStep || s.Phase != core.StepSucceeded && s.Phase != core.StepSkipped {
 		out.Policy = s.Effective()
 	}

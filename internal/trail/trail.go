@@ -29,7 +29,8 @@ type Trail struct {
 	views      []*api.Step               // views by step; nil: to be made
 	asked      map[[2]string]bool        // whether no worker comes, by queue and type
 	counts     map[core.StepID]itemCount // items by group; nil: to be counted
-	again      map[core.StepID]lives     // the steps that an operator has put back to work
+	pauses     []pause
+	again      map[core.StepID]lives // the steps that an operator has put back to work
 }
 
 // lives tells of a step that an operator has put back to work.
@@ -63,6 +64,7 @@ func (t *Trail) Events() int { return t.events }
 func (t *Trail) Fold(e core.Entry) []core.Event {
 	events := t.teller.Events(e)
 	t.counts = nil
+	t.notePauses(api.Time(e.At))
 	t.entries++
 	t.events += len(events)
 	for _, rec := range e.Records {

@@ -107,7 +107,7 @@ export function Gantt({ line, now, ended, selected, onSelect, onFold }: Props) {
         {ended ? null : <label class="check"><input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> follow</label>}
         <span class="keys dim">
           <i class="key queued" /> queued <i class="key running" /> running <i class="key backoff" /> backoff
-          {" "}<i class="key asleep" /> waits <i class="key paused" /> paused <i class="key stopping" /> stopping <i class="key ghost" /> to come, if it fails <i class="key beat" /> heartbeat
+          {" "}<i class="key waits" /> waits <i class="key paused" /> paused <i class="key stopping" /> stopping <i class="key ahead" /> to come, if it fails <i class="key beat" /> heartbeat
         </span>
       </div>
       <div class="plot" ref={box} tabIndex={0} aria-label="Steps over time">
@@ -129,7 +129,7 @@ export function Gantt({ line, now, ended, selected, onSelect, onFold }: Props) {
             <RowOf key={row.step.id} row={row} y={axisHeight + (first + i) * rowHeight} x={x} names={names} right={right}
               selected={selected === row.step.step} onSelect={onSelect} onFold={onFold} />
           ))}
-          {line.lines.map((l) => <Limit key={l.limit} l={l} x={x} y1={axisHeight - 8} y2={height} right={right} run />)}
+          {line.lines.map((l, i) => <Limit key={i} l={l} x={x} y1={axisHeight - 8} y2={height} right={right} run />)}
           {ended ? null : <line class="now" x1={x(now)} x2={x(now)} y1={axisHeight - 8} y2={height}><title>now</title></line>}
         </svg>
       </div>
@@ -157,17 +157,17 @@ function RowOf(props: {
         <circle key={at} class="beat" cx={x(parse(at))} cy={y + 23} r={1.6}><title>heartbeat at {instant(parse(at), utc.value)}</title></circle>
       ))}
       {row.fold && !row.open ? <text class="count" x={x(row.bars[0]?.from ?? NaN) + 6} y={y + 17}>{row.fold}</text> : null}
-      {row.lines.map((l) => <Limit key={l.limit} l={l} x={x} y1={y + 2} y2={y + rowHeight - 2} right={props.right} />)}
+      {row.lines.map((l, i) => <Limit key={i} l={l} x={x} y1={y + 2} y2={y + rowHeight - 2} right={props.right} />)}
     </g>
   );
 }
 
 function BarOf({ b, x, y }: { b: Bar; x: (at: number) => number; y: number }) {
   const from = x(b.from);
-  const width = Math.max(x(b.to) - from, b.kind === "running" || b.kind === "ghost" ? 3 : 1);
+  const width = Math.max(x(b.to) - from, b.kind === "running" || b.kind === "ahead" ? 3 : 1);
   const title = `${b.title} (${length(b.to - b.from)})`;
-  const label = b.attempt > 0 && (b.kind === "running" || b.kind === "ghost") && width > 16 ? String(b.attempt) : "";
-  const thin = b.kind === "backoff" || b.kind === "queued" || b.kind === "paused";
+  const label = b.attempt > 0 && (b.kind === "running" || b.kind === "ahead") && width > 16 ? String(b.attempt) : "";
+  const thin = b.kind === "backoff" || b.kind === "queued" || b.kind === "paused" || b.kind === "late";
   return (
     <g class={`bar ${b.kind}${b.bad ? " bad" : ""}${b.open ? " open" : ""}`}>
       {thin
@@ -184,7 +184,7 @@ function Limit({ l, x, y1, y2, right, run }: {
   const at = x(l.at);
   if (!Number.isFinite(at) || at > right + 8) return null;
   return (
-    <g class={`limit${run ? " ofrun" : ""}`}>
+    <g class={`limit${run ? " ofrun" : ""}${l.givesUp ? " givesup" : ""}`}>
       <line x1={at} x2={at} y1={y1} y2={y2} />
       <rect class="touch" x={at - 5} y={y1} width={10} height={y2 - y1}><title>{l.title}, at {instant(l.at, utc.value)}</title></rect>
     </g>

@@ -25,7 +25,7 @@ export function Outlook({ sim, outage }: { sim: Simulated; outage?: number }) {
           const y = top + i * rowHeight, from = at(a.started ?? a.at), end = at(a.ended ?? a.started ?? a.at);
           const before = attempts[i - 1];
           return (
-            <g key={a.attempt} class={`bar ${a.never ? "ghost" : "running"}${a.end && a.end !== "ok" ? " bad" : ""}`}>
+            <g key={a.attempt} class={`bar ${a.never ? "ahead" : "running"}${a.end && a.end !== "ok" ? " bad" : ""}`}>
               <text class="number" x={left - 8} y={y + 14}>{a.attempt}</text>
               {before ? <rect class="wait" x={x(at(before.ended ?? before.at))} y={y + 8} height={4} width={Math.max(x(at(a.at)) - x(at(before.ended ?? before.at)), 0)} rx={2} /> : null}
               <rect x={x(from)} y={y + 3} height={14} width={Math.max(x(end) - x(from), 4)} rx={3}>

@@ -1553,6 +1553,15 @@ export interface components {
             /** Format: int64 */
             started?: number;
         };
+        Bar: {
+            /** Format: int64 */
+            attempt?: number;
+            bad?: boolean;
+            from: string;
+            kind: string;
+            text: string;
+            to?: string;
+        };
         BodiesJoin: {
             /** @description A secret name for this join, made up by you. */
             holder: string;
@@ -1579,6 +1588,11 @@ export interface components {
             known?: string[] | null;
             /** @description How long to wait for others: 30s. Default: not at all; at most 1m. */
             wait?: string;
+        };
+        Bound: {
+            at: string;
+            givesUp?: boolean;
+            text: string;
         };
         BulkBody: {
             actor?: string;
@@ -2242,6 +2256,7 @@ export interface components {
             /** Format: int64 */
             attempt?: number;
             binding?: components["schemas"]["Deadline"];
+            bounds?: components["schemas"]["Bound"][] | null;
             cancelAsked?: boolean;
             clockStoppedAt?: string;
             closing?: string;
@@ -2541,7 +2556,9 @@ export interface components {
             attempt?: number;
             attempts: components["schemas"]["Attempt"][] | null;
             backoff?: string;
+            bars?: components["schemas"]["Bar"][] | null;
             binding?: components["schemas"]["Deadline"];
+            bounds?: components["schemas"]["Bound"][] | null;
             child?: string;
             /** Format: int64 */
             counted?: number;

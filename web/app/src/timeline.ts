@@ -1,22 +1,20 @@
-// What the timeline of a run shows: bars and lines with their instants, from the run and its forecast. It draws nothing.
-import type { Attempt, Deadline, Run, Step } from "./api.ts";
+// Lays the bars of a run out, which the server gives, and the lines of what bounds it. It draws nothing.
+import type { Run, Step } from "./api.ts";
 import { parse } from "./time.ts";
 
-export type BarKind = "queued" | "running" | "stopping" | "backoff" | "asleep" | "paused" | "ghost";
-
 export interface Bar {
-  kind: BarKind;
+  kind: string;
   from: number;
   to: number;
   attempt: number; // 0: it belongs to the step
-  bad: boolean; // how the attempt ended
+  bad: boolean; // how it ended
   open: boolean; // it still grows
   title: string;
 }
 
 export interface Line {
   at: number;
-  limit: string;
+  givesUp: boolean; // the step gives up then, before a limit
   title: string; // with the place where it was set
 }
 
@@ -42,98 +40,21 @@ export const isClosed = (phase: string): boolean => closed.has(phase);
 // or returns the first instant that is one.
 const or = (...all: number[]): number => all.find((n) => Number.isFinite(n)) ?? NaN;
 
-function limitTitle(d: { limit: string; after?: string; origin?: string }): string {
-  return [d.limit, d.after, d.origin && `set at ${d.origin}`].filter(Boolean).join(", ");
-}
-
-function attemptBars(s: Step, a: Attempt, now: number): Bar[] {
-  const bars: Bar[] = [];
-  const ready = parse(a.readyAt), started = parse(a.startedAt), ended = parse(a.endedAt), next = parse(a.nextAt);
-  const bad = a.outcome !== undefined && a.outcome !== "succeeded";
-  const add = (kind: BarKind, from: number, to: number, open: boolean, title: string) => {
-    if (to > from || open) bars.push({ kind, from, to: Math.max(to, from), attempt: a.attempt, bad, open, title });
-  };
-  const n = `attempt ${a.attempt}`;
-  if (Number.isFinite(ready)) {
-    const until = or(started, ended, now);
-    const open = !Number.isFinite(started) && !Number.isFinite(ended);
-    add("queued", ready, until, open, `${n}: ${a.held?.reason ? `held, ${a.held.reason}` : "waits for a worker"}`);
-  }
-  if (Number.isFinite(started)) {
-    const how = a.outcome ? `${a.outcome}${a.why ? `: ${a.why}` : ""}` : "runs";
-    const worker = a.worker ? ` on ${a.worker}` : "";
-    const to = or(ended, now);
-    bars.push({ kind: "running", from: started, to, attempt: a.attempt, bad, open: !Number.isFinite(ended), title: `${n}${worker}: ${how}` });
-  }
-  const last = s.attempts?.[s.attempts.length - 1];
-  const stopping = last === a && s.stopping === true;
-  if (Number.isFinite(ended) && (stopping || parse(a.stoppedAt) > ended)) {
-    const what = a.abandoned ? "abandoned" : a.killed ? "killed" : stopping ? "told to stop" : "stopped";
-    add("stopping", ended, or(parse(a.stoppedAt), now), stopping, `${n}: ${what}`);
-  }
-  if (Number.isFinite(ended) && Number.isFinite(next)) {
-    add("backoff", ended, Math.max(next, ended), false, `${n}: backs off`);
-  }
-  return bars;
-}
-
-function stepBars(s: Step, now: number): Bar[] {
-  const attempts = s.attempts ?? [];
-  if (attempts.length > 0) return attempts.flatMap((a) => attemptBars(s, a, now));
-  const from = parse(s.scheduledAt), ended = parse(s.endedAt);
-  if (!Number.isFinite(from)) return [];
-  const open = !Number.isFinite(ended);
-  const what = s.kind === "wait" ? `waits for ${s.event ?? s.update ?? "an event"}` : s.kind === "sleep" ? "sleeps" : s.phase;
-  return [{ kind: "asleep", from, to: or(ended, now), attempt: 0, bad: s.phase === "timed_out" || s.phase === "failed", open, title: what }];
-}
-
-// stepLimits are the deadlines of a step: the stored ones, and the one that comes first where it is the step's own.
-function stepLimits(s: Step): Deadline[] {
-  const all = s.deadlines ?? [];
-  const b = s.binding;
-  return b && b.limit !== "run" && b.limit !== "execution" && !all.some((d) => d.limit === b.limit) ? [...all, b] : all;
-}
-
-// ghosts are the attempts to come.
-function ghosts(s: Step): Bar[] {
-  return (s.ahead?.attempts ?? []).map((a) => {
-    const from = parse(a.from);
-    return { kind: "ghost", from, to: or(parse(a.to), from), attempt: a.attempt, bad: true, open: false, title: `attempt ${a.attempt} would begin` };
-  });
-}
-
 // The bars of a step that has ended stay as they are.
 const drawn = new WeakMap<Step, Bar[]>();
 
 function barsOf(s: Step, now: number): Bar[] {
-  if (!isClosed(s.phase) || s.stopping) return [...stepBars(s, now), ...ghosts(s)];
-  let bars = drawn.get(s);
-  if (!bars) drawn.set(s, bars = stepBars(s, now));
+  const kept = drawn.get(s);
+  if (kept) return kept;
+  const bars = (s.bars ?? []).map((b) => {
+    const from = parse(b.from), to = parse(b.to), open = !Number.isFinite(to);
+    return { kind: b.kind, from, to: open ? Math.max(now, from) : to, attempt: b.attempt ?? 0, bad: b.bad === true, open, title: b.text };
+  });
+  if (!bars.some((b) => b.open)) drawn.set(s, bars);
   return bars;
 }
 
-interface Pause { from: number; to: number; title: string }
-
-// pauses are the times at which the run was paused; of a pause that goes on, until now.
-function pauses(run: Run, now: number): Pause[] {
-  const out: Pause[] = [];
-  let began = NaN, by = "";
-  const end = (to: number) => { if (Number.isFinite(began)) out.push({ from: began, to, title: `paused${by}` }); began = NaN; };
-  for (const op of run.operations ?? []) {
-    if (op.step) continue;
-    if (op.operation === "pause" && !Number.isFinite(began)) { began = parse(op.at); by = op.actor ? ` by ${op.actor}` : ""; }
-    if (op.operation === "resume") end(parse(op.at));
-  }
-  end(or(parse(run.endedAt), now));
-  return out;
-}
-
-// paused are the bars of a step that was open while the run was paused.
-function paused(s: Step, all: Pause[], now: number): Bar[] {
-  const begun = parse(s.scheduledAt), ended = or(parse(s.endedAt), now);
-  return all.map((p) => ({ from: Math.max(p.from, begun), to: Math.min(p.to, ended), title: p.title }))
-    .filter((p) => p.to > p.from).map((p) => ({ ...p, kind: "paused", attempt: 0, bad: false, open: false }));
-}
+const linesOf = (all: Run["bounds"]): Line[] => (all ?? []).map((b) => ({ at: parse(b.at), givesUp: b.givesUp === true, title: b.text }));
 
 // counted says how the items of each group stand: 5 succeeded, 1 failed.
 function counted(steps: Step[]): Map<string, string> {
@@ -151,17 +72,16 @@ function counted(steps: Step[]): Map<string, string> {
 export function timeline(run: Run, now: number, unfolded: ReadonlySet<string>): Timeline {
   const steps = run.steps ?? [];
   const items = counted(steps);
-  const breaks = pauses(run, now);
   const groups = new Set(steps.filter((s) => items.has(s.step)).map((s) => s.step));
   const rows: Row[] = steps.filter((s) => !s.group || !groups.has(s.group) || unfolded.has(s.group)).map((s) => ({
     step: s,
     depth: s.group ? 1 : 0,
     fold: items.get(s.step) ?? "",
     open: unfolded.has(s.step),
-    bars: breaks.length > 0 ? [...barsOf(s, now), ...paused(s, breaks, now)] : barsOf(s, now),
-    lines: stepLimits(s).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) })),
+    bars: barsOf(s, now),
+    lines: linesOf(s.bounds),
   }));
-  const lines = (run.deadlines ?? []).map((d) => ({ at: parse(d.at), limit: d.limit, title: limitTitle(d) }));
+  const lines = linesOf(run.bounds);
   const from = parse(run.createdAt);
   const end = or(parse(run.endedAt), now);
   let to = end;

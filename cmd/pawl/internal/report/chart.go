@@ -1,7 +1,7 @@
 package report
 
 import (
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -68,8 +68,8 @@ func draw(r *api.Run, steps []*api.Step, end api.Time) chart {
 			X: s.x(r.CreatedAt + api.Time(at/time.Microsecond)), From: above - 6, To: c.Bottom, Label: screen.For(at),
 		})
 	}
-	for _, l := range r.Deadlines {
-		if m, ok := s.limit(l, above-6, c.Bottom); ok {
+	for _, b := range r.Bounds {
+		if m, ok := s.bound(b, above-6, c.Bottom); ok {
 			c.Limits = append(c.Limits, m)
 		}
 	}
@@ -99,11 +99,11 @@ func tickOf(span time.Duration) time.Duration {
 	return (span / ticks).Truncate(24*time.Hour) + 24*time.Hour
 }
 
-// limit marks a deadline, if it lies on the timeline.
-func (s scale) limit(l api.Deadline, from, to float64) (mark, bool) {
-	at := l.At.Sub(s.begin)
-	f := limitOf(l)
-	return mark{s.x(l.At), from, to, l.Limit, f.Name + " " + f.Value}, at >= 0 && at <= s.span
+// bound marks an instant that bounds a step or the run, if it lies on the timeline.
+func (s scale) bound(b api.Bound, from, to float64) (mark, bool) {
+	at := b.At.Sub(s.begin)
+	label, _, _ := strings.Cut(b.Text, ", ")
+	return mark{s.x(b.At), from, to, label, b.Text + ", at " + instant(b.At)}, at >= 0 && at <= s.span
 }
 
 // row draws one step.
@@ -111,49 +111,38 @@ func (s scale) row(st *api.Step, y float64, end api.Time) chartRow {
 	row := chartRow{
 		Name: screen.Cut(screen.Clean(st.Step), 26), Class: classOf(string(st.Phase)), Y: y, Text: y + rowHeight*0.65,
 	}
-	add := func(from, to api.Time, class, title string) {
-		if from == 0 || to < from {
-			return
-		}
-		height := barHeight
-		if class == "queued" || class == "pause" {
-			height = barHeight / 3
-		}
-		row.Bars = append(row.Bars, bar{
-			s.x(from), y + (rowHeight-height)/2, max(s.x(to)-s.x(from), minBar), height, class, title,
-		})
-	}
-	if len(st.Attempts) == 0 {
-		to := st.EndedAt
-		if to == 0 {
-			to = end
-		}
-		add(st.ScheduledAt, to, "wait "+row.Class, fmt.Sprintf("%s: %s", kindOf(st), words(string(st.Phase))))
-	}
-	for i := range st.Attempts {
-		a := &st.Attempts[i]
-		to := a.EndedAt
-		if to == 0 {
-			to = end
-		}
-		if a.StartedAt == 0 {
-			add(a.ReadyAt, to, "queued", fmt.Sprintf("attempt %d never started", a.Attempt))
-			continue
-		}
-		if a.StartedAt > a.ReadyAt {
-			add(a.ReadyAt, a.StartedAt, "queued", fmt.Sprintf("attempt %d waited for a worker", a.Attempt))
-		}
-		text := attemptOf(a, end)
-		add(a.StartedAt, to, text.Class, fmt.Sprintf("attempt %d: %s after %s. %s", a.Attempt, text.Outcome, text.Took,
-			text.Why))
-		if a.NextAt != 0 && a.EndedAt != 0 {
-			add(a.EndedAt, min(a.NextAt, end), "pause", "pause of "+text.Next+" before the next attempt")
+	for i := range st.Bars {
+		if b := &st.Bars[i]; b.Kind != api.BarAhead {
+			row.Bars = append(row.Bars, s.bar(b, y, end))
 		}
 	}
-	for _, l := range st.Deadlines {
-		if m, ok := s.limit(l, y+2, y+rowHeight-2); ok {
+	for _, b := range st.Bounds {
+		if m, ok := s.bound(b, y+2, y+rowHeight-2); ok {
 			row.Limits = append(row.Limits, m)
 		}
 	}
 	return row
+}
+
+// bar draws a span of time, as far as it lies on the timeline.
+func (s scale) bar(b *api.Bar, y float64, end api.Time) bar {
+	height, class := barHeight/3, b.Kind
+	switch b.Kind {
+	case api.BarRunning, api.BarWaits, api.BarStopping:
+		height = barHeight
+		switch {
+		case b.Bad:
+			class += " bad"
+		case b.To == 0:
+			class += " open"
+		default:
+			class += " good"
+		}
+	}
+	to := min(b.To, end)
+	if b.To == 0 {
+		to = end
+	}
+	title := screen.Clean(b.Text) + ", " + screen.For(to.Sub(b.From))
+	return bar{s.x(b.From), y + (rowHeight-height)/2, max(s.x(to)-s.x(b.From), minBar), height, class, title}
 }

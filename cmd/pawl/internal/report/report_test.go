@@ -27,11 +27,21 @@ func example() *api.Run {
 			{Limit: "run", At: at(2900), After: api.Duration(2900 * time.Millisecond), Origin: "f.yaml:3:10"},
 			{Limit: "execution", At: at(90000)},
 		},
+		Bounds: []api.Bound{{At: at(2900), Text: "run 2.9s, set at <f.yaml>:3:10"}, {At: at(90000), Text: "execution"}},
 		Steps: []*api.Step{
 			{
 				Step: `a"><script>`, Type: "exec", Phase: api.StepFailed, ScheduledAt: at(0), EndedAt: at(3000),
 				Failure:   &policy.Failure{Details: []byte(`{"stderr":"one\n</pre><script>two"}`)},
 				Deadlines: []api.Deadline{{Limit: "deadline", At: at(2000), Origin: "f.yaml:9:9"}},
+				Bounds:    []api.Bound{{At: at(2000), Text: "deadline"}},
+				Bars: []api.Bar{
+					{Kind: api.BarQueued, From: at(0), To: at(500), Attempt: 1, Bad: true, Text: "attempt 1 waits"},
+					{Kind: api.BarRunning, From: at(500), To: at(1000), Attempt: 1, Bad: true, Text: "<b>failed"},
+					{Kind: api.BarBackoff, From: at(1000), To: at(1500), Attempt: 1, Bad: true},
+					{Kind: api.BarRunning, From: at(1500), To: at(2000), Attempt: 2},
+					{Kind: api.BarQueued, From: at(2000), Attempt: 3},
+					{Kind: api.BarAhead, From: at(9000), To: at(9000), Attempt: 4},
+				},
 				Attempts: []api.Attempt{
 					{
 						Attempt: 1, ReadyAt: at(0), StartedAt: at(500), EndedAt: at(1000), Outcome: "error",
@@ -41,7 +51,10 @@ func example() *api.Run {
 					{Attempt: 3, ReadyAt: at(2000)},
 				},
 			},
-			{Step: "nap", Kind: api.KindSleep, Phase: api.StepSuspended, ScheduledAt: at(0)},
+			{
+				Step: "nap", Kind: api.KindSleep, Phase: api.StepSuspended, ScheduledAt: at(0),
+				Bars: []api.Bar{{Kind: api.BarWaits, From: at(0), Text: "sleeps"}},
+			},
 		},
 		Operations: []api.Audit{{At: at(700), Operation: "retry_step", Step: "a", Actor: "<i>ada"}},
 	}
@@ -91,7 +104,7 @@ func TestChart(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Join(classes, ", "); got != "queued, bad, pause, warn, queued, wait open" {
+	if got := strings.Join(classes, ", "); got != "queued, running bad, backoff, running good, queued, waits open" {
 		t.Error(got)
 	}
 	if c.Limits[0].X <= c.Rows[0].Limits[0].X || c.Limits[0].X > names+plot {
