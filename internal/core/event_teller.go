@@ -1,6 +1,10 @@
 package core
 
-import "github.com/pawl-dev/pawl/policy"
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/policy"
+)
 
 // Teller turns a run's entries, given in order from the first on, into events.
 type Teller struct {
@@ -245,7 +249,7 @@ func (t *Teller) tellBegan(out []Event, at Time) []Event {
 		ev.NextAt = s.NextAt
 	case KindWait:
 		ev = t.of(at, EventStepSuspended, s.ID)
-		ev.Name = s.Spec.Event + s.Spec.Update
+		ev.Name = s.Spec.Event + s.Spec.Update + strings.Join(s.Spec.Any, ", ")
 		if s.NextAt != 0 {
 			ev.Limit, ev.Deadline = policy.LimitWait, s.NextAt
 		}
