@@ -326,7 +326,8 @@ func (p *parsing) wait(n *tree.Node) Action {
 // firstOf reads what a wait ends with the first of: names of events, and steps.
 func (p *parsing) firstOf(n *tree.Node, w *Wait) {
 	if n.Kind != tree.List || len(n.Items) < 2 {
-		p.Fail(n.Pos, "any: [approved, rejected]", "any is a list of two or more events or steps, of which the first counts")
+		p.Fail(n.Pos, "any: [approved, rejected]",
+			"any is a list of two or more events or steps, of which the first counts")
 		return
 	}
 	for _, item := range n.Items {

@@ -33,7 +33,7 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 		"execObject": execKeys, "execSettings": execSettingsKeys, "httpObject": httpKeys,
 		"httpSettings": httpSettingsKeys, "mail": mailKeys,
 		"taskObject": taskKeys, "sleepObject": sleepKeys, "waitObject": waitKeys, "waitFirstObject": firstKeys,
-		"flowObject": flowKeys,
+		"flowObject":  flowKeys,
 		"queueLimits": queueKeys, "breaker": breakerKeys, "runQueueObject": runQueueKeys,
 		"template": templateKeys, "notify": notifyKeys, "parameter": parameterKeys,
 		"failObject": failKeys, "noopObject": noopKeys, "limits": limits, "cronObject": cronKeys,

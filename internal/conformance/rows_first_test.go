@@ -89,10 +89,11 @@ output: "${{ steps.first.output }}"
 	playNative(t, text, map[string][]try{"build": build}, func(n *native) {
 		n.pass(time.Second)
 		n.send("stop", `"enough"`)
-		if r := n.end(); phases(r) != "build=failed first=succeeded told=succeeded" || n.since(r.EndedAt) != time.Minute {
+		r := n.end()
+		if phases(r) != "build=failed first=succeeded told=succeeded" || n.since(r.EndedAt) != time.Minute {
 			n.t.Errorf("the run has %s", phases(r))
 		}
-		r := n.again("")
+		r = n.again("")
 		if string(r.Output) != `{"value":"enough","which":"stop"}` || len(n.starts("told")) != 1 {
 			n.t.Errorf("after the retry: %s, %s", r.Output, phases(r))
 		}
