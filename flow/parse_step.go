@@ -311,7 +311,7 @@ func (p *parsing) wait(n *tree.Node) Action {
 			if n.Get("event") != nil {
 				p.Fail(n.Key("any"), "write all of them in any", "a wait has event or any, not both")
 			}
-			p.firstOf(list, w)
+			firstOf(p, list, w)
 			return w
 		}
 	}
@@ -324,7 +324,7 @@ func (p *parsing) wait(n *tree.Node) Action {
 }
 
 // firstOf reads what a wait ends with the first of: names of events, and steps.
-func (p *parsing) firstOf(n *tree.Node, w *Wait) {
+func firstOf(p *parsing, n *tree.Node, w *Wait) {
 	if n.Kind != tree.List || len(n.Items) < 2 {
 		p.Fail(n.Pos, "any: [approved, rejected]",
 			"any is a list of two or more events or steps, of which the first counts")

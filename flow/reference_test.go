@@ -50,7 +50,8 @@ output: {page: "${{ input.orderId }}.html"}`},
 		`- {name: night, sleep: {until: "2030-01-02T03:04:05Z"}}`,
 	},
 	{
-		"wait", "waitObject", "Waits for an event, or for the first of several events and steps. A text is an event's name.",
+		"wait", "waitObject",
+		"Waits for an event, or for the first of several events and steps. A text is an event's name.",
 		`- {name: approval, wait: {event: approved}, timeout: 7d}
 - {name: first, wait: {any: [stopped, {step: approval}]}, timeout: 8d}`,
 	},

@@ -108,7 +108,7 @@ func (m *runModel) takeEvent(s *stepModel, rec core.StepEnded) {
 }
 
 // checkFirst checks that a wait which no event has ended was ended by a step that has ended.
-func (m *runModel) checkFirst(i int, rec core.StepEnded) {
+func checkFirst(m *runModel, i int, rec core.StepEnded) {
 	var out struct{ Which string }
 	err := json.Unmarshal(rec.Output, &out)
 	ended := func(s stepModel) bool { return s.spec.Name == out.Which && s.closed && !s.dropped }

@@ -317,7 +317,7 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 	case rec.Signal != "":
 		m.takeEvent(s, rec)
 	case s.kind == core.KindWait && s.spec.Any != nil && rec.Phase == core.StepSucceeded && !m.operated:
-		m.checkFirst(i, rec)
+		checkFirst(m, i, rec)
 	}
 	if rec.Reason == policy.ReasonWorkerLost {
 		m.checkStopped(s, i)

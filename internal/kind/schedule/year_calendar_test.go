@@ -30,7 +30,7 @@ type timetable struct {
 type times struct {
 	minute  int
 	hours   []int // nil: each hour that passes
-	day     int   // of the month; 0: each, -1: the last one
+	day     int   // day of the month; 0: each, -1: the last one
 	weekday int   // 0: each, 1 to 7
 }
 

@@ -52,7 +52,7 @@ func (l *ledger) account(name string) *account {
 	return l.of[name]
 }
 
-// fault is told of each batch that is durable. It causes none.
+// fault reads each batch that is durable. It returns no fault.
 func (l *ledger) fault(op memory.Op, b *journal.Batch) error {
 	if op != memory.OpAck {
 		return nil
@@ -199,7 +199,7 @@ func (w *world) due(p *planned, a *account) map[time.Time]int {
 		from = until
 	}
 	if a.last.Paused != nil {
-		return out // what it misses is counted when it is resumed
+		return out // firings meanwhile are counted when it is resumed
 	}
 	// Nothing that was due long ago is left.
 	for _, at := range p.table.firings(last, w.machines[0].now().Add(-3*time.Hour), anchor) {

@@ -115,7 +115,7 @@ function Durations({ runs, zone }: { runs: RunSummary[]; zone: string }) {
   const when = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
   return (
     <figure class="durations">
-      <figcaption class="dim">The last {ended.length} runs took {length(middle)} in the middle, {length(longest)} at most</figcaption>
+      <figcaption class="dim">Of the last {ended.length} runs half took at most {length(middle)}, the longest took {length(longest)}</figcaption>
       <div>{ended.map((r, i) => {
         const text = `${when.format(parse(r.createdAt))} ${r.phase.replaceAll("_", " ")} after ${length(took[i] ?? 0)}`;
         return <Link key={r.run} to={`/run/${r.run}`} class={`firing ${stateOf(r)}`} title={text} style={{ height: `${Math.max((took[i] ?? 0) / longest * 100, 3)}%` }}><span class="unseen">{text}</span></Link>;
