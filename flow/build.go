@@ -79,6 +79,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 	b.loops()
 	b.needs()
 	b.loopNeeds()
+	b.watches()
 	b.policies()
 	b.checkLimits()
 	for i, s := range doc.Steps {

@@ -48,12 +48,7 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 	case *Sleep:
 		p.sleep = b.sleep(a, vars&^(expr.VarAttempt|expr.VarCode|expr.VarFailure))
 	case *Wait:
-		event := b.compiler.Template(tree.NodeOf(a.Event), vars&^(expr.VarAttempt|expr.VarCode|expr.VarFailure), true)
-		if event != nil && event.IsConstant() {
-			p.spec.Event, _ = event.Text(nil) // a constant text needs no evaluation
-		} else {
-			p.event = event
-		}
+		b.wait(p, a, vars&^(expr.VarAttempt|expr.VarCode|expr.VarFailure))
 	case *Child:
 		o := b.compiler.Object(vars)
 		o.Text("name", a.Name)
@@ -282,7 +277,8 @@ func (b *builder) visit(def int32) {
 	for len(next) > 0 {
 		last := next[len(next)-1]
 		next = next[:len(next)-1]
-		for _, need := range append(slices.Clone(b.def.plans[last].needs), b.def.plans[last].loop) {
+		p := &b.def.plans[last]
+		for _, need := range slices.Concat(p.needs, p.watches, []int32{p.loop}) {
 			if need < 0 {
 				continue
 			}

@@ -153,6 +153,9 @@ func (b *builder) edges(def int32) []int32 {
 	if p.loop >= 0 {
 		add(p.loop)
 	}
+	for _, step := range p.watches {
+		add(step)
+	}
 	for k, need := range p.needs {
 		loop := b.def.plans[need].loop
 		if b.def.plans[need].isLoop {

@@ -155,6 +155,8 @@ func (t *turn) begin() {
 			}
 		case t.nodes[def].state == stateOpen && p.item >= 0 && p.loop < 0:
 			t.resume(int32(def))
+		case t.nodes[def].state == stateOpen && p.watches != nil:
+			t.endedBefore(int32(def))
 		}
 	}
 }
@@ -210,6 +212,9 @@ func (t *turn) settle(def int32, state stepState) {
 	} else if t.def.plans[def].loop >= 0 {
 		t.wakeUnbegun(def)
 	}
+	for _, wait := range t.def.plans[def].ends {
+		t.endWait(wait, def)
+	}
 	for _, d := range t.def.plans[def].dependents {
 		if p := &t.def.plans[d]; p.loop >= 0 {
 			if p.commonWith(def) < 0 && t.nodes[d].state == stateOpen {
@@ -260,7 +265,11 @@ func (t *turn) decide(def int32) {
 		t.beginGroup(def)
 		return
 	}
-	t.schedule(t.command(p, t.scope(), -1, core.NoStep))
+	id := t.schedule(t.command(p, t.scope(), -1, core.NoStep))
+	if p.watches != nil {
+		t.nodes[def].id = id
+		t.endedBefore(def)
+	}
 }
 
 // command builds the start of a step, with what its kind wants to know at once.
@@ -281,19 +290,11 @@ func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Sc
 			cmd.Failure = broken("key", p.where(), err)
 		}
 	}
-	if p.event != nil {
-		event, err := p.event.Text(s)
-		if err == nil && event == "" {
-			err = p.event.Wrong("the event's name is empty")
+	if p.event != nil || p.any != nil {
+		var err error
+		if cmd.Spec, err = p.awaited(s); err != nil {
+			cmd.Spec, cmd.Failure = p.spec, broken("wait", p.where(), err)
 		}
-		if err != nil {
-			cmd.Failure = broken("wait", p.where(), err)
-			return cmd
-		}
-		// The event's name is the run's own, so the spec travels in the record.
-		spec := *p.spec
-		spec.Def, spec.Event = -1, event
-		cmd.Spec = &spec
 	}
 	return cmd
 }

@@ -70,7 +70,10 @@ type plan struct {
 	payload *expr.Template
 	refers  bool // the payload has placeholders
 	sleep   *sleepPlan
-	event   *expr.Template // nil: the spec says it
+	event   *expr.Template   // nil: the spec says it
+	any     []*expr.Template // the events of which a wait takes the first; nil: the spec says them
+	watches []int32          // the steps whose end is the end of the wait
+	ends    []int32          // the waits that the end of the step ends
 }
 
 // commonWith returns the innermost loop around a step and one that it needs, or -1.

@@ -258,8 +258,14 @@ type (
 	// Sleep lets time pass: a duration or an instant (RFC 3339), or an expression that gives one.
 	Sleep struct{ For, Until tree.Value }
 
-	// Wait waits for an event.
-	Wait struct{ Event tree.Value }
+	// Wait waits for an event, or for the first of several: the events of Any, and the ends of Steps.
+	Wait struct {
+		Event tree.Value
+		Any   []tree.Value // names of events
+		Steps []string     // names of steps
+
+		stepsPos []tree.Pos
+	}
 
 	// Child runs another flow. ParentClose says what becomes of that run when this one closes before it: cancel, which
 	// is the default, terminate or abandon. Spread: it may live in another partition than its parent, so that children
@@ -330,7 +336,8 @@ var (
 	httpSettingsKeys = []string{"headers", "expect"}
 	taskKeys         = []string{"queue", "type", "input"}
 	sleepKeys        = []string{"for", "until"}
-	waitKeys         = []string{"event"}
+	waitKeys         = []string{"event", "any"}
+	firstKeys        = []string{"event", "step"}
 	flowKeys         = []string{"name", "input", "parentClose", "spread"}
 	parentCloses     = []string{"cancel", "terminate", "abandon"}
 	failKeys         = []string{"type", "message", "code", "kind", "nonRetryable", "retryAfter"}

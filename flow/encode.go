@@ -234,6 +234,7 @@ func encodeAction(a Action) tree.Value {
 		out.put("until", a.Until)
 	case *Wait:
 		out.put("event", a.Event)
+		out.put("any", a.any())
 	case *Child:
 		out.put("name", a.Name)
 		if !a.Input.IsZero() {

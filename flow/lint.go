@@ -226,11 +226,11 @@ func (l *linter) step(s *Step, p *plan) {
 		l.add(Warning, s.pos, lintTriggerUnused, s.Name,
 			"step %q never begins: with failFast the run ends when something fails; use hooks", s.Name)
 	}
-	switch s.Action.(type) {
+	switch action := s.Action.(type) {
 	case *Exec:
 		l.absent(s, p)
 	case *Wait:
-		if endless(&p.spec.Policy) && !l.bounded() {
+		if endless(&p.spec.Policy) && !l.bounded() && len(action.Steps) == 0 {
 			l.add(Info, s.pos, lintEndlessWait, s.Name,
 				"step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
 		}

@@ -307,6 +307,13 @@ func (p *parsing) wait(n *tree.Node) Action {
 		w.Event = tree.ValueOf(n)
 	} else if p.object(n, "wait", waitKeys) {
 		w.Event = p.textValue(n.Get("event"), "event")
+		if list := n.Get("any"); list != nil {
+			if n.Get("event") != nil {
+				p.Fail(n.Key("any"), "write all of them in any", "a wait has event or any, not both")
+			}
+			firstOf(p, list, w)
+			return w
+		}
 	}
 	event, isText := w.Event.Text()
 	if (w.Event.IsZero() || isText && event == "") &&
@@ -314,6 +321,35 @@ func (p *parsing) wait(n *tree.Node) Action {
 		p.missing(n, waitKeys, "name the event: event: approved", "the wait names no event")
 	}
 	return w
+}
+
+// firstOf reads what a wait ends with the first of: names of events, and steps.
+func firstOf(p *parsing, n *tree.Node, w *Wait) {
+	if n.Kind != tree.List || len(n.Items) < 2 {
+		p.Fail(n.Pos, "any: [approved, rejected]",
+			"any is a list of two or more events or steps, of which the first counts")
+		return
+	}
+	for _, item := range n.Items {
+		switch {
+		case item.Kind == tree.Text && item.Text != "":
+			w.Any = append(w.Any, tree.ValueOf(item))
+		case item.Kind != tree.Mapping:
+			p.Fail(item.Pos, "", "an item of any is the name of an event, {event: NAME} or {step: NAME}, not %s",
+				tree.Describe(item))
+		case !p.object(item, "an item of any", firstKeys):
+		case len(item.Fields) != 1:
+			p.missing(item, firstKeys, "", "an item of any is one event or one step")
+		case item.Get("step") != nil:
+			if name := p.text(item.Get("step"), "step"); name != "" {
+				w.Steps, w.stepsPos = append(w.Steps, name), append(w.stepsPos, item.Get("step").Pos)
+			}
+		default:
+			if event := p.textValue(item.Get("event"), "event"); !event.IsZero() {
+				w.Any = append(w.Any, event)
+			}
+		}
+	}
 }
 
 func (p *parsing) child(n *tree.Node) Action {

@@ -50,8 +50,10 @@ output: {page: "${{ input.orderId }}.html"}`},
 		`- {name: night, sleep: {until: "2030-01-02T03:04:05Z"}}`,
 	},
 	{
-		"wait", "waitObject", "Waits for an event. A text is its name.",
-		`- {name: approval, wait: {event: approved}, timeout: 7d}`,
+		"wait", "waitObject",
+		"Waits for an event, or for the first of several events and steps. A text is an event's name.",
+		`- {name: approval, wait: {event: approved}, timeout: 7d}
+- {name: first, wait: {any: [stopped, {step: approval}]}, timeout: 8d}`,
 	},
 	{
 		"flow", "flowObject", "Runs another flow, and has its output. A text is its name.",

@@ -116,7 +116,8 @@ func (d *definition) downstream(whole, partly []bool) {
 		}
 	}
 	for len(next) > 0 {
-		for _, dependent := range d.plans[next[0]].dependents {
+		p := &d.plans[next[0]]
+		for _, dependent := range slices.Concat(p.dependents, p.ends) {
 			if !whole[dependent] {
 				whole[dependent] = true
 				next = append(next, dependent)

@@ -69,6 +69,11 @@ func (s *stale) followStep(def int32) {
 			s.mark(dependent)
 		}
 	}
+	for _, wait := range p.ends {
+		if s.endedBy(wait, def) {
+			s.mark(wait)
+		}
+	}
 }
 
 // followItem marks what needs an item of a step with each that is made again.

@@ -116,7 +116,7 @@ func pausesHold(t *testing.T) {
 		c.do(schedule.OpPause, schedules.ScheduleChange{Reason: "again", Actor: "bob"})
 		c.pass(hour)
 		c.want("01 01:00 succeeded")
-		c.missed("01 03:00-05:30 (3) paused")
+		c.missed("01 03:00 paused, 01 04:30-05:30 (2) paused")
 		if s := c.schedule(); s.Paused.Reason != "a move" || s.Paused.Actor != "ann" || s.Next != 0 || s.Missed != 3 {
 			t.Errorf("%+v", s)
 		}

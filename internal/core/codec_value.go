@@ -54,6 +54,7 @@ func (c *coder) spec(p **StepSpec) {
 	c.flag(&s.Detached)
 	c.share(&s.Share)
 	c.text(&s.Update)
+	c.texts(&s.Any)
 	c.close(outer)
 }
 

@@ -35,7 +35,7 @@ type (
 		Upstream bool
 	}
 
-	// Finish ends a group.
+	// Finish ends a group, or a wait that another step has ended.
 	Finish struct {
 		Step    StepID
 		Output  []byte

@@ -245,7 +245,7 @@ func (t *Teller) tellBegan(out []Event, at Time) []Event {
 		ev.NextAt = s.NextAt
 	case KindWait:
 		ev = t.of(at, EventStepSuspended, s.ID)
-		ev.Name = s.Spec.Event + s.Spec.Update
+		ev.Name = s.Spec.Event + s.Spec.Update + strings.Join(s.Spec.Any, ", ")
 		if s.NextAt != 0 {
 			ev.Limit, ev.Deadline = policy.LimitWait, s.NextAt
 		}

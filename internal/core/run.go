@@ -229,6 +229,8 @@ type StepSpec struct {
 	Priority int32  // higher first among waiting attempts
 	Type     string // task type: exec, http, noop, fail, or the name of a worker's function
 	Event    string // KindWait: the event's name
+	// Any are the names of events, in place of Event: the wait takes the first that comes, whichever it is.
+	Any      []string
 	Update   string // KindWait: the update's name, where it waits for one instead of an event
 	Policy   policy.Policy
 	Input    []byte // JSON, where the spec travels in the record

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,14 +83,71 @@ func (m *machine) expireWaits() {
 
 // waitsFor reports whether the step is a wait for the event, not for an update.
 func (s *StepSpec) waitsFor(event string) bool {
-	return s.Kind == KindWait && s.Update == "" && s.Event == event
+	if s.Kind != KindWait || s.Update != "" {
+		return false
+	}
+	return s.Event == event || slices.Contains(s.Any, event)
+}
+
+// First is the output of a wait for the first of several: what came, and what it brought.
+type First struct {
+	Which string          `json:"which"` // the name of the event, or of the step that ended
+	Value json.RawMessage `json:"value"` // the payload of the event, or the output of the step; null: it has none
+}
+
+// Encode returns the output.
+func (f First) Encode() []byte {
+	if len(f.Value) == 0 {
+		f.Value = nil
+	}
+	out, err := json.Marshal(f)
+	if err != nil { // the value is no JSON
+		f.Value = nil
+		out, _ = json.Marshal(f)
+	}
+	return out
+}
+
+// output returns the output of a wait that takes an event.
+func (s *StepSpec) output(event string, payload []byte) []byte {
+	if len(s.Any) == 0 {
+		return payload
+	}
+	return First{Which: event, Value: payload}.Encode()
+}
+
+// payload returns the payload of the event that a wait took, of which it has the output.
+func (s *StepSpec) payload(output []byte) []byte {
+	if len(s.Any) == 0 {
+		return output
+	}
+	if value := FirstOf(output).Value; string(value) != "null" {
+		return value
+	}
+	return nil
+}
+
+// FirstOf reads the output of a wait for the first of several; an operator may have given it another one.
+func FirstOf(output []byte) (f First) {
+	_ = json.Unmarshal(output, &f)
+	return f
+}
+
+// events returns the events that a wait takes one of; a name that is empty is worked out when the step begins.
+func (s *StepSpec) events() []string {
+	if s.Any != nil {
+		return s.Any
+	}
+	return []string{s.Event}
 }
 
 // takeKept ends a wait with the first kept event of its name, if there is one.
 func (m *machine) takeKept(s *Step) bool {
 	for i := range m.r.Signals {
 		if sig := &m.r.Signals[i]; s.Spec.waitsFor(sig.Name) && !sig.Taken {
-			m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: sig.Payload, Signal: sig.Name})
+			m.emit(StepEnded{
+				Step: s.ID, Phase: StepSucceeded, Output: s.Spec.output(sig.Name, sig.Payload), Signal: sig.Name,
+			})
 			return true
 		}
 	}
@@ -128,7 +186,9 @@ func (r *Run) takenBy(drop []StepID) []SignalKept {
 	var back []SignalKept
 	for _, id := range waits {
 		s := &r.Steps[id]
-		back = append(back, SignalKept{Name: s.Spec.Event, ID: by[id].event, Payload: s.Output, Back: true})
+		back = append(back, SignalKept{
+			Name: by[id].name, ID: by[id].event, Payload: s.Spec.payload(s.Output), Back: true,
+		})
 	}
 	return back
 }
@@ -139,19 +199,20 @@ type signalsTaken struct {
 	by map[StepID]taking
 }
 
-// taking is how a wait took an event: the id of the event, and in which order the run's waits took theirs.
+// taking is how a wait took an event: its id and its name, and in which order the run's waits took theirs.
 type taking struct {
 	event string
+	name  string
 	nth   int
 }
 
 // noteTaking notes that a wait took an event.
-func (r *Run) noteTaking(wait StepID, event string) {
+func (r *Run) noteTaking(wait StepID, name, event string) {
 	if r.signalsTaken == nil {
 		r.signalsTaken = &signalsTaken{by: map[StepID]taking{}}
 	}
 	r.signalsTaken.n++
-	r.signalsTaken.by[wait] = taking{event, r.signalsTaken.n}
+	r.signalsTaken.by[wait] = taking{event, name, r.signalsTaken.n}
 }
 
 // takeSignal marks the first kept event of that name as taken by a wait. Taken events are remembered by their id, to
@@ -172,7 +233,7 @@ func (r *Run) takeSignal(wait StepID, name string) {
 	if at < 0 {
 		return
 	}
-	r.noteTaking(wait, r.Signals[at].ID)
+	r.noteTaking(wait, name, r.Signals[at].ID)
 	switch {
 	case r.Signals[at].ID == "":
 		r.dropSignal(at)
@@ -194,12 +255,16 @@ func (d *Definition) unexpected(name string) string {
 	}
 	var known []string
 	for _, s := range d.Specs {
-		switch {
-		case s.Kind != KindWait || s.Update != "":
-		case s.Event == "" || s.Event == name:
-			return ""
-		case !slices.Contains(known, s.Event):
-			known = append(known, s.Event)
+		if s.Kind != KindWait || s.Update != "" {
+			continue
+		}
+		for _, event := range s.events() {
+			switch {
+			case event == "" || event == name:
+				return ""
+			case !slices.Contains(known, event):
+				known = append(known, event)
+			}
 		}
 	}
 	if hint := nearest.Hint(name, known); hint != "" {

@@ -145,12 +145,13 @@ func (s *State) Begin(now time.Time) {
 }
 
 // miss notes that a firing started no run.
-func (s *State) miss(at time.Time, reason string) {
-	s.missRow(Missed{From: at, To: at, Count: 1, Reason: reason})
+func (s *State) miss(t *Table, at time.Time, reason string) {
+	s.missRow(t, Missed{From: at, To: at, Count: 1, Reason: reason})
 }
 
-// missRow notes that a row of firings started no run.
-func (s *State) missRow(m Missed) {
+// missRow notes that a row of firings started no run. It goes on with the row before where no other firing is between
+// them: what a row spans was missed for its reason.
+func (s *State) missRow(t *Table, m Missed) {
 	if m.Count == 0 {
 		return
 	}
@@ -158,7 +159,7 @@ func (s *State) missRow(m Missed) {
 	s.Missed += m.Count
 	if n := len(s.Recent); n > 0 {
 		last := &s.Recent[n-1]
-		if last.Reason == m.Reason && last.Note == m.Note && last.To.Before(m.From) && !s.Last.After(last.To) {
+		if last.Reason == m.Reason && last.Note == m.Note && t.Next(last.To).Equal(m.From) {
 			last.To, last.Count = m.To, last.Count+m.Count
 			return
 		}
@@ -175,8 +176,8 @@ func (s *State) missUntil(t *Table, until time.Time, reason string) {
 	for ; !at.IsZero() && !at.After(until) && row.Count < mostCounted; at = t.Next(at) {
 		s.Due = at.UTC()
 		if s.takeSkip(at) {
-			s.missRow(row)
-			s.miss(at, MissedSkipped)
+			s.missRow(t, row)
+			s.miss(t, at, MissedSkipped)
 			row = Missed{Reason: reason}
 			continue
 		}
@@ -186,7 +187,7 @@ func (s *State) missUntil(t *Table, until time.Time, reason string) {
 		row.To = at
 		row.Count++
 	}
-	s.missRow(row)
+	s.missRow(t, row)
 	if !at.IsZero() && !at.After(until) {
 		s.Due = until.UTC()
 	}

@@ -98,9 +98,9 @@ func (t *turning) fire() {
 			if t.Due.Before(at) { // the rest of those that are late are late by their own delay only
 				t.Due = at.UTC()
 				if t.takeSkip(at) {
-					t.miss(at, MissedSkipped)
+					t.miss(t.table, at, MissedSkipped)
 				} else {
-					t.miss(at, MissedLate)
+					t.miss(t.table, at, MissedLate)
 				}
 			}
 			continue
@@ -111,9 +111,9 @@ func (t *turning) fire() {
 		t.Due = at.UTC()
 		switch {
 		case t.takeSkip(at):
-			t.miss(at, MissedSkipped)
+			t.miss(t.table, at, MissedSkipped)
 		case t.tooLate(at):
-			t.miss(at, MissedNotAfter)
+			t.miss(t.table, at, MissedNotAfter)
 		default:
 			due = append(due, at)
 		}
@@ -152,7 +152,7 @@ func (t *turning) onTime(at time.Time) {
 	case OverlapNewest:
 		t.waitAlone(at)
 	default:
-		t.miss(at, MissedOverlap)
+		t.miss(t.table, at, MissedOverlap)
 	}
 }
 
@@ -186,7 +186,7 @@ func (t *turning) made(due []time.Time) {
 // wait lets a firing wait for its turn.
 func (t *turning) wait(at time.Time) {
 	if len(t.Waiting) >= mostWaiting {
-		t.miss(at, MissedOverlap)
+		t.miss(t.table, at, MissedOverlap)
 		return
 	}
 	t.Waiting = append(t.Waiting, at.UTC())
@@ -195,7 +195,7 @@ func (t *turning) wait(at time.Time) {
 // waitAlone lets a firing wait in the place of those that wait.
 func (t *turning) waitAlone(at time.Time) {
 	for _, before := range t.Waiting {
-		t.miss(before, MissedOverlap)
+		t.miss(t.table, before, MissedOverlap)
 	}
 	t.Waiting = []time.Time{at.UTC()}
 }
@@ -206,7 +206,7 @@ func (t *turning) serve() {
 		at := t.Waiting[0]
 		t.Waiting = t.Waiting[1:]
 		if t.tooLate(at) {
-			t.miss(at, MissedNotAfter)
+			t.miss(t.table, at, MissedNotAfter)
 			continue
 		}
 		t.start(at)
@@ -332,7 +332,7 @@ func (t *turning) refused(e *Ended) {
 		return
 	}
 	if known {
-		t.missRow(Missed{From: at, To: at, Count: 1, Reason: MissedRefused, Note: e.Message})
+		t.missRow(t.table, Missed{From: at, To: at, Count: 1, Reason: MissedRefused, Note: e.Message})
 	}
 	t.fail(e)
 }

@@ -221,7 +221,7 @@ func TestPause(t *testing.T) {
 		Cron: "30 * * * *", Overlap: schedule.OverlapQueue,
 	}})
 	c.at(6 * hour)
-	c.missed("03:00 to 05:30 3 paused")
+	c.missed("03:00 to 04:00 2 paused", "05:30 to 05:30 1 paused")
 	c.want("02 01:00 start 01:00")
 	c.change(schedule.Change{Op: schedule.OpResume})
 	c.want("02 06:00 start 02:00")
@@ -250,6 +250,16 @@ func TestFailures(t *testing.T) {
 	if c.s.Failures != 0 || c.s.Paused != nil {
 		t.Errorf("after the resume: %+v", c.s)
 	}
+}
+
+// TestRowsHaveNoGaps checks that a row of missed firings spans none that was missed for another reason, also where that
+// was told before.
+func TestRowsHaveNoGaps(t *testing.T) {
+	c := begin(t, with(func(s *schedule.Spec) { s.Overlap = schedule.OverlapNewest }), monday)
+	c.change(schedule.Change{Op: schedule.OpSkip, Firing: monday.Add(3 * hour)})
+	c.at(6*hour + minute)
+	c.want("02 01:00 start 01:00")
+	c.missed("03:00 to 03:00 1 skipped", "02:00 to 02:00 1 overlap", "04:00 to 05:00 2 overlap")
 }
 
 // TestSkipAndUnskip checks that a firing which is taken out starts no run, and is told of.

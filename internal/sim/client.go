@@ -235,7 +235,7 @@ func (c *clients) sendSomeEvent() {
 	in := core.SignalReceived{Name: pick(u.random, events), Payload: []byte(r.mark), Actor: "client"}
 	for i := range a.model.steps {
 		if s := &a.model.steps[i]; !s.closed && s.kind == core.KindWait && s.spec.Update == "" && u.chance(0.7) {
-			in.Name = s.spec.Event
+			in.Name = pick(u.random, awaited(s.spec))
 		}
 	}
 	if u.chance(0.6) {

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -85,18 +87,32 @@ func (m *runModel) checkInherited() {
 	}
 }
 
-// takeEvent gives a wait the first event of its name.
-func (m *runModel) takeEvent(rec core.StepEnded) {
-	i := slices.IndexFunc(m.events, func(e eventModel) bool { return e.name == rec.Signal })
-	if i < 0 {
+// takeEvent gives a wait the first event of its name, or of its names.
+func (m *runModel) takeEvent(s *stepModel, rec core.StepEnded) {
+	i := slices.IndexFunc(m.events, func(e eventModel) bool { return slices.Contains(awaited(s.spec), e.name) })
+	if i < 0 || m.events[i].name != rec.Signal {
 		m.fail(Events, "step %s takes an event %q that was not kept, or was taken before",
 			m.name(int(rec.Step)), rec.Signal)
 		return
 	}
-	if e := m.events[i]; e.payload != string(rec.Output) {
+	want := m.events[i].payload
+	if s.spec.Any != nil {
+		want = fmt.Sprintf(`{"which":%q,"value":%s}`, rec.Signal, want)
+	}
+	if want != string(rec.Output) {
 		m.fail(Events, "step %s takes the event %q with %s, but the first one of that name has %s",
-			m.name(int(rec.Step)), rec.Signal, rec.Output, e.payload)
+			m.name(int(rec.Step)), rec.Signal, rec.Output, want)
 	}
 	m.taken = append(m.taken, takenModel{rec.Step, m.events[i]})
 	m.events = slices.Delete(m.events, i, i+1)
+}
+
+// checkFirst checks that a wait which no event has ended was ended by a step that has ended.
+func checkFirst(m *runModel, i int, rec core.StepEnded) {
+	var out struct{ Which string }
+	err := json.Unmarshal(rec.Output, &out)
+	ended := func(s stepModel) bool { return s.spec.Name == out.Which && s.closed && !s.dropped }
+	if err != nil || !slices.ContainsFunc(m.steps, ended) {
+		m.fail(Events, "step %s ends with %s, and no such step has ended", m.name(i), rec.Output)
+	}
 }

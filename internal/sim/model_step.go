@@ -313,8 +313,11 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 	default:
 		m.notByTimer = true
 	}
-	if rec.Signal != "" {
-		m.takeEvent(rec)
+	switch {
+	case rec.Signal != "":
+		m.takeEvent(s, rec)
+	case s.kind == core.KindWait && s.spec.Any != nil && rec.Phase == core.StepSucceeded && !m.operated:
+		checkFirst(m, i, rec)
 	}
 	if rec.Reason == policy.ReasonWorkerLost {
 		m.checkStopped(s, i)

@@ -181,7 +181,7 @@ func (c *clients) unblock() {
 		u.talkers.nudgeUpdates(a)
 		for i := range a.model.steps {
 			if s := &a.model.steps[i]; !s.closed && s.kind == core.KindWait && s.spec.Update == "" {
-				c.sendEvent(a.id, s.spec.Event)
+				c.sendEvent(a.id, awaited(s.spec)[0])
 			}
 		}
 	}

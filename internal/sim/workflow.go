@@ -222,14 +222,14 @@ func (g *flowGenerator) step(i int) {
 	}
 	switch x := g.Float64(); {
 	case g.again && x < 0.3: // so that chains of runs take events
-		g.event()
+		g.event(i)
 	case x < 0.62:
 		g.task(2)
 	case x < 0.72:
 		g.line(2, "sleep: %s", g.amount(time.Millisecond, 20*time.Minute))
 		g.limits(2, "scheduleToClose", "deadline")
 	case x < 0.84:
-		g.event()
+		g.event(i)
 		g.limits(2, "wait", "scheduleToClose", "deadline")
 	case x < 0.92 && g.parent():
 		child := workflowName(g.IntN(workflows/3)*3 + 1)
@@ -300,7 +300,28 @@ func (g *flowGenerator) task(indent int) {
 
 func (g *flowGenerator) taskType() string { return pick(g.random, []string{"a", "a", "b", "c"}) }
 
-func (g *flowGenerator) event() { g.line(2, "wait: {event: %s}", pick(g.random, events)) }
+// event lets a step wait for an event, or for the first of several events and steps. That uses random numbers of its
+// own, so that the other workflows do not change.
+func (g *flowGenerator) event(i int) {
+	event := pick(g.random, events)
+	own := newRandom(uint64(g.n), 0xf125+uint64(i))
+	switch other := pick(own, events); {
+	case own.chance(0.2) && other != event:
+		g.line(2, "wait: {any: [%s, %s]}", event, other)
+	case own.chance(0.2) && i > 0:
+		g.line(2, "wait: {any: [%s, {step: s%d}]}", event, own.IntN(i))
+	default:
+		g.line(2, "wait: {event: %s}", event)
+	}
+}
+
+// awaited returns the events that a wait takes one of.
+func awaited(s *core.StepSpec) []string {
+	if s.Any != nil {
+		return s.Any
+	}
+	return []string{s.Event}
+}
 
 // events are the names of the events that workflows wait for and clients send.
 var events = []string{"go", "approved", "paid"}

@@ -57,6 +57,10 @@ var works = []work{
 	{"latency", "start to result of one noop step, one at a time", "p50 <= 1.7 x fdatasync p50", latency},
 	{"retry", "a step failing twice, 10ms backoff", ">= 4000 runs/s", retry},
 	{"sleepers", "runs that sleep for an hour", "<= 400 B RSS, <= 500 B on disk a run", sleepers},
+	{
+		"schedules", "schedules whose next firing is far", "<= 300 B on disk a schedule, what is due found in <= 5ms",
+		manySchedules,
+	},
 	{"timers", "runs due within 10s", "lateness p99 <= 1ms, worst <= 5ms", timers},
 	{"parked", "onestep while 100000 other runs sleep", ">= 0.95 of the empty rate", parked},
 	{"retained", "onestep in a file with 3000000 closed runs", ">= 0.97 of the empty rate", retained},

@@ -189,6 +189,8 @@ export const listFlows = async () => (await ask<Schemas["FlowList"]>("/flows")).
 export const getFlow = (name: string) => ask<{ source?: string }>(`/flows/${encodeURIComponent(name)}`);
 export const startRun = (body: Schemas["StartBody"]) => post<Schemas["Started"]>("/runs", body);
 export const listSchedules = async () => (await ask<Schemas["ScheduleList"]>("/schedules")).schedules ?? [];
+export const nextFirings = async (name: string, n: number) =>
+  (await ask<Schemas["Firings"]>(`/schedules/${encodeURIComponent(name)}/next?n=${n}`)).firings ?? [];
 export const changeSchedule = (name: string, what: string) => post<void>(`/schedules/${encodeURIComponent(name)}/${what}`, { actor: "page" });
 export const listWebhooks = async () => (await ask<Schemas["WebhookList"]>("/webhooks")).webhooks ?? [];
 export const listDeliveries = async (webhook: string) =>

@@ -5,13 +5,13 @@ import { Failed } from "./api.ts";
 import { go, now, utc } from "./state.ts";
 import { instant, length, parse } from "./time.ts";
 
-export function Link(props: { to: string; children: ComponentChildren; class?: string }) {
+export function Link(props: { to: string; children: ComponentChildren; class?: string; title?: string; style?: Record<string, string> }) {
   const click = (e: MouseEvent) => {
     if (e.metaKey || e.ctrlKey || e.shiftKey || e.button !== 0) return;
     e.preventDefault();
     go(props.to);
   };
-  return <a href={props.to} class={props.class} onClick={click}>{props.children}</a>;
+  return <a href={props.to} class={props.class} title={props.title} style={props.style} onClick={click}>{props.children}</a>;
 }
 
 export const Phase = ({ phase }: { phase: string }) => <span class={`phase ${phase}`}>{phase.replaceAll("_", " ")}</span>;

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Delivery, RunSummary, Schedule, Webhook } from "./api.ts";
 import { changeSchedule, listDeliveries, listRuns, listSchedules, listWebhooks, replayDelivery } from "./api.ts";
+import { Calendar } from "./calendar.tsx";
 import { may } from "./caller.ts";
 import { Link, Phase, Problem, Time } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
@@ -80,13 +81,14 @@ export function Schedules() {
     <main>
       <h1>Schedules</h1>
       <Problem error={error} />
-      {!got ? null : all.length === 0 ? <div class="empty"><p>There are no schedules. A Go program makes one:</p><pre>{'w.EnsureSchedule(ctx, eng, "nightly", client.Schedule{Cron: "0 6 * * *"}, input)'}</pre><p class="dim">Runs of a flow with a line <code>cron:</code> follow one another and are among the runs.</p></div>
-        : all.map((s) => <ScheduleOf key={s.name} s={s} again={again} />)}
+      {!got ? null : all.length === 0 ? <div class="empty"><p>There are no schedules. A flow has one that says <code>cron: "0 6 * * *"</code>, and a Go program makes one:</p><pre>{'w.EnsureSchedule(ctx, eng, "nightly", client.Schedule{Cron: "0 6 * * *"}, input)'}</pre></div>
+        : all.map((s) => <ScheduleOf key={s.name} s={s} again={again} alone={all.length === 1} />)}
     </main>
   );
 }
 
-function ScheduleOf({ s, again }: { s: Schedule; again: () => void }) {
+function ScheduleOf({ s, again, alone }: { s: Schedule; again: () => void; alone: boolean }) {
+  const [open, setOpen] = useState(alone);
   const [error, setError] = useState<unknown>(null);
   const does = (what: string) => changeSchedule(s.name, what).then(() => { setError(null); again(); }, setError);
   return (
@@ -101,6 +103,7 @@ function ScheduleOf({ s, again }: { s: Schedule; again: () => void }) {
       {(s.waiting ?? []).length > 0 ? <p class="dim">Waiting for the run before {(s.waiting ?? []).map((w) => <span key={w} class="tag num"><Time at={w} /></span>)}</p> : null}
       {(s.skips ?? []).length > 0 ? <p class="dim">Taken out {(s.skips ?? []).map((w) => <span key={w} class="tag num"><Time at={w} /></span>)}</p> : null}
       {s.missed > 0 ? <p class="problem">{s.missed} missed{(s.recentMissed ?? []).map((m) => <span key={m.from} class="dim"> · {m.count} at <Time at={m.from} />: {m.reason}</span>)}</p> : null}
+      <details open={open} onToggle={(e) => setOpen(e.currentTarget.open)}><summary>Calendar</summary>{open ? <Calendar s={s} /> : null}</details>
       <Problem error={error} />
       <Needs role="operate"><div class="actions">
         <button type="button" onClick={() => void does("trigger")}>Start a run now</button>

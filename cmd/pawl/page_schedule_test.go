@@ -1,0 +1,61 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/pawl-dev/pawl/internal/nightly"
+)
+
+// monthFlow takes as many minutes as the day of its firing says, and fails on each 13th and 22nd.
+const monthFlow = `pawl: 1
+name: nightly
+cron: {schedule: "30 1 * * *", zone: Europe/Berlin, catchUp: 6h}
+steps:
+  - {name: snapshot, sleep: "${{ string(run.scheduledAt.Day()) + 'm' }}"}
+  - name: check
+    needs: snapshot
+    when: "${{ run.scheduledAt.Day() in [13, 22] }}"
+    fail: {message: the disk is full}
+`
+
+// TestPageSchedules checks that a person sees on a schedule's calendar what fired, what is to come, what was missed and
+// why, and how long its runs have taken.
+func TestPageSchedules(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
+	t.Parallel()
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "nightly.yaml", monthFlow)
+	address := served(t, dir, "--virtual-time", ".")
+	do := func(args ...string) string {
+		t.Helper()
+		out, err := command(t, dir, append(args, "--server", address)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	for !strings.Contains(do("schedule", "list"), "nightly") {
+	}
+	do("time", "move", "--by", "20d")
+	do("schedule", "pause", "nightly", "--reason", "a move")
+	do("time", "move", "--by", "3d")
+	do("schedule", "resume", "nightly")
+	do("time", "move", "--by", "8d")
+	do("schedule", "skip", "nightly")
+	do("time", "move", "--by", "2d")
+	l.does("open the page", chromedp.EmulateViewport(1200, 1000), chromedp.Navigate(address+"/schedules"))
+	l.sees(".card h2", "nightly")
+	l.counts(".calendar .firing.succeeded", 25)
+	l.counts(".calendar .firing.failed", 1)
+	l.counts(".calendar td .firing.missed", 4)
+	l.counts(".calendar .firing.coming", 10)
+	l.counts(".durations .firing", 25)
+	l.sees(".calendar td .firing.missed", "3 missed: the schedule was paused")
+	l.shot("schedule")
+	l.click(".durations .firing")
+	l.sees("h1", "nightly@")
+}

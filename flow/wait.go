@@ -1,0 +1,167 @@
+package flow
+
+import (
+	"slices"
+
+	"github.com/pawl-dev/pawl/flow/internal/expr"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
+)
+
+// any returns what the wait ends with the first of, as it is written; zero: it waits for one event.
+func (w *Wait) any() tree.Value {
+	list := &tree.Node{Kind: tree.List}
+	for _, event := range w.Any {
+		list.Items = append(list.Items, tree.NodeOf(event))
+	}
+	for _, step := range w.Steps {
+		var o object
+		o.text("step", step)
+		list.Items = append(list.Items, tree.NodeOf(o.value()))
+	}
+	if len(list.Items) == 0 {
+		return tree.Value{}
+	}
+	return tree.ValueOf(list)
+}
+
+// wait compiles the names of the events that a step waits for. Constant ones are the same in all runs.
+func (b *builder) wait(p *plan, a *Wait, vars expr.Vars) {
+	if a.Any == nil && a.Steps == nil {
+		event := b.compiler.Template(tree.NodeOf(a.Event), vars, true)
+		if event != nil && event.IsConstant() {
+			p.spec.Event, _ = event.Text(nil) // a constant text needs no evaluation
+		} else {
+			p.event = event
+		}
+		return
+	}
+	p.spec.Any = make([]string, len(a.Any))
+	constant := true
+	var all []*expr.Template
+	for i, value := range a.Any {
+		event := b.compiler.Template(tree.NodeOf(value), vars, true)
+		if event == nil {
+			return // that was reported
+		}
+		all = append(all, event)
+		if constant = constant && event.IsConstant(); event.IsConstant() {
+			p.spec.Any[i], _ = event.Text(nil)
+		}
+	}
+	if !constant {
+		p.any = all
+	}
+}
+
+// watches finds the steps whose ends are waited for.
+func (b *builder) watches() {
+	n := int32(0)
+	for s := range b.doc.AllSteps() { // hooks come last
+		w, waits := s.Action.(*Wait)
+		b.step = s.Name
+		switch {
+		case !waits || len(w.Steps) == 0:
+		case int(n) >= len(b.doc.Steps):
+			b.stepFail(s.pos, "", "all steps have ended when hooks run: a hook waits for events only")
+		default:
+			for k, name := range w.Steps {
+				at := s.pos
+				if k < len(w.stepsPos) {
+					at = w.stepsPos[k]
+				}
+				b.watch(n, name, at)
+			}
+		}
+		n++
+	}
+}
+
+// watch lets the end of a step be one end of a wait.
+func (b *builder) watch(wait int32, name string, at tree.Pos) {
+	p, s := &b.def.plans[wait], b.doc.Steps[wait]
+	def, known := b.def.byName[name]
+	switch {
+	case !known:
+		b.stepFail(at, nearest.Hint(name, b.def.language.Steps()), "there is no step %q to wait for", name)
+	case def == wait:
+		b.stepFail(at, "", "step %q waits for its own end", name)
+	case slices.Contains(p.watches, def):
+		b.stepFail(at, "", "%q is waited for twice", name)
+	case p.loop >= 0 || !s.ForEach.IsZero() || b.def.plans[def].loop >= 0:
+		b.stepFail(at, "wait for the loop, or for events", "no step in a loop waits for another step, or is waited for")
+	default:
+		p.watches = append(p.watches, def)
+		b.def.plans[def].ends = append(b.def.plans[def].ends, wait)
+	}
+}
+
+// awaited returns what the step waits for in this run: the names of its events are the run's own, so the spec travels
+// in the record.
+func (p *plan) awaited(s *scope) (*core.StepSpec, error) {
+	spec := *p.spec
+	spec.Def, spec.Any = -1, nil
+	if p.event != nil {
+		var err error
+		spec.Event, err = eventName(p.event, s)
+		return &spec, err
+	}
+	for _, event := range p.any {
+		name, err := eventName(event, s)
+		if err != nil {
+			return nil, err
+		}
+		spec.Any = append(spec.Any, name)
+	}
+	return &spec, nil
+}
+
+func eventName(event *expr.Template, s *scope) (string, error) {
+	name, err := event.Text(s)
+	if err == nil && name == "" {
+		err = event.Wrong("the event's name is empty")
+	}
+	return name, err
+}
+
+// endWait ends a wait, since a step has ended whose end it waits for. If the wait has not begun, it sees that when it
+// does.
+func (t *turn) endWait(wait, step int32) {
+	if t.nodes[wait].state != stateOpen || t.nodes[wait].id == core.NoStep {
+		return
+	}
+	first := core.First{Which: t.def.plans[step].spec.Name}
+	if id := t.nodes[step].id; id != core.NoStep && int(id) < len(t.run.Steps) {
+		first.Value = t.run.Steps[id].Output
+	}
+	t.cmds = append(t.cmds, core.Finish{Step: t.nodes[wait].id, Output: first.Encode()})
+}
+
+// endedBefore ends a wait with the step that has ended first, of those that it waits for.
+func (t *turn) endedBefore(wait int32) {
+	var ended []int32
+	for _, step := range t.def.plans[wait].watches {
+		if t.nodes[step].state.closed() {
+			ended = append(ended, step)
+		}
+	}
+	if len(ended) > 0 {
+		t.endWait(wait, slices.MinFunc(ended, func(a, b int32) int { return int(t.endOf(a) - t.endOf(b)) }))
+	}
+}
+
+// endOf returns when a step has ended.
+func (t *turn) endOf(step int32) core.Time {
+	if id := t.nodes[step].id; id != core.NoStep && int(id) < len(t.run.Steps) {
+		return t.run.Steps[id].EndedAt
+	}
+	return t.now
+}
+
+// endedBy reports whether the end of a step has ended a wait.
+func (s *stale) endedBy(wait, step int32) bool {
+	id := s.nodes[wait].id
+	return id != core.NoStep && s.run.Steps[id].Phase == core.StepSucceeded &&
+		core.FirstOf(s.run.Steps[id].Output).Which == s.def.plans[step].spec.Name
+}
