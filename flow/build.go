@@ -231,7 +231,7 @@ func (b *builder) plan(def int32, s *Step) {
 	spec := b.spec(s)
 	spec.Def = def
 	p.skipped = spec.Policy.Retry != nil && spec.Policy.Retry.MaxAttempts == 0
-	if s.ForEach.IsZero() && p.loop < 0 {
+	if b.itemName(p, s); !hasList(s) && p.loop < 0 {
 		p.spec = spec
 		if b.parameters(s, varsTask) {
 			b.action(p, s, varsTask)
@@ -248,6 +248,10 @@ func (b *builder) plan(def int32, s *Step) {
 	}
 	if !s.ForEach.IsZero() {
 		p.list = b.compiler.Template(tree.NodeOf(s.ForEach), b.flowVars(p), false)
+	}
+	if !s.Matrix.IsZero() {
+		p.axes = axesOf(tree.NodeOf(s.Matrix))
+		p.list = b.compiler.Template(tree.NodeOf(s.Matrix), b.flowVars(p), false)
 	}
 	p.item = int32(len(b.def.plans))
 	spec.Def = p.item
@@ -287,7 +291,7 @@ func (b *builder) spec(s *Step) *core.StepSpec {
 	}
 	switch action := s.Action.(type) {
 	case nil:
-		if b.Source == nil && s.ForEach.IsZero() {
+		if b.Source == nil && !hasList(s) {
 			b.stepFail(s.pos, "", "the step does nothing")
 		}
 	case *Task:

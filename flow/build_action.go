@@ -206,7 +206,7 @@ func (b *builder) policies() {
 	for i, s := range b.doc.Steps {
 		b.step, b.ordinal = s.Name, int32(i)
 		vars := varsTask
-		if !s.ForEach.IsZero() || s.Each != "" {
+		if hasList(s) || s.Each != "" {
 			vars |= varsItem
 		}
 		b.retryCondition(s.Policy.Retry, vars)

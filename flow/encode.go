@@ -155,6 +155,8 @@ func encodeStep(s *Step) tree.Value {
 		out.put("continueOn", V(endings))
 	}
 	out.put("forEach", s.ForEach)
+	out.put("matrix", s.Matrix)
+	out.put("itemName", s.ItemName)
 	out.text("each", s.Each)
 	out.put("more", s.More)
 	if s.Concurrency > 0 {

@@ -1823,6 +1823,7 @@ export interface components {
             /** Format: int64 */
             durationMs?: number;
             failure?: components["schemas"]["FailureForm"];
+            itemName?: string;
             limit?: string;
             name?: string;
             nextAt?: string;
@@ -2503,6 +2504,7 @@ export interface components {
             id: number;
             /** Format: int64 */
             item?: number;
+            itemName?: string;
             /** Format: int64 */
             items?: number;
             kept?: boolean;
