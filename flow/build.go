@@ -56,6 +56,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 	b.def = &definition{
 		doc: doc, steps: int32(len(doc.Steps)), byName: make(map[string]int32, len(doc.Steps)),
 		whens:    map[string]*expr.Program{},
+		refers:   map[string]bool{},
 		language: expr.New(own),
 	}
 	b.def.language.Input = expr.ShapeOf("input", tree.NodeOf(doc.Input))

@@ -86,6 +86,7 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 		o.Add("command", b.compiler.Command(tree.NodeOf(a.Command), vars))
 	}
 	o.Text("env", a.Env)
+	b.variables(o)
 	o.Text("dir", a.Dir)
 	o.Text("stdin", a.Stdin)
 	milliseconds(o, "grace", a.Grace)

@@ -31,6 +31,7 @@ type definition struct {
 	amounts  []amount                 // the limits of a run that its input gives
 	chain    *cron.Timetable          // nil: none
 	queueKey *expr.Template           // the key of the runs in their queue; nil: it has none
+	refers   map[string]bool          // the secrets and variables that steps refer to, as referTo names them
 	recalls  bool                     // a run that succeeds tells that the one before failed
 	machine  *core.Definition         // the document as the machine sees it
 }

@@ -25,8 +25,11 @@ type Document struct {
 	// Secrets are the names of the secrets that steps may refer to, by ${{ secrets.NAME }}.
 	Secrets []string
 	// Env are the variables that steps may refer to, by ${{ env.NAME }}, of the environment of the process that
-	// executes them, with their values where they are not set; nil: they must be set.
+	// executes them, with their values where they are not set; nil: they must be set. The processes of exec steps get
+	// those with a value, too.
 	Env map[string]*string
+	// Dotenv are the paths of files with such variables, as NAME=value a line. They are read when a step is executed.
+	Dotenv []string
 	// FailFast ends a run with the first step, or item of one, that fails: what runs is stopped, nothing more begins.
 	FailFast bool
 	Defaults Settings
@@ -54,7 +57,9 @@ type Document struct {
 	src     *tree.Source
 	whens   map[*policy.Retry]*tree.Node // where the conditions of retry policies stand
 	amounts map[*policy.Limit]*tree.Node // where the amounts of limits stand that are expressions
-	built   *definition
+	// declared are the places of secrets and variables, by their kind and name as [referTo] writes them.
+	declared map[string]tree.Pos
+	built    *definition
 
 	templates map[string]*template // as Parse read them: its steps have what they say already
 	files     map[string]string    // see Files
@@ -300,7 +305,7 @@ func (*Noop) kind() string  { return "noop" }
 var (
 	documentKeys = []string{
 		"pawl", "name", "description", "words", "input", "timeout", "retry", "cron", "startDelay", "queue",
-		"secrets", "env",
+		"secrets", "env", "dotenv",
 		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "notify",
 		"output",
 	}

@@ -38,6 +38,9 @@ func Encode(doc *Document) ([]byte, error) {
 		out.put("secrets", V(doc.Secrets))
 	}
 	out.put("env", encodeEnv(doc.Env))
+	if len(doc.Dotenv) > 0 {
+		out.put("dotenv", V(doc.Dotenv))
+	}
 	if doc.FailFast {
 		out.put("failFast", V(true))
 	}

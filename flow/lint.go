@@ -46,6 +46,8 @@ const (
 	lintNoSignOfLife   = "no-sign-of-life" // the step never stops that limit's clock
 	lintTriggerUnused  = "trigger-never-fires"
 	lintInputAbsent    = "input-may-be-missing"
+	lintUnusedSecret   = "unused-secret"
+	lintUnusedVariable = "unused-variable"
 )
 
 func (f Finding) String() string {
@@ -70,6 +72,7 @@ func Lint(doc *Document, now core.Time) []Finding {
 	l.run()
 	l.services()
 	l.templates()
+	l.declared(def)
 	for i, s := range doc.Steps {
 		p := &def.plans[i]
 		if p.item >= 0 {
@@ -200,6 +203,29 @@ func (l *linter) services() {
 	for _, s := range l.doc.Services {
 		if !used[s.Name] {
 			l.add(Warning, s.pos, lintUnusedService, s.Name, "no step uses the service %q", s.Name)
+		}
+	}
+}
+
+// declared finds secrets and variables of the environment that nothing refers to.
+func (l *linter) declared(def *definition) {
+	for _, name := range l.doc.Secrets {
+		if key := referTo(expr.RefersSecret, name); !def.refers[key] {
+			l.add(Warning, l.doc.declared[key], lintUnusedSecret, "", "no step refers to the secret %q, and no run "+
+				"begins without it; give it to a step, as in env: {TOKEN: \"${{ secrets.%s }}\"}, or leave it out",
+				name, name)
+		}
+	}
+	processes := false
+	for s := range l.doc.AllSteps() {
+		_, exec := s.Action.(*Exec)
+		processes = processes || exec
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.doc.Env)) {
+		key := referTo(expr.RefersEnv, name)
+		if reaches := processes && l.doc.Env[name] != nil; !reaches && !def.refers[key] {
+			l.add(Warning, l.doc.declared[key], lintUnusedVariable, "", "no step refers to the variable %s of the "+
+				"environment; leave it out", name)
 		}
 	}
 }
