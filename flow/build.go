@@ -56,6 +56,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 	b.def = &definition{
 		doc: doc, steps: int32(len(doc.Steps)), byName: make(map[string]int32, len(doc.Steps)),
 		whens:    map[string]*expr.Program{},
+		refers:   map[string]bool{},
 		language: expr.New(own),
 	}
 	b.def.language.Input = expr.ShapeOf("input", tree.NodeOf(doc.Input))
@@ -232,7 +233,7 @@ func (b *builder) plan(def int32, s *Step) {
 	spec := b.spec(s)
 	spec.Def = def
 	p.skipped = spec.Policy.Retry != nil && spec.Policy.Retry.MaxAttempts == 0
-	if s.ForEach.IsZero() && p.loop < 0 {
+	if b.itemName(p, s); !hasList(s) && p.loop < 0 {
 		p.spec = spec
 		if b.parameters(s, varsTask) {
 			b.action(p, s, varsTask)
@@ -249,6 +250,10 @@ func (b *builder) plan(def int32, s *Step) {
 	}
 	if !s.ForEach.IsZero() {
 		p.list = b.compiler.Template(tree.NodeOf(s.ForEach), b.flowVars(p), false)
+	}
+	if !s.Matrix.IsZero() {
+		p.axes = axesOf(tree.NodeOf(s.Matrix))
+		p.list = b.compiler.Template(tree.NodeOf(s.Matrix), b.flowVars(p), false)
 	}
 	p.item = int32(len(b.def.plans))
 	spec.Def = p.item
@@ -288,7 +293,7 @@ func (b *builder) spec(s *Step) *core.StepSpec {
 	}
 	switch action := s.Action.(type) {
 	case nil:
-		if b.Source == nil && s.ForEach.IsZero() {
+		if b.Source == nil && !hasList(s) {
 			b.stepFail(s.pos, "", "the step does nothing")
 		}
 	case *Task:

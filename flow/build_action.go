@@ -81,6 +81,7 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 		o.Add("command", b.compiler.Command(tree.NodeOf(a.Command), vars))
 	}
 	o.Text("env", a.Env)
+	b.variables(o)
 	o.Text("dir", a.Dir)
 	o.Text("stdin", a.Stdin)
 	milliseconds(o, "grace", a.Grace)
@@ -201,7 +202,7 @@ func (b *builder) policies() {
 	for i, s := range b.doc.Steps {
 		b.step, b.ordinal = s.Name, int32(i)
 		vars := varsTask
-		if !s.ForEach.IsZero() || s.Each != "" {
+		if hasList(s) || s.Each != "" {
 			vars |= varsItem
 		}
 		b.retryCondition(s.Policy.Retry, vars)

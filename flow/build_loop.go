@@ -11,7 +11,7 @@ import (
 func (b *builder) loops() {
 	plans := b.def.plans
 	for i, s := range b.doc.Steps {
-		plans[i].loop, plans[i].isLoop = -1, !s.ForEach.IsZero() && s.Action == nil
+		plans[i].loop, plans[i].isLoop = -1, hasList(s) && s.Action == nil
 	}
 	for i, s := range b.doc.Steps {
 		if s.Each == "" {
@@ -25,7 +25,7 @@ func (b *builder) loops() {
 		case !plans[def].isLoop:
 			b.stepFail(s.each, "give what it does to a step of its own", "%q is no loop: a loop has forEach and does "+
 				"nothing itself", s.Each)
-		case !s.ForEach.IsZero() && s.Action != nil:
+		case hasList(s) && s.Action != nil:
 			b.stepFail(s.each, "give what it does to a step of its own", "a step with each and forEach is a loop in "+
 				"the loop, and does nothing itself")
 		default:

@@ -147,8 +147,9 @@ func made(doc *Document, s *Step) *tree.Node {
 	default:
 	}
 	n := *tree.NodeOf(encodeStep(&step))
-	if text := written(&n); strings.Contains(text, "env.") {
-		n.Add("env", tree.Pos{}, tree.NodeOf(encodeEnv(doc.Env)))
+	_, process := s.Action.(*Exec)
+	if text := written(&n); (process || strings.Contains(text, "env.")) && len(doc.Env) > 0 {
+		n.Add("environment", tree.Pos{}, tree.NodeOf(encodeEnv(doc.Env)))
 	}
 	return &n
 }

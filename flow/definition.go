@@ -31,6 +31,7 @@ type definition struct {
 	amounts  []amount                 // the limits of a run that its input gives
 	chain    *cron.Timetable          // nil: none
 	queueKey *expr.Template           // the key of the runs in their queue; nil: it has none
+	refers   map[string]bool          // the secrets and variables that steps refer to, as referTo names them
 	recalls  bool                     // a run that succeeds tells that the one before failed
 	machine  *core.Definition         // the document as the machine sees it
 }
@@ -52,6 +53,8 @@ type plan struct {
 	item        int32 // the ordinal of what an item does, or -1
 	group       int32 // the ordinal of an item's forEach
 	list        *expr.Template
+	axes        []string       // the axes of a matrix; nil: the list is one
+	itemName    *expr.Template // nil: the text of the item
 	concurrency int
 
 	// Only for steps with each, and for loops.
@@ -112,7 +115,7 @@ func (d *definition) asMachine() *core.Definition {
 	def := &core.Definition{
 		Specs: make([]*core.StepSpec, len(d.plans)), NewDecider: func(*core.Run) core.Decider { return newDecider(d) },
 		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Recalls: d.recalls, Tolerates: d.tolerates,
-		Dependents: d.dependents, CountItems: d.countItems, CheckInput: d.doc.CheckInput,
+		Dependents: d.dependents, CountItems: d.countItems, ItemNames: d.itemNames, CheckInput: d.doc.CheckInput,
 	}
 	def.Queues, def.Services = d.doc.limits()
 	for i := range d.plans {

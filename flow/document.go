@@ -25,8 +25,11 @@ type Document struct {
 	// Secrets are the names of the secrets that steps may refer to, by ${{ secrets.NAME }}.
 	Secrets []string
 	// Env are the variables that steps may refer to, by ${{ env.NAME }}, of the environment of the process that
-	// executes them, with their values where they are not set; nil: they must be set.
+	// executes them, with their values where they are not set; nil: they must be set. The processes of exec steps get
+	// those with a value, too.
 	Env map[string]*string
+	// Dotenv are the paths of files with such variables, as NAME=value a line. They are read when a step is executed.
+	Dotenv []string
 	// FailFast ends a run with the first step, or item of one, that fails: what runs is stopped, nothing more begins.
 	FailFast bool
 	Defaults Settings
@@ -54,7 +57,9 @@ type Document struct {
 	src     *tree.Source
 	whens   map[*policy.Retry]*tree.Node // where the conditions of retry policies stand
 	amounts map[*policy.Limit]*tree.Node // where the amounts of limits stand that are expressions
-	built   *definition
+	// declared are the places of secrets and variables, by their kind and name as [referTo] writes them.
+	declared map[string]tree.Pos
+	built    *definition
 
 	templates map[string]*template // as Parse read them: its steps have what they say already
 	files     map[string]string    // see Files
@@ -142,10 +147,14 @@ type Step struct {
 	Needs       []string
 	// Trigger is the rule by which the step begins when all that it needs has ended: allSucceeded, the default, where
 	// what was skipped or what continueOn allows counts too; anySucceeded, anyFailed, allFailed or always.
-	Trigger     string
-	When        tree.Value // a text: an expression that says whether the step runs
-	ContinueOn  []Ending   // how it may end without failing what needs it
-	ForEach     tree.Value // a list, or an expression that gives one
+	Trigger    string
+	When       tree.Value // a text: an expression that says whether the step runs
+	ContinueOn []Ending   // how it may end without failing what needs it
+	ForEach    tree.Value // a list, or an expression that gives one
+	// Matrix, in place of ForEach: lists by the names of their axes, whose combinations are the items; and include and
+	// exclude, lists of combinations.
+	Matrix      tree.Value
+	ItemName    tree.Value // a text: the name of an item; absent: its text
 	Concurrency int        // items at the same time; 0: 64
 	// Each names a loop, which is a step with ForEach and no action: the step is done once for each of its items, as
 	// soon as what it needs has ended for that item. With ForEach too, the step is a loop in that loop.
@@ -302,7 +311,7 @@ func (*Noop) kind() string  { return "noop" }
 var (
 	documentKeys = []string{
 		"pawl", "name", "description", "words", "input", "timeout", "retry", "cron", "startDelay", "queue",
-		"secrets", "env",
+		"secrets", "env", "dotenv",
 		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "notify",
 		"output",
 	}
@@ -313,7 +322,8 @@ var (
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
 	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
 	stepKeys     = []string{
-		"name", "description", "service", "needs", "trigger", "when", "continueOn", "forEach", "each", "more",
+		"name", "description", "service", "needs", "trigger", "when", "continueOn", "forEach", "matrix", "itemName",
+		"each", "more",
 		"concurrency", "timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow",
 		"fail", "noop", "mail", "template", "with",
 	}
@@ -321,7 +331,8 @@ var (
 	runQueueKeys = []string{"name", "key", "priority"}
 	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
-	hookStepKeys = without(stepKeys, "needs", "trigger", "continueOn", "forEach", "each", "more", "concurrency")
+	hookStepKeys = without(stepKeys, "needs", "trigger", "continueOn", "forEach", "matrix", "itemName", "each", "more",
+		"concurrency")
 	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop", "mail"}
 	runLimitKeys = []string{"execution", "run", "deadline"}
 	limitKeys    = []string{"after", "retry", "onExpire", "warn"}
@@ -362,3 +373,23 @@ func contains(words []string, word string) bool {
 	}
 	return false
 }
+
+type (
+	// Value is a piece of a document that may be any data, in whose strings expressions may stand. The zero Value is
+	// absent, which is not the same as null. [V] makes one.
+	Value = tree.Value
+
+	// Pos is a place in a document: line and column in characters, both from 1. The zero Pos is no place, as in a
+	// document built in code.
+	Pos = tree.Pos
+
+	// Error is one thing that is wrong with a document: where it stands, what is wrong, and what to do about it.
+	Error = tree.Error
+
+	// Errors are all errors of one document, in the order of their places.
+	Errors = tree.Errors
+)
+
+// V makes a Value from Go data: nil, booleans, numbers, strings, durations, lists, maps with string keys, other Values.
+// It panics with other types, as a mistake in the program.
+func V(v any) Value { return tree.V(v) }

@@ -38,6 +38,9 @@ func Encode(doc *Document) ([]byte, error) {
 		out.put("secrets", V(doc.Secrets))
 	}
 	out.put("env", encodeEnv(doc.Env))
+	if len(doc.Dotenv) > 0 {
+		out.put("dotenv", V(doc.Dotenv))
+	}
 	if doc.FailFast {
 		out.put("failFast", V(true))
 	}
@@ -155,6 +158,8 @@ func encodeStep(s *Step) tree.Value {
 		out.put("continueOn", V(endings))
 	}
 	out.put("forEach", s.ForEach)
+	out.put("matrix", s.Matrix)
+	out.put("itemName", s.ItemName)
 	out.text("each", s.Each)
 	out.put("more", s.More)
 	if s.Concurrency > 0 {

@@ -70,6 +70,11 @@ func (g *group) load(p *plan, s *scope) error {
 	if err != nil {
 		return err
 	}
+	if p.axes != nil {
+		if v, err = product(p, v); err != nil {
+			return err
+		}
+	}
 	list, ok := expr.ListOf(v)
 	if !ok {
 		return p.list.Wrong("a list is expected, not %s", expr.TypeName(v))

@@ -46,6 +46,8 @@ const (
 	lintNoSignOfLife   = "no-sign-of-life" // the step never stops that limit's clock
 	lintTriggerUnused  = "trigger-never-fires"
 	lintInputAbsent    = "input-may-be-missing"
+	lintUnusedSecret   = "unused-secret"
+	lintUnusedVariable = "unused-variable"
 )
 
 func (f Finding) String() string {
@@ -70,6 +72,7 @@ func Lint(doc *Document, now core.Time) []Finding {
 	l.run()
 	l.services()
 	l.templates()
+	l.declared(def)
 	for i, s := range doc.Steps {
 		p := &def.plans[i]
 		if p.item >= 0 {
@@ -200,6 +203,29 @@ func (l *linter) services() {
 	for _, s := range l.doc.Services {
 		if !used[s.Name] {
 			l.add(Warning, s.pos, lintUnusedService, s.Name, "no step uses the service %q", s.Name)
+		}
+	}
+}
+
+// declared finds secrets and variables of the environment that nothing refers to.
+func (l *linter) declared(def *definition) {
+	for _, name := range l.doc.Secrets {
+		if key := referTo(expr.RefersSecret, name); !def.refers[key] {
+			l.add(Warning, l.doc.declared[key], lintUnusedSecret, "", "no step refers to the secret %q, and no run "+
+				"begins without it; give it to a step, as in env: {TOKEN: \"${{ secrets.%s }}\"}, or leave it out",
+				name, name)
+		}
+	}
+	processes := false
+	for s := range l.doc.AllSteps() {
+		_, exec := s.Action.(*Exec)
+		processes = processes || exec
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.doc.Env)) {
+		key := referTo(expr.RefersEnv, name)
+		if reaches := processes && l.doc.Env[name] != nil; !reaches && !def.refers[key] {
+			l.add(Warning, l.doc.declared[key], lintUnusedVariable, "", "no step refers to the variable %s of the "+
+				"environment; leave it out", name)
 		}
 	}
 }
@@ -361,5 +387,37 @@ func (l *linter) sleep(s *Step, p *plan) {
 	if limit := p.spec.Policy.ScheduleToClose; limit != nil && d >= limit.After {
 		l.once(Warning, limit.Origin, s.pos, lintSleepsTooLong, s.Name, "its sleep of %s does not fit in %s (%s)",
 			duration.Format(d), duration.Format(limit.After), policy.LimitScheduleToClose)
+	}
+}
+
+// lintEachNode is what is found in limits that a cluster does not hold as one server does.
+const lintEachNode = "limit-of-each-node"
+
+// LintNodes says which limits of a document mean something else on the nodes of a cluster than on one server. Each node
+// counts for its own runs, so a limit of 1 excludes nothing there: that is a warning. The document has been compiled
+// without error.
+func LintNodes(doc *Document) []Finding {
+	l := linter{doc: doc}
+	for _, q := range doc.Queues {
+		l.eachNode("queue", q.Name, q.pos, q.Limits)
+	}
+	for _, s := range doc.Services {
+		l.eachNode("service", s.Name, s.pos, s.Limits)
+	}
+	return l.findings
+}
+
+func (l *linter) eachNode(what, name string, at tree.Pos, limits *policy.QueueLimits) {
+	switch {
+	case limits.Zero():
+	case limits.Concurrency == 1:
+		l.add(Warning, at, lintEachNode, name,
+			"%s %q: concurrency: 1 is one on each node of a cluster, and not one in all", what, name)
+	case limits.PerKey == 1:
+		l.add(Warning, at, lintEachNode, name,
+			"%s %q: perKey: 1 is one on each node of a cluster, and not one in all", what, name)
+	default:
+		l.add(Info, at, lintEachNode, name,
+			"%s %q: each node of a cluster counts these limits for its own runs", what, name)
 	}
 }

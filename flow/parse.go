@@ -225,6 +225,7 @@ func (p *parsing) document(n *tree.Node) *Document {
 	doc.Queue = p.runQueue(n.Get("queue"))
 	doc.Secrets = p.secrets(n.Get("secrets"))
 	doc.Env = p.variables(n.Get("env"))
+	doc.Dotenv = dotenvOf(p, n.Get("dotenv"))
 	doc.FailFast = p.truth(n.Get("failFast"), "failFast")
 	p.formOfRun(n)
 	if d := n.Get("defaults"); p.object(d, "defaults", p.withForms(settingsKeys)) {

@@ -89,12 +89,14 @@ func (p *parsing) step(n *tree.Node) *Step {
 	}
 	s.ContinueOn = p.continueOn(n.Get("continueOn"))
 	s.ForEach = p.items(n, "forEach")
+	s.Matrix = matrixOf(p, n)
+	s.ItemName = p.textValue(n.Get("itemName"), "itemName")
 	s.More = p.items(n, "more")
 	if each := n.Get("each"); each != nil {
 		s.Each, s.each = p.text(each, "each"), each.Pos
 	}
 	s.Concurrency, _ = p.whole(n.Get("concurrency"), "concurrency", 1, 1_000_000)
-	if c := n.Get("concurrency"); c != nil && n.Get("forEach") == nil && n.Get("each") == nil {
+	if c := n.Get("concurrency"); c != nil && !listed(n) && n.Get("each") == nil {
 		p.Fail(n.Key("concurrency"), "", "concurrency limits the items of a forEach, and the step has none")
 	}
 	s.Queue = p.text(n.Get("queue"), "queue")
@@ -108,12 +110,15 @@ func (p *parsing) step(n *tree.Node) *Step {
 	return s
 }
 
+// listed reports whether a step has items of its own.
+func listed(step *tree.Node) bool { return step.Get("forEach") != nil || step.Get("matrix") != nil }
+
 // withoutEffect refuses what only tasks have, on a step that is none.
 func (p *parsing) withoutEffect(n *tree.Node, s *Step) {
 	what := "a loop"
 	switch s.Action.(type) {
 	case nil:
-		if n.Get("forEach") == nil {
+		if !listed(n) {
 			return // it does nothing, which is reported
 		}
 	case *Sleep:
@@ -187,7 +192,7 @@ func (p *parsing) action(n *tree.Node, s *Step) {
 	}
 	switch len(found) {
 	case 0:
-		if n.Get("forEach") != nil {
+		if listed(n) {
 			return // a loop
 		}
 		p.missing(n, p.withForms(stepKeys), "add one of "+orList(kindKeys), "the step does nothing")

@@ -24,8 +24,31 @@ func (p *parsing) secrets(n *tree.Node) []string {
 		if slices.Contains(names[:i], name) {
 			p.Fail(places[i], "", "the secret %q is named twice", name)
 		}
+		declare(p, expr.RefersSecret, name, places[i])
 	}
 	return names
+}
+
+// referTo names a secret or a variable of the environment.
+func referTo(kind byte, name string) string { return string(kind) + name }
+
+// declare notes where a secret or a variable of the environment is declared.
+func declare(p *parsing, kind byte, name string, at tree.Pos) {
+	if p.doc.declared == nil {
+		p.doc.declared = map[string]tree.Pos{}
+	}
+	p.doc.declared[referTo(kind, name)] = at
+}
+
+// dotenvOf reads the paths of files with variables.
+func dotenvOf(p *parsing, n *tree.Node) []string {
+	paths, places := p.texts(n, "dotenv")
+	for i, path := range paths {
+		if expr.HasExpression(path) {
+			p.Fail(places[i], "", "dotenv names files; no expressions stand in it")
+		}
+	}
+	return paths
 }
 
 // variableName matches the name of a variable of the environment.
@@ -42,6 +65,7 @@ func (p *parsing) variables(n *tree.Node) map[string]*string {
 			p.Fail(at, "", "%q is not the name of an environment variable", tree.Shorten(name))
 		}
 		out[name] = value
+		declare(p, expr.RefersEnv, name, at)
 	}
 	if n.Kind != tree.Mapping {
 		names, places := p.texts(n, "env")
@@ -72,6 +96,7 @@ func (p *parsing) variables(n *tree.Node) map[string]*string {
 // refers checks a placeholder, and notes that the step has one.
 func (b *builder) refers(kind byte, name string) (problem, hint string) {
 	b.placeholders = true
+	b.def.refers[referTo(kind, name)] = true
 	if kind == expr.RefersSecret {
 		if slices.Contains(b.doc.Secrets, name) {
 			return "", ""
@@ -110,7 +135,7 @@ func (p *plan) payloadOf(sc *scope) ([]byte, error) {
 	if payload, err = p.payload.AppendJSON(payload[:0], sc); err != nil {
 		return nil, err
 	}
-	r := secret.Placeholders{Mark: sc.mark}
+	r := secret.Placeholders{Mark: sc.mark, Files: sc.def.doc.Dotenv}
 	for name, value := range sc.def.doc.Env {
 		if value != nil {
 			if r.Defaults == nil {
@@ -125,6 +150,22 @@ func (p *plan) payloadOf(sc *scope) ([]byte, error) {
 	}
 	payload = append(payload[:len(payload)-1], `,"placeholders":`...)
 	return append(append(payload, text...), '}'), nil
+}
+
+// variables adds to the payload of a process the variables that all processes of the flow get.
+func (b *builder) variables(o *expr.Object) {
+	values := map[string]any{}
+	for name, value := range b.doc.Env {
+		if value != nil {
+			values[name] = *value
+		}
+	}
+	if len(values) > 0 {
+		o.Data("defaults", V(values))
+	}
+	if len(b.doc.Dotenv) > 0 {
+		o.Data("dotenv", V(b.doc.Dotenv))
+	}
 }
 
 // encodeEnv writes the variables as they are read.

@@ -59,6 +59,11 @@ func (d *definition) preview(p *plan, s *Step, sc *scope) (out Preview, err erro
 		if out.ForEach, err = p.list.Partial(sc, expr.VarInput); err != nil {
 			return out, broken(s.Name, p.where(), err)
 		}
+		if p.axes != nil {
+			if items, err := product(p, out.ForEach); err == nil {
+				out.ForEach = items // else only the run knows the axes
+			}
+		}
 	}
 	if p.item >= 0 {
 		p = &d.plans[p.item]

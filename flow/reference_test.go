@@ -33,6 +33,14 @@ output: {page: "${{ input.orderId }}.html"}`},
   continueOn: [error]`,
 	},
 	{
+		"matrix", "matrix", "Lists by names of your choice, the axes; an item is a combination of their values. See " +
+			"[loops](../guide/loops.md).",
+		`- name: test
+  matrix: {os: [linux, mac], version: [1, 2], exclude: [{os: mac, version: 1}], include: [{os: linux, fast: true}]}
+  itemName: "${{ item.os }} with ${{ item.version }}"
+  exec: {command: [echo, "${{ item.os }}", "${{ item.version }}"]}`,
+	},
+	{
 		"exec", "execObject", "Runs a process; see [exec](exec.md). A text is the line of a shell.",
 		`- {name: build, exec: {command: [make, all], dir: /tmp, env: {CGO_ENABLED: "0"}, grace: 10s}}`,
 	},

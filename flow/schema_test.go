@@ -37,6 +37,7 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 		"queueLimits": queueKeys, "breaker": breakerKeys, "runQueueObject": runQueueKeys,
 		"template": templateKeys, "notify": notifyKeys, "parameter": parameterKeys,
 		"failObject": failKeys, "noopObject": noopKeys, "limits": limits, "cronObject": cronKeys,
+		"matrix": {matrixInclude, matrixExclude},
 	}
 	compare := func(name string, schema, parser []string) {
 		slices.Sort(schema)

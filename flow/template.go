@@ -15,8 +15,8 @@ import (
 // The keys of templates.
 var (
 	templateKeys = []string{
-		"description", "from", "parameters", "service", "forEach", "concurrency", "timeout", "retry", "queue",
-		"priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
+		"description", "from", "parameters", "service", "forEach", "matrix", "itemName", "concurrency", "timeout",
+		"retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
 		"mail",
 	}
 	parameterKeys = []string{"description", "default"}

@@ -48,7 +48,7 @@ func (b *builder) checkTrigger(s *Step) {
 		}
 	case len(s.Needs) == 0:
 		b.stepFail(at, "add needs, or leave trigger out", "trigger looks at what the step needs, and it needs nothing")
-	case s.Each != "" || !s.ForEach.IsZero() && s.Action == nil:
+	case s.Each != "" || hasList(s) && s.Action == nil:
 		b.stepFail(at, "give the rule to a step that needs this one", "a loop and its steps have no trigger")
 	}
 }

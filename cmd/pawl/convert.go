@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/goccy/go-yaml/parser"
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/flow"
@@ -97,4 +99,96 @@ func (a flowVerbs) writeFlow(path string, doc *flow.Document, force bool) error 
 	}
 	fmt.Fprintf(a.Err, "pawl: wrote %s: flow %q, %s\n", path, doc.Name, count(len(doc.Steps), "step"))
 	return nil
+}
+
+func (a flowVerbs) flowFmtCommand() *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use: "fmt FILE…", Short: "Format flow files: space, empty lines, the line for editors",
+		Args: cobra.MinimumNArgs(1),
+		Long: `Writes the files without superfluous space and empty lines, and with a first line that tells an editor
+with the YAML language server where the schema of flow files is. Indentation, comments, the order of keys and the form
+of values stay as they are. A file that is wrong is left alone. With - the formatted text goes to stdout.`,
+		Example: "  pawl flow fmt flows/*.yaml\n  pawl flow fmt --check flows/*.yaml",
+		RunE: func(_ *cobra.Command, args []string) error {
+			differ := false
+			for _, file := range args {
+				changed, err := a.formatFile(file, check)
+				if err != nil {
+					return err
+				}
+				differ = differ || changed
+			}
+			if check && differ {
+				return &statusError{status: exitFailed}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "write nothing; name the files that are not formatted, with status 1")
+	return cmd
+}
+
+// formatFile formats one file, and reports whether it was not formatted.
+func (a flowVerbs) formatFile(file string, check bool) (changed bool, err error) {
+	name, src, err := a.readFile(file)
+	if err != nil {
+		return false, asUsage(err)
+	}
+	text, err := a.formatted(name, src)
+	if err != nil {
+		return false, asUsage(err)
+	}
+	changed = string(text) != string(src)
+	switch {
+	case file == "-" && !check:
+		_, err = a.Out.Write(text)
+		return changed, err
+	case !changed:
+		return false, nil
+	case !check:
+		info, err := os.Stat(file)
+		if err == nil {
+			err = os.WriteFile(file, text, info.Mode())
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	a.say("%s", file)
+	return true, nil
+}
+
+// formatted returns a flow file as it should look. What it means is compared with what it meant.
+func (a flowVerbs) formatted(name string, src []byte) ([]byte, error) {
+	before, err := a.parseFlow(name, src)
+	if err != nil {
+		return nil, err
+	}
+	if trimmed := bytes.TrimSpace(src); len(trimmed) > 0 && trimmed[0] == '{' {
+		return nil, fmt.Errorf("%s is JSON; only YAML is formatted", name)
+	}
+	file, err := parser.ParseBytes(src, parser.ParseComments)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var out strings.Builder
+	if !strings.Contains(string(src), "yaml-language-server:") {
+		out.WriteString(schemaLine + "\n")
+	}
+	out.WriteString(strings.TrimRight(file.String(), "\n") + "\n")
+	text := []byte(out.String())
+	after, err := a.parseFlow(name, text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is left alone: formatted it would be wrong (%w)", name, err)
+	}
+	was, err := flow.Encode(before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := flow.Encode(after)
+	if err == nil && !bytes.Equal(was, is) {
+		err = fmt.Errorf("%s is left alone: formatted it would mean something else", name)
+	}
+	return text, err
 }

@@ -54,7 +54,8 @@ type checked struct {
 
 func (a flowVerbs) flowCommand() *cobra.Command {
 	return noun("flow", "Check flow files, and keep flows in the database", "", a.flowValidateCommand(),
-		a.flowConvertCommand(), a.flowApplyCommand(), a.flowListCommand(), a.flowVersionsCommand(), a.flowShowCommand())
+		a.flowConvertCommand(), a.flowFmtCommand(),
+		a.flowApplyCommand(), a.flowListCommand(), a.flowVersionsCommand(), a.flowShowCommand())
 }
 
 func (a flowVerbs) flowValidateCommand() *cobra.Command {

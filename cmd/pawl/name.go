@@ -10,7 +10,8 @@ import (
 // findStep looks a step up by its key, with the nearest one where there is none of that name.
 func findStep(r *api.Run, key string) (*api.Step, error) {
 	for _, s := range r.Steps {
-		if s.Step == key && !s.Superseded {
+		named := s.ItemName != "" && s.Name+"["+s.ItemName+"]" == key
+		if (s.Step == key || named) && !s.Superseded {
 			return s, nil
 		}
 	}

@@ -99,6 +99,9 @@ func (p *printed) before(ev api.Event) {
 
 func (p *printed) outputOf(ev api.Event) *attemptOutput {
 	o := &attemptOutput{run: ev.Run, step: ev.Step, attempt: ev.Attempt, label: p.above[ev.Run] + ev.Step}
+	if ev.ItemName != "" {
+		o.label += " " + ev.ItemName
+	}
 	if ev.Attempt > 1 {
 		o.label += fmt.Sprintf(" (%d)", ev.Attempt)
 	}

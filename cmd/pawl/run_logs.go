@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,8 @@ func (a runVerbs) runLogsCommand() *cobra.Command {
 		Use: "logs RUN [STEP]", Short: "Print what the steps of a run printed", Args: cobra.RangeArgs(1, 2),
 		Long: `Prints what the attempts of a run's exec steps printed, stdout and stderr in the order in which they
 came. With a STEP, only what that one printed, as it was; on a terminal control characters are made visible. Without
-one, each line begins with its step.
+one, or with a step that has items, each line begins with its step. An item is named by its number or by its name:
+'load[3]', 'test[linux, 2]'.
 
 With --follow it goes on until the run has ended.`,
 		Example: "  pawl run logs @last\n  pawl run logs order-42 render --attempt 2\n" +
@@ -55,19 +57,24 @@ func (a runVerbs) printLogs(ctx context.Context, svc api.Service, args []string,
 		out: a.Out, logs: logs, how: outputFollow, clean: isTerminal(a.Out), raw: len(args) == 2,
 		above: map[string]string{},
 	}
-	several := false
+	several, key := false, ""
 	if p.raw {
 		s, err := findStep(r, args[1])
 		if err != nil && (!follow || r.Phase.Closed()) {
 			return err
 		}
 		several = attempt == 0 && (s != nil && len(s.Attempts) > 1 || follow)
+		if key = args[1]; s != nil {
+			key = s.Step
+			p.raw = s.Kind != api.KindGroup // its items print, each with its name
+		}
 	}
 	take := func(ev api.Event) {
-		if p.raw && (ev.Step != args[1] || attempt > 0 && ev.Attempt != attempt) {
+		of := key == "" || ev.Step == key || !p.raw && strings.HasPrefix(ev.Step, key+"[")
+		if !of || attempt > 0 && ev.Attempt != attempt {
 			return
 		}
-		if several && ev.Type == api.EventAttemptStarted {
+		if several && p.raw && ev.Type == api.EventAttemptStarted {
 			fmt.Fprintf(a.Out, "==> attempt %d\n", ev.Attempt)
 		}
 		p.event(ctx, ev)
@@ -79,7 +86,7 @@ func (a runVerbs) printLogs(ctx context.Context, svc api.Service, args []string,
 		take(ev)
 		return nil
 	})
-	if err == nil && p.raw && !p.found && !p.exists(ctx, r, args[1], attempt) {
+	if err == nil && p.raw && !p.found && !p.exists(ctx, r, key, attempt) {
 		return fmt.Errorf("step %q of run %s has no log: attempts of exec steps have logs, on the machine that "+
 			"executed them", args[1], live.Short(r.Run))
 	}

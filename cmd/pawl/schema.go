@@ -17,7 +17,9 @@ func (a databaseVerbs) schemaCommand() *cobra.Command {
 		Long: `Prints the JSON Schema of flow files, or of the configuration of pawl server. An editor with the YAML
 language server uses it where the file begins with
 
-  # yaml-language-server: $schema=./flow.json`,
+  # yaml-language-server: $schema=./flow.json
+
+or with the address of the newest one, as pawl init and pawl flow fmt write it.`,
 		Example: "  pawl schema flow > flow.json\n  pawl schema config > pawl-config.json", Args: cobra.MaximumNArgs(1),
 		ValidArgs: []string{"flow", "config"},
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -55,8 +55,16 @@ func (a *app) checkPlaceholders(ctx context.Context, doc *flow.Document, carry b
 			}
 		}
 	}
+	files, err := secret.ReadFiles(doc.Dotenv)
+	switch {
+	case err != nil && must:
+		return asUsage(err)
+	case err != nil:
+		fmt.Fprintf(a.Err, "pawl: %s\n", screen.Clean(err.Error()))
+	}
 	for name, value := range doc.Env {
-		if _, set := os.LookupEnv(name); !set && value == nil {
+		_, set := os.LookupEnv(name)
+		if _, given := files[name]; !set && !given && value == nil {
 			fmt.Fprintf(a.Err, "pawl: the environment variable %s is not set here\n", screen.Clean(name))
 		}
 	}

@@ -117,6 +117,7 @@ func summary(r *api.Run) string {
 func totals(r *api.Run) string {
 	text := fmt.Sprintf("%s %s %s in %s", screen.Clean(r.Workflow), live.Short(r.Run),
 		strings.ReplaceAll(string(r.Phase), "_", " "), screen.For(r.EndedAt.Sub(r.CreatedAt)))
+	text += toleratedItems(r)
 	steps, attempts := 0, 0
 	for _, s := range r.Steps {
 		if !s.Superseded {
@@ -137,6 +138,34 @@ func totals(r *api.Run) string {
 		text += "; hook " + strings.Join(hooks, ", ")
 	}
 	return text
+}
+
+// toleratedItems says how many items of a run failed that its steps go on without.
+func toleratedItems(r *api.Run) string {
+	well := map[string]bool{}
+	for _, s := range r.Steps {
+		if s.Kind == api.KindGroup && s.Phase == api.StepSucceeded && !s.Superseded {
+			well[s.Step] = true
+		}
+	}
+	items, failed := map[string]int{}, map[string]int{}
+	for _, s := range r.Steps {
+		if !well[s.Group] || s.Superseded {
+			continue
+		}
+		items[s.Group]++
+		if s.Phase == api.StepFailed || s.Phase == api.StepTimedOut || s.Phase == api.StepCancelled {
+			failed[s.Group]++
+		}
+	}
+	bad, all := 0, 0
+	for group, n := range failed {
+		bad, all = bad+n, all+items[group]
+	}
+	if bad == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of %s failed", bad, count(all, "item"))
 }
 
 // failedHook reports whether a step is a hook that did not do what it was for.

@@ -43,17 +43,19 @@ const (
 
 // Step is a step as it stands, with all of its attempts.
 type Step struct {
-	Step   string `json:"step"`            // its key: its name, of an item with its index: pages[3]
-	ID     int    `json:"id"`              // its number in the run, from 0
-	Name   string `json:"name"`            // as the definition has it
-	Item   *int   `json:"item,omitempty"`  // index among the items of a forEach
-	Group  string `json:"group,omitempty"` // the key of an item's forEach
-	Items  int    `json:"items,omitempty"` // the number of a forEach's items, those that have not begun included
-	Kind   string `json:"kind"`
-	Type   string `json:"type,omitempty"`   // the type of a task; else empty
-	Queue  string `json:"queue,omitempty"`  // the queue of a task; empty: the engine's own workers
-	Event  string `json:"event,omitempty"`  // the event that a wait is for
-	Update string `json:"update,omitempty"` // the update that a wait is for
+	Step string `json:"step"`           // its key: its name, of an item with its index: pages[3]
+	ID   int    `json:"id"`             // its number in the run, from 0
+	Name string `json:"name"`           // as the definition has it
+	Item *int   `json:"item,omitempty"` // index among the items of a forEach
+	// ItemName is the name of the item for people: what the flow's itemName says, or its text.
+	ItemName string `json:"itemName,omitempty"`
+	Group    string `json:"group,omitempty"` // the key of an item's forEach
+	Items    int    `json:"items,omitempty"` // the number of a forEach's items, those that have not begun included
+	Kind     string `json:"kind"`
+	Type     string `json:"type,omitempty"`   // the type of a task; else empty
+	Queue    string `json:"queue,omitempty"`  // the queue of a task; empty: the engine's own workers
+	Event    string `json:"event,omitempty"`  // the event that a wait is for
+	Update   string `json:"update,omitempty"` // the update that a wait is for
 
 	Phase  StepPhase `json:"phase"`
 	Reason string    `json:"reason,omitempty"` // why it was not tried again

@@ -76,6 +76,10 @@ type Definition struct {
 	// group, or its list cannot be evaluated. It is called only for display. Nil: not known.
 	CountItems func(r *Run, s *Step) (int, bool)
 
+	// ItemNames returns the names of a group step's items, in their order; there may be more items than names. It is
+	// called only for display. Nil: not known.
+	ItemNames func(r *Run, s *Step) []string
+
 	// Queues and Services are the limits that the definition gives them, by name. Those of the engine come first.
 	Queues, Services map[string]*policy.QueueLimits
 

@@ -61,6 +61,7 @@ type Event struct {
 	Type     string
 	Step     string // the step's key; empty: it is about the run
 	StepID   StepID // NoStep: it is about the run
+	ItemName string // the name of the item that it is about; empty: it has none
 	Attempt  int    // 0: none
 	Phase    string // the terminal phase
 	Reason   policy.Reason
@@ -87,6 +88,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Run        RunID            `json:"run"`
 		Type       string           `json:"type"`
 		Step       string           `json:"step,omitempty"`
+		ItemName   string           `json:"itemName,omitempty"`
 		Attempt    int              `json:"attempt,omitempty"`
 		Phase      string           `json:"phase,omitempty"`
 		Reason     string           `json:"reason,omitempty"`
@@ -104,7 +106,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Text       string           `json:"text,omitempty"`
 	}{
 		Seq: e.Seq, Time: stamp(e.At), OffsetMs: e.Offset.Milliseconds(), Run: e.Run, Type: e.Type, Step: e.Step,
-		Attempt: e.Attempt, Phase: e.Phase, Reason: e.Reason.String(), Limit: e.Limit, Deadline: stamp(e.Deadline),
+		ItemName: e.ItemName,
+		Attempt:  e.Attempt, Phase: e.Phase, Reason: e.Reason.String(), Limit: e.Limit, Deadline: stamp(e.Deadline),
 		NextAt: stamp(e.NextAt), DurationMs: e.Took.Milliseconds(), Worker: e.Worker, Name: e.Name, Actor: e.Actor,
 		Why: e.Why, Failure: e.Failure, Data: payload(e.Data), Text: e.Text(),
 	}
@@ -174,6 +177,9 @@ func (e Event) Text() string {
 	}
 	if e.Why != "" {
 		add("%s", e.Why)
+	}
+	if e.ItemName != "" {
+		add("item %s", e.ItemName)
 	}
 	return strings.Join(parts, ", ")
 }

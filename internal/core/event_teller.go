@@ -13,6 +13,33 @@ type Teller struct {
 	seq     int
 	started Time // the start of the attempt that the current record ends
 	waits   bool // run.waiting was told and still holds
+	names   map[StepID]itemNames
+}
+
+// itemNames are the names of a group's items, as they were when the run had so many steps.
+type itemNames struct {
+	names []string
+	steps int
+}
+
+// ItemName returns the name of the item that a step is; empty: it has none.
+func (t *Teller) ItemName(id StepID) string {
+	s := &t.run.Steps[id]
+	if s.Group == NoStep || s.Item < 0 || t.run.def == nil || t.run.def.ItemNames == nil {
+		return ""
+	}
+	known, asked := t.names[s.Group]
+	if int(s.Item) >= len(known.names) && (!asked || known.steps < len(t.run.Steps)) {
+		known = itemNames{t.run.def.ItemNames(t.run, &t.run.Steps[s.Group]), len(t.run.Steps)}
+		if t.names == nil {
+			t.names = map[StepID]itemNames{}
+		}
+		t.names[s.Group] = known
+	}
+	if int(s.Item) >= len(known.names) {
+		return ""
+	}
+	return known.names[s.Item]
 }
 
 // NewTeller returns a teller for a run of which nothing is known yet. Without its definition the steps of a flow have
@@ -62,7 +89,7 @@ func (t *Teller) event(at Time, kind string) Event {
 func (t *Teller) of(at Time, kind string, id StepID) Event {
 	ev := t.event(at, kind)
 	if id != NoStep {
-		ev.StepID, ev.Step = id, t.run.Steps[id].Key()
+		ev.StepID, ev.Step, ev.ItemName = id, t.run.Steps[id].Key(), t.ItemName(id)
 	}
 	return ev
 }

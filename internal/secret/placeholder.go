@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/joho/godotenv"
 )
 
 // Kinds of placeholders.
@@ -28,6 +30,25 @@ func Mark(hash string) string { return "\ue000" + hash }
 type Placeholders struct {
 	Mark     string            `json:"mark"`
 	Defaults map[string]string `json:"defaults,omitempty"` // values for variables that may not be set
+	Files    []string          `json:"files,omitempty"`    // files with further values, which come before the defaults
+}
+
+// ReadFiles reads files of variables, NAME=value a line. Of a variable that stands in several, the first one counts.
+func ReadFiles(paths []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, path := range paths {
+		values, err := godotenv.Read(path)
+		if err != nil {
+			return nil, fmt.Errorf("the variables in %s (dotenv; its path counts from the folder in which Pawl "+
+				"runs): %w", path, err)
+		}
+		for name, value := range values {
+			if _, known := out[name]; !known {
+				out[name] = value
+			}
+		}
+	}
+	return out, nil
 }
 
 // Fill puts values in the place of the placeholders in texts.
@@ -81,6 +102,13 @@ func (r *Placeholders) value(ctx context.Context, store *Store, kind byte, name 
 			return "", fmt.Errorf("the environment variable %s is not passed to steps; --env-allow says which "+
 				"are, and none that configures Pawl itself is", name)
 		}
+		return value, nil
+	}
+	values, err := ReadFiles(r.Files)
+	if err != nil {
+		return "", err
+	}
+	if value, given := values[name]; given {
 		return value, nil
 	}
 	if value, given := r.Defaults[name]; given {

@@ -128,6 +128,7 @@ func (g *flowGenerator) line(indent int, format string, args ...any) {
 func (g *flowGenerator) write() {
 	g.line(0, "pawl: 1")
 	g.line(0, "name: %s", workflowName(g.n))
+	g.line(0, "input: true")
 	g.queueText()
 	retry, run := "", ""
 	if g.again = g.chance(0.25); g.again {

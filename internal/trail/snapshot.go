@@ -210,7 +210,7 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 	}
 	if s.Item >= 0 {
 		item := int(s.Item)
-		out.Item = &item
+		out.Item, out.ItemName = &item, t.teller.ItemName(s.ID)
 	}
 	if s.Group != core.NoStep {
 		out.Group = t.key(s.Group)
@@ -292,7 +292,7 @@ func payload(b []byte) json.RawMessage {
 func Event(e core.Event) api.Event {
 	return api.Event{
 		Seq: e.Seq, Time: api.Time(e.At), OffsetMs: e.Offset.Milliseconds(), Run: e.Run.String(),
-		Type: e.Type, Step: e.Step,
+		Type: e.Type, Step: e.Step, ItemName: e.ItemName,
 		Attempt: e.Attempt, Phase: e.Phase, Reason: e.Reason.String(), Limit: e.Limit.String(),
 		Deadline: api.Time(e.Deadline),
 		NextAt:   api.Time(e.NextAt), DurationMs: e.Took.Milliseconds(), Worker: e.Worker,

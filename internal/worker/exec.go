@@ -54,6 +54,10 @@ type ExecPayload struct {
 	Results string `json:"results,omitempty"`
 	// Env is added to the environment.
 	Env map[string]string `json:"env,omitempty"`
+	// Defaults are variables that the process gets where its environment does not have them.
+	Defaults map[string]string `json:"defaults,omitempty"`
+	// Dotenv are files with such variables. They come before Defaults.
+	Dotenv []string `json:"dotenv,omitempty"`
 	// Dir is the process's working folder. Default: that of the worker.
 	Dir string `json:"dir,omitempty"`
 	// Stdin is the text that the process can read. Default: none.
@@ -161,6 +165,9 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	if ctx.Err() != nil {
 		return Result{Failure: Stopped(ctx)}
 	}
+	if err := p.readDotenv(); err != nil {
+		return Result{Failure: &policy.Failure{Kind: policy.KindFailed, Type: "not_found", Message: err.Error()}}
+	}
 	if err := p.fill(ctx, e.cfg.Secrets); err != nil {
 		return Result{Failure: NoSecret(ctx, err)}
 	}
@@ -168,6 +175,21 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	res := e.run(ctx, t, &p, redacting(alive, redactor), redactor)
 	Redact(redactor, &res)
 	return res
+}
+
+// readDotenv adds the variables of files to those that the process gets by default.
+func (p *ExecPayload) readDotenv() error {
+	values, err := secret.ReadFiles(p.Dotenv)
+	if err != nil || len(values) == 0 {
+		return err
+	}
+	for name, value := range p.Defaults {
+		if _, given := values[name]; !given {
+			values[name] = value
+		}
+	}
+	p.Defaults = values
+	return nil
 }
 
 // fill puts values in the place of what the payload refers to.

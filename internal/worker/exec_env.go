@@ -56,6 +56,12 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 			env = append(env, entry)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(p.Defaults)) {
+		entry := name + "=" + p.Defaults[name]
+		if own := slices.Contains(AttemptVariables, variable(entry)); !own && !named(env, entry) {
+			env = append(env, entry)
+		}
+	}
 	env = marksOf(e.guard.mark, t).append(env)
 	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results.path)
 	if left, ok := Remaining(ctx); ok {

@@ -117,6 +117,8 @@ type StepUse struct {
 	Name   string
 	Number int32
 	Offset int // offset in the expression's text
+
+	items bool // the expression names the step's items
 }
 
 // Problem is what is wrong with an expression, and at which byte of it.

@@ -71,6 +71,7 @@ func (n *names) member(at *ast.MemberNode) {
 	}
 	n.checkKey(at)
 	n.input.member(at)
+	n.items(at)
 	steps, ok := at.Node.(*ast.IdentifierNode)
 	if !ok || steps.Value != "steps" {
 		return
@@ -94,7 +95,23 @@ func (n *names) member(at *ast.MemberNode) {
 			return
 		}
 	}
-	n.program.steps = append(n.program.steps, StepUse{name.Value, def, offset})
+	n.program.steps = append(n.program.steps, StepUse{Name: name.Value, Number: def, Offset: offset})
+}
+
+// items notes that an expression names the items of a step: steps.NAME.items.
+func (n *names) items(at *ast.MemberNode) {
+	step, ok := at.Node.(*ast.MemberNode)
+	property, isText := at.Property.(*ast.StringNode)
+	if !ok || !isText || property.Value != "items" || !ofSteps(at.Node) {
+		return
+	}
+	if name, ok := step.Property.(*ast.StringNode); ok {
+		for i := range n.program.steps {
+			if n.program.steps[i].Name == name.Value {
+				n.program.steps[i].items = true
+			}
+		}
+	}
 }
 
 // unknownStep reports an unknown step, also for steps.my-step, which reads as a subtraction.

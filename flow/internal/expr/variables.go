@@ -54,6 +54,8 @@ type Step struct {
 	Outputs  any      `expr:"outputs"` // only of a forEach: its items' outputs
 	Failure  *Failure `expr:"failure"`
 	Attempts int      `expr:"attempts"`
+	Items    []*Step  `expr:"items"` // only of a step with forEach, matrix or each, where the expression names them
+	Name     string   `expr:"name"`  // only of an item
 	Index    int      `expr:"index"` // only of a loop, and of a step with each: the item's position
 }
 
@@ -96,7 +98,11 @@ func (v *Notice) Fields() map[string]any {
 
 // Fields returns the JSON of the whole value.
 func (v *Step) Fields() map[string]any {
-	return map[string]any{"phase": v.Phase, "output": v.Output, "attempts": v.Attempts, "failure": v.Failure}
+	out := map[string]any{"phase": v.Phase, "output": v.Output, "attempts": v.Attempts, "failure": v.Failure}
+	if v.Name != "" {
+		out["name"], out["index"] = v.Name, v.Index
+	}
+	return out
 }
 
 // Fields returns the JSON of the whole value; unknown fields are left out.
@@ -150,6 +156,8 @@ type Scope interface {
 	Variable(Vars) any
 	// Step returns a step by the number that it was added with.
 	Step(number int32) *Step
+	// Items returns the items of a step.
+	Items(number int32) []*Step
 	// Own returns the value of one of the language's own variables, by position.
 	Own(i int) any
 	// Placeholder writes a placeholder.
@@ -169,6 +177,17 @@ func (b *Budget) Loop() bool {
 	return true
 }
 
+// value returns a step, with its items if the expression names them.
+func (u *StepUse) value(s Scope) *Step {
+	v := s.Step(u.Number)
+	if !u.items {
+		return v
+	}
+	all := *v
+	all.Items = s.Items(u.Number)
+	return &all
+}
+
 // environment builds the variables the program names and no others.
 func (p *Program) environment(s Scope) map[string]any {
 	env := make(map[string]any, 4)
@@ -178,7 +197,7 @@ func (p *Program) environment(s Scope) map[string]any {
 		case name == VarSteps:
 			steps := make(map[string]any, len(p.steps))
 			for _, ref := range p.steps {
-				steps[ref.Name] = s.Step(ref.Number)
+				steps[ref.Name] = ref.value(s)
 			}
 			env[v.name] = steps
 		default:

@@ -60,7 +60,8 @@ func certainStarts(doc *flow.Document) []*flow.Step {
 	var certain func(s *flow.Step, depth int) bool
 	certain = func(s *flow.Step, depth int) bool {
 		skipped := s.Policy.Retry != nil && s.Policy.Retry.MaxAttempts == 0
-		if depth > len(doc.Steps) || skipped || !s.When.IsZero() || !s.ForEach.IsZero() || s.Each != "" {
+		repeated := !s.ForEach.IsZero() || !s.Matrix.IsZero() || s.Each != ""
+		if depth > len(doc.Steps) || skipped || repeated || !s.When.IsZero() {
 			return false
 		}
 		for _, need := range s.Needs {

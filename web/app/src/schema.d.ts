@@ -1864,6 +1864,7 @@ export interface components {
             /** Format: int64 */
             durationMs?: number;
             failure?: components["schemas"]["FailureForm"];
+            itemName?: string;
             limit?: string;
             name?: string;
             nextAt?: string;
@@ -2576,6 +2577,7 @@ export interface components {
             id: number;
             /** Format: int64 */
             item?: number;
+            itemName?: string;
             /** Format: int64 */
             items?: number;
             kept?: boolean;

@@ -282,6 +282,9 @@ func Result(s *api.Step) []byte {
 		return nil
 	}
 	var fields map[string]json.RawMessage
+	if s.Kind == "" && s.Item != nil { // an item of a loop is a value, which the loop itself has too
+		return nil
+	}
 	if s.Type != "exec" || json.Unmarshal(s.Output, &fields) != nil {
 		return s.Output
 	}

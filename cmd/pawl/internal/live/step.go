@@ -61,7 +61,11 @@ var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 // label returns a step's name, filled up to its column; an item stands below its group and needs its index only.
 func label(s *api.Step, name int) string {
 	if s.Group != "" && s.Item != nil {
-		return screen.Pad(fmt.Sprintf("[%d]", *s.Item), 6)
+		text := fmt.Sprintf("[%d]", *s.Item)
+		if s.ItemName != "" {
+			text += " " + screen.Clean(s.ItemName)
+		}
+		return screen.Pad(screen.Cut(text, max(name, 24)), 6)
 	}
 	return screen.Pad(screen.Cut(screen.Clean(s.Step), name), name)
 }
