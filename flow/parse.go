@@ -94,13 +94,38 @@ func (p *parsing) object(n *tree.Node, what string, known []string) bool {
 		if p.Full() {
 			break
 		}
-		hint := nearest.Hint(f.Name, known)
+		hint := foreignKey(f.Name, known)
+		if hint == "" {
+			hint = nearest.Hint(f.Name, known)
+		}
 		if hint == "" {
 			hint = "known are " + strings.Join(known, ", ")
 		}
 		p.Fail(f.Pos, hint, "%s has no key %q", what, f.Name)
 	}
 	return true
+}
+
+// foreignKeys are keys of GitHub Actions, GitLab, Dagu and Argo, with what is written here.
+var foreignKeys = map[string]string{
+	"run": "exec", "script": "exec", "cmd": "exec", "if": "when", "depends_on": "needs", "depends": "needs",
+	"dependsOn": "needs", "dependencies": "needs", "id": "name", "strategy": "matrix", "withItems": "forEach",
+	"loop": "forEach", "uses": "template", "continue-on-error": "continueOn", "allow_failure": "continueOn",
+	"timeout-minutes": "timeout", "timeoutSec": "timeout", "activeDeadlineSeconds": "timeout", "retryPolicy": "retry",
+	"retryStrategy": "retry", "jobs": "steps", "stages": "steps", "tasks": "steps", "params": "input",
+	"inputs": "input", "arguments": "input", "schedule": "cron", "variables": "env", "handlerOn": "hooks",
+	"handlers": "hooks", "working-directory": "dir", "workingDir": "dir",
+}
+
+// foreignKey says what is written here in place of a key that other systems have.
+func foreignKey(key string, known []string) string {
+	if own := foreignKeys[key]; own != "" && contains(known, own) {
+		return "write " + own
+	}
+	if (key == "image" || key == "container") && contains(known, "exec") {
+		return "write exec: {command: [docker, run, --rm, IMAGE, …]}"
+	}
+	return ""
 }
 
 // missing reports that a mapping does not have a key it needs. Where it has an unknown key, that one was probably

@@ -59,7 +59,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		phases = append(phases, string(p))
 	}
 	words := map[string][]cobra.Completion{
-		"output": {formatTable, formatJSON, formatYAML, outputFollow, outputFailed, outputNone},
+		"output": {formatTable, formatJSON, formatYAML, outputFollow, outputFailed, outputGitHub, outputNone},
 		"clock":  {"run", "stop"}, "phase": phases,
 		"kind": {"failed", "error"},
 		"limit": {

@@ -106,7 +106,7 @@ func (a *app) chooseTelling(asJSON, quiet bool) telling {
 		return tellQuiet
 	case asJSON || a.output == formatJSON:
 		return tellJSON
-	case a.output == outputFollow, a.output == outputFailed:
+	case printsSteps(a.output):
 		return tellPlain
 	case isTerminal(a.Out) && os.Getenv("TERM") != "dumb":
 		return tellLive
@@ -356,7 +356,7 @@ func (f *follower) tell(ev api.Event) error {
 		case f.printed.above[ev.Run] != "": // a child run, of which the lines that its steps print are enough
 			return nil
 		default:
-			return f.printed.tell(line)
+			return f.printed.tell(line + f.printed.annotation(&ev))
 		}
 	default:
 		return nil

@@ -32,7 +32,7 @@ func blamed(r *api.Run) []*api.Step {
 // lastPrinted returns the last lines that the failed steps of a run printed. They are in the run's history, so they
 // are there wherever the steps ran.
 func (a *app) lastPrinted(r *api.Run) []screen.Line {
-	if a.output == outputNone || a.output == outputFollow || a.output == outputFailed {
+	if a.output == outputNone || printsSteps(a.output) {
 		return nil // nobody wants it, or it was printed
 	}
 	if r.Phase != api.RunFailed && r.Phase != api.RunTimedOut {

@@ -26,6 +26,7 @@ const (
 	outputFollow = "follow" // each line, as it comes
 	outputFailed = "failed" // all that an attempt printed, once it has failed
 	outputNone   = "none"   // nothing, also at the end
+	outputGitHub = "github" // each line, as GitHub Actions reads it
 )
 
 // following marks the commands that follow runs, beside those that have the flag --follow.
@@ -47,7 +48,7 @@ func (a *app) checkOutput(cmd *cobra.Command) error {
 		formats = append(formats, formatPlot)
 	}
 	if cmd.Annotations[following] != "" || cmd.Flags().Lookup("follow") != nil {
-		formats = append(formats, outputFollow, outputFailed, outputNone)
+		formats = append(formats, outputFollow, outputFailed, outputGitHub, outputNone)
 	}
 	if a.output == "" {
 		a.output = formatTable
@@ -56,6 +57,11 @@ func (a *app) checkOutput(cmd *cobra.Command) error {
 		return fmt.Errorf("unknown output format %q; use %s", a.output, strings.Join(formats, ", "))
 	}
 	return nil
+}
+
+// printsSteps reports whether what steps print is printed while runs are followed.
+func printsSteps(output string) bool {
+	return output == outputFollow || output == outputFailed || output == outputGitHub
 }
 
 // structured reports whether the output is for programs.

@@ -26,6 +26,8 @@ type printed struct {
 	clean bool     // the output is a terminal, which must not be controlled by steps
 	raw   bool     // lines have no prefix: they are of one step
 	found bool     // something was printed
+	// github: GitHub Actions reads the lines, so steps may give it commands, and those that fail are marked.
+	github bool
 
 	above  map[string]string // the keys of the steps that a run is a child of, by run
 	open   []*attemptOutput  // open attempts in the order in which they began; in CI one is shown
@@ -45,7 +47,7 @@ type attemptOutput struct {
 
 // newPrinted returns nil if nothing is to be printed while runs are followed.
 func (a *app) newPrinted(svc api.Service) *printed {
-	if a.output != outputFollow && a.output != outputFailed {
+	if !printsSteps(a.output) {
 		return nil
 	}
 	logs, err := a.logsOf(svc)
@@ -53,10 +55,14 @@ func (a *app) newPrinted(svc api.Service) *printed {
 		fmt.Fprintf(a.Err, "pawl: the output of steps cannot be read: %v\n", err)
 		return nil
 	}
-	return &printed{
+	p := &printed{
 		out: a.Out, logs: logs, how: a.output, group: groupingOf(os.Getenv), clean: isTerminal(a.Out),
 		above: map[string]string{},
 	}
+	if a.output == outputGitHub {
+		p.how, p.group, p.github = outputFollow, githubGroups{}, true
+	}
+	return p
 }
 
 // event takes an event before it is told. Of an attempt that ends, the rest is printed first.
@@ -116,6 +122,32 @@ func (p *printed) tell(line string) error {
 	}
 	_, err := fmt.Fprintln(p.out, line)
 	return err
+}
+
+// annotation returns the line by which GitHub Actions marks what an event tells of, after a line break; empty: there is
+// none, or nobody reads it.
+func (p *printed) annotation(ev *api.Event) string {
+	level := ""
+	switch ev.Type {
+	case "step.failed", "step.timed_out":
+		level = "error"
+	case "step.deadline_warning", "run.deadline_warning":
+		level = "warning"
+	}
+	if !p.github || level == "" {
+		return ""
+	}
+	title := ev.Step
+	if ev.ItemName != "" {
+		title += " " + ev.ItemName
+	}
+	if title == "" {
+		title = "the run"
+	}
+	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	return fmt.Sprintf("\n::%s title=%s::%s", level, property.Replace(screen.Clean(title)),
+		data.Replace(screen.Clean(ev.Text)))
 }
 
 // shown returns the place of the attempt whose group was begun, or -1.
@@ -185,7 +217,9 @@ func (p *printed) line(o *attemptOutput, line []byte) {
 	case p.raw:
 		prefix = ""
 	case p.group != nil:
-		prefix = "| "
+		if prefix = "| "; p.github {
+			prefix = ""
+		}
 		if !o.begun {
 			fmt.Fprint(p.out, p.group.begin(o))
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/daemon/folder"
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/metrics"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/otlp"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -165,7 +166,7 @@ func addFlags(a *app, flags *pflag.FlagSet) {
 	flags.IntVar(&a.slots, "processes", 0,
 		fmt.Sprintf("how many step processes may run at the same time (default %d)", worker.DefaultProcesses()))
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
-		"failed or none (default table)")
+		"failed, github or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
 	flags.StringVar(&a.retention, "retention", "", "delete runs that ended longer ago than this, while pawl runs: 30d "+
 		"(default: keep them)")
@@ -260,11 +261,33 @@ func unknownVerb(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s\nSee %q.", text, cmd.CommandPath()+" --help")
 }
 
+// foreignVerbs are the words by which other programs call what a verb does.
+var foreignVerbs = map[string]string{
+	"ps": "run list", "status": "run show", "start": "run", "stop": "run cancel", "kill": "run terminate",
+	"lint": "flow validate", "new": "init", "serve": "server", "up": "dev", "runs": "run list", "flows": "flow list",
+}
+
 // suggest returns the command line that a misspelt verb most likely stands for, or "".
 func suggest(cmd *cobra.Command, word string) string {
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		return cmd.CommandPath() + " " + near[0]
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
+	}
+	if near := nearest.Word(word, names); near != "" {
+		return cmd.CommandPath() + " " + near
+	}
+	if cmd.HasParent() {
+		return ""
+	}
+	if verb := foreignVerbs[word]; verb != "" {
+		return cmd.CommandPath() + " " + verb
+	}
+	for _, noun := range []string{"run", "flow", "step", "event", "schedule", "server"} { // pawl list is pawl run list
+		if sub, _, err := cmd.Find([]string{noun, word}); err == nil && sub.Name() == word {
+			return sub.CommandPath()
+		}
 	}
 	return ""
 }

@@ -49,8 +49,9 @@ shown: kill the process, pull the plug, and "pawl resume" goes on, every deadlin
 
 Where the output is not a terminal, each event is a line; with --json a JSON object. With -o follow every line that a
 step prints is printed as it comes, with -o failed what an attempt printed once it has failed; in GitHub Actions and
-GitLab CI as a group for each attempt. Otherwise the end says what a failed step printed last; -o none leaves that out.
-Ctrl-C asks whether to cancel the run or to leave it for later.
+GitLab CI as a group for each attempt. -o github leaves these lines as they are, so that problem matchers find them,
+marks steps that failed, and adds the run to the summary of the job. Otherwise the end says what a failed step printed
+last; -o none leaves that out. Ctrl-C asks whether to cancel the run or to leave it for later.
 
 A workflow of another system is converted first (see "pawl flow convert"); put the system's name before the file, as in
 steep:workflow.yaml. In a flow file the policies of Temporal and Zart may stand as they are, below temporal: and
@@ -182,7 +183,7 @@ func (a runVerbs) runCompiled(cmd *cobra.Command, c *compiled, f *startFlags) er
 	if err := a.checkPlaceholders(cmd.Context(), c.Doc, !f.detach); err != nil {
 		return err
 	}
-	if (f.json || f.quiet) && (a.output == outputFollow || a.output == outputFailed) {
+	if (f.json || f.quiet) && printsSteps(a.output) {
 		return usage("-o %s and --json or --quiet exclude each other", a.output)
 	}
 	how := a.chooseTelling(f.json, f.quiet)

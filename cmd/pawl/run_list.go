@@ -173,11 +173,16 @@ func readInstant(now func() time.Time, flag, text string) (api.Time, error) {
 	if age, err := parseDuration(text); err == nil {
 		return api.At(now().Add(-age)), nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return 0, usage("%s %q is neither an age such as 2d nor an instant such as 2026-01-02T15:04:05Z", flag, text)
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return api.At(at), nil
 	}
-	return api.At(at), nil
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return api.At(at), nil
+		}
+	}
+	return 0, usage("%s %q is neither an age such as 2d, nor a day or time such as 2026-01-02 or "+
+		"\"2026-01-02 15:04\", nor an instant such as 2026-01-02T15:04:05Z", flag, text)
 }
 
 // count prints how many runs there are by phase.
@@ -344,6 +349,7 @@ func about(r api.RunSummary, now api.Time) string {
 	}
 	switch {
 	case r.Deadline == 0 || r.Phase.Closed():
+	case r.Deadline <= now && r.Phase == api.RunPaused: // its clock stands: else the run would have ended
 	case r.Deadline > now:
 		parts = append(parts, "deadline in "+screen.For(r.Deadline.Sub(now)))
 	default:

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +35,39 @@ func (f *follower) conclude() {
 			}
 		default:
 			f.lines(f.ending(r, false))
+			f.summarize(r)
 		}
+	}
+}
+
+// summarize adds a run to the summary of a job of GitHub Actions, as Markdown.
+func (f *follower) summarize(r *api.Run) {
+	path := os.Getenv("GITHUB_STEP_SUMMARY")
+	if f.output != outputGitHub || path == "" {
+		return
+	}
+	cell := strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;")
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s\n\n", cell.Replace(totals(r)))
+	if why := screen.Clean(r.Why); why != "" {
+		fmt.Fprintf(&b, "%s\n\n", cell.Replace(why))
+	}
+	b.WriteString("| step | | attempts | took | why |\n|---|---|---|---|---|\n")
+	for _, s := range r.Steps {
+		if s.Superseded || s.Kind == api.KindGroup && s.Items > 0 {
+			continue
+		}
+		name := strings.TrimSpace(s.Step + " " + s.ItemName)
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s |\n", cell.Replace(screen.Clean(name)), s.Phase, len(s.Attempts),
+			screen.For(s.EndedAt.Sub(s.ScheduledAt)), cell.Replace(screen.Clean(s.Why)))
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // the job's own file
+	if err == nil {
+		_, err = file.WriteString(b.String() + "\n")
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		fmt.Fprintf(f.Err, "pawl: the summary of the job: %v\n", err)
 	}
 }
 

@@ -244,6 +244,9 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.guard.mark, t))
 	e.guard.end(line)
 	streams.end()
+	if proc.rest {
+		out.log.write([]byte(restKilled))
+	}
 	if proc.stopped {
 		results.remove()
 		return Result{Failure: Stopped(ctx), Abandoned: !gone, Killed: proc.killed}
@@ -252,6 +255,10 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	res.Abandoned = !gone
 	return res
 }
+
+// restKilled is what the log of an attempt says whose process has left others running.
+const restKilled = "\n[pawl: what was started in the background was still running when the step ended, and was " +
+	"killed; to let it go on, write setsid PROGRAM >/dev/null 2>&1 &]\n"
 
 // notStarted returns the result of an attempt whose process was not started. It fails, unless this machine is short of
 // something.
@@ -289,6 +296,7 @@ func (e *Exec) await(ctx context.Context, proc *process, s *streams, grace time.
 	if rest := groupWait - time.Since(began); rest > 0 && ctx.Err() == nil && awaitGone(children, rest, nil) {
 		return true
 	}
+	proc.rest = !children.gone()
 	return killRest(children)
 }
 

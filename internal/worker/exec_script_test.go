@@ -4,6 +4,7 @@ package worker
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -88,5 +89,27 @@ func TestExecSecretInFile(t *testing.T) {
 	workertest.WantFailure(t, res.Failure, policy.KindFailed, "invalid_output")
 	if text := string(res.Output) + res.Failure.Message; strings.Contains(text, "hunter") {
 		t.Error(text)
+	}
+}
+
+// TestBackgroundIsTold checks that the log says so when something was killed which a script had left running.
+func TestBackgroundIsTold(t *testing.T) {
+	dir := t.TempDir()
+	e := newTestExec(t, ExecConfig{LogDir: dir})
+	for script, want := range map[string]bool{"sleep 60 & echo hi": true, "echo hi": false} {
+		task := shellTask(t, script, nil)
+		if res := e.Execute(t.Context(), task, workertest.NewSigns()); res.Failure != nil {
+			t.Fatal(res.Failure)
+		}
+		text, err := os.ReadFile(LogPath(dir, task.Token, task.StepName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(string(text), restKilled); told != want {
+			t.Errorf("%s: %s", script, text)
+		}
+		if err := os.Remove(LogPath(dir, task.Token, task.StepName)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

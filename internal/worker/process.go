@@ -12,6 +12,7 @@ type process struct {
 	exited  chan struct{} // closed when the process has ended
 	end     end           // set before exited is closed
 	stopped bool          // the worker stopped it; it did not end by itself
+	rest    bool          // it ended by itself, and what it had started in the background was killed
 	killed  bool          // and had to kill it, because it was not gone when its grace was over
 }
 

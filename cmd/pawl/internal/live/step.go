@@ -62,10 +62,11 @@ var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 func label(s *api.Step, name int) string {
 	if s.Group != "" && s.Item != nil {
 		text := fmt.Sprintf("[%d]", *s.Item)
-		if s.ItemName != "" {
-			text += " " + screen.Clean(s.ItemName)
+		if s.ItemName == "" {
+			return screen.Pad(text, 6)
 		}
-		return screen.Pad(screen.Cut(text, max(name, 24)), 6)
+		text += " " + screen.Clean(s.ItemName)
+		return screen.Pad(screen.Cut(text, max(name, 24)), max(6, min(name-2, 24))) // an item stands further right
 	}
 	return screen.Pad(screen.Cut(screen.Clean(s.Step), name), name)
 }
@@ -206,8 +207,11 @@ func (d *drawing) bar(e *api.End, left int) screen.Line {
 			style = screen.Warn
 		}
 		line = line.Add(screen.Dim, "▕").Add(style, screen.Bar(whole-rest, whole, barWidth)).Add(screen.Dim, "▏")
-		line = line.Add(screen.Plain, " "+screen.Pad(screen.Left(rest), 6)+" left of "+screen.For(whole)).
-			Add(screen.Dim, "  "+e.Limit)
+		line = line.Add(screen.Plain, " "+screen.Pad(screen.Left(rest), 6)+" left")
+		if rest <= whole { // else the deadline was moved, or its clock begins later
+			line = line.Add(screen.Plain, " of "+screen.For(whole))
+		}
+		line = line.Add(screen.Dim, "  "+e.Limit)
 	} else {
 		line = line.Add(screen.Plain, screen.Left(rest)+" left").Add(screen.Dim, "  "+e.Text)
 	}

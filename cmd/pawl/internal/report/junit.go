@@ -1,0 +1,106 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// suite is a run as JUnit has it: each step, or item of one, is a test.
+type suite struct {
+	XMLName   xml.Name `xml:"testsuite"`
+	Name      string   `xml:"name,attr"`
+	Tests     int      `xml:"tests,attr"`
+	Failures  int      `xml:"failures,attr"`
+	Skipped   int      `xml:"skipped,attr"`
+	Time      string   `xml:"time,attr"`
+	Timestamp string   `xml:"timestamp,attr"`
+	Cases     []testCase
+}
+
+type testCase struct {
+	XMLName   xml.Name `xml:"testcase"`
+	Class     string   `xml:"classname,attr"`
+	Name      string   `xml:"name,attr"`
+	Time      string   `xml:"time,attr"`
+	Failure   *finding `xml:"failure"`
+	Skipped   *finding `xml:"skipped"`
+	SystemOut string   `xml:"system-out,omitempty"`
+}
+
+type finding struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr,omitempty"`
+	Text    string `xml:",chardata"`
+}
+
+// WriteJUnit writes a run as a file of JUnit, which CI systems show as tests.
+func WriteJUnit(w io.Writer, r *api.Run, now api.Time) error {
+	s := suite{Name: r.Workflow, Timestamp: r.CreatedAt.Std().UTC().Format("2006-01-02T15:04:05")}
+	end := r.EndedAt
+	if end == 0 {
+		end = now
+	}
+	s.Time = seconds(end.Sub(r.CreatedAt))
+	for _, step := range r.Steps {
+		value := step.Kind == "" && step.Item != nil // an item of a loop
+		if step.Superseded || value || step.Kind == api.KindGroup && step.Items > 0 {
+			continue // its items stand for a step that has some
+		}
+		c := caseOf(r, step, now)
+		s.Tests++
+		switch {
+		case c.Failure != nil:
+			s.Failures++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(s); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func caseOf(r *api.Run, s *api.Step, now api.Time) testCase {
+	end := s.EndedAt
+	if end == 0 {
+		end = now
+	}
+	c := testCase{Class: r.Workflow, Name: s.Step, Time: seconds(end.Sub(s.ScheduledAt))}
+	if s.ItemName != "" {
+		c.Name += " " + s.ItemName
+	}
+	switch s.Phase {
+	case api.StepSucceeded:
+	case api.StepSkipped:
+		c.Skipped = &finding{Message: s.Why}
+	case api.StepFailed, api.StepTimedOut, api.StepCancelled:
+		c.Failure = &finding{Message: s.Why, Type: string(s.Phase), Text: attemptsOf(s)}
+	default:
+		c.Skipped = &finding{Message: "it has not ended: " + string(s.Phase)}
+	}
+	return c
+}
+
+// attemptsOf lists the attempts of a step with their failures.
+func attemptsOf(s *api.Step) string {
+	var b strings.Builder
+	for _, a := range s.Attempts {
+		fmt.Fprintf(&b, "attempt %d: %s %s\n", a.Attempt, a.Outcome, a.Why)
+	}
+	return b.String()
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
