@@ -34,9 +34,15 @@ func Routes(handle func(pattern string, answer http.HandlerFunc)) {
 	})
 }
 
-// serve answers with a file of the page. The browser asks for it again each time, since another version of the server
-// may have another page.
+// forever lets a browser keep a file whose name has a hash of what is in it.
+const forever = "public, max-age=31536000, immutable"
+
+// serve answers with a file of the page. The browser asks for the page itself again each time, since another version of
+// the server may have another one, and keeps all other files.
 func serve(w http.ResponseWriter, r *http.Request, files fs.FS, name string) {
+	if _, err := fs.Stat(files, name); err == nil && name != "index.html" {
+		w.Header().Set("Cache-Control", forever)
+	}
 	w.Header().Set("Content-Security-Policy", policyOf)
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	http.ServeFileFS(w, r, files, name)

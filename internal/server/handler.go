@@ -24,7 +24,7 @@ import (
 func (s *Server) handler() http.Handler {
 	s.routes(s.mux)
 	foreign := http.NewCrossOriginProtection()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &patient{ResponseWriter: w, control: http.NewResponseController(w), status: http.StatusOK}
 		pattern, id, in := "", requestID(r), s
 		defer func(from time.Time) {
@@ -86,7 +86,7 @@ func (s *Server) handler() http.Handler {
 		out.ctx = r.Context()
 		defer func() { s.audit(r, pattern, out.status, id) }()
 		in.once(out, r, pattern, in.mux)
-	})
+	}))
 }
 
 // counted counts a request that was answered.

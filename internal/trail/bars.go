@@ -9,7 +9,7 @@ import (
 
 // pause is a time in which the run was paused.
 type pause struct {
-	from, to api.Time // the instants; the second is zero while it is paused
+	from, to api.Time // a pause that goes on has no end
 }
 
 // notePauses keeps when the run was paused.

@@ -1,13 +1,18 @@
-// Builds the page into ../dist, which is committed and embedded in the command.
+// Builds the page into ../dist, which is committed and embedded in the command. The names of files have hashes of what is
+// in them, so that a browser keeps them for ever. What only one view needs is a file of its own, which that view loads.
 import { build } from "esbuild";
-import { cpSync, mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
 
 const out = new URL("../dist/", import.meta.url).pathname;
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out);
-cpSync(new URL("src/index.html", import.meta.url).pathname, out + "index.html");
-await build({
+const built = await build({
   entryPoints: { app: "src/main.tsx", style: "src/style.css" },
-  bundle: true, minify: true, format: "esm", target: "es2022", outdir: out, legalComments: "none",
-  jsx: "automatic", jsxImportSource: "preact", logLevel: "warning",
+  bundle: true, minify: true, splitting: true, format: "esm", target: "es2022", outdir: out, legalComments: "none",
+  entryNames: "[name]-[hash]", chunkNames: "part-[hash]", jsx: "automatic", jsxImportSource: "preact", logLevel: "warning",
+  metafile: true,
 });
+const of = (entry) => basename(Object.entries(built.metafile.outputs).find(([, o]) => o.entryPoint === entry)[0]);
+const page = readFileSync(new URL("src/index.html", import.meta.url), "utf8");
+writeFileSync(out + "index.html", page.replace("STYLE", of("src/style.css")).replace("APP", of("src/main.tsx")));

@@ -186,7 +186,7 @@ export const simulatePolicy = (q: PolicyRequest) => post<Simulated>("/policies/s
 export const getClock = () => ask<ClockState>("/clock");
 export const moveClock = (by: Schemas["ClockMove"]) => post<ClockState>("/clock", by);
 export const listFlows = async () => (await ask<Schemas["FlowList"]>("/flows")).flows ?? [];
-export const getFlow = (name: string) => ask<{ source?: string }>(`/flows/${encodeURIComponent(name)}`);
+export const getFlow = (name: string) => ask<{ source?: string; input?: unknown }>(`/flows/${encodeURIComponent(name)}`);
 export const startRun = (body: Schemas["StartBody"]) => post<Schemas["Started"]>("/runs", body);
 export const listSchedules = async () => (await ask<Schemas["ScheduleList"]>("/schedules")).schedules ?? [];
 export const nextFirings = async (name: string, n: number) =>

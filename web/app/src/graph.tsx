@@ -1,30 +1,13 @@
 // The steps of a flow and what needs what.
 import { useMemo } from "preact/hooks";
-import { Graph as Layout, layout } from "@dagrejs/dagre";
 import type { Run } from "./api.ts";
+import { lay } from "./layered.ts";
 
 const most = 400; // steps that are laid out
 const height = 30;
 
-interface Laid { width: number; height: number; nodes: { name: string; x: number; y: number; width: number }[]; edges: string[] }
-
-function lay(plan: NonNullable<Run["plan"]>): Laid {
-  const g = new Layout();
-  g.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 40, marginx: 10, marginy: 10 });
-  g.setDefaultEdgeLabel(() => ({}));
-  for (const p of plan) g.setNode(p.name, { width: Math.min(p.name.length, 24) * 7.6 + 24, height });
-  for (const p of plan) for (const n of p.needs ?? []) if (g.hasNode(n)) g.setEdge(n, p.name);
-  layout(g);
-  const size = g.graph() as { width: number; height: number };
-  return {
-    width: size.width, height: size.height,
-    nodes: plan.map((p) => { const n = g.node(p.name) as { x: number; y: number; width: number }; return { name: p.name, x: n.x, y: n.y, width: n.width }; }),
-    edges: g.edges().map((e) => {
-      const points = (g.edge(e) as { points: { x: number; y: number }[] }).points;
-      return "M" + points.map((p) => `${p.x},${p.y}`).join("L");
-    }),
-  };
-}
+const nodesOf = (plan: NonNullable<Run["plan"]>) =>
+  plan.map((p) => ({ name: p.name, width: Math.min(p.name.length, 24) * 7.6 + 24, needs: p.needs ?? [] }));
 
 // phaseOf is the phase of a step of the plan: pending until the run comes to it.
 const phaseOf = (run: Run, name: string): string => {
@@ -34,7 +17,7 @@ const phaseOf = (run: Run, name: string): string => {
 
 export function Graph({ run, selected, onSelect }: { run: Run; selected: string | null; onSelect: (step: string) => void }) {
   const plan = run.plan ?? [];
-  const laid = useMemo(() => plan.length > 0 && plan.length <= most ? lay(plan) : null, [JSON.stringify(plan)]);
+  const laid = useMemo(() => plan.length > 0 && plan.length <= most ? lay(nodesOf(plan)) : null, [JSON.stringify(plan)]);
   if (!laid) return <p class="dim">{plan.length > most ? `It has ${plan.length} steps, too many for a picture. The timeline has them all.` : "The steps of this workflow are known as it goes on. The timeline has those it has come to."}</p>;
   const begun = new Set((run.steps ?? []).map((s) => s.step));
   return (

@@ -5,16 +5,21 @@ import { useEffect } from "preact/hooks";
 import { Link, Dialog } from "./parts.tsx";
 import { connected } from "./api.ts";
 import { go, helpShown, place, theme, utc } from "./state.ts";
-import { Audit, Tokens } from "./access.tsx";
 import { caller, may, refused } from "./caller.ts";
 import { Clock } from "./clock.tsx";
-import { Lab } from "./lab.tsx";
+import { later } from "./lazy.tsx";
 import { RunPage } from "./run.tsx";
 import { Runs } from "./runs.tsx";
-import { Queues } from "./queues.tsx";
 import { Signed, SignIn, useCaller } from "./signin.tsx";
-import { Start } from "./start.tsx";
-import { Deadlines, Schedules, Webhooks } from "./watch.tsx";
+
+const Lab = later(() => import("./lab.tsx").then((m) => m.Lab));
+const Tokens = later(() => import("./access.tsx").then((m) => m.Tokens));
+const Audit = later(() => import("./access.tsx").then((m) => m.Audit));
+const Queues = later(() => import("./queues.tsx").then((m) => m.Queues));
+const Start = later(() => import("./start.tsx").then((m) => m.Start));
+const Deadlines = later(() => import("./watch.tsx").then((m) => m.Deadlines));
+const Schedules = later(() => import("./watch.tsx").then((m) => m.Schedules));
+const Webhooks = later(() => import("./watch.tsx").then((m) => m.Webhooks));
 
 const pages: [string, string][] = [
   ["/", "Runs"], ["/deadlines", "Deadlines"], ["/start", "Start"], ["/lab", "Lab"], ["/queues", "Queues"], ["/schedules", "Schedules"],

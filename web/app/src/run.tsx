@@ -5,9 +5,8 @@ import type { Attempt, Run, Step } from "./api.ts";
 import { getRun, nextRun, sendEvent } from "./api.ts";
 import { Actions } from "./actions.tsx";
 import { Gantt } from "./gantt.tsx";
-import { Graph } from "./graph.tsx";
 import { Children, History } from "./history.tsx";
-import { Otherwise } from "./lab.tsx";
+import { later } from "./lazy.tsx";
 import { Log } from "./log.tsx";
 import { Link, Phase, Problem, Time } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
@@ -16,6 +15,9 @@ import { now } from "./state.ts";
 import { length, parse } from "./time.ts";
 import { isClosed, timeline } from "./timeline.ts";
 import { Value } from "./tree.tsx";
+
+const Graph = later(() => import("./graph.tsx").then((m) => m.Graph));
+const Otherwise = later(() => import("./lab.tsx").then((m) => m.Otherwise));
 
 // useRun follows a run: it asks for it again as soon as something has happened to it.
 function useRun(id: string): [Run | null, unknown] {

@@ -1942,6 +1942,8 @@ export interface components {
             definition?: string;
             /** @description Where it was read. */
             file?: string;
+            /** @description The JSON Schema of its input. Lists leave it out. */
+            input?: unknown;
             /** @description Of its definition. */
             kind?: string;
             name: string;

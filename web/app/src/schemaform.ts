@@ -1,5 +1,4 @@
 // Fields of a form, from the JSON Schema that a flow gives for its input.
-import { JSON_SCHEMA, load } from "js-yaml";
 
 export interface Field {
   name: string;
@@ -21,15 +20,9 @@ interface Schema {
 
 const written = (v: unknown): string => v === undefined ? "" : typeof v === "string" ? v : JSON.stringify(v);
 
-// fields reads the stored form of a flow, JSON with its text; none: it says nothing of its input.
-export function fields(source: string): Field[] {
-  let schema: Schema | undefined;
-  try {
-    const stored = JSON.parse(source) as { flow?: { text?: string } };
-    schema = (load(stored.flow?.text ?? "", { schema: JSON_SCHEMA }) as { input?: Schema } | null | undefined)?.input;
-  } catch {
-    return [];
-  }
+// fields reads what a flow says of its input; none: it says nothing.
+export function fields(input: unknown): Field[] {
+  const schema = input as Schema | undefined;
   const required = new Set(schema?.required ?? []);
   return Object.entries(schema?.properties ?? {}).map(([name, s]) => ({
     name, type: s.type ?? (s.enum ? "enum" : "object"), required: required.has(name), says: s.description ?? "", preset: written(s.default),

@@ -54,7 +54,7 @@ function Named({ flow }: { flow: Known }) {
   const [start, error, busy] = useStart();
   useEffect(() => {
     getFlow(flow.name).then((d) => {
-      const found = fields(d.source ?? "");
+      const found = fields(d.input);
       setForm(found);
       setValues(Object.fromEntries(found.map((f) => [f.name, f.preset])));
     }, () => setForm([])); // without it the input is written as JSON
