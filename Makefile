@@ -2,8 +2,6 @@
 
 GO     ?= go
 LINT    = $(GO) tool -modfile=tools/lint/go.mod golangci-lint
-QUICK   = $(GO) run -modfile=tools/lint/go.mod
-CHECKS  = all,-QF*,-ST1000,-ST1003,-ST1005,-ST1016,-ST1020,-ST1021,-ST1022
 SOURCES = $(shell find . -name '*.go' -not -path './.git/*' -not -path '*/testdata/*' -not -path '*/node_modules/*')
 CASES   = $(wildcard internal/conformance/testdata/cases/*.yaml internal/conformance/testdata/cases/*.json)
 PARTS   = @$(GO) run ./internal/parts $(if $(LOG),-log $(LOG))
@@ -73,11 +71,10 @@ fmt: ## format the code
 lint: ## run golangci-lint; the first time it is compiled, which takes a minute or two
 	$(LINT) run
 
-# The linter has more to compile than Pawl. Its two most useful parts alone are compiled in half a minute.
-.PHONY: lint-quick
-lint-quick: ## run the parts of lint that are there at once: gofumpt and staticcheck
-	@$(QUICK) mvdan.cc/gofumpt -l $(SOURCES) | (! grep .) || { echo 'not formatted: make fmt'; exit 1; }
-	$(QUICK) honnef.co/go/tools/cmd/staticcheck -checks '$(CHECKS)' ./...
+# The linter has more to compile than Pawl: before each change its formatter alone is run.
+.PHONY: format
+format: ## tell which files gofumpt would write in another way
+	@$(GO) run -modfile=tools/lint/go.mod mvdan.cc/gofumpt -l $(SOURCES) | (! grep .) || { echo 'not formatted: make fmt'; exit 1; }
 
 .PHONY: vet
 vet: ## run go vet, and pawlvet over the workflows

@@ -71,6 +71,7 @@ func main() { _ = w }
 
 // TestGoVet uses the program as another module's people do.
 func TestGoVet(t *testing.T) {
+	nightly.Only(t, "it builds the checker and another module, and checks that")
 	bin, dir := build(t), t.TempDir()
 	write := func(name, text string) {
 		t.Helper()

@@ -16,9 +16,17 @@ import (
 
 // contents has one value of every content of a message.
 var contents = []Content{
-	ChildStart{}, ChildStop{}, ChildBound{}, ChildAsk{}, ChildEnded{}, TaskStopped{}, SignalReceived{},
-	RunStart{}, RunStop{},
-	KeyedStart{}, KeyedStarted{},
+	ChildStart{},
+	ChildStop{},
+	ChildBound{},
+	ChildAsk{},
+	ChildEnded{},
+	TaskStopped{},
+	SignalReceived{},
+	RunStart{},
+	RunStop{},
+	KeyedStart{},
+	KeyedStarted{},
 }
 
 // goldenMessages holds messages as version 1 of their encoding wrote them. A line is never changed; a new field or

@@ -65,8 +65,10 @@ func TestOneRunForAKey(t *testing.T) {
 			var first core.RunID
 			for try := range 6 {
 				at := fmt.Sprintf("try %d of %s", try, name)
-				calls := []*Call{w.keyed(name, fmt.Sprintf("order-%d-%d", key, try)), w.keyed(name, ""),
-					w.keyed(name, fmt.Sprintf("order-%d-%d-b", key, try))}
+				calls := []*Call{
+					w.keyed(name, fmt.Sprintf("order-%d-%d", key, try)), w.keyed(name, ""),
+					w.keyed(name, fmt.Sprintf("order-%d-%d-b", key, try)),
+				}
 				for n, c := range calls {
 					got, err := w.answered(c)
 					switch {

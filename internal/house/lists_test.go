@@ -64,20 +64,6 @@ func TestListsLeaveNothingOut(t *testing.T) {
 	}
 }
 
-// TestQuickLintIsAPart checks that make lint-quick has the rules that make lint has.
-func TestQuickLintIsAPart(t *testing.T) {
-	_, text := makefile(t)
-	rules, err := os.ReadFile(filepath.Join(top(t), ".golangci.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, checks, found := strings.Cut(text, "\nCHECKS  = ")
-	checks, _, _ = strings.Cut(checks, "\n")
-	if !found || !strings.Contains(string(rules), "checks: ["+strings.ReplaceAll(checks, ",", ", ")+"]") {
-		t.Errorf(".golangci.yml does not have the checks of the Makefile, %q", checks)
-	}
-}
-
 // TestListsNameWhatExists checks that every test and package that the Makefile names exists.
 func TestListsNameWhatExists(t *testing.T) {
 	tests, dirs := map[string][]string{}, map[string]bool{} // the tests of each folder; all folders

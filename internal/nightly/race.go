@@ -1,0 +1,6 @@
+//go:build race
+
+package nightly
+
+// Raced reports whether the race detector watches.
+const Raced = true
