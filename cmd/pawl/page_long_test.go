@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -147,26 +144,5 @@ func TestPageStaysSmall(t *testing.T) {
 	t.Logf("%.1f MB, then %.1f MB", before/1e6, after/1e6)
 	if after > before+2e6 {
 		t.Errorf("the page has %.1f MB, and after 10,000 changes %.1f MB", before/1e6, after/1e6)
-	}
-}
-
-// TestPageIsSmall checks that the page is small: it is loaded in one go, also over a slow line.
-func TestPageIsSmall(t *testing.T) {
-	t.Parallel()
-	total := 0
-	for _, name := range []string{"app.js", "style.css", "index.html"} {
-		text, err := os.ReadFile("../../web/dist/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var packed bytes.Buffer
-		w := gzip.NewWriter(&packed)
-		if _, err := w.Write(text); err != nil || w.Close() != nil {
-			t.Fatal(err)
-		}
-		total += packed.Len()
-	}
-	if total > 200<<10 {
-		t.Errorf("the page has %d bytes, gzipped; at most 200 KiB are wanted", total)
 	}
 }

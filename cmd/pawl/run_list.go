@@ -74,8 +74,8 @@ func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
 	flags.StringVar(&f.schedule, "schedule", "", "runs of this schedule only")
 	flags.StringVar(&f.since, "since", "", "runs created since: an age such as 2d, or 2026-01-02T15:04:05Z")
 	flags.StringVar(&f.until, "until", "", "runs created before: an age such as 2h, or an instant")
-	flags.BoolVar(&q.Stuck, "stuck", false, "runs set aside because their code panicked or their history is "+
-		"unreadable (see also: pawl doctor)")
+	flags.BoolVar(&q.Stuck, "stuck", false, "runs that cannot go on until somebody acts: code panicked, a history is "+
+		"unreadable (see also: pawl doctor), or no worker takes their tasks")
 	flags.BoolVar(&q.Resting, "resting", false, "open runs that nothing carries on, as after a crash or a reboot")
 	flags.StringVar(&f.within, "deadline-within", "", "open runs whose deadline comes within this time: 10m")
 	flags.BoolVar(&q.Retrying, "retrying", false, "open runs of which a step backs off or is tried again")

@@ -111,7 +111,8 @@ type Query struct {
 	Labels        map[string]string `json:"labels,omitempty"`       // the runs that have all of them
 	CreatedFrom   Time              `json:"createdFrom,omitzero"`   // those created at this instant or later
 	CreatedBefore Time              `json:"createdBefore,omitzero"` // those created before it
-	// Stuck selects open runs that cannot go on because their code panicked or they cannot be read.
+	// Stuck selects open runs that cannot go on until somebody acts: their code panicked, they cannot be read, no
+	// worker takes their tasks, or a breaker has held an attempt for long.
 	Stuck bool `json:"stuck,omitempty"`
 	// Resting selects open runs that nobody carries on.
 	Resting bool `json:"resting,omitempty"`

@@ -25,7 +25,7 @@ type RunQuery struct {
 	Labels        []string `query:"label,explode" doc:"Runs with this label: key=value; repeat it for several."`
 	CreatedFrom   instant  `query:"createdFrom" doc:"Runs created at this instant or later."`
 	CreatedBefore instant  `query:"createdBefore" doc:"Runs created before it."`
-	Stuck         bool     `query:"stuck" doc:"Open runs that cannot go on: code panicked, or they cannot be read."`
+	Stuck         bool     `query:"stuck" doc:"Open runs that cannot go on until somebody acts."`
 	Resting       bool     `query:"resting" doc:"Open runs that nobody carries on."`
 	Parent        string   `query:"parent" doc:"Child runs that the steps of this run started."`
 	Top           bool     `query:"top" doc:"No child runs."`

@@ -206,9 +206,9 @@ func (t *Trail) saysQueued(say *phrase) {
 	say.add("Waits in the queue ").queue(a.Queue.Name).add(" ").since(api.Time(a.Entered))
 	if a.Held.Reason != core.HeldNone {
 		held := t.heldBy(a.Held, api.Time(a.Since))
-		say.add("; it is %s", held.Why)
+		say.add(": %s", strings.TrimPrefix(held.Why, "held by "+a.Held.Place()+": "))
 		if held.Until != 0 {
-			say.add(", and begins ").in(held.Until).add(" at the soonest")
+			say.add("; it begins ").in(held.Until).add(" at the soonest")
 		}
 	}
 }
@@ -382,9 +382,12 @@ func (t *Trail) then(steps []*api.Step) *api.Saying {
 		case a.Limit != "":
 			say.add(": the limit %s expires", a.Limit)
 		}
-		say.add(". ")
+		say.add(".")
 	}
 	if next := t.next(s.Name, steps); len(next) > 0 {
+		if len(say.parts) > 0 {
+			say.add(" ")
+		}
 		say.add("Next when it succeeds: ")
 		for i, name := range next {
 			if i > 0 {

@@ -93,7 +93,7 @@ steps:
 	p.says("charge retries in 2m, attempt 3 of 4; the last 2 failed alike: 503 Service Unavailable.")
 	r := p.run()
 	if got := r.Then.Reads(api.Time(p.now), api.Length); got !=
-		"If its attempts fail, charge gives up in 6m after attempt 4: its attempts are used up then. " {
+		"If its attempts fail, charge gives up in 6m after attempt 4: its attempts are used up then." {
 		t.Errorf("then %q", got)
 	}
 	if a := r.Steps[0].Ahead; len(a.Attempts) != 2 || a.Attempts[1].From.Sub(a.Attempts[0].From) != 4*time.Minute {
@@ -304,5 +304,23 @@ func TestPolicyInForce(t *testing.T) {
 	})
 	if got := p.run().Steps[0].Policy; got.Retry.MaxAttempts != 9 {
 		t.Errorf("the policy is %+v", got)
+	}
+}
+
+// TestRunInItsQueue checks that a run that waits for its queue says which one, and why.
+func TestRunInItsQueue(t *testing.T) {
+	p := began(t, `
+pawl: 1
+name: order
+queue: heavy
+queues: {heavy: {concurrency: 1}}
+steps:
+  - {name: a, exec: {command: [a]}}
+`)
+	p.do(core.NotAdmitted{Held: core.Held{Reason: core.HeldConcurrency, Name: "heavy"}})
+	p.now = p.now.Add(time.Minute)
+	p.says("Waits in the queue heavy for 1m00s: its concurrency is used up.")
+	if parts := p.run().Says.Parts; parts[1].Queue != "heavy" {
+		t.Errorf("its parts are %+v", parts)
 	}
 }

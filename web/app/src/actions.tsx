@@ -97,7 +97,7 @@ function Ask(props: {
   const [reason, setReason] = useState("");
   const [by, setBy] = useState("10m");
   const [limit, setLimit] = useState((step?.deadlines ?? run.deadlines ?? [])[0]?.limit ?? "");
-  const [policy, setPolicy] = useState(step?.policy ? JSON.stringify(step.policy, null, 2) : "retry: exponential(5, 1s)\n");
+  const [policy, setPolicy] = useState(step?.policy && Object.keys(step.policy).length > 0 ? JSON.stringify(step.policy, null, 2) : "retry: exponential(5, 1s)\n");
   const [output, setOutput] = useState("null");
   const [wrong, setWrong] = useState<unknown>(null);
   const body = (): OperateBody => {

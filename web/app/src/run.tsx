@@ -150,7 +150,7 @@ function StepPanel({ run, s, close }: { run: Run; s: Step; close: () => void }) 
           </table>
         </div>
       ) : null}
-      {s.policy ? <Value name="Policy in force" value={s.policy} /> : null}
+      {s.policy && Object.keys(s.policy).length > 0 ? <Value name="Policy in force" value={s.policy} /> : null}
       <Otherwise run={run} step={s} />
       <Value name="Output" value={s.output} />
     </section>

@@ -178,7 +178,7 @@ function RowOf({ r, chosen }: { r: RunSummary; chosen: boolean }) {
       <td><Time at={r.createdAt} ago /></td>
       <td class="num">{length(took)}</td>
       <td class="about">
-        {r.message ? <bdi title={plain(r.message.slice(0, 1000))}>{plain(r.message.slice(0, 300))}</bdi> : null}
+        {open && r.problem ? <bdi class="tag urgent" title={plain(r.problem)}>{plain(r.problem.slice(0, 300))}</bdi> : r.message ? <bdi title={plain(r.message.slice(0, 1000))}>{plain(r.message.slice(0, 300))}</bdi> : null}
         {open && r.retrying ? <span class="tag">retrying</span> : null}
         {open && Number.isFinite(left) ? <span class={late ? "tag urgent" : "dim"}>{late ? "will miss: " : ""}{length(left)} left</span> : null}
         {open && r.wake ? <span class="dim"> next <Time at={r.wake} ago /></span> : null}

@@ -3276,7 +3276,7 @@ export interface operations {
                 createdFrom?: string;
                 /** @description Runs created before it. */
                 createdBefore?: string;
-                /** @description Open runs that cannot go on: code panicked, or they cannot be read. */
+                /** @description Open runs that cannot go on until somebody acts. */
                 stuck?: boolean;
                 /** @description Open runs that nobody carries on. */
                 resting?: boolean;
@@ -3365,7 +3365,7 @@ export interface operations {
                 createdFrom?: string;
                 /** @description Runs created before it. */
                 createdBefore?: string;
-                /** @description Open runs that cannot go on: code panicked, or they cannot be read. */
+                /** @description Open runs that cannot go on until somebody acts. */
                 stuck?: boolean;
                 /** @description Open runs that nobody carries on. */
                 resting?: boolean;
@@ -3734,7 +3734,7 @@ export interface operations {
                 createdFrom?: string;
                 /** @description Runs created before it. */
                 createdBefore?: string;
-                /** @description Open runs that cannot go on: code panicked, or they cannot be read. */
+                /** @description Open runs that cannot go on until somebody acts. */
                 stuck?: boolean;
                 /** @description Open runs that nobody carries on. */
                 resting?: boolean;
