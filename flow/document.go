@@ -32,8 +32,8 @@ type Document struct {
 	Dotenv []string
 	// FailFast ends a run with the first step, or item of one, that fails: what runs is stopped, nothing more begins.
 	FailFast bool
-	// Newest: a run that is started with the workflow id of an open run takes its place, when that was cancelled and has
-	// ended.
+	// Newest: a run that is started with the workflow id of an open run takes its place, when that was cancelled and
+	// has ended.
 	Newest   bool
 	Defaults Settings
 	Queues   []*Queue

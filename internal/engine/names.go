@@ -230,7 +230,7 @@ func (e *Engine) replace(ctx context.Context, r StartRequest, w *workflow) (Star
 		}
 		started, err := home.start(ctx, r, w)
 		if CodeOf(err) == CodeConflict {
-			err = e.makeWay(ctx, &r, err)
+			err = makeWay(ctx, e, &r, err)
 			if err == nil {
 				continue
 			}
@@ -247,7 +247,7 @@ func (e *Engine) replace(ctx context.Context, r StartRequest, w *workflow) (Star
 
 // makeWay cancels the open run that has a start's workflow id, and waits until it has ended. conflict is why the start
 // was refused; it stays where the open run is of another workflow.
-func (e *Engine) makeWay(ctx context.Context, r *StartRequest, conflict error) error {
+func makeWay(ctx context.Context, e *Engine, r *StartRequest, conflict error) error {
 	id, err := e.Lookup(ctx, r.WorkflowID)
 	if err != nil {
 		return err
