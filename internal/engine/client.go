@@ -32,7 +32,7 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 		}
 	}
 	if w.def.Newest && r.WorkflowID != "" && r.OnConflict == ConflictFail {
-		return e.replace(ctx, r, w)
+		return replace(ctx, e, r, w)
 	}
 	home, err := e.home(&r)
 	if err != nil {

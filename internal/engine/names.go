@@ -211,7 +211,7 @@ var errReplaced = errors.New("a newer start with this workflow id has come")
 
 // replace starts a run in the place of the open run that has its workflow id: it cancels that one, and waits until it
 // has ended. If a newer start comes meanwhile, that one begins, and this one is refused.
-func (e *Engine) replace(ctx context.Context, r StartRequest, w *workflow) (Started, error) {
+func replace(ctx context.Context, e *Engine, r StartRequest, w *workflow) (Started, error) {
 	waiting := e.newest.enter(r.WorkflowID)
 	defer e.newest.leave(r.WorkflowID, waiting)
 	ctx, cancel := context.WithCancelCause(ctx)
