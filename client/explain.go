@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
@@ -137,8 +139,8 @@ func Explain(r *api.Run) *Explanation {
 func stepOf(s *api.Step) StepExplanation {
 	held, until := heldOf(s.Held)
 	return StepExplanation{
-		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: s.Event, Update: s.Update, Child: s.Child,
-		Phase:  Phase(s.Phase),
+		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: cmp.Or(s.Event, strings.Join(s.Any, ", ")),
+		Update: s.Update, Child: s.Child, Phase: Phase(s.Phase),
 		Reason: reasonOf(s.Reason), Why: s.Why, Failure: s.Failure, Output: s.Output, ScheduledAt: s.ScheduledAt.Std(),
 		ReadyAt: s.ReadyAt.Std(), StartedAt: s.StartedAt.Std(), EndedAt: s.EndedAt.Std(), NextAt: s.NextAt.Std(),
 		Backoff: s.Backoff.Std(), MaxAttempts: s.MaxAttempts, Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping,

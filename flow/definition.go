@@ -115,6 +115,7 @@ func (d *definition) asMachine() *core.Definition {
 	def := &core.Definition{
 		Specs: make([]*core.StepSpec, len(d.plans)), NewDecider: func(*core.Run) core.Decider { return newDecider(d) },
 		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Recalls: d.recalls, Tolerates: d.tolerates,
+		Newest:     d.doc.Newest,
 		Dependents: d.dependents, CountItems: d.countItems, ItemNames: d.itemNames, CheckInput: d.doc.CheckInput,
 	}
 	def.Queues, def.Services = d.doc.limits()

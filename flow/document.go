@@ -32,6 +32,9 @@ type Document struct {
 	Dotenv []string
 	// FailFast ends a run with the first step, or item of one, that fails: what runs is stopped, nothing more begins.
 	FailFast bool
+	// Newest: a run that is started with the workflow id of an open run takes its place, when that was cancelled and
+	// has ended.
+	Newest   bool
 	Defaults Settings
 	Queues   []*Queue
 	Services []*Service
@@ -312,7 +315,7 @@ var (
 	documentKeys = []string{
 		"pawl", "name", "description", "words", "input", "timeout", "retry", "cron", "startDelay", "queue",
 		"secrets", "env", "dotenv",
-		"failFast", "defaults", "queues", "services", "templates", "steps", "hooks", "notify",
+		"failFast", "concurrency", "defaults", "queues", "services", "templates", "steps", "hooks", "notify",
 		"output",
 	}
 	runKeys  = []string{"timeout", "retry", "cron", "startDelay"} // the keys of RunSettings

@@ -44,6 +44,9 @@ func Encode(doc *Document) ([]byte, error) {
 	if doc.FailFast {
 		out.put("failFast", V(true))
 	}
+	if doc.Newest {
+		out.text("concurrency", "newest")
+	}
 	out.put("defaults", encodeSettings(object{}, doc.Defaults))
 	queues := object{}
 	for _, q := range doc.Queues {

@@ -209,6 +209,19 @@ func (p *parsing) whole(n *tree.Node, what string, low, high int) (value int, ok
 	return value, true
 }
 
+// newestIn reports whether a run takes the place of the open run that has its workflow id.
+func newestIn(p *parsing, n *tree.Node) bool {
+	if n == nil || n.Kind == tree.Null {
+		return false
+	}
+	if n.Kind != tree.Text || n.Text != "newest" {
+		p.Fail(n.Pos, "a queue bounds how many runs go at once: queue: NAME, queues: {NAME: {concurrency: 1}}",
+			"concurrency of a flow is newest, not %s", tree.Describe(n))
+		return false
+	}
+	return true
+}
+
 func (p *parsing) truth(n *tree.Node, what string) bool {
 	if n == nil || n.Kind == tree.Null {
 		return false
@@ -252,6 +265,7 @@ func (p *parsing) document(n *tree.Node) *Document {
 	doc.Env = p.variables(n.Get("env"))
 	doc.Dotenv = dotenvOf(p, n.Get("dotenv"))
 	doc.FailFast = p.truth(n.Get("failFast"), "failFast")
+	doc.Newest = newestIn(p, n.Get("concurrency"))
 	p.formOfRun(n)
 	if d := n.Get("defaults"); p.object(d, "defaults", p.withForms(settingsKeys)) {
 		doc.Defaults = p.settings(d)

@@ -63,8 +63,15 @@ func (a *app) send(ctx context.Context, name string, s api.SendRequest, follow b
 		return a.carry(ctx, m, []string{t.id}, a.chooseTelling(false, false))
 	}
 	r, err := m.svc.Run(ctx, t.id)
-	if err := errors.Join(err, m.close()); err != nil {
-		return err
+	if closed := m.close(); closed != nil {
+		return closed
+	}
+	if err != nil { // the event has ended the run, and with it the process that had the database
+		if a.structured() {
+			return a.print(map[string]any{"run": t.id, "event": s.Name})
+		}
+		a.say("event %q is delivered to run %s", s.Name, live.Short(t.id))
+		return nil
 	}
 	if a.structured() {
 		return a.print(map[string]any{"run": t.id, "event": s.Name, "phase": r.Phase})

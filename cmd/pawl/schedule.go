@@ -96,6 +96,10 @@ func (a scheduleVerbs) changedText(
 	next := "next: " + nextFiring(s, api.At(a.runsNow(ctx)))
 	switch verb {
 	case schedule.OpPause:
+		if p := s.Paused; p != nil && (p.Reason != c.Reason || p.Actor != c.Actor) {
+			return fmt.Sprintf("was paused already, by %s: %s; that stays", screen.Clean(p.Actor),
+				screen.Clean(p.Reason))
+		}
 		return "paused; nothing begins before it is resumed, and what is missed meanwhile is counted"
 	case schedule.OpResume:
 		text := "resumed; " + next

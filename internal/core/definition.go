@@ -56,6 +56,10 @@ type Definition struct {
 	// Timetable says for people when runs begin, such as "0 12 * * * UTC"; empty: when they are started.
 	Timetable string
 
+	// Newest: a run that is started with the workflow id of an open run takes its place. The open run is cancelled, and
+	// the new one begins when it has ended.
+	Newest bool
+
 	// Recalls: a run that begins a chain wants to know whether the last run of its workflow failed.
 	Recalls bool
 

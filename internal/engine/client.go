@@ -31,6 +31,9 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 			return Started{}, err
 		}
 	}
+	if w.def.Newest && r.WorkflowID != "" && r.OnConflict == ConflictFail {
+		return replace(ctx, e, r, w)
+	}
 	home, err := e.home(&r)
 	if err != nil {
 		return Started{}, err

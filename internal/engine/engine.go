@@ -29,6 +29,8 @@ type Engine struct {
 	opened  int  // how many drivers are open; protected by opening
 	closed  bool // protected by opening
 
+	newest newest // the starts that wait for the run before with their workflow id
+
 	mu      sync.Mutex
 	changed chan struct{} // closed when the engine takes or gives a partition; protected by mu
 	// begun has by its name in which partitions a feed was made that nobody has read yet. Protected by mu.

@@ -66,6 +66,9 @@ func waitText(s *core.Step) string {
 		if s.Spec.Update != "" {
 			return "waits for the update " + s.Spec.Update
 		}
+		if s.Spec.Any != nil {
+			return "waits for the first of several"
+		}
 		return "waits for the event " + s.Spec.Event
 	case core.KindGroup:
 		return "works on its items"

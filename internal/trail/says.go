@@ -133,7 +133,9 @@ func (t *Trail) saysWaiting(say *phrase, s *core.Step) {
 	case s.Spec.Kind == core.KindWait && s.Spec.Update != "":
 		say.add("waits for the update ").event(s.Spec.Update).add(" ").since(api.Time(s.ScheduledAt))
 	case s.Spec.Kind == core.KindWait:
-		say.add("waits for the event ").event(s.Spec.Event).add(" ").since(api.Time(s.ScheduledAt))
+		say.add("waits for ")
+		saysEvents(say, s.Spec)
+		say.add(" ").since(api.Time(s.ScheduledAt))
 	case s.Spec.Kind == core.KindGroup:
 		c := t.counted()[s.ID]
 		say.add("works on its items: %d of %d ended", c.ended, max(t.itemsOf(s), c.all))
@@ -423,3 +425,21 @@ func (t *Trail) next(name string, steps []*api.Step) []string {
 func words(phase string) string { return strings.ReplaceAll(phase, "_", " ") }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// saysEvents says what ends an event wait.
+func saysEvents(say *phrase, spec *core.StepSpec) {
+	switch {
+	case spec.Event != "":
+		say.add("the event ").event(spec.Event)
+	case len(spec.Any) == 0:
+		say.add("another step")
+	default:
+		say.add("the first of the events")
+		for i, event := range spec.Any {
+			if i > 0 {
+				say.add(",")
+			}
+			say.add(" ").event(event)
+		}
+	}
+}

@@ -191,7 +191,8 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 	out := &api.Step{
 		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s),
 		Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
-		Event: s.Spec.Event, Update: s.Spec.Update, Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),
+		Event: s.Spec.Event, Any: s.Spec.Any, Update: s.Spec.Update,
+		Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),
 		ScheduledAt: api.Time(s.ScheduledAt), ReadyAt: api.Time(s.ReadyAt), StartedAt: api.Time(s.Started),
 		EndedAt: api.Time(s.EndedAt), NextAt: api.Time(s.NextAt),
 		Backoff: api.Duration(time.Duration(s.Delay) * time.Millisecond),

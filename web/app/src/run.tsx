@@ -139,7 +139,7 @@ function StepPanel({ run, s, close }: { run: Run; s: Step; close: () => void }) 
       <p dir="auto">{isClosed(s.phase) ? plain(s.why || s.phase.replaceAll("_", " ")) : <Says says={s.says} run={run.run} />}</p>
       {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
       <Actions run={run} step={s} />
-      {s.kind === "wait" && s.event && !isClosed(s.phase) ? <Send run={run.run} event={s.event} /> : null}
+      {s.kind === "wait" && !isClosed(s.phase) ? (s.event ? [s.event] : s.any ?? []).map((event) => <Send key={event} run={run.run} event={event} />) : null}
       {s.child ? <p><Link to={`/run/${s.child}`}>its child run</Link></p> : null}
       <Ends ends={s.ends} />
       {(s.attempts ?? []).length > 0 ? (

@@ -2555,6 +2555,7 @@ export interface components {
         Step: {
             againAt?: string;
             ahead?: components["schemas"]["Ahead"];
+            any?: string[] | null;
             /** Format: int64 */
             attempt?: number;
             attempts: components["schemas"]["Attempt"][] | null;
