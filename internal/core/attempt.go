@@ -172,8 +172,11 @@ func (m *machine) taskStopped(in TaskStopped) error {
 
 func (m *machine) beat(in Beat) error {
 	s, err := m.attempt("heartbeat", in.Step, in.Attempt, StepRunning)
-	if err != nil {
+	if err != nil && !lastWords(m.r, in) {
 		return err
+	}
+	if err != nil {
+		s = &m.r.Steps[in.Step]
 	}
 	at := in.At
 	if at == 0 || at > m.now {
@@ -181,6 +184,17 @@ func (m *machine) beat(in Beat) error {
 	}
 	m.emit(AttemptBeat{Step: s.ID, At: max(at, s.Started), Output: in.Output, Details: in.Details})
 	return nil
+}
+
+// lastWords reports whether a heartbeat tells how far work has come that was told to stop and is tried again: the next
+// attempt goes on from there.
+func lastWords(r *Run, in Beat) bool {
+	if r.Phase.Closed() || int(in.Step) >= len(r.Steps) || in.Details == nil {
+		return false
+	}
+	s := &r.Steps[in.Step]
+	newer := in.At == 0 || in.At >= s.BeatAt
+	return newer && s.Stopping && s.Attempt == in.Attempt && s.Phase == StepBackingOff
 }
 
 func (m *machine) childEnded(in ChildEnded) error {

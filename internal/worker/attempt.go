@@ -163,6 +163,11 @@ func (a *attempt) finish(res Result) {
 	}
 	switch {
 	case revoked:
+		if details != nil { // the next attempt goes on from there
+			p.cfg.Reporter.Report(a.task.Token.Run, core.Beat{
+				Step: a.task.Token.Step, Attempt: a.task.Token.Attempt, Details: details,
+			})
+		}
 		p.stopped(a.task.Token, res)
 	case closing && told && (res.Failure != nil || res.Abandoned):
 		p.ended(a.task.Token, Result{Failure: lostByClosing(res.Failure)}, details)
