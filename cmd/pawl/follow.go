@@ -84,6 +84,9 @@ type update struct {
 var errLeft = errors.New("left")
 
 func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
+	if a.told == nil {
+		a.told = map[string]int{}
+	}
 	var p *printed
 	if how == tellPlain {
 		p = a.newPrinted(svc)
@@ -326,7 +329,10 @@ func (f *follower) goOn(ctx context.Context, id string) {
 }
 
 // wasTold reports whether an event happened before this process carried its run.
-func (f *follower) wasTold(ev *api.Event) bool { return ev.Seq <= f.toldBefore[ev.Run] }
+func (f *follower) wasTold(ev *api.Event) bool {
+	last, known := f.toldBefore[ev.Run]
+	return known && ev.Seq <= last
+}
 
 func (f *follower) tell(ev api.Event) error {
 	if f.wasTold(&ev) {

@@ -79,7 +79,7 @@ func (f *bulkFlags) request(verb string, now func() time.Time) (r bulk.Request, 
 	q := f.q
 	if chosen := q.Workflow != "" || q.WorkflowID != "" || len(q.Phases) > 0 || len(q.Labels) > 0 ||
 		q.CreatedFrom != 0 || q.CreatedBefore != 0 || q.Stuck || q.Parent != "" || q.ByDeadline() || q.Retrying ||
-		len(q.Input) > 0; chosen == f.every {
+		q.Resting || len(q.Input) > 0; chosen == f.every {
 		return r, usage("say which runs, such as --workflow order --open, or --every for any")
 	}
 	switch {

@@ -144,12 +144,13 @@ function RowOf(props: {
   const { row, y, x, names } = props;
   const s = row.step;
   const room = Math.floor((names - (row.fold ? 30 : 14) - row.depth * 14) / 7.2);
-  const name = s.step.length > room ? s.step.slice(0, Math.max(room - 1, 1)) + "…" : s.step;
+  const whole = s.itemName ? `${s.step} ${s.itemName}` : s.step;
+  const name = whole.length > room ? whole.slice(0, Math.max(room - 1, 1)) + "…" : whole;
   const select = () => props.onSelect(s.step);
   return (
     <g class={`row${props.selected ? " selected" : ""}`} onClick={select}>
       <rect class="back" x={0} y={y} width={props.right + 12} height={rowHeight} />
-      <text class={`name ${s.phase}`} x={8 + row.depth * 14} y={y + 17}>{name}<title>{s.step}: {s.phase.replaceAll("_", " ")}</title></text>
+      <text class={`name ${s.phase}`} x={8 + row.depth * 14} y={y + 17}>{name}<title>{whole}: {s.phase.replaceAll("_", " ")}</title></text>
       {row.fold ? <g class="fold" onClick={(e) => { e.stopPropagation(); props.onFold(s.step); }}>
         <rect class="touch" x={names - 20} y={y} width={20} height={rowHeight} /><text x={names - 15} y={y + 17}>{row.open ? "▾" : "▸"}<title>{row.open ? "fold" : "unfold"}: {row.fold}</title></text></g> : null}
       {row.bars.map((b, i) => <BarOf key={i} b={b} x={x} y={y} />)}

@@ -135,7 +135,7 @@ function Views({ run, selected, select }: { run: Run; selected: string | null; s
 function StepPanel({ run, s, close }: { run: Run; s: Step; close: () => void }) {
   return (
     <section class="step" aria-label={`Step ${s.step}`}>
-      <h2><bdi>{s.step}</bdi> <Phase phase={s.phase} /> <button type="button" class="close" aria-label="Close the step" onClick={close}>×</button></h2>
+      <h2><bdi>{s.step}{s.itemName ? ` ${s.itemName}` : ""}</bdi> <Phase phase={s.phase} /> <button type="button" class="close" aria-label="Close the step" onClick={close}>×</button></h2>
       <p dir="auto">{isClosed(s.phase) ? plain(s.why || s.phase.replaceAll("_", " ")) : <Says says={s.says} run={run.run} />}</p>
       {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
       <Actions run={run} step={s} />
