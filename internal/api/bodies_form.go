@@ -78,6 +78,7 @@ type BodyStepSpec struct {
 	Priority int32       `json:"priority,omitzero"`
 	Type     string      `json:"type,omitzero"`
 	Event    string      `json:"event,omitzero"`
+	Any      []string    `json:"any,omitempty"`
 	Update   string      `json:"update,omitzero"`
 	Policy   *BodyPolicy `json:"policy,omitzero"`
 	Input    []byte      `json:"input,omitzero"`

@@ -55,8 +55,8 @@ func specOf(s *core.StepSpec) *api.BodyStepSpec {
 	}
 	return &api.BodyStepSpec{
 		Name: s.Name, Def: s.Def, Kind: s.Kind.String(), Hook: s.Hook, Queue: s.Queue, Priority: s.Priority,
-		Type: s.Type, Event: s.Event, Update: s.Update, Policy: policyOf(&s.Policy), Input: s.Input, Spread: s.Spread,
-		Detached: s.Detached, Share: (*api.BodyShare)(s.Share),
+		Type: s.Type, Event: s.Event, Any: s.Any, Update: s.Update, Policy: policyOf(&s.Policy), Input: s.Input,
+		Spread: s.Spread, Detached: s.Detached, Share: (*api.BodyShare)(s.Share),
 	}
 }
 
@@ -66,7 +66,7 @@ func (r *reading) spec(s *api.BodyStepSpec) *core.StepSpec {
 	}
 	return &core.StepSpec{
 		Name: s.Name, Def: s.Def, Kind: named[core.StepKind](r, s.Kind), Hook: s.Hook, Queue: s.Queue,
-		Priority: s.Priority, Type: s.Type, Event: s.Event, Update: s.Update, Policy: r.policy(s.Policy),
+		Priority: s.Priority, Type: s.Type, Event: s.Event, Any: s.Any, Update: s.Update, Policy: r.policy(s.Policy),
 		Input: s.Input, Spread: s.Spread, Detached: s.Detached, Share: (*core.Share)(s.Share),
 	}
 }
