@@ -40,17 +40,18 @@ func TestMatrix(t *testing.T) {
 // TestBadMatrix checks that a matrix which cannot be meant is refused at its place, with what to write.
 func TestBadMatrix(t *testing.T) {
 	for step, want := range map[string]string{
-		`matrix: {}`:                                `the matrix has no axes; add one: os: [linux, mac]`,
-		`matrix: [a]`:                               `matrix is a mapping from axes to lists, not a list`,
-		`matrix: {os: linux}`:                       `the axis os is a list or one expression that gives a list`,
-		`matrix: {os: []}`:                          `the axis os is empty`,
-		`matrix: {a-b: [1]}`:                        `the name of an axis, "a-b"`,
-		`matrix: {os: [a]}, forEach: [1]`:           `a step has forEach or matrix, not both`,
-		`itemName: x`:                               `itemName names the items of forEach or matrix`,
-		`matrix: {os: [a], exclude: [{so: a}]}`:     `the matrix has no axis "so"; did you mean "os"`,
-		`matrix: {os: [a], include: {os: a}}`:       `include is a list of combinations, not a mapping`,
-		`matrix: {os: [a], include: [1]}`:           `a combination is a mapping from axes to values, not 1`,
-		`matrix: {os: [a]}, itemName: "${{ itm }}"`: `unknown name itm`,
+		`matrix: {}`:                                      `the matrix has no axes; add one: os: [linux, mac]`,
+		`matrix: [a]`:                                     `matrix is a mapping from axes to lists, not a list`,
+		`matrix: {os: linux}`:                             `the axis os is a list or one expression that gives a list`,
+		`matrix: {os: []}`:                                `the axis os is empty`,
+		`matrix: {a-b: [1]}`:                              `the name of an axis, "a-b"`,
+		`matrix: {os: [a]}, forEach: [1]`:                 `a step has forEach or matrix, not both`,
+		`itemName: x`:                                     `itemName names the items of forEach or matrix`,
+		`matrix: {os: [a], exclude: [{so: a}]}`:           `the matrix has no axis "so"; did you mean "os"`,
+		`matrix: {os: [a], include: {os: a}}`:             `include is a list of combinations, not a mapping`,
+		`matrix: {os: [a], include: [1]}`:                 `a combination is a mapping from axes to values, not 1`,
+		`matrix: {os: [a]}, itemName: "${{ itm }}"`:       `unknown name itm`,
+		`matrix: {os: [a]}, itemName: "${{ matrix.os }}"`: `unknown name matrix; write item`,
 	} {
 		_, err := Parse("x.yaml", []byte("pawl: 1\nname: x\nsteps: [{name: a, noop: {}, "+step+"}]"))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "x.yaml:3:") {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -180,10 +181,18 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 // unknownName adds to the problem of a name that does not exist which one may be meant.
 func (l *Language) unknownName(bad *Problem, allowed Vars) *Problem {
 	if name, ok := strings.CutPrefix(bad.Msg, "unknown name "); ok && bad.Hint == "" {
-		bad.Hint = nearest.Hint(name, l.known(allowed))
+		known := l.known(allowed)
+		if own := others[name]; slices.Contains(known, own) {
+			bad.Hint = "write " + own
+		} else {
+			bad.Hint = nearest.Hint(name, known)
+		}
 	}
 	return bad
 }
+
+// others are names that other systems give to variables, with the name here.
+var others = map[string]string{"matrix": "item", "needs": "steps", "tasks": "steps", "params": "input"}
 
 // known lists the variables that may be named.
 func (l *Language) known(allowed Vars) []string {
