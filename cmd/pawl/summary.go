@@ -176,25 +176,11 @@ func totals(r *api.Run) string {
 
 // toleratedItems says how many items of a run failed that its steps go on without.
 func toleratedItems(r *api.Run) string {
-	well := map[string]bool{}
-	for _, s := range r.Steps {
-		if s.Kind == api.KindGroup && s.Phase == api.StepSucceeded && !s.Superseded {
-			well[s.Step] = true
-		}
-	}
-	items, failed := map[string]int{}, map[string]int{}
-	for _, s := range r.Steps {
-		if !well[s.Group] || s.Superseded {
-			continue
-		}
-		items[s.Group]++
-		if s.Phase == api.StepFailed || s.Phase == api.StepTimedOut || s.Phase == api.StepCancelled {
-			failed[s.Group]++
-		}
-	}
 	bad, all := 0, 0
-	for group, n := range failed {
-		bad, all = bad+n, all+items[group]
+	for _, s := range r.Steps {
+		if s.FailedItems > 0 && s.Phase == api.StepSucceeded && !s.Superseded {
+			bad, all = bad+s.FailedItems, all+s.Items
+		}
 	}
 	if bad == 0 {
 		return ""

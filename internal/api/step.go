@@ -51,10 +51,13 @@ type Step struct {
 	ItemName string `json:"itemName,omitempty"`
 	Group    string `json:"group,omitempty"` // the key of an item's forEach
 	Items    int    `json:"items,omitempty"` // the number of a forEach's items, those that have not begun included
-	Kind     string `json:"kind"`
-	Type     string `json:"type,omitempty"`  // the type of a task; else empty
-	Queue    string `json:"queue,omitempty"` // the queue of a task; empty: the engine's own workers
-	Event    string `json:"event,omitempty"` // the event that a wait is for
+	// FailedItems is the number of a forEach's items that failed or timed out.
+	FailedItems int `json:"failedItems,omitempty"`
+
+	Kind  string `json:"kind"`
+	Type  string `json:"type,omitempty"`  // the type of a task; else empty
+	Queue string `json:"queue,omitempty"` // the queue of a task; empty: the engine's own workers
+	Event string `json:"event,omitempty"` // the event that a wait is for
 	// Any are the events of which the first to come ends a wait; empty, and no Event: the end of another step ends it.
 	Any    []string `json:"any,omitempty"`
 	Update string   `json:"update,omitempty"` // the update that a wait is for

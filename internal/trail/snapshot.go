@@ -189,7 +189,7 @@ func (t *Trail) changed(rec core.Record) {
 
 func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 	out := &api.Step{
-		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s),
+		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s), FailedItems: t.counted()[s.ID].failed,
 		Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
 		Event: s.Spec.Event, Any: s.Spec.Any, Update: s.Spec.Update,
 		Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),

@@ -2572,6 +2572,8 @@ export interface components {
             endedAt?: string;
             ends?: components["schemas"]["End"][] | null;
             event?: string;
+            /** Format: int64 */
+            failedItems?: number;
             failure?: components["schemas"]["FailureForm"];
             group?: string;
             held?: components["schemas"]["Held"];
