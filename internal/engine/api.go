@@ -153,7 +153,7 @@ type API interface {
 	Stats() Stats
 	// BeginFeed makes a feed. Feed calls fn with all durable entries. DropFeed forgets a feed. See Engine.
 	BeginFeed(ctx context.Context, name string) error
-	Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error
+	Feed(ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error) error
 	DropFeed(ctx context.Context, name string) error
 }
 

@@ -259,15 +259,15 @@ func lapsed(name string) error {
 //
 // Errors: CodeLapsed, CodeConflict (another call reads the feed), CodeInvalid, CodeClosed, CodeCancelled, and what
 // fn returned.
-func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {
+func (e *Engine) Feed(ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error) error {
 	if name == "" {
 		return invalid("feed", "", "a feed needs a name")
 	}
 	var one sync.Mutex
-	oneByOne := func(seq uint64, entries []core.Entry) error {
+	oneByOne := func(partition int, seq uint64, entries []core.Entry) error {
 		one.Lock()
 		defer one.Unlock()
-		return fn(seq, entries)
+		return fn(partition, seq, entries)
 	}
 	if e.cfg.Shared {
 		return e.feedOwned(ctx, name, oneByOne)
@@ -290,7 +290,7 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 }
 
 // feed reads the feed of a partition.
-func (e *driver) feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {
+func (e *driver) feed(ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error) error {
 	r := &feedReader{e: e, name: name, fn: fn, wake: make(chan struct{}, 1)}
 	c := e.call(CallFeed)
 	c.Name, c.Wake = name, r.wake
@@ -351,7 +351,7 @@ func (e *driver) askFeed(ctx context.Context, op CallOp, name string) error {
 type feedReader struct {
 	e    *driver
 	name string
-	fn   func(seq uint64, entries []core.Entry) error
+	fn   func(partition int, seq uint64, entries []core.Entry) error
 	wake chan struct{}
 
 	seen      uint64 // the last batch that was read
@@ -386,7 +386,7 @@ func (r *feedReader) read(ctx context.Context) error {
 			return fmt.Errorf("%w: batch %d is followed by batch %d", lapsed(r.name), r.seen, seq)
 		}
 		if len(entries) > 0 {
-			if r.failed = r.fn(seq, entries); r.failed != nil {
+			if r.failed = r.fn(r.e.cfg.Partition, seq, entries); r.failed != nil {
 				return r.failed
 			}
 			r.delivered = seq

@@ -28,7 +28,7 @@ func consume(t *testing.T, e *Engine, name string) *consumer {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.cancel = cancel
 	go func() {
-		c.done <- e.Feed(ctx, name, func(seq uint64, entries []core.Entry) error {
+		c.done <- e.Feed(ctx, name, func(_ int, seq uint64, entries []core.Entry) error {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.entries, c.seqs = append(c.entries, entries...), append(c.seqs, seq)
@@ -189,7 +189,7 @@ func TestFeedRepeatsWhatFailed(t *testing.T) {
 		c.stop()
 		id := mustEnd(t, e, flow("run", task()))
 		boom := errors.New("boom")
-		err := e.Feed(t.Context(), "hooks", func(uint64, []core.Entry) error { return boom })
+		err := e.Feed(t.Context(), "hooks", func(int, uint64, []core.Entry) error { return boom })
 		if !errors.Is(err, boom) {
 			t.Fatal(err)
 		}

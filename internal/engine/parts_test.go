@@ -27,7 +27,7 @@ func TestEngineOfPartitions(t *testing.T) {
 		seen := map[core.RunID]int{}
 		feed := make(chan error)
 		go func() {
-			feed <- e.Feed(context.Background(), "all", func(_ uint64, entries []core.Entry) error {
+			feed <- e.Feed(context.Background(), "all", func(_ int, _ uint64, entries []core.Entry) error {
 				mu.Lock()
 				defer mu.Unlock()
 				for i := range entries {

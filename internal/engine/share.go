@@ -142,7 +142,7 @@ func (e *Engine) tell() {
 // partition whose feed was not made by beginFeed just before, it calls fn without entries when the feed is there: what
 // happened before, in another process, may not have been read.
 func (e *Engine) feedOwned(
-	ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error,
+	ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,7 +155,7 @@ func (e *Engine) feedOwned(
 			if err := part.askFeed(ctx, CallBeginFeed, name); err != nil {
 				return err
 			}
-			if err := fn(0, nil); err != nil {
+			if err := fn(part.cfg.Partition, 0, nil); err != nil {
 				return err
 			}
 		}

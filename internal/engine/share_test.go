@@ -101,7 +101,7 @@ func TestFeedFollowsPartitions(t *testing.T) {
 		seen, feed := make(chan core.RunID, 100), make(chan error)
 		came := 0
 		go func() {
-			feed <- a.Feed(ctx, "all", func(_ uint64, entries []core.Entry) error {
+			feed <- a.Feed(ctx, "all", func(_ int, _ uint64, entries []core.Entry) error {
 				if len(entries) == 0 {
 					came++
 				}

@@ -29,7 +29,7 @@ const (
 // Feed is the part of an engine that brings committed entries. See engine.API.
 type Feed interface {
 	BeginFeed(ctx context.Context, name string) error
-	Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error
+	Feed(ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error) error
 	DropFeed(ctx context.Context, name string) error
 }
 
@@ -312,7 +312,7 @@ func (c *Changes) Close() {
 func (c *Changes) readOnce(ctx context.Context) bool {
 	teller := c.teller()
 	var one sync.Mutex // partitions bring their entries at the same time
-	err := c.feed.Feed(ctx, changesFeed, func(_ uint64, entries []core.Entry) error {
+	err := c.feed.Feed(ctx, changesFeed, func(_ int, _ uint64, entries []core.Entry) error {
 		one.Lock()
 		defer one.Unlock()
 		return c.take(ctx, teller, entries)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -54,7 +55,8 @@ func (r *request) id() string { return r.header.Get("webhook-id") }
 
 // receiver is the other side of a test: a transport without a network.
 type receiver struct {
-	mostPending int // how many deliveries a webhook may owe; 0 is the default
+	mostPending int  // how many deliveries a webhook may owe; 0 is the default
+	twice       bool // each batch of the feed comes twice
 
 	full    atomic.Bool  // documents cannot be stored
 	lookups atomic.Int64 // reads of documents
@@ -169,8 +171,12 @@ func openBed(t *testing.T, j *memory.Journal, r *receiver, change ...func(*engin
 		t.Fatal(err)
 	}
 	b.svc = service.NewEmbedded(e, readFlow, func() core.Time { return policy.At(time.Now()) })
+	feed := Feed(e)
+	if r.twice {
+		feed = &again{Engine: e}
+	}
 	b.Dispatcher, err = New(t.Context(), Config{
-		Documents: j, Feed: e, Describer: b.svc.Describer, Send: true, Transport: r, MostPending: r.mostPending,
+		Documents: j, Feed: feed, Describer: b.svc.Describer, Send: true, Transport: r, MostPending: r.mostPending,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +196,22 @@ func (b *bed) close() {
 	if err := b.engine.Close(); err != nil {
 		b.Error(err)
 	}
+}
+
+// again brings each batch of a feed twice, as after a crash between the batch and its position.
+type again struct {
+	*engine.Engine
+	seen sync.Map // places of batches that came
+}
+
+func (a *again) Feed(ctx context.Context, name string, fn func(int, uint64, []core.Entry) error) error {
+	return a.Engine.Feed(ctx, name, func(partition int, seq uint64, entries []core.Entry) error {
+		err := fn(partition, seq, entries)
+		if _, seen := a.seen.LoadOrStore([2]uint64{uint64(partition), seq}, true); err == nil && !seen {
+			return errors.New("the position is lost")
+		}
+		return err
+	})
 }
 
 // kill ends the process at once, and returns the one that follows.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -64,8 +65,8 @@ func (d *Dispatcher) stopFeed() {
 // feedOnce reads the feed until that fails. It returns false where there is nothing more to read.
 func (d *Dispatcher) feedOnce(ctx context.Context) bool {
 	teller := d.cfg.Describer()
-	err := d.cfg.Feed.Feed(ctx, feedName, func(_ uint64, entries []core.Entry) error {
-		return d.take(ctx, teller, entries)
+	err := d.cfg.Feed.Feed(ctx, feedName, func(partition int, seq uint64, entries []core.Entry) error {
+		return d.take(ctx, teller, batch{partition, seq, entries})
 	})
 	switch code := api.CodeOf(err); {
 	case ctx.Err() != nil || code == api.CodeClosed || code == api.CodeFenced:
@@ -107,13 +108,20 @@ type toldOf struct {
 	run core.RunID
 }
 
+// batch is what the feed brings at once. Those of a partition come in order, some a second time.
+type batch struct {
+	partition int
+	seq       uint64
+	entries   []core.Entry
+}
+
 // take makes deliveries of the events of a batch. When it has returned nil, they are durable.
-func (d *Dispatcher) take(ctx context.Context, teller *service.Describer, entries []core.Entry) error {
-	if len(entries) == 0 {
+func (d *Dispatcher) take(ctx context.Context, teller *service.Describer, b batch) error {
+	if len(b.entries) == 0 {
 		return d.adopt(ctx)
 	}
 	var all []toldOf
-	for _, e := range entries {
+	for _, e := range b.entries {
 		told, err := teller.Describe(ctx, e)
 		switch code := api.CodeOf(err); {
 		case err == nil:
@@ -131,7 +139,7 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Describer, entrie
 	if err != nil || len(made) == 0 {
 		return err
 	}
-	made, full, err := d.bounded(ctx, made)
+	made, full, err := d.bounded(ctx, b, made)
 	if err != nil {
 		return err
 	}
@@ -164,13 +172,16 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Describer, entrie
 //
 // Those that wait are kept and new ones are dropped: what came first is what the receiver needs first, and the other
 // webhooks, whose events come through the same feed, do not wait for one whose receiver is away.
-func (d *Dispatcher) bounded(ctx context.Context, made []*api.Delivery) (
+func (d *Dispatcher) bounded(ctx context.Context, b batch, made []*api.Delivery) (
 	kept []*api.Delivery, full map[string]*hook, err error,
 ) {
 	more, missed := map[string]int{}, map[*target]int{}
 	d.mu.Lock()
 	for _, one := range made {
 		t := d.targets[one.Webhook]
+		if t.hook.missed(b) {
+			continue
+		}
 		if t.pending+more[one.Webhook] < d.cfg.MostPending {
 			more[one.Webhook]++
 			kept = append(kept, one)
@@ -184,11 +195,16 @@ func (d *Dispatcher) bounded(ctx context.Context, made []*api.Delivery) (
 		if err != nil {
 			return nil, nil, err
 		}
-		if h == nil { // another process has removed it
+		if h == nil || h.missed(b) { // another process has removed it, or has counted them
 			continue
 		}
 		h.Missed += n
 		h.MissedAt = api.Time(d.cfg.Now())
+		h.MissedUpTo = maps.Clone(h.MissedUpTo)
+		if h.MissedUpTo == nil {
+			h.MissedUpTo = map[int]uint64{}
+		}
+		h.MissedUpTo[b.partition] = b.seq
 		if full == nil {
 			full = map[string]*hook{}
 		}

@@ -59,7 +59,12 @@ func runOf(id string) string {
 type hook struct {
 	api.Webhook
 	Secrets []secret `json:"secrets"` // the newest first
+	// MissedUpTo is, by partition, the last batch of the feed of which Missed counts an event. The batch may come again.
+	MissedUpTo map[int]uint64 `json:"missedUpTo,omitempty"`
 }
+
+// missed reports whether events of a batch that comes again are counted as missed already.
+func (h *hook) missed(b batch) bool { return b.seq <= h.MissedUpTo[b.partition] }
 
 // public returns the webhook as callers see it.
 func (h *hook) public(now core.Time) api.Webhook {

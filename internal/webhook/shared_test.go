@@ -19,7 +19,7 @@ type nothingComes struct{}
 func (nothingComes) BeginFeed(context.Context, string) error { return nil }
 func (nothingComes) DropFeed(context.Context, string) error  { return nil }
 
-func (nothingComes) Feed(ctx context.Context, _ string, _ func(uint64, []core.Entry) error) error {
+func (nothingComes) Feed(ctx context.Context, _ string, _ func(int, uint64, []core.Entry) error) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -80,7 +80,7 @@ func TestDeliveriesMove(t *testing.T) {
 			t.Fatalf("the other one sent %s already", types(got))
 		}
 		moved.Store(true)
-		if err := other.take(t.Context(), nil, nil); err != nil { // as the feed of the engine tells it
+		if err := other.take(t.Context(), nil, batch{}); err != nil { // as the feed of the engine tells it
 			t.Fatal(err)
 		}
 		if got := heard.all(); types(got) != "run.started run.failed" {

@@ -47,7 +47,7 @@ type Config struct {
 // Feed is the part of an engine that brings committed entries. See engine.API.
 type Feed interface {
 	BeginFeed(ctx context.Context, name string) error
-	Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error
+	Feed(ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error) error
 	DropFeed(ctx context.Context, name string) error
 }
 
