@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // Relay delivers committed messages to the client until ctx is done, and returns ctx's error. Messages for one
@@ -115,14 +116,13 @@ func (r *row) recipient() string {
 func (r *row) deliver(ctx context.Context, c pawl.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
 	defer cancel()
-	id := "outbox:" + r.id
 	m := r.message
 	if m.Start == nil {
-		return c.SendEvent(ctx, m.Run, client.SendRequest{Name: m.Event, ID: id, Payload: m.Body})
+		return c.SendEvent(ctx, m.Run, client.SendRequest{Name: m.Event, ID: core.OutboxKey(r.id, ""), Payload: m.Body})
 	}
 	req := client.StartRequest(*m.Start)
 	if req.Key == "" {
-		req.Key = id
+		req.Key = core.OutboxKey(r.id, req.ID)
 	}
 	_, err := c.StartRun(ctx, req)
 	return err

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // RunID identifies a run. It is a UUIDv7, so ids sort by creation, and it carries the partition key: where the run
@@ -67,8 +69,29 @@ func KeyOfStart(workflow, workflowID, key string, random uint16) uint16 {
 	}
 }
 
-// KeyOfKey returns the partition key of an idempotency key. A start with such a key is told there which run has it.
-func KeyOfKey(workflow, key string) uint16 { return hashKey(workflow + "\x00" + key) }
+// KeyOfKey returns the partition key of an idempotency key. A start with such a key is told there which run has it. A
+// key of [OutboxKey] belongs to the partition that it names, any other one where the hash of both names says.
+func KeyOfKey(workflow, key string) uint16 {
+	if row, found := strings.CutPrefix(key, outboxKeys); found {
+		_, home, _ := strings.Cut(row, "@")
+		if n, err := strconv.ParseUint(home, 16, keyBits); err == nil {
+			return uint16(n)
+		}
+	}
+	return hashKey(workflow + "\x00" + key)
+}
+
+// outboxKeys is how the idempotency keys begin that an outbox gives to starts.
+const outboxKeys = "outbox:"
+
+// OutboxKey returns the idempotency key of a start that stands in a row of an outbox. The row names one workflow id for
+// ever, so its key belongs to the same partition as the run: the start needs no other one.
+func OutboxKey(row, workflowID string) string {
+	if workflowID == "" {
+		return outboxKeys + row
+	}
+	return fmt.Sprintf("%s%s@%04x", outboxKeys, row, KeyOfWorkflowID(workflowID))
+}
 
 // KeyOfWorkflowID returns the partition key of the runs with that workflow id. A run id counts as one: where the
 // first run of a chain has no workflow id, its id is that of the runs that follow.

@@ -83,6 +83,24 @@ func TestKeysStay(t *testing.T) {
 	}
 }
 
+// TestOutboxKeys checks that the key of an outbox's row belongs to the partition of the row's workflow id, and is one
+// like any other where the row has no workflow id, or a caller made it up.
+func TestOutboxKeys(t *testing.T) {
+	for n := range 100 {
+		id, row := fmt.Sprint("order-", n), fmt.Sprintf("%032x", n)
+		if key := OutboxKey(row, id); KeyOfKey("w", key) != KeyOfWorkflowID(id) {
+			t.Errorf("key %q of %q: partition key %#x, want %#x", key, id, KeyOfKey("w", key), KeyOfWorkflowID(id))
+		}
+	}
+	for _, key := range []string{
+		OutboxKey("17", ""), "outbox:17@", "outbox:17@xyz", "outbox:17@-1", "outbox:17@4000", "outbox:17@0b0b0baf",
+	} {
+		if KeyOfKey("w", key) != hashKey("w\x00"+key) {
+			t.Errorf("key %q does not belong where its hash says", key)
+		}
+	}
+}
+
 // TestKeysAreEven checks that names that differ in little are spread over the partitions; so are runs without a name.
 func TestKeysAreEven(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
