@@ -59,7 +59,7 @@ type Client interface {
 	Codec() Codec
 }
 
-var _ Client = (*Engine)(nil)
+var _ Client = (*local)(nil)
 
 // Operation is what an operator or a caller asks of a run. Each is kept in the run's history.
 type Operation struct {
@@ -76,17 +76,17 @@ type Operation struct {
 }
 
 // Codec returns the engine's codec.
-func (e *Engine) Codec() Codec { return e.host.codec }
+func (e *local) Codec() Codec { return e.host.codec }
 
 // StartRun makes a run.
-func (e *Engine) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
+func (e *local) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, e.host.propagators, r.Headers)
 	}
 	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
 }
 
-func (e *Engine) startRun(
+func (e *local) startRun(
 	ctx context.Context, r client.StartRequest, refine func(*engine.StartRequest) error,
 ) (client.Started, error) {
 	d := e.host.definition(r.Workflow)
@@ -132,11 +132,11 @@ func (e *Engine) startRun(
 }
 
 // AwaitRun waits for the end of a run's chain.
-func (e *Engine) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
+func (e *local) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
 	return onRun(ctx, e, id, func(run core.RunID) (client.Outcome, error) { return e.await(ctx, run) })
 }
 
-func (e *Engine) await(ctx context.Context, run core.RunID) (client.Outcome, error) {
+func (e *local) await(ctx context.Context, run core.RunID) (client.Outcome, error) {
 	out, err := e.engine.Result(ctx, run)
 	switch problem := e.host.bodies.Problem(run); {
 	case err != nil && ctx.Err() == nil:
@@ -156,7 +156,7 @@ func (e *Engine) await(ctx context.Context, run core.RunID) (client.Outcome, err
 
 // onRun calls f with the run of a name, a run id or a workflow id. A run id needs no look-up. What looks like one may
 // be a workflow id all the same: it is looked up if there is no such run.
-func onRun[T any](ctx context.Context, e *Engine, id string, f func(run core.RunID) (T, error)) (T, error) {
+func onRun[T any](ctx context.Context, e *local, id string, f func(run core.RunID) (T, error)) (T, error) {
 	given, notID := core.ParseRunID(id)
 	if notID == nil {
 		out, err := f(given)
@@ -179,12 +179,12 @@ func onRun[T any](ctx context.Context, e *Engine, id string, f func(run core.Run
 type done = struct{}
 
 // Operate applies an operation.
-func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
+func (e *local) Operate(ctx context.Context, id string, op Operation) error {
 	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) { return done{}, e.operate(ctx, run, op) })
 	return err
 }
 
-func (e *Engine) operate(ctx context.Context, run core.RunID, op Operation) error {
+func (e *local) operate(ctx context.Context, run core.RunID, op Operation) error {
 	in := core.Operation{
 		Step: core.NoStep, By: op.By, Limit: op.Limit, StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,
 	}
@@ -243,7 +243,7 @@ func (h *host) aim(ctx context.Context, in *core.Operation, op Operation, r *cor
 }
 
 // DescribeRun returns a run as it stands.
-func (e *Engine) DescribeRun(ctx context.Context, id string) (client.Description, error) {
+func (e *local) DescribeRun(ctx context.Context, id string) (client.Description, error) {
 	r, err := e.inspect(ctx, id)
 	if err != nil {
 		return client.Description{}, err
@@ -280,17 +280,8 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (client.Description
 	return d, nil
 }
 
-// History returns what is recorded of a run, for [Replay], as JSON: what pawl run history prints. Keep it in a file
-// next to the code, to replay it with later versions of the code.
-func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
-	history, err := onRun(ctx, e, id, func(run core.RunID) ([]byte, error) {
-		return e.explained.History(ctx, run.String())
-	})
-	return history, missing(err, "history", id)
-}
-
 // ListRuns lists runs, the newest first; those with the soonest deadlines first if the query asks for deadlines.
-func (e *Engine) ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error) {
+func (e *local) ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error) {
 	return listRuns(ctx, e.explained, q)
 }
 
@@ -350,7 +341,7 @@ func summaryOf(r *api.RunSummary) client.Summary {
 
 // Explain returns a run with everything that explains it: every attempt of every step, why each step and the run ended
 // as they did, which deadline ends them first and where it was set, what happens next and when, and who operated on it.
-func (e *Engine) Explain(ctx context.Context, id string) (*client.Explanation, error) {
+func (e *local) Explain(ctx context.Context, id string) (*client.Explanation, error) {
 	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
 	if err != nil {
 		return nil, missing(err, "explain", id)
@@ -381,7 +372,7 @@ func openExplanation(ctx context.Context, e *client.Explanation, c Codec) {
 }
 
 // explains returns what explains the runs of an engine.
-func (e *Engine) explains() *service.Embedded {
+func (e *local) explains() *service.Embedded {
 	read := func(d journal.Definition) (*service.Workflow, error) {
 		def, err := e.node.Compile(d)
 		return &service.Workflow{Definition: def}, err
@@ -392,7 +383,7 @@ func (e *Engine) explains() *service.Embedded {
 }
 
 // HistoryEvents returns what has happened to a run, in order, without the first events: those up to the number after.
-func (e *Engine) HistoryEvents(ctx context.Context, id string, after int) ([]client.HistoryEvent, error) {
+func (e *local) HistoryEvents(ctx context.Context, id string, after int) ([]client.HistoryEvent, error) {
 	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
 	if err != nil {
 		return nil, missing(err, "history", id)

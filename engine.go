@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/relay"
 	"github.com/pawl-dev/pawl/internal/secret"
+	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -65,7 +66,10 @@ type Config struct {
 	Secrets func(ctx context.Context, name string) (string, error)
 	// Propagators take what contexts hold along with the runs that are started with them, in this order.
 	Propagators []Propagator
-	Log         *slog.Logger // default slog.Default()
+	// Cluster makes the engine a node of a cluster: several processes work on one database in PostgreSQL. nil: the
+	// engine has its database for itself.
+	Cluster Cluster
+	Log     *slog.Logger // default slog.Default()
 }
 
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result. If it
@@ -74,32 +78,81 @@ type Interceptor func(
 	ctx context.Context, a client.AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error)
 
-// Engine runs workflows. Its methods are safe for concurrent use. It is a [Client].
+// Cluster lets the engines of several processes work on one database in PostgreSQL. A Node of package pawlcluster is
+// one.
+type Cluster interface{ served.Cluster }
+
+// Engine runs workflows. Its methods are safe for concurrent use. It is a [Client] for its runs, and in a cluster for
+// those of all nodes.
 type Engine struct {
+	Client
+	own       *local
+	serves    served.Engine // the service of the same runs
+	member    served.Member // nil: the engine is alone
+	stopRelay func()        // nil: nothing is relayed
+}
+
+// local is what an engine does itself: a client of the runs that are in its hands.
+type local struct {
 	engine *engine.Engine
 	host   *host
 	node   *node.Node
 
 	explained *service.Embedded
-	relay     func(to Client, turn func() bool) // begins to deliver what callers write into the journal's database
-	stopRelay func()                            // nil: it has not begun
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The
 // context bounds the opening; the engine works until [Engine.Shutdown] or [Engine.Close].
 //
-// A database has one engine at a time. If another one holds it, Open waits until that one is gone or the context ends.
-// Then the error is [ErrHeld] and says who holds it. With a context that has ended already, Open tries once. Several
-// processes share a database in PostgreSQL with Open of package pawlcluster.
-func Open(ctx context.Context, cfg Config) (*Engine, error) { return open(ctx, cfg, nil) }
-
-// open opens an engine. share makes it one of several on its database, which own no partitions at first; nil: it is the
-// only one.
-func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*Engine, error) {
+// A database has one engine at a time, unless [Config.Cluster] says that several share it. If another one holds it,
+// Open waits until that one is gone or the context ends. Then the error is [ErrHeld] and says who holds it. With a
+// context that has ended already, Open tries once.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, invalid(err, "open")
 	}
 	cfg = cfg.withDefaults()
+	if cfg.Cluster == nil {
+		own, j, err := open(ctx, cfg, nil)
+		if err != nil {
+			return nil, err
+		}
+		e := &Engine{Client: own, own: own, serves: engineService{own.explained, own}}
+		e.relay(ctx, cfg, j, nil)
+		return e, nil
+	}
+	member, err := cfg.Cluster.Join(ctx, cfg.Log)
+	if err != nil {
+		return nil, fmt.Errorf("pawl: open: %w", err)
+	}
+	own, j, err := open(ctx, cfg, member.Configure)
+	if err != nil {
+		return nil, errors.Join(err, member.Close())
+	}
+	serves := engineService{own.explained, own}
+	all, err := member.Open(ctx, served.Own{
+		Service: serves, Reader: own.explained, Engine: own.engine, Close: own.close,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("pawl: open: %w", err), member.Close())
+	}
+	through := nodes{all, serves}
+	e := &Engine{Client: connect(through, cfg).(Client), own: own, serves: through, member: member}
+	e.relay(ctx, cfg, j, member.Relays)
+	return e, nil
+}
+
+// relay begins to deliver what callers write into the journal's database. turn reports whether this engine does so, if
+// it is one of several.
+func (e *Engine) relay(ctx context.Context, cfg Config, j journal.Journal, turn func() bool) {
+	e.stopRelay = relay.Begin(ctx, e, j, relay.Setting{
+		MaxPayload: cfg.MaxPayload, Propagators: cfg.Propagators, Log: cfg.Log, Turn: turn,
+	})
+}
+
+// open opens what an engine does itself. share makes it one of several on its database, which own no partitions at
+// first; nil: it is the only one.
+func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*local, journal.Journal, error) {
 	j := cfg.Journal
 	if j == nil {
 		err := whileHeld(ctx, cfg, func() (err error) {
@@ -107,7 +160,7 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*E
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("pawl: open: %w", err)
+			return nil, nil, fmt.Errorf("pawl: open: %w", err)
 		}
 	}
 	h := newHost(ctx, cfg)
@@ -121,7 +174,7 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*E
 			if cfg.Journal == nil {
 				err = errors.Join(err, j.Close())
 			}
-			return nil, fmt.Errorf("pawl: open: %w", err)
+			return nil, nil, fmt.Errorf("pawl: open: %w", err)
 		}
 	}
 	n, err := node.New(node.Config{
@@ -132,26 +185,18 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*E
 		CloseWithin: 2 * cfg.Grace,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	e := &Engine{engine: n.Engine, host: h, node: n}
-	e.relay = func(to Client, turn func() bool) {
-		e.stopRelay = relay.Begin(ctx, to, j, relay.Setting{
-			MaxPayload: cfg.MaxPayload, Propagators: cfg.Propagators, Log: cfg.Log, Turn: turn,
-		})
-	}
+	e := &local{engine: n.Engine, host: h, node: n}
 	if err := e.begin(ctx, cfg); err != nil {
-		return nil, errors.Join(err, e.Close())
+		return nil, nil, errors.Join(err, e.close())
 	}
 	e.explained = e.explains()
-	if share == nil {
-		e.relay(e, nil)
-	}
-	return e, nil
+	return e, j, nil
 }
 
 // begin gives the node its workflows and what executes their steps, and starts it.
-func (e *Engine) begin(ctx context.Context, cfg Config) error {
+func (e *local) begin(ctx context.Context, cfg Config) error {
 	for _, w := range append([]Definition{scheduleWorkflow()}, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
 			return err
@@ -216,8 +261,11 @@ func (c Config) withDefaults() Config {
 }
 
 // Register makes workflows known to the engine, so that open runs of theirs go on. Starting a run registers its
-// workflow. Two definitions of one name are an error.
-func (e *Engine) Register(workflows ...Definition) error {
+// workflow, in a cluster with this node only: the others need it, too. Two definitions of one name are an error.
+func (e *Engine) Register(workflows ...Definition) error { return e.own.Register(workflows...) }
+
+// Register implements Client.
+func (e *local) Register(workflows ...Definition) error {
 	for _, w := range workflows {
 		if err := e.host.register(w.definition()); err != nil {
 			return err
@@ -226,12 +274,28 @@ func (e *Engine) Register(workflows ...Definition) error {
 	return nil
 }
 
+// History returns what is recorded of a run, for [Replay], as JSON: what pawl run history prints. Keep it in a file
+// next to the code, to replay it with later versions of the code.
+func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
+	history, err := e.serves.History(ctx, id)
+	return history, missing(err, "history", id)
+}
+
+// Node returns the name of the engine as a node of its cluster, which pawl cluster status shows, and the numbers of the
+// partitions that it owns at present. An engine that is alone has no name and owns all.
+func (e *Engine) Node() (name string, partitions []int) {
+	if e.member != nil {
+		name = e.member.ID()
+	}
+	return name, e.own.engine.Owned()
+}
+
 // Shutdown stops the engine when its work is done: no attempt begins any more, those that run may end, then the engine
 // closes. It is how a program ends before a deploy. If the context ends first, Shutdown closes at once, as
 // [Engine.Close] does, and returns the context's error. Callers are served until it closes; what they start begins
-// after the next Open.
+// after the next Open, or with another node.
 func (e *Engine) Shutdown(ctx context.Context) error {
-	drained := e.node.Drain(ctx)
+	drained := e.own.node.Drain(ctx)
 	if err := e.Close(); err != nil || errors.Is(drained, ErrClosed) {
 		return err
 	}
@@ -239,11 +303,18 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 }
 
 // Close stops the engine. Running attempts are told to stop. After the next Open they are made again, and runs go on.
-// Close waits for writes that are on their way to the disk.
+// Close waits for writes that are on their way to the disk. In a cluster it hands its partitions over first: their next
+// owners make the attempts again.
 func (e *Engine) Close() error {
-	if e.stopRelay != nil {
-		e.stopRelay()
+	e.stopRelay()
+	if e.member != nil {
+		return e.member.Close()
 	}
+	return e.own.close()
+}
+
+// close stops what the engine does itself.
+func (e *local) close() error {
 	e.host.bodies.Close()
 	return e.node.Close()
 }
@@ -251,8 +322,25 @@ func (e *Engine) Close() error {
 // Problem returns what keeps the body of an open run from going on: a *ChangedError, a *TaskTimeoutError, or that its
 // workflow is not registered; nil: nothing does. A wait for the run's result also returns it when its context ends.
 // Meanwhile no attempt of the run begins, and its body is called again after pauses that double from the task limit up
-// to ten minutes.
+// to ten minutes. Of a run that another node of the cluster has, the error has the same text and another type.
 func (e *Engine) Problem(id string) error {
+	if e.member == nil {
+		return e.own.problem(id)
+	}
+	r, err := e.serves.Run(context.Background(), id)
+	if err != nil || r.Problem == "" {
+		return err
+	}
+	if run, err := core.ParseRunID(r.Run); err == nil {
+		if problem := e.own.host.bodies.Problem(run); problem != nil {
+			return problem
+		}
+	}
+	return errors.New(r.Problem)
+}
+
+// problem returns what keeps the body of a run of this engine from going on.
+func (e *local) problem(id string) error {
 	given, notID := core.ParseRunID(id)
 	if problem := e.host.bodies.Problem(given); notID == nil && problem != nil {
 		return problem
@@ -284,7 +372,7 @@ func whileHeld(ctx context.Context, cfg Config, open func() error) error {
 		case <-ctx.Done():
 			held := &api.Error{Code: api.CodeHeld, Err: err}
 			if strings.HasPrefix(cfg.Database, "postgres") {
-				held.Hint = "several processes share a database with pawlcluster.Open"
+				held.Hint = "several processes share a database with Config.Cluster: a pawlcluster.Node"
 			}
 			return fmt.Errorf("%w: %w", held, context.Cause(ctx))
 		case <-time.After(heldLook):

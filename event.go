@@ -58,7 +58,7 @@ func (e Event[T]) WaitAsync(ctx Context, opts ...StepOption) *Future[T] {
 }
 
 // SendEvent delivers an event.
-func (e *Engine) SendEvent(ctx context.Context, id string, r client.SendRequest) error {
+func (e *local) SendEvent(ctx context.Context, id string, r client.SendRequest) error {
 	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) {
 		in := core.SignalReceived{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor}
 		return done{}, e.engine.Signal(ctx, run, in, false)

@@ -83,7 +83,14 @@ func (h Handler[In, Out]) CallAsync(ctx Context, name string, in In, opts ...Ste
 // Serve makes this process execute the calls of a task queue, and the tasks that flows (package pawlflow) send to it.
 // At most slots of each handler run at once. Calls that no process serves wait; [QueueTimeout] bounds that. Tasks that
 // name no queue are in the queue "". A handler can be served once for each queue.
+//
+// In a cluster a node executes the calls of the runs that it has, so every node serves the same queues.
 func (e *Engine) Serve(queue string, slots int, handlers ...AnyHandler) error {
+	return e.own.serve(queue, slots, handlers)
+}
+
+// serve executes the calls of a task queue.
+func (e *local) serve(queue string, slots int, handlers []AnyHandler) error {
 	executors, err := e.host.executorsOf(queue, slots, handlers)
 	if err != nil {
 		return err

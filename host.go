@@ -428,7 +428,7 @@ func (h *host) asked(step string, kind fake.Kind, name string, in, out reflect.T
 }
 
 // serveFake executes the calls of a handler on all task queues, for what stands in for it.
-func (e *Engine) serveFake(name string) error {
+func (e *local) serveFake(name string) error {
 	gone := handler{name, func(context.Context, Codec, []byte) ([]byte, error) {
 		return nil, fmt.Errorf("nothing stands in for handler %q any more", name)
 	}}
@@ -445,7 +445,7 @@ func (e *Engine) serveFake(name string) error {
 }
 
 // attachFakes gives the fakes their engine.
-func (e *Engine) attachFakes() {
+func (e *local) attachFakes() {
 	if e.host.fakes != nil {
 		e.host.fakes.Attach(fake.Engine{Serve: e.serveFake, Registered: e.host.bodies.Registered})
 	}

@@ -54,7 +54,7 @@ func TestBodiesOfEndedRunsAreForgotten(t *testing.T) {
 			}
 			<-time.After(time.Minute) // a body that cannot go on has stopped twice
 			if name == "blocks" {
-				if n := e.host.bodies.Sessions(); n != 1 {
+				if n := e.own.host.bodies.Sessions(); n != 1 {
 					t.Errorf("%s: %d calls of bodies are known while the run is open", name, n)
 				}
 				if err := e.Operate(t.Context(), r.ID, Operation{Op: client.OpTerminate}); err != nil {
@@ -64,7 +64,7 @@ func TestBodiesOfEndedRunsAreForgotten(t *testing.T) {
 				t.Errorf("%s: %v is not ErrNested", name, err)
 			}
 			<-time.After(time.Hour)
-			if n := e.host.bodies.Sessions(); n != 0 {
+			if n := e.own.host.bodies.Sessions(); n != 0 {
 				t.Errorf("%s: the engine keeps %d calls of bodies of runs that have ended", name, n)
 			}
 		})

@@ -177,7 +177,7 @@ func RerunSteps(names ...string) StartOption {
 func RerunFrom(step string) StartOption { return func(r *client.StartRequest) { r.From = step } }
 
 // RestartRun starts a new run with the input of another one, with fresh deadlines, and returns its id.
-func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error) {
+func (e *local) RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error) {
 	r, err := e.inspect(ctx, id)
 	if err != nil {
 		return "", err
@@ -207,7 +207,7 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 }
 
 // keptSteps returns the results that a rerun keeps.
-func (e *Engine) keptSteps(r *core.Run, steps []string, from string) ([]core.Kept, error) {
+func (e *local) keptSteps(r *core.Run, steps []string, from string) ([]core.Kept, error) {
 	if !r.Phase.Closed() {
 		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w",
 			r.ID, r.Phase, ErrConflict)
@@ -233,7 +233,7 @@ func noStep(op string, run core.RunID, name string) error {
 	return fmt.Errorf("pawl: %s: run %s has no step %q: %w", op, run, name, ErrNotFound)
 }
 
-func (e *Engine) inspect(ctx context.Context, id string) (*core.Run, error) {
+func (e *local) inspect(ctx context.Context, id string) (*core.Run, error) {
 	return onRun(ctx, e, id, func(run core.RunID) (*core.Run, error) { return e.engine.Inspect(ctx, run) })
 }
 

@@ -24,19 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-func init() { served.Register(withoutEngine, connect, serviceOf, bodiesOf, openShared) }
-
-// openShared opens an engine that shares its database with others.
-func openShared(ctx context.Context, given any, share func(*engine.Config) error) (served.Shared, error) {
-	e, err := open(ctx, given.(Config), share)
-	if err != nil {
-		return served.Shared{}, err
-	}
-	return served.Shared{
-		Engine: e, Serves: engineService{e.explained, e}, Own: e.explained, Partitions: e.engine,
-		Relay: func(c any, turn func() bool) { e.relay(c.(Client), turn) },
-	}, nil
-}
+func init() { served.Register(withoutEngine, connect, serviceOf, bodiesOf) }
 
 // withoutEngine makes what executes handlers in a process without an engine.
 func withoutEngine(ctx context.Context, given any, queue string, slots int, handlers any) (
@@ -101,10 +89,8 @@ func (d *definition) leaseWorkflow() lease.Workflow {
 // engine.
 type engineService struct {
 	*service.Embedded
-	engine *Engine
+	engine *local
 }
-
-func serviceOf(e any) served.Engine { return engineService{e.(*Engine).explained, e.(*Engine)} }
 
 // Workflows returns the names of the workflows that the program has.
 func (s engineService) Workflows() (names []string) {
@@ -189,6 +175,33 @@ func (s engineService) Restart(ctx context.Context, name string, r api.RestartRe
 func (s engineService) Update(ctx context.Context, name string, u api.Update) (api.Answer, error) {
 	a, err := s.engine.SendUpdate(ctx, name, client.SendRequest{Name: u.Name, ID: u.ID, Payload: u.Payload})
 	return api.Answer{Run: a.Run, Output: a.Output, Failure: a.Failure, Refused: a.Refused}, err
+}
+
+// serviceOf returns a *Engine as a server needs it.
+func serviceOf(e any) served.Engine { return e.(*Engine).serves }
+
+// nodes is the service of the runs of all nodes of a cluster. Which workflows there are, this node's program says.
+type nodes struct {
+	served.Calls
+	own served.Engine
+}
+
+// Workflows implements served.Engine.
+func (s nodes) Workflows() []string { return s.own.Workflows() }
+
+// Find implements served.Engine.
+func (s nodes) Find(ctx context.Context, name string) (api.Definition, error) {
+	return s.own.Find(ctx, name)
+}
+
+// StartNamed implements served.Remote.
+func (s nodes) StartNamed(ctx context.Context, workflow string, r api.StartRequest) (api.Started, error) {
+	d, err := s.Find(ctx, workflow)
+	if err != nil {
+		return api.Started{}, err
+	}
+	r.Definition = d
+	return s.Start(ctx, r)
 }
 
 // connected is a [Client] over the service of another process; pawlhttp.Connect returns one.

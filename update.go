@@ -135,7 +135,7 @@ func (e *UpdateError) Error() string {
 func (e *UpdateError) Unwrap() error { return e.own }
 
 // SendUpdate sends an update and waits for the answer.
-func (e *Engine) SendUpdate(ctx context.Context, id string, r client.SendRequest) (client.Answer, error) {
+func (e *local) SendUpdate(ctx context.Context, id string, r client.SendRequest) (client.Answer, error) {
 	if err := errors.Join(checkName(r.Name), e.host.tooLarge("the payload of update "+r.Name, r.Payload)); err != nil {
 		return client.Answer{}, invalid(err, "update %q", r.Name)
 	}
@@ -162,7 +162,7 @@ func (e *Engine) SendUpdate(ctx context.Context, id string, r client.SendRequest
 }
 
 // unanswered returns the error of a caller that stops waiting.
-func (e *Engine) unanswered(ctx context.Context, run core.RunID, r client.SendRequest, accepted bool) error {
+func (e *local) unanswered(ctx context.Context, run core.RunID, r client.SendRequest, accepted bool) error {
 	what := fmt.Sprintf("the body has not accepted it, and waits perhaps for something else than update %q", r.Name)
 	if accepted {
 		what = fmt.Sprintf("it is accepted and not answered yet: ask again with the id %q", r.ID)

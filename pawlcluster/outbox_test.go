@@ -20,7 +20,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 	"github.com/pawl-dev/pawl/outbox"
-	"github.com/pawl-dev/pawl/pawlcluster"
 )
 
 // orders places orders in transactions of its own, in the schema that the nodes have.
@@ -31,7 +30,7 @@ type orders struct {
 }
 
 // place starts the run of an order and sends its event, through the outbox of a node.
-func (o orders) place(node *pawlcluster.Engine, id string, commit bool) {
+func (o orders) place(node *pawl.Engine, id string, commit bool) {
 	o.Helper()
 	ctx := o.Context()
 	box, err := outbox.Of(node)
@@ -65,7 +64,12 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 }
 
 // relays reports whether a node delivers what transactions write.
-func relays(e *pawlcluster.Engine) bool { return slices.Contains(e.Partitions(), 0) }
+func relays(e *pawl.Engine) bool { return slices.Contains(owned(e), 0) }
+
+func owned(e *pawl.Engine) []int {
+	_, partitions := e.Node()
+	return partitions
+}
 
 // ended waits for the result of an order, which may not be started yet.
 func (o orders) ended(c pawl.Client, id string) {
@@ -100,10 +104,10 @@ func TestOutbox(t *testing.T) {
 	o := orders{t, db, w}
 
 	said := make(warnings, 1)
-	nodes := []*pawlcluster.Engine{openWith(t, pawl.Config{Database: address, Log: slog.New(said)})}
+	nodes := []*pawl.Engine{openWith(t, pawl.Config{Database: address, Log: slog.New(said)})}
 	defer func() {
 		for _, n := range nodes {
-			ok(t, n.Close(ctx))
+			ok(t, n.Close())
 		}
 	}()
 	o.place(nodes[0], "early", true)
@@ -129,7 +133,7 @@ func TestOutbox(t *testing.T) {
 			for gone < 0 { // nobody has the partition while it moves
 				gone = slices.IndexFunc(nodes, relays)
 			}
-			ok(t, nodes[gone].Close(ctx))
+			ok(t, nodes[gone].Close())
 			nodes = slices.Delete(nodes, gone, gone+1)
 		}
 	}
@@ -164,7 +168,8 @@ func TestOutboxWhileAStoreIsSilent(t *testing.T) {
 		return fmt.Sprint(n + sum), err
 	})
 	node := open(t, address, w)
-	defer func() { _ = node.Close(ctx) }() // it cannot give partition 0 back while the store is silent
+	name, _ := node.Node()
+	defer func() { _ = node.Close() }() // it cannot give partition 0 back while the store is silent
 	db, err := sql.Open("pgx", server.DSN())
 	ok(t, err)
 	defer func() { ok(t, db.Close()) }()
@@ -191,10 +196,10 @@ func TestOutboxWhileAStoreIsSilent(t *testing.T) {
 			}
 		}
 	}
-	await("moved", func(p cluster.Partition) bool { return p.Store == "b" && p.Owner == node.ID() && p.Alive })
+	await("moved", func(p cluster.Partition) bool { return p.Store == "b" && p.Owner == name && p.Alive })
 	proxy.Hold()
 	await("silent", func(p cluster.Partition) bool { return p.Silent })
-	for slices.Contains(node.Partitions(), 0) { // the lease ends
+	for slices.Contains(owned(node), 0) { // the lease ends
 		_, err := j.(cluster.Storage).Snapshot(ctx)
 		ok(t, err)
 	}

@@ -42,17 +42,18 @@ func order() *pawl.Workflow[int, string] {
 	})
 }
 
-func open(t *testing.T, address string, w pawl.Definition) *pawlcluster.Engine {
+func open(t *testing.T, address string, w pawl.Definition) *pawl.Engine {
 	t.Helper()
 	return openWith(t, pawl.Config{Database: address, Workflows: []pawl.Definition{w}})
 }
 
-func openWith(t *testing.T, cfg pawl.Config) *pawlcluster.Engine {
+func openWith(t *testing.T, cfg pawl.Config) *pawl.Engine {
 	t.Helper()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	e, err := pawlcluster.Open(t.Context(), cfg, pawlcluster.Node{Listen: "127.0.0.1:0", Secret: secret})
+	cfg.Cluster = pawlcluster.Node{Listen: "127.0.0.1:0", Secret: secret}
+	e, err := pawl.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestNodes(t *testing.T) {
 	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
 	dying := pgtest.NewProxy(t, address)
 	w := order()
-	nodes := []*pawlcluster.Engine{open(t, address, w), open(t, address, w), open(t, dying.DSN(), w)}
+	nodes := []*pawl.Engine{open(t, address, w), open(t, address, w), open(t, dying.DSN(), w)}
 	const runs = 24
 	for i := range runs {
 		id := fmt.Sprint("order-", i)
@@ -97,7 +98,7 @@ func TestNodes(t *testing.T) {
 	for i := range runs / 2 {
 		finish(nodes[i%2], i)
 	}
-	ok(t, nodes[1].Close(ctx))
+	ok(t, nodes[1].Close())
 	for i := runs / 2; i < runs; i++ {
 		finish(nodes[0], i)
 	}
@@ -106,8 +107,8 @@ func TestNodes(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	dying.Release()
-	_ = nodes[2].Close(ctx) // its database was gone: what it says does not matter
-	ok(t, nodes[0].Close(ctx))
+	_ = nodes[2].Close() // its database was gone: what it says does not matter
+	ok(t, nodes[0].Close())
 }
 
 // TestSchedules checks that schedules start runs on all nodes, whichever has the schedule itself, and wait for their
@@ -116,7 +117,7 @@ func TestSchedules(t *testing.T) {
 	ctx := t.Context()
 	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
 	w := pawl.Define("job", func(_ pawl.Context, n int) (int, error) { return n, nil })
-	nodes := []*pawlcluster.Engine{open(t, address, w), open(t, address, w)}
+	nodes := []*pawl.Engine{open(t, address, w), open(t, address, w)}
 	names := []string{"a", "b", "c", "d"} // the names are in several partitions
 	for i, name := range names {
 		_, err := w.EnsureSchedule(ctx, nodes[i%2], name, client.Schedule{
@@ -141,7 +142,7 @@ func TestSchedules(t *testing.T) {
 		}
 	}
 	for _, n := range nodes {
-		ok(t, n.Close(ctx))
+		ok(t, n.Close())
 	}
 }
 
@@ -153,7 +154,7 @@ func TestRefused(t *testing.T) {
 		"Node.Address":          {Listen: "127.0.0.1:0", Address: "x", Secret: secret},
 		"32 or more at random":  {Listen: "127.0.0.1:0", Secret: []byte("short")},
 	} {
-		_, err := pawlcluster.Open(t.Context(), pawl.Config{Database: "memory:"}, at)
+		_, err := pawl.Open(t.Context(), pawl.Config{Database: "memory:", Cluster: at})
 		if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -166,14 +167,14 @@ func TestRefused(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	_, err = pawl.Open(short, pawl.Config{Database: address, Log: slog.New(slog.DiscardHandler)})
-	if !errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), "pawlcluster.Open") {
+	if !errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), "pawlcluster.Node") {
 		t.Errorf("an engine that shares nothing: %v", err)
 	}
-	_, err = pawlcluster.Open(t.Context(), pawl.Config{Database: address}, pawlcluster.Node{
+	_, err = pawl.Open(t.Context(), pawl.Config{Database: address, Cluster: pawlcluster.Node{
 		Listen: "127.0.0.1:0", Secret: []byte(strings.Repeat("o", 32)),
-	})
+	}})
 	if err == nil || !strings.Contains(err.Error(), "another secret") {
 		t.Errorf("another secret: %v", err)
 	}
-	ok(t, n.Close(t.Context()))
+	ok(t, n.Close())
 }

@@ -74,29 +74,31 @@ func run(ctx context.Context, database, listen, file string, orders int) error {
 		return err
 	}
 	slog.SetLogLoggerLevel(slog.LevelWarn)
-	node, err := pawlcluster.Open(ctx, pawl.Config{Database: database, Workflows: []pawl.Definition{order}},
-		pawlcluster.Node{Listen: listen, Secret: bytes.TrimSpace(secret)})
+	node, err := pawl.Open(ctx, pawl.Config{
+		Database: database, Workflows: []pawl.Definition{order},
+		Cluster: pawlcluster.Node{Listen: listen, Secret: bytes.TrimSpace(secret)},
+	})
 	if err != nil {
 		return err
 	}
-	fmt.Println("node", node.ID())
+	name, _ := node.Node()
+	fmt.Println("node", name)
 	if orders > 0 {
 		err = place(ctx, node, orders)
 	} else {
 		serve(ctx, node)
 	}
-	leaving, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return errors.Join(err, node.Close(leaving))
+	return errors.Join(err, node.Close())
 }
 
 // serve prints which partitions the node owns, until ctx is done.
-func serve(ctx context.Context, node *pawlcluster.Engine) {
+func serve(ctx context.Context, node *pawl.Engine) {
 	said := ""
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if now := fmt.Sprint(node.Partitions()); now != said {
+		_, owned := node.Node()
+		if now := fmt.Sprint(owned); now != said {
 			said = now
 			fmt.Println("partitions", now)
 		}
@@ -110,7 +112,7 @@ func serve(ctx context.Context, node *pawlcluster.Engine) {
 
 // start starts an order. A node that dies at that moment leaves open whether it was saved, so it is started again under
 // the same id.
-func start(ctx context.Context, node *pawlcluster.Engine, number int) (pawl.Run[string], error) {
+func start(ctx context.Context, node *pawl.Engine, number int) (pawl.Run[string], error) {
 	for {
 		r, err := order.Start(ctx, node, fmt.Sprint("order-", number), number, pawl.UseExisting())
 		if !errors.Is(err, pawlcluster.ErrUncertain) {
@@ -120,7 +122,7 @@ func start(ctx context.Context, node *pawlcluster.Engine, number int) (pawl.Run[
 }
 
 // place starts orders and waits for all of them.
-func place(ctx context.Context, node *pawlcluster.Engine, orders int) error {
+func place(ctx context.Context, node *pawl.Engine, orders int) error {
 	var runs []pawl.Run[string]
 	for i := range orders {
 		r, err := start(ctx, node, i)

@@ -3,9 +3,12 @@ package conformance
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -17,8 +20,8 @@ import (
 func init() { addDialect("S10", steepProcesses) }
 
 // steepProcesses runs real programs from a workflow and its services file: one that hangs, one that stops writing, one
-// that writes to stderr alone, which is a sign of life, one that writes but completes no line, which is none, and one
-// that fails twice and then succeeds. Another program reads its output.
+// that writes to stderr alone and one that completes no line, which both are signs of life, and one that fails twice
+// and then succeeds. Another program reads its output.
 func steepProcesses(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
@@ -28,6 +31,13 @@ func steepProcesses(t *testing.T) {
 		}
 		return path
 	}
+	// Signs of life come in time also on a busy machine: a process that sleeps for a moment tells how long that takes.
+	begun := time.Now()
+	if err := exec.Command("sleep", "0.05").Run(); err != nil {
+		t.Fatal(err)
+	}
+	patience := max(500, 10*time.Since(begun).Milliseconds())
+	dots, alive := strconv.FormatInt(3*patience/50, 10), strconv.FormatInt(patience, 10)+"ms"
 	services := `
 - {id: hang, name: Hang, description: never ends,
     path: ` + script("hang", "while :; do echo busy; sleep 0.02; done\n") + `, runtime: other, parameters: [],
@@ -36,11 +46,11 @@ func steepProcesses(t *testing.T) {
     path: ` + script("silent", "echo once\nexec sleep 600\n") + `, runtime: other, parameters: [],
    maxInactivity: 200ms}
 - {id: errors, name: Errors, description: writes lines to stderr,
-    path: ` + script("errors", "for i in 1 2 3 4 5 6 7 8; do echo $i >&2; sleep 0.1; done\n") + `, runtime: other,
-   parameters: [], maxInactivity: 500ms}
+    path: ` + script("errors", "for i in $(seq "+dots+"); do echo $i >&2; sleep 0.05; done\n") + `, runtime: other,
+   parameters: [], maxInactivity: ` + alive + `}
 - {id: dots, name: Dots, description: writes and completes no line,
-    path: ` + script("dots", "for i in $(seq 60); do printf .; sleep 0.05; done\n") + `, runtime: other, parameters: [],
-   maxInactivity: 500ms}
+    path: ` + script("dots", "for i in $(seq "+dots+"); do printf .; sleep 0.05; done\n") + `, runtime: other,
+   parameters: [], maxInactivity: ` + alive + `}
 - id: flaky
   name: Flaky
   description: fails twice

@@ -259,7 +259,9 @@ func lapsed(name string) error {
 //
 // Errors: CodeLapsed, CodeConflict (another call reads the feed), CodeInvalid, CodeClosed, CodeCancelled, and what
 // fn returned.
-func (e *Engine) Feed(ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error) error {
+func (e *Engine) Feed(
+	ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error,
+) error {
 	if name == "" {
 		return invalid("feed", "", "a feed needs a name")
 	}
@@ -290,7 +292,9 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(partition int, s
 }
 
 // feed reads the feed of a partition.
-func (e *driver) feed(ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error) error {
+func (e *driver) feed(
+	ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error,
+) error {
 	r := &feedReader{e: e, name: name, fn: fn, wake: make(chan struct{}, 1)}
 	c := e.call(CallFeed)
 	c.Name, c.Wake = name, r.wake

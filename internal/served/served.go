@@ -4,6 +4,7 @@ package served
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -19,38 +20,56 @@ type Executors func(
 
 // Remote is what a client needs of a server.
 type Remote interface {
-	api.Service
-	api.Updates
+	Calls
 	// StartNamed starts a workflow that the server knows by its name. Errors: those of Start, CodeNotFound.
 	StartNamed(ctx context.Context, workflow string, r api.StartRequest) (api.Started, error)
 }
 
 // Engine is an engine as a server needs it.
 type Engine interface {
-	api.Service
-	api.Updates
+	Calls
 	// Workflows returns the names of the workflows that it can start.
 	Workflows() []string
 	// Find returns the definition of the workflow with a name. Errors: CodeNotFound.
 	Find(ctx context.Context, name string) (api.Definition, error)
 }
 
-// Shared is an engine that shares its database with those of other processes.
-type Shared struct {
-	Engine     any    // a *pawl.Engine
-	Serves     Engine // the service of its own runs
-	Own        *service.Embedded
-	Partitions *engine.Engine
-	// Relay delivers what callers write into the journal's database to a client, a pawl.Client. turn reports whether
-	// this engine does so at present.
-	Relay func(client any, turn func() bool)
+// Cluster makes engines that share a database: a pawlcluster.Node.
+type Cluster interface {
+	// Join makes this process a node that owns nothing yet.
+	Join(ctx context.Context, log *slog.Logger) (Member, error)
 }
 
-// Open opens an engine that owns no partitions yet. cfg is a pawl.Config. share makes the engine one of several.
-type Open func(ctx context.Context, cfg any, share func(*engine.Config) error) (Shared, error)
+// Member is this process as a node of a cluster.
+type Member interface {
+	// Configure makes an engine one of several. It is called before the engine is made.
+	Configure(cfg *engine.Config) error
+	// Open begins to take part in the work with an engine that is open, and returns the service of the runs of all
+	// nodes.
+	Open(ctx context.Context, own Own) (Calls, error)
+	// ID returns the name of the node.
+	ID() string
+	// Relays reports whether this node does at present what one node does for all.
+	Relays() bool
+	// Close hands over what the node owns, stops it, and then closes its engine.
+	Close() error
+}
+
+// Own is what a node's engine gives.
+type Own struct {
+	Service Engine // the service of its own runs
+	Reader  *service.Embedded
+	Engine  *engine.Engine
+	Close   func() error
+}
+
+// Calls are what callers do with runs.
+type Calls interface {
+	api.Service
+	api.Updates
+}
 
 var (
-	shared    Open
 	executors Executors
 	connect   func(s Remote, cfg any) any
 	served    func(engine any) Engine
@@ -61,17 +80,10 @@ var (
 // the bodies.
 type Program func(ctx context.Context, cfg any) (of lease.Program, stop func(), err error)
 
-// Register tells how executors, clients, engines and programs are made, and engines that share a database. Package
-// pawl does so before any other code runs.
-func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) Engine, p Program,
-	o Open,
-) {
-	executors, connect, served, program, shared = e, c, of, p, o
-}
-
-// OpenShared opens an engine that shares its database.
-func OpenShared(ctx context.Context, cfg any, share func(*engine.Config) error) (Shared, error) {
-	return shared(ctx, cfg, share)
+// Register tells how executors, clients, engines and programs are made. Package pawl does so before any other code
+// runs.
+func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) Engine, p Program) {
+	executors, connect, served, program = e, c, of, p
 }
 
 // Serving makes what serves workflows.

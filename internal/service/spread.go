@@ -48,6 +48,8 @@ type Nodes interface {
 	Anyone() api.Node
 	// Changed returns a channel that is closed when owners may have changed.
 	Changed() <-chan struct{}
+	// Asks reports whether a request comes from another node.
+	Asks(ctx context.Context) bool
 }
 
 var _ api.Node = (*Routed)(nil)
@@ -108,13 +110,14 @@ func (s *Routed) at(ctx context.Context, partition int, reads bool,
 	})
 }
 
-// until tries until a partition is where try looks for it, or patience is over.
+// until tries until a partition is where try looks for it, or patience is over. Another node that asks waits itself:
+// it is told at once, so that a node which stops has answered.
 func (s *Routed) until(ctx context.Context, reads bool, try func() error) error {
 	var patience <-chan time.Time
 	for {
 		changed := s.nodes.Changed()
 		err := try()
-		if !again(err, reads) || ctx.Err() != nil {
+		if !again(err, reads) || ctx.Err() != nil || s.nodes.Asks(ctx) {
 			return err
 		}
 		if patience == nil {

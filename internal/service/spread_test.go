@@ -16,14 +16,16 @@ import (
 type absentNode struct {
 	owner   api.Node
 	changed chan struct{}
+	asks    bool // another node asks
 }
 
-func (*absentNode) Runs(int) bool              { return false }
-func (*absentNode) PartitionCount() int        { return 4 }
-func (*absentNode) Owned() []int               { return nil }
-func (n *absentNode) Owner(int) api.Node       { return n.owner }
-func (n *absentNode) Anyone() api.Node         { return n.owner }
-func (n *absentNode) Changed() <-chan struct{} { return n.changed }
+func (*absentNode) Runs(int) bool               { return false }
+func (*absentNode) PartitionCount() int         { return 4 }
+func (*absentNode) Owned() []int                { return nil }
+func (n *absentNode) Owner(int) api.Node        { return n.owner }
+func (n *absentNode) Anyone() api.Node          { return n.owner }
+func (n *absentNode) Changed() <-chan struct{}  { return n.changed }
+func (n *absentNode) Asks(context.Context) bool { return n.asks }
 
 // failing is the service of a node that answers with one error after the other, and then succeeds.
 type failing struct {
@@ -66,8 +68,21 @@ func TestPartitionWithoutOwner(t *testing.T) {
 			time.Since(began) != movePatience {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
+		n.asks = true // it waits itself
+		began = time.Now()
+		for _, err := range []error{
+			s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"}),
+			second(s.Start(t.Context(), api.StartRequest{WorkflowID: "order-1"})),
+			second(s.Start(t.Context(), api.StartRequest{})),
+		} {
+			if api.CodeOf(err) != api.CodeHeld || time.Since(began) != 0 {
+				t.Errorf("another node asks: %v after %s", err, time.Since(began))
+			}
+		}
 	})
 }
+
+func second[T any](_ T, err error) error { return err }
 
 // TestAskedAgain repeats what was not carried out because a partition moved, and nothing that may have been.
 func TestAskedAgain(t *testing.T) {
@@ -215,6 +230,7 @@ func (*leavingNode) Owned() []int               { return nil }
 func (n *leavingNode) Owner(int) api.Node       { return n.other }
 func (n *leavingNode) Anyone() api.Node         { return n.other }
 func (n *leavingNode) Changed() <-chan struct{} { return n.left }
+func (*leavingNode) Asks(context.Context) bool  { return false }
 
 func (n *leavingNode) List(context.Context, journal.Query) (journal.Page, error) {
 	close(n.left)

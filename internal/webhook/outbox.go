@@ -59,7 +59,7 @@ func runOf(id string) string {
 type hook struct {
 	api.Webhook
 	Secrets []secret `json:"secrets"` // the newest first
-	// MissedUpTo is, by partition, the last batch of the feed of which Missed counts an event. The batch may come again.
+	// MissedUpTo is, by partition, the last batch of the feed of which Missed counts an event. It may come again.
 	MissedUpTo map[int]uint64 `json:"missedUpTo,omitempty"`
 }
 

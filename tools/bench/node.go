@@ -40,10 +40,11 @@ func runNode(ctx context.Context, dir string, clients int, say func(string, time
 	if err != nil {
 		return err
 	}
-	e, err := pawlcluster.Open(ctx, pawl.Config{
+	e, err := pawl.Open(ctx, pawl.Config{
 		Database: string(address), Workflows: []pawl.Definition{goOneStep, goSleep},
-		Log: slog.New(slog.DiscardHandler), // it would write a line for each request between nodes
-	}, pawlcluster.Node{Listen: "127.0.0.1:0", Secret: secret})
+		Log:     slog.New(slog.DiscardHandler), // it would write a line for each request between nodes
+		Cluster: pawlcluster.Node{Listen: "127.0.0.1:0", Secret: secret},
+	})
 	if err != nil {
 		return err
 	}
@@ -59,9 +60,7 @@ func runNode(ctx context.Context, dir string, clients int, say func(string, time
 		say("ready", time.Now())
 		err = onAndOn(ctx, clients, once)
 	}
-	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	return errors.Join(err, e.Close(leave))
+	return errors.Join(err, e.Close())
 }
 
 // onAndOn makes clients do something until ctx is done. A run whose partition is moving is not the clients' concern.

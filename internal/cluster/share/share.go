@@ -266,16 +266,27 @@ func (n *Node) Leave(ctx context.Context) error {
 	return nil
 }
 
-// Stop answers no other nodes any more.
+// answerWithin is how long requests that other nodes have sent may take when this one stops. What they ask to be saved
+// is on its way to the disk; a request that waits for something is cut off, and is made again elsewhere.
+const answerWithin = 2 * time.Second
+
+// Stop answers no other nodes any more, but those that have asked already.
 func (n *Node) Stop() error {
-	n.nodes.Close()
 	if n.main != nil {
 		n.main.spaces.Delete(n.namespace)
 	}
 	if n.http == nil {
+		n.nodes.Close()
 		return nil
 	}
-	err := n.http.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	err := n.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	err = errors.Join(err, n.http.Close())
+	n.nodes.Close()
 	if ended := <-n.ended; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
 	}

@@ -85,6 +85,9 @@ func (o *Others) Changed() <-chan struct{} {
 	return nil
 }
 
+// Asks implements service.Nodes.
+func (o *Others) Asks(ctx context.Context) bool { return forwarded(ctx) }
+
 // peer is another node.
 type peer struct {
 	id string
