@@ -191,7 +191,7 @@ func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error
 	}
 	l = listen.Bounded(l, processes)
 	if g.certs == nil {
-		return l, nil
+		return listen.Strict(l), nil
 	}
 	return g.certs.Over(l), nil
 }
