@@ -22,15 +22,15 @@ const (
 )
 
 const (
-	longestLine = 80 << 10 // of a header; net/http refuses shorter ones
-	longestSize = 4 << 10  // of the line before a chunk
+	longestLine = 80 << 10 // a line of a header; net/http refuses shorter ones
+	longestSize = 4 << 10  // the line before a chunk
 )
 
 // frames follows where the requests of a connection begin and end. It refuses what readers of HTTP understand in
 // different ways: a proxy that lets such a request pass could take the request of a stranger for its rest.
 type frames struct {
 	next    part
-	line    []byte // what has come of a line
+	line    []byte // the part of a line that has come
 	left    int64  // bytes of a body or a chunk that have not come
 	lengths int    // fields Content-Length of the header, and Transfer-Encoding
 	codings int

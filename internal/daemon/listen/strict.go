@@ -30,7 +30,7 @@ type strictConn struct {
 	net.Conn
 	frames frames
 	came   [4 << 10]byte
-	ready  []byte // what net/http may read
+	ready  []byte // checked, and not read yet
 }
 
 // Read implements net.Conn.

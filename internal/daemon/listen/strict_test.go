@@ -34,17 +34,27 @@ func TestStrict(t *testing.T) {
 		},
 		{
 			"a length and chunks",
-			"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, "400",
+			"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n" +
+				"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, "400",
 		},
-		{"two lengths", "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na" + hidden, "400"},
+		{
+			"two lengths",
+			"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na" + hidden, "400",
+		},
 		{"a list of lengths", "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\na" + hidden, "400"},
 		{"a signed length", "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\na" + hidden, "400"},
 		{
 			"two codings", "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n" +
 				"Transfer-Encoding: identity\r\n\r\n0\r\n\r\n" + hidden, "400",
 		},
-		{"another coding", "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "400"},
-		{"chunks of HTTP/1.0", "POST /x HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, "400"},
+		{
+			"another coding",
+			"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "400",
+		},
+		{
+			"chunks of HTTP/1.0",
+			"POST /x HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, "400",
+		},
 		{"a line feed alone", "GET /x HTTP/1.1\nHost: x\n\n" + hidden, "400"},
 		{"a line feed alone in the header", "GET /x HTTP/1.1\r\nHost: x\r\nA: b\nC: d\r\n\r\n" + hidden, "400"},
 		{"a carriage return alone", "GET /x HTTP/1.1\r\nHost: x\r\nA: b\rC: d\r\n\r\n" + hidden, "400"},
@@ -53,11 +63,13 @@ func TestStrict(t *testing.T) {
 		{"an empty line first", "\r\n" + plain, "400"},
 		{
 			"a line feed alone before a chunk",
-			"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n" + hidden, "/x broken",
+			"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n" + hidden,
+			"/x broken",
 		},
 		{
 			"a chunk that is longer",
-			"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n0\r\n\r\n" + hidden, "/x broken",
+			"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n0\r\n\r\n" + hidden,
+			"/x broken",
 		},
 		{"a line without an end", "GET /x HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("b", longestLine), "400"},
 		{"one that is refused after one that is served", plain + "GET /x HTTP/1.1\n\n" + hidden, "/one: , 400"},
