@@ -138,6 +138,9 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 	if a.guard != nil {
 		cfg.Guarded, cfg.Limits, cfg.Log, cfg.Processes.Log = true, a.guard.limits(), a.guard.log, a.guard.log
 		cfg.Cluster = a.guard.sharing.in(m.place.Namespace)
+		if s := a.guard.signing; s.issuer != nil && m.place.Namespace == "" { // it admits callers of all namespaces
+			cfg.Issuer, cfg.SessionFor = s.issuer, s.keep
+		}
 	}
 	return cfg, a.observe(m, &cfg)
 }

@@ -12,12 +12,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/daemon/listen"
+	"github.com/pawl-dev/pawl/internal/issuer"
 	"github.com/pawl-dev/pawl/internal/server"
 )
 
@@ -36,6 +39,7 @@ type guarding struct {
 	webhookAllow []string
 	namespaces   []string
 	sharing      sharing
+	signing      signing
 
 	log      *slog.Logger
 	logLevel slog.LevelVar
@@ -96,6 +100,7 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 		"address and port at which the other nodes reach this one (default: that of --cluster-listen)")
 	flags.StringVar(&g.sharing.secretFile, clusterSecretFlag, "",
 		"file with the secret that all nodes of a cluster have")
+	g.signing.add(flags)
 	return cmd
 }
 
@@ -127,6 +132,9 @@ func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 		return err
 	}
 	if err := a.prepareSharing(g); err != nil {
+		return err
+	}
+	if err := g.signing.prepare(ctx, g); err != nil {
 		return err
 	}
 	if in, err := a.where(); err != nil {
@@ -191,7 +199,7 @@ func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error
 	}
 	l = listen.Bounded(l, processes)
 	if g.certs == nil {
-		return l, nil
+		return listen.Strict(l), nil
 	}
 	return g.certs.Over(l), nil
 }
@@ -340,4 +348,71 @@ func tellSystemd(state string) error {
 	}
 	_, err = conn.Write([]byte(state))
 	return errors.Join(err, conn.Close())
+}
+
+// signing says at which issuer the callers of a server sign in.
+type signing struct {
+	config     issuer.Config
+	secretFile string
+	lasts      string
+
+	issuer *issuer.Issuer // nil: there is none, and all callers have tokens of this server
+	keep   time.Duration  // how long a browser stays signed in
+}
+
+// oidcIssuerFlag is the flag without which the others of its kind have no effect.
+const oidcIssuerFlag = "oidc-issuer"
+
+// add adds the flags.
+func (s *signing) add(flags *pflag.FlagSet) {
+	c := &s.config
+	flags.StringVar(&c.URL, oidcIssuerFlag, "", "issuer of OpenID Connect at which people sign in, and whose tokens "+
+		"count, such as https://login.example.com")
+	flags.StringVar(&c.ClientID, "oidc-client-id", "", "name under which the issuer knows this server")
+	flags.StringVar(&s.secretFile, "oidc-client-secret-file", "",
+		"file with the secret of the client (default: a public client, which PKCE protects)")
+	flags.StringVar(&c.Audience, "oidc-audience", "",
+		"for whom tokens are that callers show (default: --oidc-client-id)")
+	flags.StringSliceVar(&c.Scopes, "oidc-scopes", []string{"profile", "email"},
+		"what the issuer is asked for beside openid")
+	flags.StringVar(&c.RolesClaim, "oidc-roles-claim", "groups",
+		"claim that decides the role: a text, a list, or the keys of an object; dots lead into others")
+	flags.StringArrayVar(&c.Roles, "oidc-role", nil,
+		"role of a value of the claim, as VALUE=ROLE or VALUE=ROLE@NAMESPACE; the first that fits counts; repeatable")
+	flags.StringVar(&c.NameClaim, "oidc-name-claim", "",
+		"claim that is somebody's name in histories (default: email if it is verified, or sub)")
+	flags.StringVar(&s.lasts, "session-for", "12h", "how long a browser stays signed in")
+	flags.StringVar(&c.Public, "public-url", "",
+		"address at which browsers reach this server, such as https://pawl.example.com (default: nobody signs in)")
+}
+
+// prepare finds the issuer, if one is named.
+func (s *signing) prepare(ctx context.Context, g *guarding) error {
+	if s.config.URL == "" {
+		for _, name := range []string{"oidc-client-id", "oidc-client-secret-file", "oidc-audience", "oidc-role"} {
+			if f := g.cmd.Flags().Lookup(name); f.Changed {
+				return usage("--%s is said, and --%s is missing: it is the address of the issuer", name, oidcIssuerFlag)
+			}
+		}
+		return nil
+	}
+	var err error
+	if s.keep, err = parseDuration(s.lasts); err != nil || s.keep <= 0 {
+		return usage("--session-for %q: write a time as 12h", s.lasts)
+	}
+	if s.secretFile != "" {
+		text, err := os.ReadFile(s.secretFile)
+		if err != nil {
+			return usage("--oidc-client-secret-file: %v", err)
+		}
+		if s.config.Secret = strings.TrimSpace(string(text)); s.config.Secret == "" {
+			return usage("--oidc-client-secret-file: %s is empty", s.secretFile)
+		}
+	}
+	s.config.Log, s.config.Now = g.log, clockNow
+	if s.issuer, err = issuer.New(ctx, s.config); err != nil {
+		return asUsage(err)
+	}
+	g.log.Info("an issuer is asked about callers", "issuer", s.config.URL, "sign-in", s.issuer.SignsIn())
+	return nil
 }

@@ -51,11 +51,15 @@ func errUnknown() error {
 }
 
 // Authenticate returns the token whose text a caller shows. Errors: CodeNoToken; CodeStalled if the storage cannot be
-// asked, after a second at most.
+// asked, after a second at most; CodeForbidden if an issuer knows the bearer, who has no role.
 func (k *Keeper) Authenticate(ctx context.Context, text string) (api.ShownToken, error) {
 	rest, ok := strings.CutPrefix(text, mark)
 	id, secret, both := strings.Cut(rest, "_")
-	if !ok || !both {
+	switch {
+	case !ok && k.issuer != nil && strings.Count(text, ".") == 2: // it has the form of a JSON Web Token
+		t, err := k.issuer.Bearer(ctx, text)
+		return api.ShownToken{Token: t}, err
+	case !ok || !both:
 		return api.ShownToken{}, errUnknown()
 	}
 	return k.look(ctx, func() (stored, bool) {
@@ -67,6 +71,9 @@ func (k *Keeper) Authenticate(ctx context.Context, text string) (api.ShownToken,
 
 // Counts returns an error if a token that was shown before does not count any more. Errors: as Authenticate.
 func (k *Keeper) Counts(ctx context.Context, token api.Token) error {
+	if strings.HasPrefix(token.ID, foreign) { // it is not kept, and only its time ends it
+		return k.expired(token)
+	}
 	_, err := k.look(ctx, func() (stored, bool) { return k.find(token.ID) })
 	return err
 }
@@ -84,11 +91,9 @@ func (k *Keeper) look(ctx context.Context, find func() (stored, bool)) (api.Show
 		return api.ShownToken{}, failure
 	case !known:
 		return api.ShownToken{}, errUnknown()
-	case t.ExpiresAt > 0 && k.now() >= t.ExpiresAt:
-		return api.ShownToken{}, &api.Error{
-			Code: api.CodeNoToken, Message: fmt.Sprintf("the token %q expired at %s", t.Name, t.ExpiresAt),
-			Hint: "pawl token create makes a new one",
-		}
+	}
+	if err := k.expired(t.Token); err != nil {
+		return api.ShownToken{}, err
 	}
 	return api.ShownToken{Token: t.Token, Unchecked: failure != nil}, nil
 }

@@ -33,7 +33,9 @@ const (
 // stored is a token as it is stored.
 type stored struct {
 	api.Token
-	Hash string `json:"hash"` // hash of its secret part, SHA-256: that part has 256 random bits, so nobody can guess it
+	// Hash is that of its secret part, SHA-256: that part has 256 random bits, so nobody can guess it.
+	Hash    string `json:"hash"`
+	Subject string `json:"subject,omitempty"` // the id of who has signed in, if it is a session
 }
 
 // Keeper keeps the tokens and the audit log of a server. Its methods are safe for concurrent use.
@@ -43,6 +45,7 @@ type Keeper struct {
 	logger    *slog.Logger
 	log       log
 	read      reader
+	issuer    Issuer     // nil: only tokens that are kept count
 	changing  sync.Mutex // held by whoever makes a token or revokes one
 }
 
@@ -71,7 +74,7 @@ func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token
 		return api.Token{}, err
 	}
 	for _, t := range tokens {
-		if t.Name == r.Name && t.Namespace == r.Namespace {
+		if t.Name == r.Name && t.Namespace == r.Namespace && !t.Session {
 			return api.Token{}, &api.Error{
 				Code: api.CodeConflict, ID: r.Name, Message: "there is a token with this name",
 				Hint: "revoke it, or choose another name",
@@ -81,29 +84,47 @@ func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token
 	if len(tokens) >= mostTokens {
 		return api.Token{}, &api.Error{Code: api.CodeFull, Message: fmt.Sprintf("there are %d tokens", mostTokens)}
 	}
+	return k.keep(ctx, tokens, k.made(r))
+}
+
+// made returns a token that is not stored yet. Its text is in it.
+func (k *Keeper) made(r api.TokenRequest) stored {
 	random := make([]byte, 6+32)
 	_, _ = rand.Read(random) // it never fails
 	id, secret := hex.EncodeToString(random[:6]), base64.RawURLEncoding.EncodeToString(random[6:])
 	t := stored{
 		Token: api.Token{
 			ID: id, Name: r.Name, Role: r.Role, Namespace: r.Namespace, Queues: r.Queues, CreatedAt: k.now(),
+			Token: mark + id + "_" + secret,
 		},
 		Hash: hashOf(secret),
 	}
 	if r.ExpiresIn > 0 {
 		t.ExpiresAt = api.At(t.CreatedAt.Std().Add(r.ExpiresIn.Std()))
 	}
+	return t
+}
+
+// keep stores a token beside all others, and removes some, with one commit. Its text is in the answer only.
+func (k *Keeper) keep(
+	ctx context.Context, tokens map[string]stored, t stored, gone ...journal.Document,
+) (api.Token, error) {
+	if len(tokens) >= mostTokens {
+		return api.Token{}, &api.Error{Code: api.CodeFull, Message: fmt.Sprintf("there are %d tokens", mostTokens)}
+	}
+	shown := t.Token
+	t.Token.Token = ""
 	text, err := journal.EncodeDocument(documentVersion, t)
 	if err != nil {
 		return api.Token{}, err
 	}
-	if err := k.documents.PutDocuments(ctx, journal.Document{Key: tokenPrefix + id, Value: text}); err != nil {
+	put := append(gone, journal.Document{Key: tokenPrefix + t.ID, Value: text})
+	if err := k.documents.PutDocuments(ctx, put...); err != nil {
 		return api.Token{}, failed(err)
 	}
-	tokens[id] = t
+	tokens[t.ID] = t
 	k.changed(tokens)
-	t.Token.Token = mark + id + "_" + secret
-	return t.Token, nil
+	return shown, nil
 }
 
 // check refuses a request that makes no sense.
@@ -161,26 +182,29 @@ func (k *Keeper) revoke(ctx context.Context, name string, concerns func(api.Toke
 	if err != nil {
 		return err
 	}
-	found := ""
+	var found []stored
 	for id, t := range tokens {
-		if id != name && t.Name != name || !concerns(t.Token) {
-			continue
+		if (id == name || t.Name == name) && concerns(t.Token) {
+			found = append(found, t)
 		}
-		if found != "" {
+	}
+	if len(found) == 0 {
+		return &api.Error{Code: api.CodeNotFound, ID: name, Message: "there is no such token"}
+	}
+	var gone []journal.Document
+	for _, t := range found {
+		if len(found) > 1 && (!t.Session || t.Subject != found[0].Subject) { // the sessions of somebody end together
 			return &api.Error{
-				Code: api.CodeConflict, ID: name, Message: "tokens of several namespaces have this name",
+				Code: api.CodeConflict, ID: name, Message: "several tokens have this name",
 				Hint: "give the id of the token instead, or the namespace",
 			}
 		}
-		found = id
+		gone = append(gone, journal.Document{Key: tokenPrefix + t.ID})
+		delete(tokens, t.ID)
 	}
-	if found == "" {
-		return &api.Error{Code: api.CodeNotFound, ID: name, Message: "there is no such token"}
-	}
-	if err := k.documents.PutDocuments(ctx, journal.Document{Key: tokenPrefix + found}); err != nil {
+	if err := k.documents.PutDocuments(ctx, gone...); err != nil {
 		return failed(err)
 	}
-	delete(tokens, found)
 	k.changed(tokens)
 	return nil
 }

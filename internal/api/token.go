@@ -28,6 +28,8 @@ type Token struct {
 	Queues    []string `json:"queues,omitempty"` // the queues whose tasks a worker may take; empty: all
 	CreatedAt Time     `json:"createdAt"`
 	ExpiresAt Time     `json:"expiresAt,omitzero"` // none: never
+	// Session: it is that of a browser with which somebody has signed in.
+	Session bool `json:"session,omitempty" doc:"It is that of a browser with which somebody has signed in."`
 	// Token is the text to show. It is there only in the answer to the request that made the token.
 	Token string `json:"token,omitempty"`
 }

@@ -49,18 +49,20 @@ type Config struct {
 	// Compiled returns the flow that a definition is. Then flows with a cron have schedules: those that are applied,
 	// and those of Files, which returns the files of a folder as they are now; nil: there is no folder. Scheduled is
 	// told what becomes of the schedules; nil: nobody is.
-	Compiled  func(d api.Definition) (*flow.Flow, error)
-	Files     func(ctx context.Context) []scheduled.File
-	Scheduled func(text string)
-	Access    *access.Keeper // tokens and the audit log. Default: those of the journal
-	Guarded   bool           // callers from the network need a token
-	Allow     func(r *http.Request) bool
-	Limits    server.Limits
-	Metrics   Metrics  // nil: nobody reads any
-	Webhooks  Webhooks // how messages are sent
-	Cluster   *Cluster // nil: this process has all partitions
-	Version   string
-	Routes    func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil: none
+	Compiled   func(d api.Definition) (*flow.Flow, error)
+	Files      func(ctx context.Context) []scheduled.File
+	Scheduled  func(text string)
+	Access     *access.Keeper // tokens and the audit log. Default: those of the journal
+	Issuer     Issuer         // people and programs that somebody else knows; nil: nobody else is asked
+	SessionFor time.Duration  // how long a browser stays signed in
+	Guarded    bool           // callers from the network need a token
+	Allow      func(r *http.Request) bool
+	Limits     server.Limits
+	Metrics    Metrics  // nil: nobody reads any
+	Webhooks   Webhooks // how messages are sent
+	Cluster    *Cluster // nil: this process has all partitions
+	Version    string
+	Routes     func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil: none
 
 	Log *slog.Logger // nil: nothing is logged
 	// NoSocket is told why other processes cannot work with the database through this one.
@@ -76,6 +78,14 @@ type Place interface {
 	OwnLogDir() string // that folder, where it has the logs of this database alone; else empty
 	Socket() string    // where other processes of this machine reach the daemon; empty: nowhere
 	Owner() string     // marks the processes of steps; empty: nobody looks for those that outlive the daemon
+}
+
+// Issuer knows people and programs by tokens of its own.
+type Issuer interface {
+	access.Issuer
+	server.SignIn
+	// SignsIn reports whether browsers sign in here.
+	SignsIn() bool
 }
 
 // Webhooks says how messages are sent.

@@ -77,6 +77,9 @@ func (d *Daemon) serve() {
 	if d.access = d.cfg.Access; d.access == nil {
 		d.access = access.NewKeeper(d.cfg.Journal, func() api.Time { return api.Time(wallNow()) }, d.cfg.Log)
 	}
+	if d.cfg.Issuer != nil {
+		d.access.Trust(d.cfg.Issuer)
+	}
 	d.server = server.New(d.serverConfig())
 	d.measure()
 	if d.cfg.Place == nil || d.cfg.Place.Socket() == "" {
@@ -135,6 +138,9 @@ func (d *Daemon) serverConfig() server.Config {
 		c.Catalog = scheduled.Applied{
 			Catalog: c.Catalog, Service: d.svc, Read: d.cfg.Compiled, Now: func() time.Time { return d.now().Std() },
 		}
+	}
+	if i := d.cfg.Issuer; i != nil && i.SignsIn() {
+		c.SignIn, c.SessionFor = i, d.cfg.SessionFor
 	}
 	if d.cfg.Routes != nil {
 		c.Routes = func(r server.Routes, svc api.Service) { d.cfg.Routes(r, svc, c.Flows) }

@@ -16,6 +16,12 @@ import (
 // which the programs are. They are built without C, as what is released.
 func Build(t testing.TB, packages ...string) string {
 	t.Helper()
+	return BuildIn(t, ".", packages...)
+}
+
+// BuildIn does as Build, in the folder of another module, such as "tools/issuer": what it needs is not in go.mod.
+func BuildIn(t testing.TB, folder string, packages ...string) string {
+	t.Helper()
 	top, err := module()
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +38,7 @@ func Build(t testing.TB, packages ...string) string {
 	defer unlock()
 	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)} // no commit makes them anew
 	build := exec.Command("go", append(args, packages...)...)
-	build.Dir, build.Env = top, append(os.Environ(), "CGO_ENABLED=0")
+	build.Dir, build.Env = filepath.Join(top, filepath.FromSlash(folder)), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", packages, err, out)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -28,6 +29,8 @@ type Access interface {
 	Within(namespace string) api.Access
 	// Record adds an entry to the audit log.
 	Record(e api.Audited)
+	// SignIn makes a token for the browser of somebody whom an issuer knows.
+	SignIn(ctx context.Context, who api.Token, lasts time.Duration) (api.Token, error)
 }
 
 // Anyone is the role of a route that asks for no token.
@@ -111,16 +114,19 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 	case s.cfg.Access == nil:
 		return r, httpapi.ProblemOf(&api.Error{Code: api.CodeNoToken, Message: "this server has no tokens"})
 	}
-	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || text == "" {
+	text := s.desk.shown(r)
+	if text == "" {
 		return r, httpapi.ProblemOf(&api.Error{
 			Code: api.CodeNoToken, Message: "this server asks for a token",
 			Hint: "send Authorization: Bearer TOKEN; the command takes --token-file FILE",
 		})
 	}
-	shown, err := s.cfg.Access.Authenticate(r.Context(), strings.TrimSpace(text))
+	shown, err := s.cfg.Access.Authenticate(r.Context(), text)
 	if err != nil {
 		s.noteDamage(err)
+		if c.token = shown.Token; c.token.Name != "" { // somebody without a role
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+		}
 		return r, httpapi.ProblemOf(err)
 	}
 	c.token, c.unchecked = shown.Token, shown.Unchecked
@@ -139,6 +145,15 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 			"the token %q has the role %s, and this asks for %s", c.token.Name, c.token.Role, asked)})
 	}
 	return r, nil
+}
+
+// bearerOf returns the token in the header of a request; empty: there is none.
+func bearerOf(r *http.Request) string {
+	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(text)
 }
 
 // audited reports whether requests of a route that asks for a role are in the audit log: all that change something, but

@@ -52,6 +52,9 @@ func (s *Server) routes(mux *http.ServeMux) {
 	more := Routes{mux, s.roles}
 	more.take(a.OpenAPI())
 	s.documents(more, a.OpenAPI())
+	if s.desk != nil {
+		s.desk.routes(more)
+	}
 	if s.cfg.Routes != nil {
 		s.cfg.Routes(more, s.cfg.Service)
 	}
@@ -143,7 +146,11 @@ func (s *Server) otherRoutes(a huma.API) {
 		})
 	huma.Register(a, route(Anyone, "GET", "/version", "getVersion", "server", "Tell which version this is"),
 		func(context.Context, *struct{}) (*answered[version], error) {
-			return body(version{s.cfg.Version, s.cfg.Clock != nil}, nil)
+			v := version{Version: s.cfg.Version, Stands: s.cfg.Clock != nil}
+			if s.desk != nil {
+				v.SignIn = s.desk.issuer.Name()
+			}
+			return body(v, nil)
 		})
 }
 
@@ -154,5 +161,6 @@ type health struct {
 type version struct {
 	Version string `json:"version"`
 	// Stands: the clock of the runs is moved by hand.
-	Stands bool `json:"clockStands" doc:"The clock of the runs stands until somebody moves it; see /clock."`
+	Stands bool   `json:"clockStands" doc:"The clock of the runs stands until somebody moves it; see /clock."`
+	SignIn string `json:"signIn,omitempty" doc:"The issuer at which people sign in, at /login."`
 }

@@ -52,6 +52,9 @@ type Config struct {
 	Namespace string
 	// Access keeps tokens and the audit log. nil: there are none.
 	Access Access
+	// SignIn is where people sign in, for a session of SessionFor. nil: the page asks for a token.
+	SignIn     SignIn
+	SessionFor time.Duration
 	// Guarded asks callers from the network for a token. Those of the socket beside the database need none.
 	Guarded bool
 	// Allow decides which callers from the network may do what they ask for, instead of tokens. nil: this does not.
@@ -111,6 +114,7 @@ type Server struct {
 	api     huma.API
 	others  sync.Map // the servers of other namespaces, by name
 	streams atomic.Int64
+	desk    *desk // where people sign in; nil: they do not
 
 	draining atomic.Bool // it tells that it is not ready
 	usage    *usage      // the use of tokens
@@ -136,6 +140,9 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, mux: http.NewServeMux(), roles: map[string]string{}, usage: newUsage(cfg.Limits),
 		texts: make(chan struct{}, mostTexts),
+	}
+	if cfg.SignIn != nil {
+		s.desk = &desk{cfg.SignIn, cfg.Access, cfg.SessionFor, cfg.Log}
 	}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{

@@ -74,9 +74,9 @@ func (c *Certificate) states() (out [2]fileState) {
 	return out
 }
 
-// Over returns a listener whose connections are encrypted with the certificate.
+// Over returns a listener whose connections are encrypted with the certificate, and strict; see [Strict].
 func (c *Certificate) Over(l net.Listener) net.Listener {
-	return tls.NewListener(l, &tls.Config{
+	return encrypt(l, &tls.Config{
 		MinVersion: tls.VersionTLS12, GetCertificate: c.current, NextProtos: []string{"h2", "http/1.1"},
 	})
 }

@@ -1,3 +1,3 @@
-// Package listen makes the listeners of a server: with a certificate that is read again when its files change, and with
-// as many connections as the process has room for.
+// Package listen makes the listeners of a server: with a certificate that is read again when its files change, with as
+// many connections as the process has room for, and without requests that a proxy could take for others.
 package listen

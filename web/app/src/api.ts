@@ -126,6 +126,11 @@ export async function getHistory(run: string): Promise<Event[]> {
   const h = await ask<{ entries?: { events?: Event[] }[] }>(runPath(run, "history"));
   return (h.entries ?? []).flatMap((e) => e.events ?? []);
 }
+// signOut ends the session of the browser.
+export async function signOut(): Promise<void> {
+  const answer = await request("/logout", { method: "POST" });
+  if (!answer.ok) throw refusal(answer.status, await answer.text());
+}
 export const getVersion = async () => (await (await fetch("/version")).json()) as Schemas["Version"];
 
 interface Message { id: string; name: string; data: string }

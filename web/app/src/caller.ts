@@ -19,6 +19,8 @@ export const caller = signal<Caller | null>(null);
 export const refused = signal<string | null>(null);
 
 export function show(text: string): void { keep("pawl.token", token = text); }
+// shows reports whether the page shows a token. Else the browser has a session, or the server asks for nothing.
+export const shows = (): boolean => token !== "";
 export function choose(name: string): void { keep("pawl.namespace", namespace = name); }
 
 // withCaller adds to the headers of a request who asks, and for which namespace.

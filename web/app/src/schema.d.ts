@@ -2701,6 +2701,8 @@ export interface components {
             namespace: string;
             queues?: string[] | null;
             role: string;
+            /** @description It is that of a browser with which somebody has signed in. */
+            session?: boolean;
             token?: string;
         };
         TokenList: {
@@ -2721,6 +2723,8 @@ export interface components {
         Version: {
             /** @description The clock of the runs stands until somebody moves it; see /clock. */
             clockStands: boolean;
+            /** @description The issuer at which people sign in, at /login. */
+            signIn?: string;
             version: string;
         };
         Webhook: {

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
-import { Failed, getCaller } from "./api.ts";
-import { caller, choose, may, refused, show } from "./caller.ts";
+import { Failed, getCaller, getVersion, signOut } from "./api.ts";
+import { caller, choose, may, refused, show, shows } from "./caller.ts";
 import { Problem } from "./parts.tsx";
 
 // ask finds out who the caller is. It is asked again while the server does not answer.
@@ -35,6 +35,8 @@ export function SignIn() {
   const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const [issuer, setIssuer] = useState("");
+  useEffect(() => { getVersion().then((v) => setIssuer(v.signIn ?? ""), setError); }, []);
   const submit = async () => {
     setBusy(true);
     setError(null);
@@ -47,6 +49,8 @@ export function SignIn() {
   return (
     <main class="signin">
       <h1>Sign in</h1>
+      {issuer ? <p><a class="main" href={"/login?to=" + encodeURIComponent(location.pathname + location.search)}>Sign in at {plain(issuer)}</a></p> : null}
+      {issuer ? <p class="dim">or show a token:</p> : null}
       <form class="card" onSubmit={(e) => { e.preventDefault(); void submit(); }}>
         <label>Token <input type="password" name="token" autocomplete="off" spellcheck={false} required value={text} placeholder="pawl_…"
           onInput={(e) => setText(e.currentTarget.value)} /></label>
@@ -63,15 +67,23 @@ export function SignIn() {
 // Signed shows whose token it is, the namespaces that it may choose, and the way out.
 export function Signed() {
   const c = caller.value;
+  const [error, setError] = useState<unknown>(null);
+  const out = async () => {
+    try { if (!shows()) await signOut(); } catch (e) { setError(e); return; }
+    show("");
+    choose("");
+    caller.value = null;
+    refused.value = "You have signed out.";
+  };
   if (!c?.guarded) return null;
-  const out = () => { show(""); choose(""); caller.value = null; refused.value = "You have signed out."; };
   const to = (name: string) => { choose(name); caller.value = null; void ask().catch(() => location.reload()); };
   return (
     <>
       {(c.namespaces ?? []).length > 1 ? <label class="namespace">Namespace <select value={c.namespace} onChange={(e) => to(e.currentTarget.value)}>
         {(c.namespaces ?? []).map((n) => <option key={n} value={n}>{n}</option>)}</select></label> : null}
       <span class="dim who"><bdi>{plain(c.name ?? "")}</bdi>, {c.role}</span>
-      <button type="button" onClick={out}>Sign out</button>
+      <Problem error={error} />
+      <button type="button" onClick={() => void out()}>Sign out</button>
     </>
   );
 }

@@ -1,4 +1,4 @@
-import{d as E}from"./part-VJCI4CPK.js";import{a as g}from"./part-SJT5JKXZ.js";import{A as R,M as C,S,a as k,ba as w,y as J,z as N}from"./part-4QZRHMYI.js";import{g as m,h,j as O,l as e}from"./part-WNTT74S2.js";var A=`pawl: 1
+import{d as E}from"./part-WQ3WGTKR.js";import{a as g}from"./part-SJT5JKXZ.js";import{A as J,B as N,C as R,O as C,U as S,a as k,da as w}from"./part-C2YNPWY2.js";import{g as m,h,j as O,l as e}from"./part-WNTT74S2.js";var A=`pawl: 1
 name: hello
 steps:
   - {name: greet, exec: "echo hello", retry: "exponential(3, 1s)"}
