@@ -16,8 +16,8 @@ func init() { relay.Register(begin) }
 // inside has the outboxes of the engines that relay by themselves, by engine.
 var inside sync.Map
 
-// Of returns the outbox of an engine, a *pawl.Engine, whose journal is in PostgreSQL. It needs neither Create nor Relay:
-// the table lies in the journal's schema, and the engine that is opened on it delivers, or one of the nodes of a
+// Of returns the outbox of an engine, a *pawl.Engine, whose journal is in PostgreSQL. It needs neither Create nor
+// Relay: the table lies in the journal's schema, and the engine that is opened on it delivers, or one of the nodes of a
 // cluster. What [StartIn] and [SendIn] write has happened when the caller's transaction commits. The transaction must
 // be on that same database, by whatever driver; another database refuses the message with ErrInvalid, and that
 // transaction cannot be committed. Its user needs USAGE on the schema and INSERT on the table outbox in it.

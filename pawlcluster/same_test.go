@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 	_ "github.com/pawl-dev/pawl/journal/sqlite"
 	"github.com/pawl-dev/pawl/pawlcluster"
@@ -21,12 +22,12 @@ import (
 
 var greet = pawl.Handle("greet", func(_ context.Context, who string) (string, error) { return "hello " + who, nil })
 
-// letters calls a handler, waits for an event, answers an update, and gets stuck where it is told to.
-func letters() *pawl.Workflow[string, string] {
+// letters calls a handler, waits for an event and answers an update. For nobody it waits in its body until blocks is
+// closed.
+func letters(blocks <-chan struct{}) *pawl.Workflow[string, string] {
 	return pawl.Define("letters", func(ctx pawl.Context, who string) (string, error) {
 		if who == "nobody" {
-			pawl.Sleep(ctx, "a moment", time.Millisecond)
-			time.Sleep(2 * time.Second) // the body does not come to its next step
+			<-blocks //pawlvet:ignore it blocks until the test ends
 		}
 		hello, err := greet.Call(ctx, "greet", who, pawl.Queue("letters"))
 		if err != nil {
@@ -79,7 +80,8 @@ func use(t *testing.T, w *pawl.Workflow[string, string], engines []*pawl.Engine)
 	ok(t, err)
 	for _, e := range engines {
 		for err = e.Problem("stuck"); err == nil; err = e.Problem("stuck") {
-			time.Sleep(10 * time.Millisecond) // the machine's clock alone tells that a body blocks
+			_, err := e.ListRuns(ctx, client.Query{})
+			ok(t, err)
 		}
 		if !strings.Contains(err.Error(), "did not come to its next step") {
 			t.Errorf("the problem of a body that blocks: %v", err)
@@ -99,8 +101,10 @@ func TestSameProgram(t *testing.T) {
 		ok(t, e.Serve("letters", 4, greet))
 		return e
 	}
+	blocks := make(chan struct{})
+	defer close(blocks)
 	t.Run("file", func(t *testing.T) {
-		w := letters()
+		w := letters(blocks)
 		e := start(t, pawl.Config{
 			Database: "sqlite:" + filepath.Join(t.TempDir(), "letters.db"), Workflows: []pawl.Definition{w},
 		})
@@ -108,7 +112,7 @@ func TestSameProgram(t *testing.T) {
 		ok(t, e.Shutdown(t.Context()))
 	})
 	t.Run("cluster", func(t *testing.T) {
-		w := letters()
+		w := letters(blocks)
 		address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
 		var engines []*pawl.Engine
 		names := map[string]bool{}
@@ -158,10 +162,11 @@ func TestLeaving(t *testing.T) {
 	for range 3 {
 		other := open(t, address, w)
 		for {
-			if _, owned := other.Node(); len(owned) >= 2 {
+			if len(owned(other)) >= 2 {
 				break
 			}
-			time.Sleep(10 * time.Millisecond) // partitions move by leases of PostgreSQL's clock
+			_, err := other.ListRuns(t.Context(), client.Query{})
+			ok(t, err)
 		}
 		ok(t, other.Close())
 	}
