@@ -42,8 +42,15 @@ func TestListsLeaveNothingOut(t *testing.T) {
 	if strings.Contains(text, "-skip") {
 		t.Error("the Makefile skips tests by name: let them ask internal/nightly")
 	}
+	calm := `CALM    = $$($(GO) list ./... $(if $(RACE),| grep -vxF "$$($(GO) list $(RACED))"))`
+	if !strings.Contains(text, "\n"+calm+"\n") {
+		t.Error("make test does not run all packages that the race detector does not watch: " + calm)
+	}
 	for list, wanted := range map[string][]string{
-		"test":    {"$(GO) test -short -vet=off -timeout 30m ./..."},
+		"test": {
+			"$(GO) test -short $(ATONCE) -vet=off -timeout 30m $(CALM)",
+			"$(RACING) -short $(ATONCE) -vet=off -timeout 30m $(RACED)",
+		},
 		"nightly": {"bash .ci/run", "$(GO) test -count=1 -timeout 60m ./...", "$(RACING) -count=1 -timeout 120m ./..."},
 	} {
 		for _, part := range wanted {
