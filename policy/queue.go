@@ -58,14 +58,19 @@ func (l *QueueLimits) Zero() bool { return l == nil || *l == QueueLimits{Fair: l
 
 // PauseAfter returns how long the breaker stays open after the given number of probes have failed.
 func (b Breaker) PauseAfter(probes int) time.Duration {
-	pause, most := b.first(), b.MaxPause
-	if most == 0 {
-		most = max(longestPause, pause)
-	}
+	pause, most := b.first(), b.Longest()
 	for ; probes > 0 && pause < most; probes-- {
 		pause *= 2
 	}
 	return min(pause, most)
+}
+
+// Longest returns the longest pause. For so long a probe may say nothing: then another one goes.
+func (b Breaker) Longest() time.Duration {
+	if b.MaxPause == 0 {
+		return max(longestPause, b.first())
+	}
+	return b.MaxPause
 }
 
 // first returns the pause after the breaker has opened.

@@ -262,6 +262,41 @@ func TestProbeVanishes(t *testing.T) {
 	}
 }
 
+// TestProbeHangs checks that a probe that says nothing for the longest pause, be it that it hangs or that its run is
+// paused, makes way for another one, whose success closes the breaker. What the first one says then does not count.
+func TestProbeHangs(t *testing.T) {
+	for _, op := range []core.Op{0, core.OpPause} {
+		r := newLimitedRig(t, policy.QueueLimits{
+			Breaker: policy.Breaker{Failures: 1, Pause: time.Second, MaxPause: 15 * time.Second},
+		})
+		r.startAll("")
+		r.end(r.workers.dispatched()[0], failTask)
+		r.startAll("", "")
+		r.pass(time.Second)
+		hangs := r.workers.dispatched()
+		if len(hangs) != 1 {
+			t.Fatalf("%d probes", len(hangs))
+		}
+		if op != 0 {
+			r.call(&Call{Op: CallInput, Run: hangs[0].Token.Run, Input: core.Operation{Op: op}})
+		}
+		r.pass(15*time.Second - time.Microsecond)
+		if tasks := r.workers.dispatched(); len(tasks) != 0 {
+			t.Fatalf("attempts began beside the probe: %v", tasks)
+		}
+		r.pass(time.Microsecond)
+		next := r.workers.dispatched()
+		if len(next) != 1 {
+			t.Fatalf("%d probes after the first one said nothing", len(next))
+		}
+		r.end(hangs[0], failTask)
+		r.end(next[0], succeed)
+		if tasks := r.workers.dispatched(); len(tasks) == 0 {
+			t.Fatal("the service is held after a probe has succeeded")
+		}
+	}
+}
+
 // TestBreakerAfterRestart checks that an open breaker is found open by the next process: what it holds has recorded
 // until when.
 func TestBreakerAfterRestart(t *testing.T) {

@@ -16,12 +16,21 @@ type breaker struct {
 	until  core.Time // open: no probe goes before that
 	probes int       // open: that have failed
 	probe  *Ticket   // open: the attempt that goes first
+	mute   core.Time // open: when another probe goes, if this one has said nothing
 	since  core.Time // the last time that it opened, stayed open after a probe, or closed
 }
 
 // holds reports whether the breaker holds an attempt now.
 func (b *breaker) holds(t *Ticket, now core.Time) bool {
-	return b.open && (now < b.until || (b.probe != nil && b.probe != t))
+	return b.open && (now < b.until || b.probe != nil && b.probe != t && now < b.mute)
+}
+
+// send makes an attempt the probe, if the breaker is open. One that hangs, or whose run is paused, does not hold the
+// service for longer than the longest pause.
+func (b *breaker) send(t *Ticket, rule policy.Breaker, now core.Time) {
+	if b.open {
+		b.probe, b.mute = t, now.Add(rule.Longest())
+	}
 }
 
 // ended takes in how an attempt ended. It reports whether the breaker has opened, closed or stays open for another

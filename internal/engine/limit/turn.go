@@ -69,9 +69,7 @@ func (s *ticketShare) take(t *Ticket, now core.Time) {
 	if t.Retry {
 		p.tries.add(p.limits.Retries, now)
 	}
-	if p.breaker.open {
-		p.breaker.probe = t
-	}
+	p.breaker.send(t, p.limits.Breaker, now)
 	p.round = max(p.round, s.round)
 }
 
@@ -266,9 +264,7 @@ func (l *Limiter) offer(t *Ticket) {
 	if t.Retry {
 		s.offeredRetries++
 	}
-	if s.breaker.open {
-		s.breaker.probe = t
-	}
+	s.breaker.send(t, s.limits.Breaker, l.now)
 	l.sortKey(s.limited, s.key)
 	t.Client.turns = append(t.Client.turns, t)
 	t.Client.called.Store(true)
@@ -316,9 +312,11 @@ func (l *Limiter) retime(p *limited) {
 	}
 	if p.ready.Len() > 0 {
 		t := p.ready.First().first()
-		if held := t.in.refuses(t, l.now); held.Reason != core.HeldBreaker || p.breaker.probe == nil {
-			consider(held.Until)
+		held := t.in.refuses(t, l.now)
+		if held.Reason == core.HeldBreaker && p.breaker.probe != nil {
+			held.Until = p.breaker.mute
 		}
+		consider(held.Until)
 	}
 	if p.blocked.Len() > 0 && p.blocked.First().due != Never {
 		consider(p.blocked.First().due)
