@@ -94,7 +94,7 @@ func (e *local) startRun(
 		return client.Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to "+
 			"Config.Workflows or Engine.Register", r.Workflow)
 	}
-	if err := noRerun(r); err != nil {
+	if err := checkStart(&r); err != nil {
 		return client.Started{}, err
 	}
 	labels, err := labelsOf(r.Labels, "start")

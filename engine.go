@@ -164,6 +164,9 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*l
 		}
 	}
 	h := newHost(ctx, cfg)
+	if h.services = cfg.Services; h.services == nil {
+		h.services = map[string]policy.QueueLimits{}
+	}
 	settings := engine.Config{
 		Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
 		Queues: cfg.Queues, Services: cfg.Services, Observer: h.observed(&h.observer),
@@ -229,6 +232,14 @@ func (c Config) check() error {
 			errs = append(errs, fmt.Errorf("Config.%s is negative: leave it out for the default", name))
 		}
 	}
+	for i, w := range c.Workflows {
+		errs = append(errs, wrap(fmt.Sprintf("Config.Workflows[%d]", i), missingDefinition(w)))
+	}
+	for i, p := range c.Propagators {
+		if p == nil {
+			errs = append(errs, fmt.Errorf("Config.Propagators[%d] is nil", i))
+		}
+	}
 	errs = append(errs, checkLimits("Queues", c.Queues), checkLimits("Services", c.Services))
 	if c.TaskTimeout > maxTask {
 		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs in a step",
@@ -267,6 +278,9 @@ func (e *Engine) Register(workflows ...Definition) error { return e.own.Register
 // Register implements Client.
 func (e *local) Register(workflows ...Definition) error {
 	for _, w := range workflows {
+		if err := missingDefinition(w); err != nil {
+			return invalid(err, "register")
+		}
 		if err := e.host.register(w.definition()); err != nil {
 			return err
 		}

@@ -274,7 +274,7 @@ func (e *PanicError) Error() string {
 func newPanic(v any, stack []byte) *PanicError {
 	const most = 8 << 10
 	return &PanicError{
-		Value: fmt.Sprint(v), At: panickedAt(string(stack)),
+		Value: shortened(fmt.Sprint(v)), At: panickedAt(string(stack)),
 		Stack: string(stack[:min(len(stack), most)]),
 	}
 }

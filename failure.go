@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -93,9 +94,35 @@ func register(name string, decode func([]byte) (error, bool)) {
 	errorTypes.byName[name] = decode
 }
 
+// mostMessage bounds what is kept of an error's text, in bytes. It goes into the history and into every error that a
+// caller gets.
+const mostMessage = 16 << 10
+
+// messageOf returns what an error says, also if saying it panics.
+func messageOf(err error) (text string) {
+	defer func() {
+		if v := recover(); v != nil {
+			text = fmt.Sprintf("the method Error of %T panicked: %v", err, v)
+		}
+	}()
+	return shortened(err.Error())
+}
+
+// shortened returns the beginning of a text that is too long, and how long it was.
+func shortened(text string) string {
+	if len(text) <= mostMessage {
+		return text
+	}
+	end := mostMessage
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s … (%d bytes in all)", text[:end], len(text))
+}
+
 // failureOf turns an error into what is recorded.
 func failureOf(err error) *policy.Failure {
-	f := &policy.Failure{Kind: policy.KindError, Message: err.Error()}
+	f := &policy.Failure{Kind: policy.KindError, Message: messageOf(err)}
 	var step *StepError
 	var said *policy.Failure
 	var panicked *PanicError
@@ -112,7 +139,7 @@ func failureOf(err error) *policy.Failure {
 	case errors.As(err, &said):
 		copied := *said
 		f = &copied
-		f.Message = err.Error()
+		f.Message = messageOf(err)
 	}
 	if all := knownIn(err); len(all) > 0 {
 		f.Type, f.Details = all[0].Type, all[0].Details
@@ -266,7 +293,7 @@ func knownIn(err error) []policy.KnownError {
 			details, _ := json.Marshal(e)
 			add(name, details)
 		}
-		found = found || e.Error() == noRows{}.Error()
+		found = found || messageOf(e) == noRows{}.Error()
 	})
 	for _, s := range standard {
 		if errors.Is(err, s.err) || (found && s.name == nameNoRows) {

@@ -45,7 +45,10 @@ func failed[T any](err error) *Future[T] { return &Future[T]{err: err} }
 // Get waits for the result.
 func (f *Future[T]) Get(ctx Context) (T, error) {
 	var zero T
-	if f.result == nil {
+	switch {
+	case f == nil || f.result == nil && f.err == nil:
+		return zero, ctx.of().invalid(errors.New("the future is of no call"), "get")
+	case f.result == nil:
 		return zero, f.err
 	}
 	record, err := ctx.of().Get(f.result)

@@ -128,6 +128,9 @@ func (h *host) executorsOf(queue string, slots int, handlers []AnyHandler) (map[
 	}
 	executors := map[string]worker.Executor{}
 	for _, one := range handlers {
+		if one == nil {
+			return nil, invalid(errors.New("a handler is nil: make one with Handle"), "serve %q", queue)
+		}
 		own := one.handler()
 		name := body.HandlerType(own.name)
 		if err := checkName(own.name); err != nil {

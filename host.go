@@ -35,7 +35,8 @@ type host struct {
 	maxPayload  int
 	grace       time.Duration
 	queues      map[string]policy.QueueLimits
-	fakes       fake.Table // the fakes of a test; nil: none
+	services    map[string]policy.QueueLimits // nil: those of a server, which are not known here
+	fakes       fake.Table                    // the fakes of a test; nil: none
 
 	mu        sync.Mutex
 	workflows map[string]*registered
@@ -274,12 +275,6 @@ func (h *host) closeRun(b *branch, out []byte, err error) {
 			return
 		}
 	}
-}
-
-// knows reports whether a queue is in the configuration.
-func (h *host) knows(queue string) bool {
-	_, known := h.queues[queue]
-	return known
 }
 
 // kinds returns the kinds of workflows that a program can run without another package: functions. Flows are refused

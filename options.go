@@ -283,6 +283,12 @@ func (o *stepOptions) fit(kind core.StepKind) error {
 		}
 		return nil
 	}
+	if o.policy.Retry != nil {
+		return errors.New("Retry has no effect on an event wait, which has no attempts")
+	}
+	if o.queue != "" || o.priority != 0 {
+		return errors.New("Queue and Priority have no effect on an event wait, which has no attempts")
+	}
 	for _, limit := range policy.StepLimits {
 		if limit != policy.LimitWait && limit != policy.LimitScheduleToClose && o.policy.Get(limit) != nil {
 			return fmt.Errorf("%s has no effect on an event wait, which has no attempts: bound it by Within", limit)

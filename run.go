@@ -84,18 +84,18 @@ func labelsOf(all map[string]string, what string) (core.Labels, error) {
 func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in In,
 	opts ...StartOption,
 ) (Run[Out], error) {
-	if w.def.err != nil {
-		return Run[Out]{}, w.def.err
+	if w.definition().err != nil {
+		return Run[Out]{}, w.definition().err
 	}
 	if err := c.Register(w); err != nil {
 		return Run[Out]{}, err
 	}
-	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name,
-		place{kind: kindInput, workflow: w.def.name}, in)
+	input, err := encode(ctx, w.definition().codec(c.Codec()), "the input of workflow "+w.definition().name,
+		place{kind: kindInput, workflow: w.definition().name}, in)
 	if err != nil {
 		return Run[Out]{}, err
 	}
-	req := client.StartRequest{Workflow: w.def.name, ID: id, Input: input}
+	req := client.StartRequest{Workflow: w.definition().name, ID: id, Input: input}
 	for _, opt := range opts {
 		opt(&req)
 	}
@@ -104,7 +104,8 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 		return Run[Out]{}, err
 	}
 	return Run[Out]{
-		ID: started.ID, Existing: started.Existing, client: c, codec: w.def.codec(c.Codec()), workflow: w.def.name,
+		ID: started.ID, Existing: started.Existing, client: c, codec: w.definition().codec(c.Codec()),
+		workflow: w.Name(),
 	}, nil
 }
 
@@ -114,11 +115,11 @@ func (w *Workflow[In, Out]) Find(ctx context.Context, c Client, id string) (Run[
 	if err != nil {
 		return Run[Out]{}, err
 	}
-	if d.Workflow != w.def.name {
-		return Run[Out]{}, fmt.Errorf("pawl: run %s is of workflow %q, not of %q", d.ID, d.Workflow, w.def.name)
+	if d.Workflow != w.definition().name {
+		return Run[Out]{}, fmt.Errorf("pawl: run %s is of workflow %q, not of %q", d.ID, d.Workflow, w.Name())
 	}
 	return Run[Out]{
-		ID: d.ID, Existing: true, client: c, codec: w.def.codec(c.Codec()), workflow: w.def.name,
+		ID: d.ID, Existing: true, client: c, codec: w.definition().codec(c.Codec()), workflow: w.definition().name,
 	}, nil
 }
 
@@ -126,6 +127,9 @@ func (w *Workflow[In, Out]) Find(ctx context.Context, c Client, id string) (Run[
 // a result, the error is a *RunError; errors.As also finds the body's own error.
 func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	var zero Out
+	if r.client == nil {
+		return zero, errNoClient
+	}
 	out, err := r.client.AwaitRun(ctx, r.ID)
 	if err != nil {
 		return zero, err
@@ -157,14 +161,24 @@ func ownOf(f *policy.Failure) error {
 // Cancel asks the run to stop: nothing new begins, waits end at once, running steps are told to stop. With
 // [client.OpCancelGracefully] running steps would finish, and their results would be kept.
 func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
+	if r.client == nil {
+		return errNoClient
+	}
 	return r.client.Operate(ctx, r.ID, Operation{Op: client.OpCancel, Reason: reason})
 }
 
 // RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked
 // up. A run of a flow under another codec than [JSON] is found by its workflow's Find instead.
 func RunOf[Out any](c Client, id string) Run[Out] {
-	return Run[Out]{ID: id, Existing: true, client: c, codec: c.Codec()}
+	r := Run[Out]{ID: id, Existing: true, client: c}
+	if c != nil {
+		r.codec = c.Codec()
+	}
+	return r
 }
+
+// errNoClient is the error of a run that was neither started nor found.
+var errNoClient error = &invalidError{errors.New("pawl: the run has no client: start one, or name one with RunOf")}
 
 // RerunSteps makes [Client].RestartRun run only these steps again, and those that did not succeed. The results of all
 // others are kept. A name includes its repetitions: "charge" for "charge#2".

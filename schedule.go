@@ -50,19 +50,19 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	if req.Key != "" || req.UseExisting || req.ID != schedule.Prefix+name {
 		return h, invalid(errors.New("a schedule has no idempotency key: its name is enough"), "schedule %q", name)
 	}
-	if err := errors.Join(w.def.err, checkCarried(name, &req)); err != nil {
+	if err := errors.Join(w.definition().err, checkCarried(name, &req)); err != nil {
 		return h, err
 	}
 	if err := c.Register(w); err != nil {
 		return h, err
 	}
-	codec := w.def.codec(c.Codec())
-	at := place{kind: kindInput, workflow: w.def.name}
-	input, err := encode(ctx, codec, "the input of workflow "+w.def.name, at, in)
+	codec := w.definition().codec(c.Codec())
+	at := place{kind: kindInput, workflow: w.definition().name}
+	input, err := encode(ctx, codec, "the input of workflow "+w.definition().name, at, in)
 	if err != nil {
 		return h, err
 	}
-	d := w.def.source()
+	d := w.definition().source()
 	h.Actor = req.Actor
 	state := &schedule.State{
 		Spec: schedule.Spec(s), Name: name, Until: req.Deadline,

@@ -251,7 +251,7 @@ func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, c.propagators, r.Headers)
 	}
-	if err := noRerun(r); err != nil {
+	if err := checkStart(&r); err != nil {
 		return client.Started{}, err
 	}
 	req := api.StartRequest{
@@ -299,11 +299,17 @@ func (c *connected) AwaitRun(ctx context.Context, id string) (client.Outcome, er
 
 // SendEvent implements Client.
 func (c *connected) SendEvent(ctx context.Context, id string, r client.SendRequest) error {
+	if err := checkSend("event", &r); err != nil {
+		return err
+	}
 	return c.service.Send(ctx, id, api.SendRequest{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor})
 }
 
 // SendUpdate implements Client.
 func (c *connected) SendUpdate(ctx context.Context, id string, r client.SendRequest) (client.Answer, error) {
+	if err := checkSend("update", &r); err != nil {
+		return client.Answer{}, err
+	}
 	if r.ID == "" {
 		r.ID = rand.Text() // a request that is sent again must not be another update
 	}
@@ -455,10 +461,25 @@ func (c *connected) ListRuns(ctx context.Context, q client.Query) ([]client.Summ
 	return listRuns(ctx, c.service, q)
 }
 
-// noRerun refuses what only RestartRun takes.
-func noRerun(r client.StartRequest) error {
-	if len(r.Steps) == 0 && r.From == "" {
-		return nil
+// checkStart refuses names that are reserved, texts that another process would read as others, and what only
+// RestartRun takes.
+func checkStart(r *client.StartRequest) error {
+	err := errors.Join(
+		schedule.Reserved(r.Workflow, r.ID, r.Labels, false), core.CheckText("the workflow id", r.ID, core.MaxName),
+		core.CheckText("the idempotency key", r.Key, core.MaxName), core.CheckText("the queue", r.Queue, core.MaxName),
+		core.CheckText("the queue's key", r.QueueKey, core.MaxName), core.CheckText("the actor", r.Actor, core.MaxName),
+		core.CheckText("the reason", r.Reason, core.MaxReason),
+	)
+	if len(r.Steps) > 0 || r.From != "" {
+		err = errors.Join(err, errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"))
 	}
-	return invalid(errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"), "start")
+	return invalid(err, "start")
+}
+
+// checkSend refuses the names of an event or update that another process would read as others. what says which it is.
+func checkSend(what string, r *client.SendRequest) error {
+	return invalid(errors.Join(
+		core.CheckText("the name", r.Name, core.MaxName), core.CheckText("the id", r.ID, core.MaxName),
+		core.CheckText("the actor", r.Actor, core.MaxName),
+	), "%s", what)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/fake"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -73,21 +74,21 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 	}
 	o, err := b.options(core.KindChild, name, opts)
 	if err == nil {
-		err = b.host.register(w.def)
+		err = b.host.register(w.definition())
 	}
 	if err == nil {
-		err = b.host.asked(name, fake.Child, w.def.name, reflect.TypeFor[In](), reflect.TypeFor[Out]())
+		err = b.host.asked(name, fake.Child, w.definition().name, reflect.TypeFor[In](), reflect.TypeFor[Out]())
 	}
-	codec := w.def.codec(b.host.codec)
+	codec := w.definition().codec(b.host.codec)
 	var input []byte
 	if err == nil {
 		what := fmt.Sprintf("the input of child %q", name)
-		input, err = b.encode(codec, what, place{kind: kindInput, workflow: w.def.name}, in)
+		input, err = b.encode(codec, what, place{kind: kindInput, workflow: w.definition().name}, in)
 	}
-	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name, Spread: o.spread}
+	spec := &core.StepSpec{Kind: core.KindChild, Type: w.definition().name, Spread: o.spread}
 	if err == nil {
 		spec.Input, err = json.Marshal(map[string]any{
-			"name":  w.def.name,
+			"name":  w.definition().name,
 			"input": json.RawMessage(input), "close": o.close,
 		})
 	}
@@ -120,9 +121,12 @@ func SleepUntil(ctx Context, name string, t time.Time) error {
 // effect on it; options of the workflow need not have one on every step.
 func (b *branch) options(kind core.StepKind, name string, opts []StepOption) (stepOptions, error) {
 	o, err := stepPolicy(b.def.defaults, b.def.byStep[name], opts)
-	if err == nil && len(opts) > 0 {
-		own, _ := stepPolicy(opts)
+	if named := b.def.byStep[name]; err == nil && len(named)+len(opts) > 0 {
+		own, _ := stepPolicy(named, opts)
 		err = own.fit(kind)
+	}
+	if err == nil && o.service != "" && !b.host.knowsService(o.service) {
+		err = fmt.Errorf("no service %q has limits: name it in Config.Services", o.service)
 	}
 	return o, err
 }
@@ -149,4 +153,25 @@ func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Sche
 		return failed[Out](err)
 	}
 	return &Future[Out]{result: result, step: true, codec: b.host.codec}
+}
+
+// knows reports whether a queue is in the configuration.
+func (h *host) knows(queue string) bool {
+	_, known := h.queues[queue]
+	return known
+}
+
+// knowsService reports whether a service is in the configuration, or may have limits of a server or a flow.
+func (h *host) knowsService(service string) bool {
+	if _, known := h.services[service]; known || h.services == nil {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.workflows {
+		if r.document != nil && r.name != schedule.Workflow {
+			return true
+		}
+	}
+	return false
 }

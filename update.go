@@ -136,6 +136,9 @@ func (e *UpdateError) Unwrap() error { return e.own }
 
 // SendUpdate sends an update and waits for the answer.
 func (e *local) SendUpdate(ctx context.Context, id string, r client.SendRequest) (client.Answer, error) {
+	if err := checkSend("update", &r); err != nil {
+		return client.Answer{}, err
+	}
 	if err := errors.Join(checkName(r.Name), e.host.tooLarge("the payload of update "+r.Name, r.Payload)); err != nil {
 		return client.Answer{}, invalid(err, "update %q", r.Name)
 	}

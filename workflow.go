@@ -109,12 +109,28 @@ func Ref[In, Out any](name string) *Workflow[In, Out] {
 }
 
 // Name returns the workflow's name.
-func (w *Workflow[In, Out]) Name() string { return w.def.name }
+func (w *Workflow[In, Out]) Name() string { return w.definition().name }
 
 // Err returns what is wrong with the definition; nil: nothing.
-func (w *Workflow[In, Out]) Err() error { return w.def.err }
+func (w *Workflow[In, Out]) Err() error { return w.definition().err }
 
-func (w *Workflow[In, Out]) definition() *definition { return w.def }
+func (w *Workflow[In, Out]) definition() *definition {
+	if w == nil || w.def == nil {
+		return undefined
+	}
+	return w.def
+}
+
+// undefined stands for a workflow that nobody has made.
+var undefined = &definition{err: &invalidError{errors.New("pawl: the workflow is nil: make one with Define")}}
+
+// missingDefinition returns an error for a workflow that is not there.
+func missingDefinition(w Definition) error {
+	if w == nil || w.definition() == undefined {
+		return undefined.err
+	}
+	return nil
+}
 
 // WorkflowOf makes a workflow from a document instead of a function. It is for packages of this module: package
 // pawlflow makes workflows of flow documents with it. err is what is wrong with w.
@@ -192,17 +208,15 @@ func (d *definition) note(err error) {
 
 var errNoFunction = errors.New("it has no function")
 
-// checkName refuses the characters that keys are built with.
+// checkName refuses the characters that keys are built with, and those that no name may have.
 func checkName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("the name is empty")
-	case len(name) > 200:
-		return fmt.Errorf("the name has %d bytes, more than 200", len(name))
 	case strings.ContainsAny(name, "/#[]\n"):
 		return fmt.Errorf("the name %q contains one of / # [ ] or a line break, which Pawl uses in keys", name)
 	}
-	return nil
+	return core.CheckText("the name", name, 200)
 }
 
 // RunTimeout bounds each run of the workflow (run.run); a retry or a continuation gets a fresh one.

@@ -3,7 +3,6 @@ package outbox
 import (
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
@@ -34,10 +33,11 @@ func (o *Outbox) checkStart(r *client.StartRequest) error {
 			r.Workflow)
 	}
 	what := "start " + r.Workflow
+	name := func(field, value string) error { return checkText(what, field, value, core.MaxName) }
 	return errors.Join(
-		checkText(what, "workflow", r.Workflow), checkText(what, "workflow id", r.ID),
-		checkText(what, "idempotency key", r.Key), checkText(what, "actor", r.Actor),
-		checkText(what, "reason", r.Reason), o.checkPayload(what, "input", r.Input), checkCarried(what, r),
+		name("workflow", r.Workflow), name("workflow id", r.ID), name("idempotency key", r.Key), name("queue", r.Queue),
+		name("queue's key", r.QueueKey), name("actor", r.Actor), checkText(what, "reason", r.Reason, core.MaxReason),
+		o.checkPayload(what, "input", r.Input), checkCarried(what, r),
 	)
 }
 
@@ -51,7 +51,8 @@ func (o *Outbox) checkEvent(run string, e *client.SendRequest) error {
 	}
 	what := fmt.Sprintf("event %q for %q", e.Name, run)
 	return errors.Join(
-		checkText(what, "id", run), checkText(what, "name", e.Name), o.checkPayload(what, "payload", e.Payload),
+		checkText(what, "id", run, core.MaxName), checkText(what, "name", e.Name, core.MaxName),
+		o.checkPayload(what, "payload", e.Payload),
 	)
 }
 
@@ -65,12 +66,12 @@ func checkCarried(what string, r *client.StartRequest) error {
 	return nil
 }
 
-// checkText refuses what JSON would change: the message would then name another run.
-func checkText(what, field, value string) error {
-	if utf8.ValidString(value) {
-		return nil
+// checkText refuses what no engine would take, or JSON would change: the message would then name another run.
+func checkText(what, field, value string, most int) error {
+	if err := core.CheckText("the "+field, value, most); err != nil {
+		return refuse(pawl.ErrInvalid, "%s: %w", what, err)
 	}
-	return refuse(pawl.ErrInvalid, "%s: the %s %q is not valid UTF-8", what, field, value)
+	return nil
 }
 
 func (o *Outbox) checkPayload(what, field string, payload []byte) error {

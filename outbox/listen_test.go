@@ -203,7 +203,7 @@ func testPostgresLastConnection(t *testing.T, dsn string) {
 func testPostgresReasons(t *testing.T, dsn string) {
 	b := openPgShop(t, dsn, outbox.Config{})
 	e := openEngine(t, pawl.Config{}, purchase())
-	if err := outbox.SendIn(t.Context(), b.box, outbox.SQLTx(b), "no\x00body", "paid", 1); err != nil {
+	if err := outbox.SendIn(t.Context(), b.box, outbox.SQLTx(b), "no\u2028body", "paid", 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.placeSQL(t.Context(), 1, true); err != nil {

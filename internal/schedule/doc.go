@@ -8,6 +8,7 @@
 package schedule
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -19,6 +20,22 @@ const (
 	Event    = "pawl.schedule" // changes a schedule; its payload is a Change in JSON
 	Label    = "pawl.schedule" // the label of the runs that a schedule starts: its name
 )
+
+// Reserved refuses names that a caller may not give to a run: those of schedules, and labels that Pawl itself gives. A
+// firing that is made up for has the label of its schedule.
+func Reserved(workflow, workflowID string, labels map[string]string, firing bool) error {
+	if strings.HasPrefix(workflowID, Prefix) && workflow != Workflow {
+		return fmt.Errorf("the workflow id %q begins with %q, as those of schedules do: choose another one",
+			workflowID, Prefix)
+	}
+	for key := range labels {
+		if strings.HasPrefix(key, "pawl.") && (key != Label || !firing) {
+			return fmt.Errorf("the label %q begins with \"pawl.\", as those that Pawl gives itself: choose another key",
+				key)
+		}
+	}
+	return nil
+}
 
 // RunID returns the workflow id of the run that a firing starts.
 func RunID(name string, firing time.Time) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -49,6 +50,9 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 	req.Actor, req.Reason, req.Notify = r.Actor, r.Reason, r.Notify
 	if q := r.Queue; q != nil {
 		req.Queue = core.RunQueue{Name: q.Name, Key: q.Key, Priority: q.Priority}
+	}
+	if err := schedule.Reserved(d.Name, r.WorkflowID, r.Labels, r.ScheduledAt != 0); err != nil {
+		return engine.StartRequest{}, invalid(err, "%v", err)
 	}
 	if req.Labels, err = core.MakeLabels(r.Labels); err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)

@@ -13,8 +13,8 @@ import (
 )
 
 // outboxConns are the connections that the relay of callers' messages may use beside the pool: one to listen, one to
-// deliver.
-const outboxConns = 2
+// deliver, and one to spare, which is what the relay looks at before it listens.
+const outboxConns = 3
 
 // openOutbox prepares what reads the messages of callers. It makes no connection yet.
 func (s *storage) openOutbox(ctx context.Context) error {
