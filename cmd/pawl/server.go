@@ -64,9 +64,21 @@ func (g *guarding) ending() (drain, stop time.Duration, err error) {
 type bounds struct {
 	rate, waits int // those of one token
 	allWaits    int
-	bodies      int // in MiB
+	bodies      int // MiB
 	queued      int
 	connections int
+}
+
+// add adds the flags.
+func (b *bounds) add(flags *pflag.FlagSet) {
+	flags.IntVar(&b.rate, "rate", 0, "requests that one token may make in a second (default: as many as it wants)")
+	flags.IntVar(&b.waits, "waits", 1000, "streams, polls and waits that one token may have open; 0: no limit")
+	flags.IntVar(&b.allWaits, "all-waits", 10_000, "streams, polls and waits of all tokens together; 0: no limit")
+	flags.IntVar(&b.bodies, "bodies", 32, "MiB of all bodies of requests that are worked on at once, 16 at least")
+	flags.IntVar(&b.queued, "queued", 200_000,
+		"attempts of a namespace that wait for a worker; while there are more, no run is started; 0: no limit")
+	flags.IntVar(&b.connections, "connections", 0,
+		"connections at once; others wait (default: what the limit of file descriptors leaves beside the work)")
 }
 
 func (b bounds) limits() server.Limits {
@@ -88,9 +100,9 @@ the network show a token, which pawl token create makes; commands on this machin
 through the socket beside it and need none. Beyond loopback it listens with TLS only.
 
 Each flag can be a key of the file that --config names, or a variable of the environment (--listen: PAWL_LISTEN). pawl
-schema config prints the file's JSON Schema. SIGHUP reads the file again: rate, waits, all-waits, bodies, queued and log-level
-change at once, and namespaces that are new are opened; of the others it says that they need a restart. Certificates are read again
-when their files change.
+schema config prints the file's JSON Schema. SIGHUP reads the file again: rate, waits, all-waits, bodies, queued and
+log-level change at once, and namespaces that are new are opened; of the others it says that they need a restart.
+Certificates are read again when their files change.
 
 Flow files of the FOLDER are started by name. One that has changed is read again at the next start. A
 namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells systemd when it is ready.`,
@@ -110,14 +122,7 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 	flags.StringVar(&g.cert, "tls-cert", "", "file with the certificate and those between it and the root, as PEM")
 	flags.StringVar(&g.key, "tls-key", "", "file with the certificate's key, as PEM")
 	flags.BoolVar(&g.insecure, "insecure", false, "listen beyond loopback without TLS, behind a proxy that has it")
-	flags.IntVar(&g.bounds.rate, "rate", 0, "requests that one token may make in a second (default: as many as it wants)")
-	flags.IntVar(&g.bounds.waits, "waits", 1000, "streams, polls and waits that one token may have open; 0: no limit")
-	flags.IntVar(&g.bounds.allWaits, "all-waits", 10_000, "streams, polls and waits of all tokens together; 0: no limit")
-	flags.IntVar(&g.bounds.bodies, "bodies", 32, "MiB of all bodies of requests that are worked on at once, 16 at least")
-	flags.IntVar(&g.bounds.queued, "queued", 200_000,
-		"attempts of a namespace that wait for a worker; while there are more, no run is started; 0: no limit")
-	flags.IntVar(&g.bounds.connections, "connections", 0,
-		"connections at once; others wait (default: what the limit of file descriptors leaves beside the work)")
+	g.bounds.add(flags)
 	flags.StringVar(&g.level, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&g.pprof, "pprof", "", "loopback address and port to serve profiles on, such as 127.0.0.1:6060")
 	flags.StringVar(&g.stopWithin, "stop-within", "10s", "how long requests may take to be answered when it stops")

@@ -44,7 +44,7 @@ func TestGiveBack(t *testing.T) {
 			t.Fatalf("%d MiB at the peak", held>>20)
 		}
 		peak = nil
-		runtime.GC() // at rest Go does this every two minutes
+		runtime.GC() // Go does this every two minutes at rest
 		stop := GiveBack()
 		synctest.Wait()
 		<-time.After(2*lookEvery + 1)
@@ -59,7 +59,8 @@ func TestGiveBack(t *testing.T) {
 func TestLowestLimit(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"a.slice/memory.max": "5000\n", "a.slice/b.service/memory.max": "max\n", "a.slice/c.service/memory.max": "700\n",
+		"a.slice/memory.max": "5000\n", "a.slice/b.service/memory.max": "max\n",
+		"a.slice/c.service/memory.max": "700\n",
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -70,7 +71,8 @@ func TestLowestLimit(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]uint64{
-		"/a.slice/b.service": 5000, "/a.slice/c.service": 700, "/": math.MaxInt64, "": math.MaxInt64, "/none": math.MaxInt64,
+		"/a.slice/b.service": 5000, "/a.slice/c.service": 700, "/": math.MaxInt64, "": math.MaxInt64,
+		"/none": math.MaxInt64,
 	} {
 		if got := lowestLimit(root, path); got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)

@@ -63,12 +63,12 @@ func (s *Server) SetLimits(l Limits) {
 	s.usage.limits = l.whole()
 }
 
-// mayStart refuses a start while too many attempts of the namespace wait for a worker.
-func (s *Server) mayStart() error {
-	s.usage.mu.Lock()
-	most := s.usage.limits.Queued
-	s.usage.mu.Unlock()
-	if most <= 0 || s.cfg.Queued == nil || s.cfg.Queued() < most {
+// mayStart refuses a start while too many attempts of the namespace wait for a worker, as queued counts them.
+func (u *usage) mayStart(queued func() int) error {
+	u.mu.Lock()
+	most := u.limits.Queued
+	u.mu.Unlock()
+	if most <= 0 || queued == nil || queued() < most {
 		return nil
 	}
 	return &api.Error{

@@ -145,7 +145,7 @@ func New(cfg Config) *Server {
 	if cfg.SignIn != nil {
 		s.desk = &desk{cfg.SignIn, cfg.Access, cfg.SessionFor, cfg.Log}
 	}
-	s.cfg.Service = signed{cfg.Service, s.mayStart}
+	s.cfg.Service = signed{cfg.Service, func() error { return s.usage.mayStart(cfg.Queued) }}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,

@@ -120,7 +120,8 @@ func namespaces(bin string, many int) error {
 		}
 	}
 	row{"a namespace without runs", " ", many}.print(uses[0], uses[1])
-	fmt.Printf("| the server itself | 1 | %.0f MB | %.0f kB |\n", float64(uses[0].memory)/1e6, float64(uses[0].disk)/1e3)
+	memory, disk := float64(uses[0].memory)/1e6, float64(uses[0].disk)/1e3
+	fmt.Printf("| the server itself | 1 | %.0f MB | %.0f kB |\n", memory, disk)
 	return nil
 }
 
@@ -153,7 +154,9 @@ func start(bin string, flags ...string) (*server, error) {
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	args := []string{"server", "--database", database, "--listen", s.address, "--waits", "0", "--all-waits", "0", "--queued", "0"}
+	args := []string{
+		"server", "--database", database, "--listen", s.address, "--waits", "0", "--all-waits", "0", "--queued", "0",
+	}
 	s.cmd = exec.Command(bin, append(args, flags...)...)
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
