@@ -16,6 +16,7 @@ func main() { os.Exit(run()) }
 // run executes the command line and returns the exit status.
 func run() int {
 	collector.Tune()
+	collector.Bound()
 	std := streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	return execute(context.Background(), std, os.Args[1:])
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-dev/pawl/internal/collector"
 	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/daemon/listen"
 	"github.com/pawl-dev/pawl/internal/issuer"
@@ -31,7 +32,7 @@ type guarding struct {
 	listen       string
 	cert, key    string
 	insecure     bool
-	rate, waits  int
+	bounds       bounds
 	level        string
 	pprof        string
 	stopWithin   string
@@ -48,7 +49,45 @@ type guarding struct {
 	opened   []database.Place    // the databases of namespaces that are open
 }
 
-func (g *guarding) limits() server.Limits { return server.Limits{Rate: g.rate, Waits: g.waits} }
+// ending returns how long the server takes its time when it stops.
+func (g *guarding) ending() (drain, stop time.Duration, err error) {
+	if stop, err = parseDuration(g.stopWithin); err != nil {
+		return 0, 0, usage("--stop-within: %v", err)
+	}
+	if drain, err = parseDuration(g.drainWithin); err != nil {
+		return 0, 0, usage("--drain-within: %v", err)
+	}
+	return drain, stop, nil
+}
+
+// bounds are the limits of a server, as its flags have them.
+type bounds struct {
+	rate, waits int // those of one token
+	allWaits    int
+	bodies      int // MiB
+	queued      int
+	connections int
+}
+
+// add adds the flags.
+func (b *bounds) add(flags *pflag.FlagSet) {
+	flags.IntVar(&b.rate, "rate", 0, "requests that one token may make in a second (default: as many as it wants)")
+	flags.IntVar(&b.waits, "waits", 1000, "streams, polls and waits that one token may have open; 0: no limit")
+	flags.IntVar(&b.allWaits, "all-waits", 10_000, "streams, polls and waits of all tokens together; 0: no limit")
+	flags.IntVar(&b.bodies, "bodies", 32, "MiB of all bodies of requests that are worked on at once, 16 at least")
+	flags.IntVar(&b.queued, "queued", 200_000,
+		"attempts of a namespace that wait for a worker; while there are more, no run is started; 0: no limit")
+	flags.IntVar(&b.connections, "connections", 0,
+		"connections at once; others wait (default: what the limit of file descriptors leaves beside the work)")
+}
+
+func (b bounds) limits() server.Limits {
+	return server.Limits{
+		Rate: b.rate, Waits: b.waits, AllWaits: b.allWaits, Bytes: int64(b.bodies) << 20, Queued: b.queued,
+	}
+}
+
+func (g *guarding) limits() server.Limits { return g.bounds.limits() }
 
 func (a serverVerbs) serverCommand() *cobra.Command {
 	g := &guarding{}
@@ -61,9 +100,9 @@ the network show a token, which pawl token create makes; commands on this machin
 through the socket beside it and need none. Beyond loopback it listens with TLS only.
 
 Each flag can be a key of the file that --config names, or a variable of the environment (--listen: PAWL_LISTEN). pawl
-schema config prints the file's JSON Schema. SIGHUP reads the file again: rate, waits and log-level change at once,
-and namespaces that are new are opened; of the others it says that they need a restart. Certificates are read again
-when their files change.
+schema config prints the file's JSON Schema. SIGHUP reads the file again: rate, waits, all-waits, bodies, queued and
+log-level change at once, and namespaces that are new are opened; of the others it says that they need a restart.
+Certificates are read again when their files change.
 
 Flow files of the FOLDER are started by name. One that has changed is read again at the next start. A
 namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells systemd when it is ready.`,
@@ -83,8 +122,7 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 	flags.StringVar(&g.cert, "tls-cert", "", "file with the certificate and those between it and the root, as PEM")
 	flags.StringVar(&g.key, "tls-key", "", "file with the certificate's key, as PEM")
 	flags.BoolVar(&g.insecure, "insecure", false, "listen beyond loopback without TLS, behind a proxy that has it")
-	flags.IntVar(&g.rate, "rate", 0, "requests that one token may make in a second (default: as many as it wants)")
-	flags.IntVar(&g.waits, "waits", 1000, "streams, polls and waits that one token may have open; 0: no limit")
+	g.bounds.add(flags)
 	flags.StringVar(&g.level, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&g.pprof, "pprof", "", "loopback address and port to serve profiles on, such as 127.0.0.1:6060")
 	flags.StringVar(&g.stopWithin, "stop-within", "10s", "how long requests may take to be answered when it stops")
@@ -113,16 +151,15 @@ func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 		return usage("--namespace is for those who call a server; which namespaces it has says --" + namespacesFlag)
 	}
 	a.namespace = "" // that of the environment
-	stopWithin, err := parseDuration(g.stopWithin)
+	drainWithin, stopWithin, err := g.ending()
 	if err != nil {
-		return usage("--stop-within: %v", err)
-	}
-	drainWithin, err := parseDuration(g.drainWithin)
-	if err != nil {
-		return usage("--drain-within: %v", err)
+		return err
 	}
 	if err := g.logLevel.UnmarshalText([]byte(g.level)); err != nil {
 		return usage("--log-level %q: write debug, info, warn or error", g.level)
+	}
+	if err := g.bounds.check(); err != nil {
+		return err
 	}
 	g.log = slog.New(slog.NewJSONHandler(a.Err, &slog.HandlerOptions{Level: &g.logLevel}))
 	if a.webhookAllow, err = allowedAddresses(g.webhookAllow); err != nil {
@@ -166,6 +203,7 @@ func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 	if g.certs != nil {
 		m.metrics.ReadCertificate(g.certs.Left)
 	}
+	defer collector.GiveBack()()
 	m.Listen(listener, nil)
 	a.tellReady(ctx, m, g, listener)
 	err = a.untilStopped(m, drainWithin, stopWithin, func() { a.reload(ctx, m, g) })
@@ -197,7 +235,7 @@ func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error
 	if err != nil {
 		return nil, inUse("listen", g.listen, err)
 	}
-	l = listen.Bounded(l, processes)
+	l = listen.Bounded(l, processes, g.bounds.connections)
 	if g.certs == nil {
 		return listen.Strict(l), nil
 	}
@@ -255,7 +293,7 @@ func (a serverVerbs) tellReady(ctx context.Context, m *machine, g *guarding, l n
 }
 
 // reloadable are the flags whose change takes effect without a restart.
-var reloadable = []string{"rate", "waits", "log-level"}
+var reloadable = []string{"rate", "waits", "all-waits", "bodies", "queued", "log-level"}
 
 // readSettings reads the configuration file.
 func (g *guarding) readSettings() (map[string][]string, error) {
@@ -287,7 +325,7 @@ func (a serverVerbs) reload(ctx context.Context, m *machine, g *guarding) {
 
 // apply gives flags their values of the file, if they can change without a restart, and says which cannot.
 func (g *guarding) apply(settings map[string][]string) error {
-	before := g.limits()
+	before := g.bounds
 	for _, name := range reloadable {
 		values := settings[name]
 		if slices.Equal(values, g.settings[name]) || !g.fromFile(name) {
@@ -303,9 +341,13 @@ func (g *guarding) apply(settings map[string][]string) error {
 		}
 	}
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(g.level)); err != nil {
-		g.rate, g.waits = before.Rate, before.Waits // else half of the file would count
-		return fmt.Errorf("log-level %q: write debug, info, warn or error", g.level)
+	err := g.bounds.check()
+	if level.UnmarshalText([]byte(g.level)) != nil {
+		err = fmt.Errorf("log-level %q: write debug, info, warn or error", g.level)
+	}
+	if err != nil {
+		g.bounds = before // else half of the file would count
+		return err
 	}
 	g.logLevel.Set(level)
 	for _, name := range changedKeys(g.settings, settings) {
@@ -314,6 +356,25 @@ func (g *guarding) apply(settings map[string][]string) error {
 		}
 	}
 	g.settings = settings
+	return nil
+}
+
+// leastBodies is the least that --bodies takes, in MiB: one token has half of it, and the largest body is of 8 MiB.
+const leastBodies = 16
+
+// check refuses limits that make no sense.
+func (b bounds) check() error {
+	for name, n := range map[string]int{
+		"rate": b.rate, "waits": b.waits, "all-waits": b.allWaits, "queued": b.queued, "connections": b.connections,
+	} {
+		if n < 0 {
+			return usage("--%s %d: write a number, or 0 for no limit", name, n)
+		}
+	}
+	if b.bodies < leastBodies {
+		return usage("--bodies %d: %d MiB at least, else a token could not send its largest request", b.bodies,
+			leastBodies)
+	}
 	return nil
 }
 

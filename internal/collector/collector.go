@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
+	"strings"
 )
 
 // Go collects garbage when the heap has doubled. A small program that allocates fast, which is what pawl is while it
@@ -57,15 +59,34 @@ func liveHeap() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// memoryLimit returns how much memory this process may use: the lower of GOMEMLIMIT and the limit of its control group.
+// groups is where Linux shows the control groups.
+const groups = "/sys/fs/cgroup"
+
+// memoryLimit returns how much memory this process may use: the lowest of GOMEMLIMIT and the limits of its control
+// group and of those above.
 func memoryLimit() uint64 {
 	limit := uint64(debug.SetMemoryLimit(-1)) // a negative number only asks
-	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
+	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return limit // not Linux, or an older one
+		return limit // not Linux
 	}
-	if group, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64); err == nil { // "max": there is none
-		limit = min(limit, group)
+	_, path, _ := strings.Cut(string(bytes.TrimSpace(own)), "0::") // that of version 2; in a container it is /
+	return min(limit, lowestLimit(groups, path))
+}
+
+// lowestLimit returns the lowest limit of memory of the control group at a path and of those above it.
+func lowestLimit(root, path string) uint64 {
+	limit := uint64(math.MaxInt64)
+	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
+		text, err := os.ReadFile(filepath.Join(root, path, "memory.max"))
+		if err == nil {
+			n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
+			if err == nil { // else it says "max": there is none
+				limit = min(limit, n)
+			}
+		}
+		if path == "/" {
+			return limit
+		}
 	}
-	return min(limit, math.MaxInt64)
 }

@@ -123,6 +123,7 @@ func (d *Daemon) serverConfig() server.Config {
 	}
 	if d.engine != nil {
 		c.Engine = d.failing
+		c.Queued = func() int { return d.engine.Stats().Queued }
 	}
 	var served func(name string) (journal.Definition, error)
 	if d.bodies != nil {

@@ -178,7 +178,10 @@ func (s *Server) audit(r *http.Request, pattern string, status int, id string) {
 
 // signed is a service that says in the histories of runs who has asked, as the token has it. A caller's own name is
 // kept beside that, and does not replace it.
-type signed struct{ api.Service }
+type signed struct {
+	api.Service
+	mayStart func() error
+}
 
 // actor returns the actor of what a caller does.
 func actor(ctx context.Context, said string) string {
@@ -195,6 +198,9 @@ func actor(ctx context.Context, said string) string {
 
 // Start implements api.Service. A flow of the caller's own can execute any command as the server, so it takes an admin.
 func (s signed) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
+	if err := s.mayStart(); err != nil {
+		return api.Started{}, err
+	}
 	r.Actor = actor(ctx, r.Actor)
 	return s.Service.Start(ctx, r)
 }
@@ -216,6 +222,9 @@ func (s signed) Operate(ctx context.Context, name string, op api.Operation) erro
 
 // Restart implements api.Service.
 func (s signed) Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error) {
+	if err := s.mayStart(); err != nil {
+		return api.Started{}, err
+	}
 	r.Actor = actor(ctx, r.Actor)
 	return s.Service.Restart(ctx, name, r)
 }

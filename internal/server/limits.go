@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,10 +11,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// Limits bound the requests of one token. They can be changed while the server runs.
+// Limits bound the requests of one token, and those of all. They can be changed while the server runs.
 type Limits struct {
-	Rate  int // requests in a second, on average; 0: as many as it wants
-	Waits int // streams, polls and waits for the end of a run that are open at once; 0: as many as it wants
+	Rate  int // requests of a token in a second, on average; 0: as many as it wants
+	Waits int // streams, polls and waits for the end of a run that a token has open at once; 0: as many as it wants
+	// AllWaits bounds those of all tokens together; 0: nothing does.
+	AllWaits int
+	// Bytes bounds the bodies of all requests that the server works on at once. Default: mostBytes.
+	Bytes int64
+	// Queued bounds the attempts of a namespace that wait for a worker: while there are more, no run is started over
+	// the API; 0: nothing does.
+	Queued int
 }
 
 // burst is for how long a token may save up its rate.
@@ -25,25 +33,49 @@ type usage struct {
 	limits  Limits
 	free    map[string]time.Time // the instant from which on everything that the rate allows is free again
 	waiting map[string]int
+	allWait int
 	swept   time.Time
 
-	mostBytes int64 // the most bytes of all bodies at once
-	bytes     int64 // bytes of the bodies in the server's hands
-	bytesOf   map[string]int64
+	bytes   int64 // bytes of the bodies in the server's hands
+	bytesOf map[string]int64
 }
 
 func newUsage(l Limits) *usage {
 	return &usage{
-		limits: l, free: map[string]time.Time{}, waiting: map[string]int{}, mostBytes: mostBytes,
-		bytesOf: map[string]int64{},
+		limits: l.whole(), free: map[string]time.Time{}, waiting: map[string]int{}, bytesOf: map[string]int64{},
 	}
+}
+
+// whole returns the limits with their defaults.
+func (l Limits) whole() Limits {
+	l.Bytes = cmp.Or(l.Bytes, mostBytes)
+	return l
 }
 
 // SetLimits changes the limits for what is asked from now on.
 func (s *Server) SetLimits(l Limits) {
+	s.others.Range(func(_, other any) bool {
+		other.(*Server).SetLimits(l)
+		return true
+	})
 	s.usage.mu.Lock()
 	defer s.usage.mu.Unlock()
-	s.usage.limits = l
+	s.usage.limits = l.whole()
+}
+
+// mayStart refuses a start while too many attempts of the namespace wait for a worker, as queued counts them.
+func (u *usage) mayStart(queued func() int) error {
+	u.mu.Lock()
+	most := u.limits.Queued
+	u.mu.Unlock()
+	if most <= 0 || queued == nil || queued() < most {
+		return nil
+	}
+	return &api.Error{
+		Code:    api.CodeLimited,
+		Message: fmt.Sprintf("%d attempts or more wait for a worker, so no run is started for now", most),
+		Hint:    "start more workers, or ask again later; pawl server --queued says how many may wait",
+	}
 }
 
 // waits are the routes whose requests may stay open for long.
@@ -87,10 +119,15 @@ func (u *usage) begin(r *http.Request, pattern string) (end func(), p *httpapi.P
 	if most := u.limits.Waits; most > 0 && u.waiting[id] >= most {
 		return nil, limited("the token %q has %d streams, polls and waits open", c.token.Name, most)
 	}
+	if most := u.limits.AllWaits; most > 0 && u.allWait >= most {
+		return nil, limited("all tokens together have %d streams, polls and waits open", most)
+	}
 	u.waiting[id]++
+	u.allWait++
 	return func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
+		u.allWait--
 		if u.waiting[id]--; u.waiting[id] == 0 {
 			delete(u.waiting, id)
 		}
@@ -106,10 +143,10 @@ func (u *usage) beginBody(c *caller, size int64) (end func(), p *httpapi.Problem
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.bytes+size > u.mostBytes {
+	if u.bytes+size > u.limits.Bytes {
 		return nil, limited("the server has %d bytes of requests to work on at present", u.bytes)
 	}
-	if id != "" && u.bytesOf[id]+size > u.mostBytes/2 {
+	if id != "" && u.bytesOf[id]+size > u.limits.Bytes/2 {
 		return nil, limited("the token %q has requests of %d bytes open", c.token.Name, u.bytesOf[id])
 	}
 	u.bytes += size

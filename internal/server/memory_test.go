@@ -111,7 +111,7 @@ func TestBoundsByRoute(t *testing.T) {
 // half of it.
 func TestBodiesInFlight(t *testing.T) {
 	u := newUsage(Limits{})
-	u.mostBytes = 100
+	u.limits.Bytes = 100
 	ada, bob := &caller{}, &caller{}
 	ada.token.ID, bob.token.ID = "a", "b"
 	endAda, p := u.beginBody(ada, 50)

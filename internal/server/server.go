@@ -59,8 +59,10 @@ type Config struct {
 	Guarded bool
 	// Allow decides which callers from the network may do what they ask for, instead of tokens. nil: this does not.
 	Allow func(r *http.Request) bool
-	// Limits bound the requests of one token.
+	// Limits bound the requests of one token, and of all.
 	Limits Limits
+	// Queued returns how many attempts wait for a worker. nil: starts are not bounded.
+	Queued func() int
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader
 	// Cluster is the nodes that share the database. nil: the server is no node.
@@ -136,7 +138,6 @@ func New(cfg Config) *Server {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Namespace = cmp.Or(cfg.Namespace, api.DefaultNamespace)
-	cfg.Service = signed{cfg.Service}
 	s := &Server{
 		cfg: cfg, mux: http.NewServeMux(), roles: map[string]string{}, usage: newUsage(cfg.Limits),
 		texts: make(chan struct{}, mostTexts),
@@ -144,6 +145,7 @@ func New(cfg Config) *Server {
 	if cfg.SignIn != nil {
 		s.desk = &desk{cfg.SignIn, cfg.Access, cfg.SessionFor, cfg.Log}
 	}
+	s.cfg.Service = signed{cfg.Service, func() error { return s.usage.mayStart(cfg.Queued) }}
 	s.over, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,

@@ -14,10 +14,15 @@ func connectionLimit(descriptors uint64, processes int) int {
 }
 
 // Bounded returns a listener with as many connections at once as this process can serve beside so many processes of
-// steps, if the system limits that.
-func Bounded(l net.Listener, processes int) net.Listener {
+// steps, if the system limits that, and not more than most; 0: nobody has said how many.
+func Bounded(l net.Listener, processes, most int) net.Listener {
 	if n := descriptors(); n > 0 {
-		return bound(l, connectionLimit(n, processes))
+		if can := connectionLimit(n, processes); most == 0 || can < most {
+			most = can
+		}
+	}
+	if most > 0 {
+		return bound(l, most)
 	}
 	return l
 }
