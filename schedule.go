@@ -2,7 +2,6 @@ package pawl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -272,7 +271,7 @@ func (c clientRuns) Start(ctx context.Context, r api.StartRequest) (api.Started,
 
 // Send implements schedules.Service.
 func (c clientRuns) Send(ctx context.Context, name string, s api.SendRequest) error {
-	r := client.SendRequest{Name: s.Name, Payload: json.RawMessage(s.Payload), Actor: s.Actor}
+	r := client.SendRequest{Name: s.Name, Payload: s.Payload, Actor: s.Actor}
 	return coded(c.SendEvent(ctx, name, r))
 }
 

@@ -58,15 +58,15 @@ func (l *QueueLimits) Zero() bool { return l == nil || *l == QueueLimits{Fair: l
 
 // PauseAfter returns how long the breaker stays open after the given number of probes have failed.
 func (b Breaker) PauseAfter(probes int) time.Duration {
-	pause, most := b.first(), b.Longest()
+	pause, most := b.first(), b.longest()
 	for ; probes > 0 && pause < most; probes-- {
 		pause *= 2
 	}
 	return min(pause, most)
 }
 
-// Longest returns the longest pause. For so long a probe may say nothing: then another one goes.
-func (b Breaker) Longest() time.Duration {
+// longest returns the longest pause.
+func (b Breaker) longest() time.Duration {
 	if b.MaxPause == 0 {
 		return max(longestPause, b.first())
 	}

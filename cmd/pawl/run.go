@@ -143,7 +143,7 @@ func (a runVerbs) runNamed(cmd *cobra.Command, f *startFlags) error {
 		return err
 	}
 	var c *compiled
-	err := flowVerbs{a.app}.withCatalog(cmd.Context(), func(flows api.Catalog) error {
+	err := flowVerbs(a).withCatalog(cmd.Context(), func(flows api.Catalog) error {
 		found, err := flows.Flow(cmd.Context(), f.flow, 0)
 		if api.CodeOf(err) == api.CodeNotFound {
 			return fmt.Errorf("%w\npawl flow list shows what can be started by name", err)

@@ -231,8 +231,9 @@ func (a runVerbs) inputOver(c *compiled, earlier []byte, args []string) (json.Ra
 		}
 	}
 	merged, values := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	if len(earlier) > 0 && json.Unmarshal(earlier, &merged) != nil || json.Unmarshal(over, &values) != nil {
-		return over, nil // it was not an object: there is nothing to put values over
+	objects := json.Unmarshal(over, &values) == nil && (len(earlier) == 0 || json.Unmarshal(earlier, &merged) == nil)
+	if !objects { // there is nothing to put values over
+		return over, nil
 	}
 	for name, value := range values {
 		merged[name] = value

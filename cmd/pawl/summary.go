@@ -35,13 +35,13 @@ func (f *follower) conclude() {
 			}
 		default:
 			f.lines(f.ending(r, false))
-			f.summarize(r)
+			f.summarise(r)
 		}
 	}
 }
 
-// summarize adds a run to the summary of a job of GitHub Actions, as Markdown.
-func (f *follower) summarize(r *api.Run) {
+// summarise adds a run to the summary of a job of GitHub Actions, as Markdown.
+func (f *follower) summarise(r *api.Run) {
 	path := os.Getenv("GITHUB_STEP_SUMMARY")
 	if f.output != outputGitHub || path == "" {
 		return

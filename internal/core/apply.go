@@ -6,6 +6,8 @@ import (
 
 // Apply folds one record into the state. It is the only code that changes a run's state, it decides nothing, and it
 // never fails: what it is given was decided by Advance, now or before a restart.
+//
+//nolint:funlen // a plain switch over all records
 func Apply(r *Run, at Time, rec Record) {
 	switch rec := rec.(type) {
 	case RunCreated:

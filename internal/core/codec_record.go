@@ -114,6 +114,7 @@ func tagOf(r Record) byte {
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
 
+//nolint:funlen // a plain switch over all records
 func (c *coder) write(r Record) {
 	c.buf = append(c.buf, tagOf(r))
 	outer := c.open()

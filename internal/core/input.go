@@ -111,7 +111,7 @@ type (
 
 	// ExpectedSignal delivers an event, unless no step of the definition can wait for it. The body of a Go function may
 	// wait for any name.
-	ExpectedSignal struct{ SignalReceived }
+	ExpectedSignal struct{ Event SignalReceived }
 
 	// ChildEnded reports the end of a child run.
 	ChildEnded struct {
@@ -158,6 +158,7 @@ func (TaskEnded) input()      {}
 func (TaskStopped) input()    {}
 func (Beat) input()           {}
 func (SignalReceived) input() {}
+func (ExpectedSignal) input() {}
 func (ChildEnded) input()     {}
 func (Operation) input()      {}
 func (Tick) input()           {}

@@ -59,10 +59,10 @@ func (m *machine) take(def *Definition, in Input) error {
 	case Beat:
 		return m.beat(in)
 	case ExpectedSignal:
-		if why := m.r.def.unexpected(in.Name); why != "" {
+		if why := m.r.def.unexpected(in.Event.Name); why != "" {
 			return m.refuse(CodeInvalid, "event send", "%s (it can be kept all the same)", why)
 		}
-		return m.signal(in.SignalReceived)
+		return m.signal(in.Event)
 	case SignalReceived:
 		return m.signal(in)
 	case ChildEnded:
@@ -233,6 +233,7 @@ func (m *machine) command(cmd Command) {
 			return
 		}
 		m.close(cmd)
+	default: // those of a turn are its own business
 	}
 }
 

@@ -119,7 +119,7 @@ func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceive
 		return err
 	}
 	if expected {
-		return e.input(ctx, id, core.ExpectedSignal{SignalReceived: s})
+		return e.input(ctx, id, core.ExpectedSignal{Event: s})
 	}
 	return e.input(ctx, id, s)
 }

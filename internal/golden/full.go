@@ -52,6 +52,8 @@ func fill(v reflect.Value, depth int) {
 				fill(v.Field(i), depth)
 			}
 		}
+	default:
+		panic("golden: there is no value for a field of the kind " + v.Kind().String())
 	}
 }
 

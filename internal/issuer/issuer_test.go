@@ -135,7 +135,8 @@ func TestBearer(t *testing.T) {
 			api.Token{Name: "ada@example.com", Role: "operate", Namespace: "team-a"},
 		},
 		{
-			"an address that nobody has verified", map[string]any{"email_verified": false},
+			"an address that nobody has verified",
+			map[string]any{"email_verified": false},
 			api.Token{Name: "42", Role: "read", Namespace: "default"},
 		},
 		{"for several", map[string]any{"aud": []string{"other", "pawl"}}, api.Token{

@@ -49,6 +49,7 @@ func inputOf(in *core.Input) (out api.BodyInput) {
 		out.Beat = &api.BodyBeat{
 			Step: uint32(in.Step), Attempt: in.Attempt, At: in.At, Output: in.Output, Details: in.Details,
 		}
+	default: // a body is the cause of no others
 	}
 	return out
 }
@@ -107,6 +108,7 @@ func commandOf(cmd *core.Command) (out api.BodyCommand) {
 		out.Close = &api.BodyClose{
 			Phase: c.Phase.String(), Output: c.Output, Failure: failureOf(c.Failure), From: c.From,
 		}
+	default: // a body gives no others
 	}
 	return out
 }

@@ -49,14 +49,6 @@ func (s *phrase) ago(at api.Time) *phrase {
 	return s.part(api.Part{Text: "at " + at.String(), At: at, Form: api.FormAgo})
 }
 
-// place appends where something was set, in brackets; nothing where that is not known.
-func (s *phrase) place(origin string) *phrase {
-	if origin == "" {
-		return s
-	}
-	return s.add(" (").part(api.Part{Text: origin, Place: origin}).add(")")
-}
-
 // with appends another sentence.
 func (s *phrase) with(o *api.Saying) *phrase {
 	switch {

@@ -103,6 +103,7 @@ func (f *frames) take(whole []byte) {
 		} else if strings.ContainsAny(string(line[:1]), " \t") {
 			f.next = refused
 		}
+	default: // no line is expected
 	}
 }
 

@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"math"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -29,7 +31,7 @@ func (b *breaker) holds(t *Ticket, now core.Time) bool {
 // service for longer than the longest pause.
 func (b *breaker) send(t *Ticket, rule policy.Breaker, now core.Time) {
 	if b.open {
-		b.probe, b.mute = t, now.Add(rule.Longest())
+		b.probe, b.mute = t, now.Add(rule.PauseAfter(math.MaxInt))
 	}
 }
 
