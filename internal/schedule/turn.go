@@ -92,17 +92,10 @@ func (t *turning) fire() {
 		if at.IsZero() || start.After(t.now) || t.isOver(at) {
 			break
 		}
-		late := t.now.Add(-t.table.catchUp)
-		if start.Before(late) {
-			t.missUntil(t.table, late.Add(-t.table.jitter-1), MissedLate)
-			if t.Due.Before(at) { // the rest of those that are late are late by their own delay only
-				t.Due = at.UTC()
-				if t.takeSkip(at) {
-					t.miss(t.table, at, MissedSkipped)
-				} else {
-					t.miss(t.table, at, MissedLate)
-				}
-			}
+		// One before it may wait for a longer part of the jitter: it is not late because of that.
+		late := t.now.Add(-t.table.catchUp - t.table.jitter)
+		if at.Before(late) {
+			t.missUntil(t.table, late.Add(-1), MissedLate)
 			continue
 		}
 		if n == mostCounted {

@@ -262,6 +262,19 @@ func TestRowsHaveNoGaps(t *testing.T) {
 	c.missed("03:00 to 03:00 1 skipped", "02:00 to 02:00 1 overlap", "04:00 to 05:00 2 overlap")
 }
 
+// TestRowsEndWithTheTimes checks that a row of missed firings does not go on after an edit: by the new times no other
+// firing was between the two, and by the old ones there was one.
+func TestRowsEndWithTheTimes(t *testing.T) {
+	c := begin(t, hourly, monday)
+	c.at(2*hour + 30*minute)
+	c.ends(hour, "succeeded")
+	c.at(3*hour + 30*minute)
+	c.change(schedule.Change{Op: schedule.OpUpdate, Spec: &schedule.Spec{Cron: "0 4 * * *"}})
+	c.at(5 * hour)
+	c.want("02 01:00 start 01:00", "02 03:00 start 03:00")
+	c.missed("02:00 to 02:00 1 overlap", "04:00 to 04:00 1 overlap")
+}
+
 // TestSkipAndUnskip checks that a firing which is taken out starts no run, and is told of.
 func TestSkipAndUnskip(t *testing.T) {
 	c := begin(t, hourly, monday)
@@ -295,6 +308,16 @@ func TestJitter(t *testing.T) {
 	}
 	if len(delays) != 20 {
 		t.Errorf("the delays of 20 firings are others the second time: %d", len(delays))
+	}
+}
+
+// TestJitterBeyondFirings checks that no firing counts as late because one before it waits longer.
+func TestJitterBeyondFirings(t *testing.T) {
+	c := begin(t, schedule.Spec{Cron: "* * * * *", Jitter: "30m", Overlap: schedule.OverlapAllow}, monday)
+	c.at(20 * hour)
+	c.missed()
+	if n := len(c.log); n < 19*60+30 {
+		t.Errorf("%d runs were started", n)
 	}
 }
 
