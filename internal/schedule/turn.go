@@ -187,22 +187,38 @@ func (t *turning) wait(at time.Time) {
 
 // waitAlone lets a firing wait in the place of those that wait.
 func (t *turning) waitAlone(at time.Time) {
-	for _, before := range t.Waiting {
-		t.miss(t.table, before, MissedOverlap)
-	}
+	t.missWaiting(t.Waiting, MissedOverlap)
 	t.Waiting = []time.Time{at.UTC()}
+}
+
+// missWaiting notes that firings which have waited started no run. Those between two of them have started none, either:
+// only what was missed for another reason parts them, whatever times held then.
+func (t *turning) missWaiting(firings []time.Time, reason string) {
+	var row Missed
+	for _, at := range firings {
+		parted := func(m Missed) bool { return m.To.After(row.To) && m.From.Before(at) }
+		if row.Count == 0 || slices.ContainsFunc(t.Recent, parted) {
+			t.missRow(t.table, row)
+			row = Missed{From: at, Reason: reason}
+		}
+		row.To = at
+		row.Count++
+	}
+	t.missRow(t.table, row)
 }
 
 // serve starts the firing that has waited longest, once the run before it has ended.
 func (t *turning) serve() {
 	for len(t.Waiting) > 0 && len(t.Open) == 0 {
-		at := t.Waiting[0]
-		t.Waiting = t.Waiting[1:]
-		if t.tooLate(at) {
-			t.miss(t.table, at, MissedNotAfter)
-			continue
+		late := 0
+		for late < len(t.Waiting) && t.tooLate(t.Waiting[late]) {
+			late++
 		}
-		t.start(at)
+		t.missWaiting(t.Waiting[:late], MissedNotAfter)
+		if t.Waiting = t.Waiting[late:]; len(t.Waiting) > 0 {
+			t.start(t.Waiting[0])
+			t.Waiting = t.Waiting[1:]
+		}
 	}
 	if len(t.Waiting) == 0 {
 		t.Waiting = nil

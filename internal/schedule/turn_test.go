@@ -275,6 +275,19 @@ func TestRowsEndWithTheTimes(t *testing.T) {
 	c.missed("02:00 to 02:00 1 overlap", "04:00 to 04:00 1 overlap")
 }
 
+// TestRowsOfAQueue checks that firings which have waited while times changed are told in one row when they are given up.
+func TestRowsOfAQueue(t *testing.T) {
+	c := begin(t, with(func(s *schedule.Spec) { s.Overlap = schedule.OverlapQueue }), monday)
+	c.at(30*hour + minute)
+	c.change(schedule.Change{Op: schedule.OpSkip, Firing: monday.Add(33 * hour)})
+	c.change(schedule.Change{Op: schedule.OpUpdate, Spec: &schedule.Spec{Cron: "0 */3 * * *", Overlap: "queue"}})
+	c.at(36*hour + minute)
+	c.change(schedule.Change{Op: schedule.OpUpdate, Spec: &schedule.Spec{Cron: "30 * * * *", Overlap: "newest"}})
+	c.at(36*hour + 31*minute)
+	c.want("02 01:00 start 01:00")
+	c.missed("09:00 to 09:00 1 skipped", "02:00 to 06:00 29 overlap", "12:00 to 12:00 1 overlap")
+}
+
 // TestSkipAndUnskip checks that a firing which is taken out starts no run, and is told of.
 func TestSkipAndUnskip(t *testing.T) {
 	c := begin(t, hourly, monday)
