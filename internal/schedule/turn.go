@@ -207,9 +207,9 @@ func (t *turning) missWaiting(firings []time.Time, reason string) {
 	t.missRow(t.table, row)
 }
 
-// serve starts the firing that has waited longest, once the run before it has ended.
+// serve starts the firing that has waited longest, once the run before it has ended; all of them, if they may overlap.
 func (t *turning) serve() {
-	for len(t.Waiting) > 0 && len(t.Open) == 0 {
+	for len(t.Waiting) > 0 && (len(t.Open) == 0 || t.Overlap == OverlapAllow) {
 		late := 0
 		for late < len(t.Waiting) && t.tooLate(t.Waiting[late]) {
 			late++

@@ -288,6 +288,16 @@ func TestRowsOfAQueue(t *testing.T) {
 	c.missed("09:00 to 09:00 1 skipped", "02:00 to 06:00 29 overlap", "12:00 to 12:00 1 overlap")
 }
 
+// TestWaitingMayOverlap checks that firings which wait for a run to end begin when times change to some that may overlap.
+func TestWaitingMayOverlap(t *testing.T) {
+	c := begin(t, with(func(s *schedule.Spec) { s.Overlap = schedule.OverlapQueue }), monday)
+	c.at(3*hour + minute)
+	c.change(schedule.Change{Op: schedule.OpUpdate, Spec: &schedule.Spec{Cron: hourly.Cron, Overlap: "allow"}})
+	c.at(4*hour + minute)
+	c.want("02 01:00 start 01:00", "02 03:01 start 02:00", "02 03:01 start 03:00", "02 04:00 start 04:00")
+	c.missed()
+}
+
 // TestSkipAndUnskip checks that a firing which is taken out starts no run, and is told of.
 func TestSkipAndUnskip(t *testing.T) {
 	c := begin(t, hourly, monday)

@@ -409,7 +409,11 @@ func (w *world) death() {
 	w.kill(w.machines[w.r.IntN(2)])
 	w.disturb(w.between(time.Second, time.Minute))
 	w.later(w.between(time.Second, time.Minute), w.share)
-	w.later(w.between(time.Minute, 24*time.Hour), w.revive)
+	d := w.between(time.Minute, 24*time.Hour)
+	if w.machines[0].node == nil && w.machines[1].node == nil {
+		w.disturb(d) // the other one was dead already
+	}
+	w.later(d, w.revive)
 }
 
 // move gives a partition to the other machine.
