@@ -281,8 +281,8 @@ func (l *linter) exits(s *Step, e *Exec) {
 	if e.Shell.IsZero() {
 		severity = Info // the program may tell its failures
 	}
-	l.add(severity, s.pos, lintWrongEnding, s.Name, "step %q: an exit code other than 0 is an error, which continueOn: "+
-		"[failed] does not allow; write continueOn: [error]", s.Name)
+	l.add(severity, s.pos, lintWrongEnding, s.Name, "step %q: an exit code other than 0 is an error, which "+
+		"continueOn: [failed] does not allow; write continueOn: [error]", s.Name)
 }
 
 // absent looks for parts of the input in a command that a run need not have. Without them the step fails.

@@ -68,7 +68,8 @@ func TestPageRetriesWithChanges(t *testing.T) {
 	l := looker{t, browser(t)}
 	dir := t.TempDir()
 	const text = `{"pawl": 1, "name": "mended", "input": {"type": "object"},` +
-		`"steps": [{"name": "build", "exec": "echo built"}, {"name": "ship", "needs": "build", "exec": {"shell": "test $TO = store", "env": {"TO": "${{ input.to }}"}}}]}`
+		`"steps": [{"name": "build", "exec": "echo built"}, {"name": "ship", "needs": "build", ` +
+		`"exec": {"shell": "test $TO = store", "env": {"TO": "${{ input.to }}"}}}]}`
 	write(t, dir, "mended.yaml", text)
 	address := served(t, dir, ".")
 	begin(t, address, `{"workflow":"mended","workflowId":"m","input":{"to":"nowhere"}}`)

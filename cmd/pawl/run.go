@@ -202,7 +202,7 @@ func (a runVerbs) runCompiled(cmd *cobra.Command, c *compiled, f *startFlags) er
 }
 
 // starterOf returns what starts a run: of the server's flow of that name, where there is one.
-func (a *app) starterOf(req api.StartRequest, named string) starter {
+func (a runVerbs) starterOf(req api.StartRequest, named string) starter {
 	ours := false // the key
 	return func(ctx context.Context, svc api.Service) (started api.Started, err error) {
 		server, remote := svc.(*httpapi.Client)

@@ -112,14 +112,14 @@ func (m *machine) whatFailed() (restart, drop []StepID, err error) {
 		return m.anew(restart)
 	case m.r.Phase.Closed():
 		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s and has no failed step; %s", m.r.Phase,
-			m.r.insteadOfRetry())
+			insteadOfRetry(m.r))
 	default:
 		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s and has no failed step", m.r.Phase)
 	}
 }
 
 // insteadOfRetry returns what else can be done with a run that has ended and has no failed step.
-func (r *Run) insteadOfRetry() string {
+func insteadOfRetry(r *Run) string {
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Spec.Hook && !s.Dropped && (s.Phase == StepFailed || s.Phase == StepTimedOut) {

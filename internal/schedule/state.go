@@ -161,7 +161,7 @@ func (s *State) missRow(t *Table, m Missed) {
 	s.Missed += m.Count
 	if n := len(s.Recent); n > 0 {
 		last := &s.Recent[n-1]
-		same := last.Reason == m.Reason && last.Note == m.Note && last.To.After(s.Edited) // by these times
+		same := last.Reason == m.Reason && last.Note == m.Note && last.To.After(s.Edited)
 		if same && t.Next(last.To).Equal(m.From) {
 			last.To, last.Count = m.To, last.Count+m.Count
 			return

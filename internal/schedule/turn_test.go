@@ -275,7 +275,8 @@ func TestRowsEndWithTheTimes(t *testing.T) {
 	c.missed("02:00 to 02:00 1 overlap", "04:00 to 04:00 1 overlap")
 }
 
-// TestRowsOfAQueue checks that firings which have waited while times changed are told in one row when they are given up.
+// TestRowsOfAQueue checks that firings which have waited while times changed are told in one row when they are given
+// up.
 func TestRowsOfAQueue(t *testing.T) {
 	c := begin(t, with(func(s *schedule.Spec) { s.Overlap = schedule.OverlapQueue }), monday)
 	c.at(30*hour + minute)
@@ -288,7 +289,8 @@ func TestRowsOfAQueue(t *testing.T) {
 	c.missed("09:00 to 09:00 1 skipped", "02:00 to 06:00 29 overlap", "12:00 to 12:00 1 overlap")
 }
 
-// TestWaitingMayOverlap checks that firings which wait for a run to end begin when times change to some that may overlap.
+// TestWaitingMayOverlap checks that firings which wait for a run to end begin when times change to some that may
+// overlap.
 func TestWaitingMayOverlap(t *testing.T) {
 	c := begin(t, with(func(s *schedule.Spec) { s.Overlap = schedule.OverlapQueue }), monday)
 	c.at(3*hour + minute)

@@ -33,7 +33,7 @@ type partition struct {
 	feeds                map[string]journal.Feed
 	inbox                map[int][]journal.Message // the messages by sender
 	taken                map[int]uint64            // the last message taken from each sender
-	ended                []endedRun                // by when they ended; some of them may have gone on since, or are gone
+	ended                []endedRun                // the earliest end first; some may have gone on, or are gone
 }
 
 // endedRun is a run that has ended at an instant.
@@ -45,7 +45,7 @@ type endedRun struct {
 // end notes that a run has ended, for Prune.
 func (p *partition) end(r *journal.RunRow) {
 	i, _ := slices.BinarySearchFunc(p.ended, r.EndedAt, func(e endedRun, at core.Time) int {
-		return cmp.Or(cmp.Compare(e.at, at), -1) // behind those of the same instant
+		return cmp.Or(cmp.Compare(e.at, at), -1) // it goes behind those of its instant
 	})
 	p.ended = slices.Insert(p.ended, i, endedRun{r.ID, r.EndedAt})
 }

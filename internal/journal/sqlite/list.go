@@ -143,7 +143,8 @@ func inSpan(q *journal.Query, ways []way) []way {
 		ways[i].first = first
 	}
 	return append(ways, way{
-		from: "runs_data r INDEXED BY runs_late", where: late + " AND r.id < ?", args: []any{first[:]}, order: "r.id DESC",
+		from: "runs_data r INDEXED BY runs_late", where: late + " AND r.id < ?", args: []any{first[:]},
+		order: "r.id DESC",
 	})
 }
 

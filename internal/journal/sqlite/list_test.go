@@ -100,8 +100,8 @@ func fillMany(t *testing.T, j *Journal, now core.Time, count int) {
 	}
 }
 
-// TestLateRuns checks that a span of time has also the runs that were created long after their ids were made, each once,
-// page by page.
+// TestLateRuns checks that a span of time has also the runs that were created long after their ids were made, each
+// once, page by page.
 func TestLateRuns(t *testing.T) {
 	j := opened(t, filepath.Join(t.TempDir(), "pawl.db"))
 	now := core.Time(1_780_000_000_000_000)
@@ -113,7 +113,8 @@ func TestLateRuns(t *testing.T) {
 	v := &journal.View{Through: lease.Last + 1}
 	for n := range 3 { // made a day before, or a month before
 		id := core.NewRunID(now.Add(-time.Duration(1+29*(n%2))*24*time.Hour), 0, 0, uint64(n))
-		v.Runs = append(v.Runs, journal.RunRow{ID: id, Workflow: "late", CreatedAt: now.Add(-time.Duration(n) * time.Second)})
+		created := now.Add(-time.Duration(n) * time.Second)
+		v.Runs = append(v.Runs, journal.RunRow{ID: id, Workflow: "late", CreatedAt: created})
 	}
 	if err := j.Append(t.Context(), &journal.Batch{Epoch: 1, Seq: lease.Last + 1, View: v}); err != nil {
 		t.Fatal(err)
