@@ -17,6 +17,9 @@ func (p *parsing) cron(n *tree.Node) *Cron {
 	if n == nil || n.Kind == tree.Null {
 		return nil
 	}
+	if p.expression(n, "cron") {
+		return nil
+	}
 	if n.Kind == tree.Text {
 		return &Cron{Schedule: n.Text, n: n}
 	}
@@ -26,6 +29,11 @@ func (p *parsing) cron(n *tree.Node) *Cron {
 	if n.Get("schedule") == nil {
 		p.Fail(n.Pos, `add schedule: "0 12 * * *"`, "cron does not say when")
 		return nil
+	}
+	for _, key := range cronKeys {
+		if p.expression(n.Get(key), key) {
+			return nil
+		}
 	}
 	c := &Cron{
 		Schedule: p.several(n.Get("schedule"), "schedule"), Except: p.several(n.Get("except"), "except"),
@@ -55,6 +63,11 @@ func (p *parsing) cron(n *tree.Node) *Cron {
 func (p *parsing) several(n *tree.Node, what string) string {
 	if n == nil || n.Kind == tree.Text {
 		return p.text(n, what)
+	}
+	for _, item := range n.Items {
+		if p.expression(item, what) {
+			return ""
+		}
 	}
 	all, _ := p.texts(n, what)
 	return strings.Join(all, "; ")

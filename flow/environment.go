@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
@@ -138,12 +139,19 @@ func (s *scope) runValue() *expr.Run {
 // scheduledAt returns the instant for which a run was started, in the time zone of its schedule.
 func scheduledAt(r *core.Run) time.Time {
 	at := r.ScheduledFor().Std()
-	zone, err := time.LoadLocation(r.Zone)
-	if err != nil { // it was known when the schedule was made
-		return at
+	zone, known := zones.Load(r.Zone)
+	if !known {
+		read, err := time.LoadLocation(r.Zone)
+		if err != nil { // it was known when the schedule was made
+			return at
+		}
+		zone, _ = zones.LoadOrStore(r.Zone, read)
 	}
-	return at.In(zone)
+	return at.In(zone.(*time.Location))
 }
+
+// zones has the time zones of schedules, by name: reading one reads a file.
+var zones sync.Map
 
 // Step returns a step. One that is closed is decoded once.
 func (s *scope) Step(def int32) *expr.Step {

@@ -48,6 +48,7 @@ const (
 	lintInputAbsent    = "input-may-be-missing"
 	lintUnusedSecret   = "unused-secret"
 	lintUnusedVariable = "unused-variable"
+	lintWrongEnding    = "ending-not-allowed"
 )
 
 func (f Finding) String() string {
@@ -255,6 +256,7 @@ func (l *linter) step(s *Step, p *plan) {
 	switch action := s.Action.(type) {
 	case *Exec:
 		l.absent(s, p)
+		l.exits(s, action)
 	case *Wait:
 		if endless(&p.spec.Policy) && !l.bounded() && len(action.Steps) == 0 {
 			l.add(Info, s.pos, lintEndlessWait, s.Name,
@@ -266,6 +268,21 @@ func (l *linter) step(s *Step, p *plan) {
 		}
 	default:
 	}
+}
+
+// exits looks for a process whose exit code is to be allowed by the word for failures that a process tells in its own
+// words.
+func (l *linter) exits(s *Step, e *Exec) {
+	if !slices.Contains(s.ContinueOn, EndFailed) || slices.Contains(s.ContinueOn, EndError) ||
+		speaksOf(e, "PAWL_OUTPUT") || l.inLines(s) {
+		return
+	}
+	severity := Warning
+	if e.Shell.IsZero() {
+		severity = Info // the program may tell its failures
+	}
+	l.add(severity, s.pos, lintWrongEnding, s.Name, "step %q: an exit code other than 0 is an error, which "+
+		"continueOn: [failed] does not allow; write continueOn: [error]", s.Name)
 }
 
 // absent looks for parts of the input in a command that a run need not have. Without them the step fails.

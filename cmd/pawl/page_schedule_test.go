@@ -59,3 +59,31 @@ func TestPageSchedules(t *testing.T) {
 	l.click(".durations .firing")
 	l.sees("h1", "nightly@")
 }
+
+// TestPageRetriesWithChanges checks that a failed run can go on from what failed with another input and a mended text,
+// and that the page shows what differs where that is refused.
+func TestPageRetriesWithChanges(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
+	t.Parallel()
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	const text = `{"pawl": 1, "name": "mended", "input": {"type": "object"},` +
+		`"steps": [{"name": "build", "exec": "echo built"}, {"name": "ship", "needs": "build", ` +
+		`"exec": {"shell": "test $TO = store", "env": {"TO": "${{ input.to }}"}}}]}`
+	write(t, dir, "mended.yaml", text)
+	address := served(t, dir, ".")
+	begin(t, address, `{"workflow":"mended","workflowId":"m","input":{"to":"nowhere"}}`)
+	l.does("open the page", chromedp.EmulateViewport(1200, 1000), chromedp.Navigate(address+"/run/m"))
+	l.sees("h1", "m")
+	l.press("Retry with changes")
+	l.waits(`document.querySelector("dialog textarea").value.includes("nowhere")`)
+	l.fill("dialog label:nth-of-type(1) textarea", `{"to": "shop"}`)
+	l.fill("dialog label:nth-of-type(2) textarea", strings.ReplaceAll(text, "echo built", "echo else"))
+	l.runs(`document.querySelector("dialog form").requestSubmit()`)
+	l.sees("dialog", "exec was {shell: echo built}, and is {shell: echo else}")
+	l.fill("dialog label:nth-of-type(2) textarea", strings.ReplaceAll(text, "= store", "= shop"))
+	l.runs(`document.querySelector("dialog form").requestSubmit()`)
+	l.sees("h1", "m succeeded")
+	l.sees(".gantt", "succeeded")
+	l.sees(".tree", "shop")
+}

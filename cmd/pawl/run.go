@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -196,16 +197,31 @@ func (a runVerbs) runCompiled(cmd *cobra.Command, c *compiled, f *startFlags) er
 	if f.now {
 		return usage("--now is for a flow with a cron: without one it runs once, at once")
 	}
-	begin := func(ctx context.Context, svc api.Service) (started api.Started, err error) {
+	begin := a.starterOf(req, f.flow)
+	return a.startRun(cmd.Context(), begin, !f.detach, how)
+}
+
+// starterOf returns what starts a run: of the server's flow of that name, where there is one.
+func (a runVerbs) starterOf(req api.StartRequest, named string) starter {
+	ours := false // the key
+	return func(ctx context.Context, svc api.Service) (started api.Started, err error) {
 		server, remote := svc.(*httpapi.Client)
-		if f.flow != "" && remote { // the role operate may start flows of the server, and bring none
-			started, err = server.StartNamed(ctx, f.flow, req)
+		if remote && a.server == "" && req.Key == "" { // the process that holds the database may end meanwhile
+			req.Key, ours = rand.Text(), true
+		}
+		if named != "" && remote { // the role operate may start flows of the server, and bring none
+			started, err = server.StartNamed(ctx, named, req)
 		} else {
 			started, err = svc.Start(ctx, req)
 		}
+		if ours {
+			started.Existing = false // it is the run that this command has started
+			if unanswered(err) {
+				err = &api.Error{Code: api.CodeClosed, Message: err.Error(), Err: err} // it is safe to repeat
+			}
+		}
 		return started, startError(err, req.WorkflowID)
 	}
-	return a.startRun(cmd.Context(), begin, !f.detach, how)
 }
 
 // warnOf prints warnings before a flow is run: limits that contradict each other, and steps that this command cannot
@@ -231,15 +247,16 @@ type starter func(ctx context.Context, svc api.Service) (api.Started, error)
 // startRun starts a run and, where it is not detached, carries it to its end.
 func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telling) error {
 	m, started, err := a.begun(ctx, begin, carry)
+	again := false
 	for gone(err) && a.joined && a.server == "" { // the process that held the database has ended meanwhile
-		a.joined = false
+		a.joined, again = false, true
 		m, started, err = a.begun(ctx, begin, carry)
 	}
 	if err != nil {
 		return err
 	}
 	if carry {
-		if started.Existing {
+		if started.Existing || again {
 			err = m.carry(ctx, started.Run)
 		}
 		if err != nil {

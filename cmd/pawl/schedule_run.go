@@ -69,17 +69,21 @@ func (a runVerbs) runSchedule(
 	if err != nil {
 		return errors.Join(err, m.close())
 	}
+	text := a.ensuredText(ctx, &s, ensured)
+	if f.now {
+		text += "; a run begins now"
+	}
 	if f.detach {
-		return errors.Join(a.tellDetached(ctx, &s, ensured), m.close())
+		return errors.Join(a.tellDetached(&s, text), m.close())
 	}
 	if how != tellQuiet && how != tellJSON {
-		fmt.Fprintf(a.Err, "pawl: %s\n", a.ensuredText(ctx, &s, ensured))
+		fmt.Fprintf(a.Err, "pawl: %s\n", text)
 	}
 	return a.carry(ctx, m, []string{s.Run}, how)
 }
 
 // tellDetached says that the schedule is there, and who carries it.
-func (a runVerbs) tellDetached(ctx context.Context, s *schedules.Schedule, e schedules.Ensured) error {
+func (a runVerbs) tellDetached(s *schedules.Schedule, text string) error {
 	if a.structured() {
 		return a.print(s)
 	}
@@ -87,7 +91,7 @@ func (a runVerbs) tellDetached(ctx context.Context, s *schedules.Schedule, e sch
 	if a.joined {
 		on = "the process that has the database carries it"
 	}
-	a.say("%s; %s", a.ensuredText(ctx, s, e), on)
+	a.say("%s; %s", text, on)
 	return nil
 }
 

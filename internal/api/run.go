@@ -146,6 +146,8 @@ type RunQueue struct {
 type PlannedStep struct {
 	Name  string   `json:"name"`
 	Needs []string `json:"needs,omitempty"`
+	// Watches are the steps of which the first end ends it, if it is a wait. Sentences say so; callers do not get them.
+	Watches []string `json:"-"`
 }
 
 // Words are the words of another system for a run or a step. A run has them if it was made from a document of that

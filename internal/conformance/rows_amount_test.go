@@ -89,4 +89,13 @@ func elsewhere(t *testing.T) {
 			t.Errorf("%s is answered with %v", field, err)
 		}
 	}
+	for _, cron := range []string{
+		`"${{ input.c }}"`, `{schedule: "${{ input.c }}"}`, `{schedule: "@daily", zone: "${{ input.z }}"}`,
+		`{schedule: ["${{ input.c }}", "@daily"]}`, `{schedule: "@daily", catchUp: "${{ '1h' }}"}`,
+	} {
+		_, err := flow.Parse("row.yaml", []byte("pawl: 1\nname: row\ncron: "+cron+"\nsteps: [{name: a, exec: x}]\n"))
+		if err == nil || !strings.Contains(err.Error(), "an expression cannot stand here") {
+			t.Errorf("cron: %s is answered with %v", cron, err)
+		}
+	}
 }

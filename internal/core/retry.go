@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pawl-dev/pawl/policy"
@@ -110,11 +111,22 @@ func (m *machine) whatFailed() (restart, drop []StepID, err error) {
 	case len(restart) > 0 || m.r.Phase.Closed() && m.r.Phase != RunSucceeded:
 		return m.anew(restart)
 	case m.r.Phase.Closed():
-		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s and has no failed step; restart it instead",
-			m.r.Phase)
+		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s and has no failed step; %s", m.r.Phase,
+			insteadOfRetry(m.r))
 	default:
 		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s and has no failed step", m.r.Phase)
 	}
+}
+
+// insteadOfRetry returns what else can be done with a run that has ended and has no failed step.
+func insteadOfRetry(r *Run) string {
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Spec.Hook && !s.Dropped && (s.Phase == StepFailed || s.Phase == StepTimedOut) {
+			return fmt.Sprintf("its hook %s did not succeed: retry that as a step", s.Key())
+		}
+	}
+	return "restart it instead"
 }
 
 // anew adds to some steps that are made again what is decided anew because of that.

@@ -132,7 +132,7 @@ func TestSchedulePauses(t *testing.T) {
 		if got, want := times(t, e), "00:10:00 succeeded, 00:45:00 succeeded, 02:05:00 succeeded"; got != want {
 			t.Errorf("the runs are %s, want %s", got, want)
 		}
-		if got, want := missed(describe(t, h2(e, h))), "4, 00:20-01:05 4 paused"; got != want {
+		if got, want := missed(describe(t, h2(e, h))), "4, 00:20-00:40 3 paused, 01:05-01:05 1 paused"; got != want {
 			t.Errorf("missed: %s, want %s", got, want)
 		}
 		x, err := e.Explain(t.Context(), id)

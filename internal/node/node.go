@@ -137,9 +137,7 @@ func (n *Node) Serve(cfg worker.PoolConfig) error {
 	if cfg.Reporter == nil {
 		cfg.Reporter = n.Engine
 	}
-	if cfg.Log == nil {
-		cfg.Log = n.cfg.Engine.Log
-	}
+	n.equip(&cfg)
 	if len(cfg.Queues) == 0 {
 		cfg.Queues = []string{""}
 	}
@@ -165,9 +163,7 @@ func (n *Node) Serve(cfg worker.PoolConfig) error {
 // Errors: engine.ErrClosed.
 func (n *Node) ServeAnyQueue(cfg worker.PoolConfig) error {
 	cfg.AnyQueue = true
-	if cfg.Log == nil {
-		cfg.Log = n.cfg.Engine.Log
-	}
+	n.equip(&cfg)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -177,6 +173,17 @@ func (n *Node) ServeAnyQueue(cfg worker.PoolConfig) error {
 	n.spare = append(n.spare, p)
 	n.Engine.Serve("", p)
 	return nil
+}
+
+// equip gives workers the log and the clock of the engine. By another clock a task's deadline may have passed when it
+// comes, again and again.
+func (n *Node) equip(cfg *worker.PoolConfig) {
+	if cfg.Log == nil {
+		cfg.Log = n.cfg.Engine.Log
+	}
+	if cfg.Now == nil {
+		cfg.Now = n.cfg.Engine.Now
+	}
 }
 
 // executes reports whether the node has workers for tasks of the queue and type. It is called with mu held.

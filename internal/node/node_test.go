@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -18,6 +19,7 @@ import (
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -221,6 +223,38 @@ func TestServesAnyQueue(t *testing.T) {
 	}
 	if err := n.ServeAnyQueue(pool); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("workers of a closed node: %v", err)
+	}
+}
+
+// TestServesByOneClock checks that workers measure deadlines by the clock of the engine: one by which these have passed
+// would return each attempt as if it had come too late.
+func TestServesByOneClock(t *testing.T) {
+	behind := func() core.Time { return policy.At(time.Now().Add(-48 * time.Hour)) }
+	n, err := node.New(node.Config{
+		Engine:  engine.Config{Journal: memory.New(), Now: behind},
+		Plugins: []kind.Plugin{flowkind.Plugin()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := executor{closing{new([]string), "worker"}, make(chan struct{})}
+	if err := n.Serve(worker.PoolConfig{Executors: map[string]worker.Executor{"T": x}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	flow := definition(t, "pawl: 1\nname: f\nsteps: [{name: a, task: {type: T}, timeout: 1h}]\n")
+	if _, err := n.Engine.Start(t.Context(), engine.StartRequest{Definition: flow}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-x.began:
+	case <-time.After(10 * time.Second):
+		t.Error("the attempt did not begin")
+	}
+	if err := n.Close(); err == nil || err.Error() != "worker cannot be closed" {
+		t.Error(err)
 	}
 }
 

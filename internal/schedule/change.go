@@ -101,7 +101,7 @@ func (t *turning) update(c *Change) {
 			t.fire()
 			t.early = false
 		}
-		t.Spec, t.Since, t.table = *c.Spec, since, table
+		t.Spec, t.Since, t.Edited, t.table = *c.Spec, since, t.now.UTC(), table
 		if t.Due.Before(t.now) {
 			t.Due = t.now.UTC()
 		}

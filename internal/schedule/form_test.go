@@ -16,7 +16,7 @@ var instant = time.Date(2026, 7, 1, 2, 3, 4, 5000, time.UTC)
 func TestForms(t *testing.T) {
 	state := golden.Full[schedule.State]()
 	state.Version = schedule.Version
-	state.Since, state.Due, state.Until, state.Last = instant, instant, instant, instant
+	state.Since, state.Due, state.Edited, state.Until, state.Last = instant, instant, instant, instant, instant
 	state.Waiting, state.Skips = []time.Time{instant}, []time.Time{instant}
 	for i := range state.Open {
 		state.Open[i].Firing = instant

@@ -19,6 +19,8 @@ type State struct {
 	Target
 	Since time.Time `json:"since,omitzero"` // intervals are counted from here; zero: it was made now
 	Due   time.Time `json:"due,omitzero"`   // firings up to here are dealt with; zero: as Since
+	// Edited is when the times or rules were last changed; zero: never.
+	Edited time.Time `json:"edited,omitzero"`
 	// Until ends the schedule, with all its runs; zero: never.
 	Until     time.Time   `json:"until,omitzero"`
 	Last      time.Time   `json:"last,omitzero"`     // the last firing that started a run
@@ -159,7 +161,8 @@ func (s *State) missRow(t *Table, m Missed) {
 	s.Missed += m.Count
 	if n := len(s.Recent); n > 0 {
 		last := &s.Recent[n-1]
-		if last.Reason == m.Reason && last.Note == m.Note && t.Next(last.To).Equal(m.From) {
+		same := last.Reason == m.Reason && last.Note == m.Note && last.To.After(s.Edited)
+		if same && t.Next(last.To).Equal(m.From) {
 			last.To, last.Count = m.To, last.Count+m.Count
 			return
 		}

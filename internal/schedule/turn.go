@@ -92,17 +92,10 @@ func (t *turning) fire() {
 		if at.IsZero() || start.After(t.now) || t.isOver(at) {
 			break
 		}
-		late := t.now.Add(-t.table.catchUp)
-		if start.Before(late) {
-			t.missUntil(t.table, late.Add(-t.table.jitter-1), MissedLate)
-			if t.Due.Before(at) { // the rest of those that are late are late by their own delay only
-				t.Due = at.UTC()
-				if t.takeSkip(at) {
-					t.miss(t.table, at, MissedSkipped)
-				} else {
-					t.miss(t.table, at, MissedLate)
-				}
-			}
+		// One before it may wait for a longer part of the jitter: it is not late because of that.
+		late := t.now.Add(-t.table.catchUp - t.table.jitter)
+		if at.Before(late) {
+			t.missUntil(t.table, late.Add(-1), MissedLate)
 			continue
 		}
 		if n == mostCounted {
@@ -194,22 +187,38 @@ func (t *turning) wait(at time.Time) {
 
 // waitAlone lets a firing wait in the place of those that wait.
 func (t *turning) waitAlone(at time.Time) {
-	for _, before := range t.Waiting {
-		t.miss(t.table, before, MissedOverlap)
-	}
+	t.missWaiting(t.Waiting, MissedOverlap)
 	t.Waiting = []time.Time{at.UTC()}
 }
 
-// serve starts the firing that has waited longest, once the run before it has ended.
-func (t *turning) serve() {
-	for len(t.Waiting) > 0 && len(t.Open) == 0 {
-		at := t.Waiting[0]
-		t.Waiting = t.Waiting[1:]
-		if t.tooLate(at) {
-			t.miss(t.table, at, MissedNotAfter)
-			continue
+// missWaiting notes that firings which have waited started no run. Those between two of them have started none, either:
+// only what was missed for another reason parts them, whatever times held then.
+func (t *turning) missWaiting(firings []time.Time, reason string) {
+	var row Missed
+	for _, at := range firings {
+		parted := func(m Missed) bool { return m.To.After(row.To) && m.From.Before(at) }
+		if row.Count == 0 || slices.ContainsFunc(t.Recent, parted) {
+			t.missRow(t.table, row)
+			row = Missed{From: at, Reason: reason}
 		}
-		t.start(at)
+		row.To = at
+		row.Count++
+	}
+	t.missRow(t.table, row)
+}
+
+// serve starts the firing that has waited longest, once the run before it has ended; all of them, if they may overlap.
+func (t *turning) serve() {
+	for len(t.Waiting) > 0 && (len(t.Open) == 0 || t.Overlap == OverlapAllow) {
+		late := 0
+		for late < len(t.Waiting) && t.tooLate(t.Waiting[late]) {
+			late++
+		}
+		t.missWaiting(t.Waiting[:late], MissedNotAfter)
+		if t.Waiting = t.Waiting[late:]; len(t.Waiting) > 0 {
+			t.start(t.Waiting[0])
+			t.Waiting = t.Waiting[1:]
+		}
 	}
 	if len(t.Waiting) == 0 {
 		t.Waiting = nil

@@ -262,6 +262,44 @@ func TestRowsHaveNoGaps(t *testing.T) {
 	c.missed("03:00 to 03:00 1 skipped", "02:00 to 02:00 1 overlap", "04:00 to 05:00 2 overlap")
 }
 
+// TestRowsEndWithTheTimes checks that a row of missed firings does not go on after an edit: by the new times no other
+// firing was between the two, and by the old ones there was one.
+func TestRowsEndWithTheTimes(t *testing.T) {
+	c := begin(t, hourly, monday)
+	c.at(2*hour + 30*minute)
+	c.ends(hour, "succeeded")
+	c.at(3*hour + 30*minute)
+	c.change(schedule.Change{Op: schedule.OpUpdate, Spec: &schedule.Spec{Cron: "0 4 * * *"}})
+	c.at(5 * hour)
+	c.want("02 01:00 start 01:00", "02 03:00 start 03:00")
+	c.missed("02:00 to 02:00 1 overlap", "04:00 to 04:00 1 overlap")
+}
+
+// TestRowsOfAQueue checks that firings which have waited while times changed are told in one row when they are given
+// up.
+func TestRowsOfAQueue(t *testing.T) {
+	c := begin(t, with(func(s *schedule.Spec) { s.Overlap = schedule.OverlapQueue }), monday)
+	c.at(30*hour + minute)
+	c.change(schedule.Change{Op: schedule.OpSkip, Firing: monday.Add(33 * hour)})
+	c.change(schedule.Change{Op: schedule.OpUpdate, Spec: &schedule.Spec{Cron: "0 */3 * * *", Overlap: "queue"}})
+	c.at(36*hour + minute)
+	c.change(schedule.Change{Op: schedule.OpUpdate, Spec: &schedule.Spec{Cron: "30 * * * *", Overlap: "newest"}})
+	c.at(36*hour + 31*minute)
+	c.want("02 01:00 start 01:00")
+	c.missed("09:00 to 09:00 1 skipped", "02:00 to 06:00 29 overlap", "12:00 to 12:00 1 overlap")
+}
+
+// TestWaitingMayOverlap checks that firings which wait for a run to end begin when times change to some that may
+// overlap.
+func TestWaitingMayOverlap(t *testing.T) {
+	c := begin(t, with(func(s *schedule.Spec) { s.Overlap = schedule.OverlapQueue }), monday)
+	c.at(3*hour + minute)
+	c.change(schedule.Change{Op: schedule.OpUpdate, Spec: &schedule.Spec{Cron: hourly.Cron, Overlap: "allow"}})
+	c.at(4*hour + minute)
+	c.want("02 01:00 start 01:00", "02 03:01 start 02:00", "02 03:01 start 03:00", "02 04:00 start 04:00")
+	c.missed()
+}
+
 // TestSkipAndUnskip checks that a firing which is taken out starts no run, and is told of.
 func TestSkipAndUnskip(t *testing.T) {
 	c := begin(t, hourly, monday)
@@ -295,6 +333,16 @@ func TestJitter(t *testing.T) {
 	}
 	if len(delays) != 20 {
 		t.Errorf("the delays of 20 firings are others the second time: %d", len(delays))
+	}
+}
+
+// TestJitterBeyondFirings checks that no firing counts as late because one before it waits longer.
+func TestJitterBeyondFirings(t *testing.T) {
+	c := begin(t, schedule.Spec{Cron: "* * * * *", Jitter: "30m", Overlap: schedule.OverlapAllow}, monday)
+	c.at(20 * hour)
+	c.missed()
+	if n := len(c.log); n < 19*60+30 {
+		t.Errorf("%d runs were started", n)
 	}
 }
 

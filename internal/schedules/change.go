@@ -153,6 +153,8 @@ func span(s *schedule.State, change *schedule.Change, c *ScheduleChange, now tim
 	switch {
 	case c.From == 0:
 		return 0, fmt.Errorf("a backfill needs a span: say where it begins")
+	case change.From.After(now):
+		return 0, fmt.Errorf("the span begins in the future: what fires then is not missed yet")
 	case c.Before <= c.From:
 		return 0, fmt.Errorf("the span is empty: its end is not after its begin")
 	case change.Before.After(now):

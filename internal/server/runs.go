@@ -186,6 +186,8 @@ func (s *Server) changeRoutes(a huma.API) {
 		if err != nil {
 			return nil, httpapi.ProblemOf(err)
 		}
+		s.streams.Add(1) // it may have to wait for the run whose place it takes
+		defer s.streams.Add(-1)
 		if len(req.Definition.Source) > shortBody { // it may have to be read
 			return startedAt(reading(ctx, s, func() (api.Started, error) { return s.cfg.Service.Start(ctx, req) }))
 		}

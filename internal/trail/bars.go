@@ -66,7 +66,7 @@ func waitText(s *core.Step) string {
 		if s.Spec.Update != "" {
 			return "waits for the update " + s.Spec.Update
 		}
-		if s.Spec.Any != nil {
+		if s.Spec.Event == "" {
 			return "waits for the first of several"
 		}
 		return "waits for the event " + s.Spec.Event

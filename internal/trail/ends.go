@@ -181,7 +181,7 @@ func named(e api.End) api.End {
 	case e.Cause == api.EndNoTime:
 		e.Text = fmt.Sprintf("no time for attempt %d before the limit %s", e.Attempts+1, e.Limit)
 	case e.Cause == api.EndAttempts:
-		e.Text = fmt.Sprintf("attempts used up (%d)", e.Attempts)
+		e.Text = fmt.Sprintf("last attempt (%d)", e.Attempts)
 	case e.After > 0:
 		e.Text = e.Limit + " " + duration.Format(e.After.Std())
 	default:

@@ -134,7 +134,7 @@ func (t *Trail) saysWaiting(say *phrase, s *core.Step) {
 		say.add("waits for the update ").event(s.Spec.Update).add(" ").since(api.Time(s.ScheduledAt))
 	case s.Spec.Kind == core.KindWait:
 		say.add("waits for ")
-		saysEvents(say, s.Spec)
+		saysFirst(say, s.Spec, t.watched(s.Spec.Name))
 		say.add(" ").since(api.Time(s.ScheduledAt))
 	case s.Spec.Kind == core.KindGroup:
 		c := t.counted()[s.ID]
@@ -374,7 +374,11 @@ func (t *Trail) then(steps []*api.Step) *api.Saying {
 		return nil
 	}
 	say := &phrase{}
-	if a := s.Ahead; a != nil && a.GivesUp != 0 {
+	switch a := s.Ahead; {
+	case a == nil || a.GivesUp == 0:
+	case gone(a.Reason) && a.Attempt == s.Attempt:
+		say.add("If attempt %d fails, ", a.Attempt).step(s.Step).add(" gives up: it is the last one.")
+	default:
 		say.add("If its attempts fail, ").step(s.Step).add(" gives up ").in(a.GivesUp)
 		switch {
 		case gone(a.Reason):
@@ -426,20 +430,41 @@ func words(phase string) string { return strings.ReplaceAll(phase, "_", " ") }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// saysEvents says what ends an event wait.
-func saysEvents(say *phrase, spec *core.StepSpec) {
-	switch {
-	case spec.Event != "":
-		say.add("the event ").event(spec.Event)
-	case len(spec.Any) == 0:
-		say.add("another step")
-	default:
-		say.add("the first of the events")
-		for i, event := range spec.Any {
-			if i > 0 {
-				say.add(",")
-			}
-			say.add(" ").event(event)
+// watched returns the steps of which the first end ends a wait.
+func (t *Trail) watched(wait string) []string {
+	for _, p := range t.Known.Plan {
+		if p.Name == wait {
+			return p.Watches
 		}
+	}
+	return nil
+}
+
+// saysFirst says what ends an event wait: an event, or the first of several events and ends of steps.
+func saysFirst(say *phrase, spec *core.StepSpec, steps []string) {
+	if spec.Event != "" {
+		say.add("the event ").event(spec.Event)
+		return
+	}
+	add := func(what, several string, names []string, name func(string) *phrase) {
+		if len(names) > 1 {
+			what = several
+		}
+		for _, n := range names {
+			say.add("%s", what)
+			name(n)
+			what = ", "
+		}
+	}
+	if len(spec.Any)+len(steps) > 1 {
+		say.add("the first of ")
+	}
+	add("the event ", "the events ", spec.Any, say.event)
+	if len(spec.Any) > 0 && len(steps) > 0 {
+		say.add(" and ")
+	}
+	add("the end of ", "the ends of ", steps, say.step)
+	if len(spec.Any)+len(steps) == 0 {
+		say.add("another step")
 	}
 }

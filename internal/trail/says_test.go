@@ -87,7 +87,7 @@ steps:
 	p.attempt("charge", unavailable)
 	p.pass(30 * time.Second)
 	p.says("charge retries in 30s, attempt 2 of 4; attempt 1 failed: 503 Service Unavailable.")
-	p.ends("charge: attempts used up (4) in 6m30s", "charge: scheduleToClose 30m in 29m30s", "run 45m in 44m30s")
+	p.ends("charge: last attempt (4) in 6m30s", "charge: scheduleToClose 30m in 29m30s", "run 45m in 44m30s")
 	p.pass(30 * time.Second)
 	p.attempt("charge", unavailable)
 	p.says("charge retries in 2m, attempt 3 of 4; the last 2 failed alike: 503 Service Unavailable.")
@@ -242,7 +242,7 @@ steps:
 	if a := p.run().Steps[0].Ahead; a == nil || a.Attempts[0].From != api.Time(until) {
 		t.Errorf("ahead is %+v", a)
 	}
-	p.ends("lookup: attempts used up (3) in 7m", "lookup: scheduleToClose 2h in 2h")
+	p.ends("lookup: last attempt (3) in 7m", "lookup: scheduleToClose 2h in 2h")
 	p.forecasts()
 }
 

@@ -101,6 +101,9 @@ func (w *Workflow) steps() []api.PlannedStep {
 			needs = append([]string{s.Each}, needs...)
 		}
 		out[i] = api.PlannedStep{Name: s.Name, Needs: needs}
+		if wait, ok := s.Action.(*flow.Wait); ok {
+			out[i].Watches = wait.Steps
+		}
 	}
 	return out
 }

@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
+	"iter"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -22,7 +22,7 @@ type disk struct {
 	attempts    map[core.RunID]map[attemptKey]journal.AttemptRow
 	history     map[core.RunID][]journal.HistoryRow
 	documents   map[string][]byte
-	order       []core.RunID // the ids of runs, the newest first; nil: not sorted since runs changed
+	order       []core.RunID // the ids of runs, the oldest first
 }
 
 type partition struct {
@@ -33,6 +33,21 @@ type partition struct {
 	feeds                map[string]journal.Feed
 	inbox                map[int][]journal.Message // the messages by sender
 	taken                map[int]uint64            // the last message taken from each sender
+	ended                []endedRun                // the earliest end first; some may have gone on, or are gone
+}
+
+// endedRun is a run that has ended at an instant.
+type endedRun struct {
+	id core.RunID
+	at core.Time
+}
+
+// end notes that a run has ended, for Prune.
+func (p *partition) end(r *journal.RunRow) {
+	i, _ := slices.BinarySearchFunc(p.ended, r.EndedAt, func(e endedRun, at core.Time) int {
+		return cmp.Or(cmp.Compare(e.at, at), -1) // it goes behind those of its instant
+	})
+	p.ended = slices.Insert(p.ended, i, endedRun{r.ID, r.EndedAt})
 }
 
 // oldestFeed returns the oldest position of the feeds for which batches are kept.
@@ -181,8 +196,13 @@ func (d *disk) has(run core.RunID) bool {
 
 func (d *disk) view(p *partition, v *journal.View) {
 	for _, r := range v.Runs {
-		if _, ok := d.runs[r.ID]; !ok {
-			d.order = nil
+		before, ok := d.runs[r.ID]
+		if !ok {
+			i, _ := d.place(r.ID)
+			d.order = slices.Insert(d.order, i, r.ID)
+		}
+		if r.Phase.Closed() && (!before.Phase.Closed() || before.EndedAt != r.EndedAt) {
+			p.end(&r)
 		}
 		d.runs[r.ID] = r
 	}
@@ -214,18 +234,20 @@ func (d *disk) view(p *partition, v *journal.View) {
 	}
 }
 
-// newest returns the ids of all runs, the newest first.
-func (d *disk) newest() []core.RunID {
-	if d.order == nil {
-		d.order = slices.SortedFunc(maps.Keys(d.runs), func(a, b core.RunID) int { return bytes.Compare(b[:], a[:]) })
-	}
-	return d.order
+// place returns where the id of a run is in the order, or belongs.
+func (d *disk) place(id core.RunID) (int, bool) {
+	return slices.BinarySearchFunc(d.order, id, func(a, b core.RunID) int { return bytes.Compare(a[:], b[:]) })
 }
+
+// newest returns the ids of all runs, the newest first.
+func (d *disk) newest() iter.Seq2[int, core.RunID] { return slices.Backward(d.order) }
 
 func (d *disk) drop(id core.RunID) {
 	delete(d.runs, id)
 	delete(d.steps, id)
 	delete(d.attempts, id)
 	delete(d.history, id)
-	d.order = nil
+	if i, ok := d.place(id); ok {
+		d.order = slices.Delete(d.order, i, i+1)
+	}
 }

@@ -80,14 +80,18 @@ func (j *Journal) Prune(ctx context.Context, partition int, before core.Time, li
 		return 0, err
 	}
 	defer j.mu.Unlock()
-	n := 0
-	for _, id := range slices.Backward(j.disk.newest()) {
-		r := j.disk.runs[id]
-		if n < limit && r.Partition == partition && r.Phase.Closed() && r.EndedAt < before {
-			j.disk.drop(id)
+	p, n, seen := j.disk.partition(partition), 0, 0
+	for _, e := range p.ended {
+		if n == limit || e.at >= before {
+			break
+		}
+		if r, ok := j.disk.runs[e.id]; ok && r.Phase.Closed() && r.EndedAt == e.at {
+			j.disk.drop(e.id)
 			n++
 		}
+		seen++
 	}
+	p.ended = slices.Delete(p.ended, 0, seen)
 	return n, nil
 }
 

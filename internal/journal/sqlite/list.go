@@ -18,22 +18,27 @@ var retrying = fmt.Sprintf("s.ended_at = 0 AND (s.attempt > 1 OR s.phase = %d)",
 
 // listIndexes are what lists are read by. Nearly all runs succeed, so those that did are left out where it can be.
 var listIndexes = fmt.Sprintf(`
-CREATE INDEX runs_workflow ON runs_data (workflow);
-CREATE INDEX runs_created ON runs_data (created_at);
 CREATE INDEX runs_phase ON runs_data (phase) WHERE phase <> %[1]d;
-CREATE INDEX runs_workflow_phase ON runs_data (workflow, phase) WHERE phase <> %[1]d;
+CREATE INDEX runs_workflow ON runs_data (workflow, phase);
+CREATE INDEX runs_late ON runs_data (created_at) WHERE %[3]s;
 CREATE INDEX runs_parent ON runs_data (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_deadline ON runs_data (deadline) WHERE ended_at = 0 AND deadline > 0;
 CREATE INDEX steps_retrying ON steps_data (run) WHERE %[2]s;
-`, core.RunSucceeded, strings.ReplaceAll(retrying, "s.", ""))
+`, core.RunSucceeded, strings.ReplaceAll(retrying, "s.", ""), strings.ReplaceAll(late, "r.", ""))
+
+// late is the condition for a run that was not created at about the instant in its id: its start waited for a partition
+// without an owner, or a clock was set. There are few of them; those of a span of time are found by their ids.
+var late = fmt.Sprintf("hex(substr(r.id, 1, 6)) NOT BETWEEN printf('%%012X', r.created_at / 1000 - %[1]d)"+
+	" AND printf('%%012X', r.created_at / 1000 + %[1]d)", soon.Milliseconds())
+
+// soon is how far the instant in the id of a run may be from that of its creation, unless it is late.
+const soon = time.Hour
 
 const (
 	// firstRows and scanRows bound how many rows List reads in one snapshot: at first few, since most pages are found
 	// among them.
 	firstRows = 2_000
 	scanRows  = 50_000
-	// fewCreated is how many runs a span of time may have so that they are all read and sorted.
-	fewCreated = 500
 )
 
 // way is how the rows of a list are found: in the order of the list, so that reading can stop with the page.
@@ -42,7 +47,8 @@ type way struct {
 	where string // the condition that the index needs
 	order string
 	args  []any
-	parts bool // many rows may have to be read that do not match
+	parts bool       // many rows may have to be read that do not match
+	first core.RunID // the lowest id that it may find; zero: there is no bound
 }
 
 // List implements journal.Journal. If it has to read many rows, it reads them in parts, because a long snapshot would
@@ -51,8 +57,8 @@ func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, erro
 	if q.Limit <= 0 {
 		q.Limit = journal.DefaultLimit
 	}
-	// A run is created when its id is made, or later. The hour is for clocks that were set back between the two.
-	if begin := core.NewRunID(q.CreatedBefore.Add(time.Hour), 0, 0, 0); q.CreatedBefore != 0 && !q.ByDeadline &&
+	// A run is created when its id is made, or later, unless a clock was set back between the two.
+	if begin := core.NewRunID(q.CreatedBefore.Add(soon), 0, 0, 0); q.CreatedBefore != 0 && !q.ByDeadline &&
 		(q.After == core.RunID{} || slices.Compare(begin[:], q.After[:]) < 0) {
 		q.After = begin
 	}
@@ -74,13 +80,13 @@ func (j *Journal) listPart(
 	err = j.read(ctx, func(c *conn) error {
 		c.SetInterrupt(ctx.Done())
 		defer c.SetInterrupt(nil)
-		ways, err := waysOf(c, &q)
-		if err != nil {
-			return j.wrap("list", err)
-		}
+		ways := waysOf(&q)
 		if ways[0].parts {
 			if next, err = partEnd(c, q.After, rows); err != nil {
 				return j.wrap("list", err)
+			}
+			if slices.Compare(next[:], ways[0].first[:]) < 0 {
+				next = core.RunID{} // this part is the last one
 			}
 		}
 		for i := range ways {
@@ -101,51 +107,62 @@ func (j *Journal) listPart(
 
 // waysOf chooses how to find the rows: by the index that leaves out most of those that do not match. Where there are
 // several ways, each finds other rows.
-func waysOf(c *conn, q *journal.Query) ([]way, error) {
+func waysOf(q *journal.Query) []way {
 	byID := "r.id DESC"
 	switch {
 	case q.ByDeadline:
 		return []way{{
 			from: "runs_data r INDEXED BY runs_deadline", where: "r.ended_at = 0 AND r.deadline > 0",
 			order: "r.deadline, r.id",
-		}}, nil
+		}}
 	case q.WorkflowID != "" || q.Stuck: // the planner finds these indexes itself
-		return []way{{from: "runs_data r", order: byID}}, nil
+		return []way{{from: "runs_data r", order: byID}}
 	case q.Labels != "":
-		return []way{labelWay(q.Labels)}, nil
+		return []way{labelWay(q.Labels)}
 	case q.Retrying:
 		return []way{{
 			from: "steps_data s INDEXED BY steps_retrying CROSS JOIN runs_data r ON r.id = s.run", where: retrying,
 			order: "s.run DESC",
-		}}, nil
+		}}
 	case q.Parent != (core.RunID{}):
-		return []way{{from: "runs_data r INDEXED BY runs_parent", where: "r.parent IS NOT NULL", order: byID}}, nil
+		return []way{{from: "runs_data r INDEXED BY runs_parent", where: "r.parent IS NOT NULL", order: byID}}
+	case q.Workflow != "" || len(q.Phases) > 0 && !slices.Contains(q.Phases, core.RunSucceeded):
+		return inSpan(q, phaseWays(q))
 	}
-	if few, err := fewIn(c, q.CreatedFrom, q.CreatedBefore); err != nil || few {
-		return []way{{from: "runs_data r INDEXED BY runs_created", order: byID}}, err
+	return inSpan(q, []way{{from: "runs_data r", order: byID, parts: true}})
+}
+
+// inSpan bounds the ids of what was created in a span of time. Runs that were created late have lower ones, and are
+// found in a way of their own.
+func inSpan(q *journal.Query, ways []way) []way {
+	if q.CreatedFrom == 0 {
+		return ways
 	}
-	if len(q.Phases) > 0 && !slices.Contains(q.Phases, core.RunSucceeded) {
-		return phaseWays(q), nil
+	first := core.NewRunID(q.CreatedFrom.Add(-soon), 0, 0, 0)
+	for i := range ways {
+		ways[i].first = first
 	}
-	if q.Workflow != "" {
-		return []way{{from: "runs_data r INDEXED BY runs_workflow", order: byID}}, nil
-	}
-	return []way{{from: "runs_data r", order: byID, parts: true}}, nil
+	return append(ways, way{
+		from: "runs_data r INDEXED BY runs_late", where: late + " AND r.id < ?", args: []any{first[:]},
+		order: "r.id DESC",
+	})
 }
 
 // phaseWays finds the rows of each phase by itself, because only these are sorted.
 func phaseWays(q *journal.Query) []way {
-	index := "runs_phase"
-	if q.Workflow != "" {
-		index = "runs_workflow_phase"
+	index, where := "runs_workflow", "r.phase = ?"
+	if q.Workflow == "" {
+		index, where = "runs_phase", fmt.Sprintf("r.phase = ? AND r.phase <> %d", core.RunSucceeded)
 	}
 	phases := slices.Clone(q.Phases)
+	for p := core.RunPending; len(q.Phases) == 0 && p <= core.RunContinued; p++ {
+		phases = append(phases, p)
+	}
 	slices.Sort(phases)
 	var all []way
 	for _, p := range slices.Compact(phases) {
 		all = append(all, way{
-			from:  "runs_data r INDEXED BY " + index,
-			where: fmt.Sprintf("r.phase = ? AND r.phase <> %d", core.RunSucceeded), args: []any{p}, order: "r.id DESC",
+			from: "runs_data r INDEXED BY " + index, where: where, args: []any{p}, order: "r.id DESC",
 		})
 	}
 	return all
@@ -161,24 +178,6 @@ func labelWay(labels core.Labels) way {
 	}
 }
 
-// fewIn reports whether so few runs were created in a span that they can be sorted.
-func fewIn(c *conn, from, before core.Time) (few bool, err error) {
-	if from == 0 && before == 0 {
-		return false, nil
-	}
-	n := 0
-	err = query(c, "SELECT 1 FROM runs_data INDEXED BY runs_created WHERE created_at >= ?"+
-		" AND (? = 0 OR created_at < ?) LIMIT ?",
-		func(s *sqlite.Stmt) {
-			s.BindInt64(1, int64(from))
-			s.BindInt64(2, int64(before))
-			s.BindInt64(3, int64(before))
-			s.BindInt64(4, fewCreated+1)
-		},
-		func(*sqlite.Stmt) (bool, error) { n++; return false, nil })
-	return n <= fewCreated, err
-}
-
 // listRows adds the rows that one way finds, up to one more than the page holds. end is the last run to look at; zero:
 // there is no bound.
 func listRows(c *conn, q *journal.Query, w *way, end core.RunID, page *journal.Page) error {
@@ -188,6 +187,9 @@ func listRows(c *conn, q *journal.Query, w *way, end core.RunID, page *journal.P
 		b.WriteString(" AND " + w.where)
 	}
 	args := slices.Clone(w.args)
+	if slices.Compare(end[:], w.first[:]) < 0 {
+		end = w.first
+	}
 	if end != (core.RunID{}) {
 		b.WriteString(" AND r.id >= ?")
 		args = append(args, end[:])

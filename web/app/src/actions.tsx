@@ -1,6 +1,6 @@
 // What a person can do to a run or a step, where they look at it.
 import { useEffect, useState } from "preact/hooks";
-import type { OperateBody, Run, Step } from "./api.ts";
+import type { OperateBody, RestartBody, Run, Step } from "./api.ts";
 import { forecast, operateRun, operateStep, restartRun } from "./api.ts";
 import { Dialog, Problem } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
@@ -12,7 +12,7 @@ interface Action {
   path: string; // the last part of its path
   label: string;
   danger?: boolean;
-  ask?: "reason" | "extend" | "policy" | "complete";
+  ask?: "reason" | "extend" | "policy" | "complete" | "mend";
   body?: OperateBody;
   says?: string;
 }
@@ -20,7 +20,11 @@ interface Action {
 function ofRun(r: Run): Action[] {
   if (isClosed(r.phase)) {
     return r.phase === "failed" || r.phase === "timed_out"
-      ? [{ path: "retry", label: "Retry failed steps", ask: "reason", says: "The steps that made the run fail begin again with fresh deadlines." }] : [];
+      ? [
+        { path: "retry", label: "Retry failed steps", ask: "reason", says: "The steps that made the run fail begin again with fresh deadlines." },
+        { path: "restart", label: "Retry with changes", ask: "mend",
+          says: "A new run goes on from the failed steps, with another input or another text of the flow. It is refused where steps that are kept would have been done otherwise." },
+      ] : [];
   }
   const all: Action[] = r.pausedAt
     ? [{ path: "resume", label: "Resume", ask: "reason", says: "Open steps get fresh deadlines." }]
@@ -54,12 +58,13 @@ export function Actions({ run, step }: { run: Run; step?: Step }) {
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const list = step ? ofStep(step) : ofRun(run);
-  const apply = async (a: Action, body: OperateBody) => {
+  const apply = async (a: Action, body: OperateBody & RestartBody) => {
     setBusy(true);
     setError(null);
     try {
       const full = { ...a.body, ...body, actor: body.actor ?? "page" };
-      if (step) await operateStep(run.run, step.step, a.path, full);
+      if (a.ask === "mend") go(`/run/${(await restartRun(run.run, { ...body, failed: true, actor: "page" })).run}`);
+      else if (step) await operateStep(run.run, step.step, a.path, full);
       else await operateRun(run.run, a.path, full);
       setAsked(null);
     } catch (e) {
@@ -91,7 +96,7 @@ export function Actions({ run, step }: { run: Run; step?: Step }) {
 
 function Ask(props: {
   action: Action; run: Run; step: Step | undefined; busy: boolean; error: unknown;
-  onClose: () => void; onApply: (b: OperateBody) => void;
+  onClose: () => void; onApply: (b: OperateBody & RestartBody) => void;
 }) {
   const { action: a, run, step } = props;
   const [reason, setReason] = useState("");
@@ -99,12 +104,17 @@ function Ask(props: {
   const [limit, setLimit] = useState((step?.deadlines ?? run.deadlines ?? [])[0]?.limit ?? "");
   const [policy, setPolicy] = useState(step?.policy && Object.keys(step.policy).length > 0 ? JSON.stringify(step.policy, null, 2) : "retry: exponential(5, 1s)\n");
   const [output, setOutput] = useState("null");
+  const before = JSON.stringify(run.input ?? null, null, 2);
+  const [input, setInput] = useState(before);
+  const [flow, setFlow] = useState("");
   const [wrong, setWrong] = useState<unknown>(null);
-  const body = (): OperateBody => {
-    const b: OperateBody = reason ? { reason } : {};
+  const body = (): OperateBody & RestartBody => {
+    const b: OperateBody & RestartBody = reason ? { reason } : {};
     if (a.ask === "extend") Object.assign(b, { by, ...(limit ? { limit } : {}) });
     if (a.ask === "policy") b.policy = readPolicy(policy);
     if (a.ask === "complete") b.output = JSON.parse(output) as unknown;
+    if (a.ask === "mend" && input !== before) b.input = JSON.parse(input) as unknown;
+    if (a.ask === "mend" && flow.trim() !== "") b.flow = flow;
     return b;
   };
   const apply = () => {
@@ -129,6 +139,12 @@ function Ask(props: {
         ) : null}
         {a.ask === "policy" ? <label>Policy <textarea rows={8} value={policy} onInput={(e) => setPolicy(e.currentTarget.value)} /></label> : null}
         {a.ask === "complete" ? <label>Its output, JSON <textarea rows={4} value={output} onInput={(e) => setOutput(e.currentTarget.value)} /></label> : null}
+        {a.ask === "mend" ? (
+          <>
+            <label>Input, JSON <textarea rows={6} spellcheck={false} value={input} onInput={(e) => setInput(e.currentTarget.value)} /></label>
+            <label>Flow <textarea rows={8} spellcheck={false} value={flow} placeholder="as it was, or its mended text" onInput={(e) => setFlow(e.currentTarget.value)} /></label>
+          </>
+        ) : null}
         <label>Why <input value={reason} onInput={(e) => setReason(e.currentTarget.value)} placeholder="for the history" /></label>
         {a.ask === "extend" || a.ask === "policy" ? <Preview run={run} step={step} action={a} body={body} key={by + limit + policy} /> : null}
         <Problem error={wrong ?? props.error} />

@@ -114,7 +114,8 @@ export const forecast = (run: string, q: ForecastRequest) => post<Run>(runPath(r
 export const operateRun = (run: string, action: string, body: OperateBody) => post<void>(runPath(run, action), body);
 export const operateStep = (run: string, step: string, action: string, body: OperateBody) =>
   post<void>(runPath(run, "steps", step, action), body);
-export const restartRun = (run: string) => post<Schemas["Started"]>(runPath(run, "restart"), {});
+export type RestartBody = Omit<Schemas["RestartBody"], "$schema">;
+export const restartRun = (run: string, body: RestartBody = {}) => post<Schemas["Started"]>(runPath(run, "restart"), body);
 export const sendEvent = (run: string, name: string, payload: unknown) => post<void>(runPath(run, "events"), { name, payload });
 // getLog returns what an attempt has printed from a place on.
 export async function getLog(run: string, step: string, attempt: number, from: number, signal: AbortSignal): Promise<{ next: number; bytes: Uint8Array }> {

@@ -76,7 +76,6 @@ sql=CREATE TABLE partitions (
 	epoch     INTEGER NOT NULL, -- grows with each owner; an append carries it
 	owner     TEXT NOT NULL
 )
-sql=CREATE INDEX runs_created ON runs_data (created_at)
 sql=CREATE TABLE runs_data (
 	id          BLOB PRIMARY KEY,
 	partition   INTEGER NOT NULL,
@@ -96,12 +95,12 @@ sql=CREATE TABLE runs_data (
 sql=CREATE INDEX runs_deadline ON runs_data (deadline) WHERE ended_at = 0 AND deadline > 0
 sql=CREATE INDEX runs_ended ON runs_data (partition, ended_at) WHERE ended_at > 0
 sql=CREATE INDEX runs_key ON runs_data (key, workflow) WHERE key IS NOT NULL
+sql=CREATE INDEX runs_late ON runs_data (created_at) WHERE hex(substr(id, 1, 6)) NOT BETWEEN printf('%012X', created_at / 1000 - 3600000) AND printf('%012X', created_at / 1000 + 3600000)
 sql=CREATE INDEX runs_parent ON runs_data (parent) WHERE parent IS NOT NULL
 sql=CREATE INDEX runs_phase ON runs_data (phase) WHERE phase <> 4
 sql=CREATE INDEX runs_wake ON runs_data (partition, wake) WHERE wake > 0
-sql=CREATE INDEX runs_workflow ON runs_data (workflow)
+sql=CREATE INDEX runs_workflow ON runs_data (workflow, phase)
 sql=CREATE INDEX runs_workflow_id ON runs_data (workflow_id) WHERE workflow_id IS NOT NULL
-sql=CREATE INDEX runs_workflow_phase ON runs_data (workflow, phase) WHERE phase <> 4
 sql=CREATE TABLE steps_data (
 	run          BLOB NOT NULL,
 	step         INTEGER NOT NULL,
