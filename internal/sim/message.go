@@ -248,7 +248,7 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 			ch.u.violate(Delivered, a.id, "the event %s was taken, and the run does not have it", c.ID)
 		}
 	case core.ChildAsk: // checked when the answer is taken
-	default: // what a turn or a start with a key sends is checked with what comes of it
+	default: // messages of a turn, or of a start with a key, are checked with their outcome
 	}
 }
 
