@@ -67,8 +67,10 @@ func (u used) idle(before used) bool {
 
 func use() used {
 	s := []metrics.Sample{
-		{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"},
-		{Name: "/memory/classes/heap/released:bytes"}, {Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/heap/live:bytes"},
 	}
 	metrics.Read(s)
 	return used{s[0].Value.Uint64(), s[1].Value.Uint64() - s[2].Value.Uint64(), s[3].Value.Uint64()}

@@ -236,6 +236,7 @@ type texts struct{ errs []error }
 func (t *texts) name(what, text string) {
 	t.errs = append(t.errs, core.CheckText(what, text, core.MaxName))
 }
+
 func (t *texts) reason(what, text string) {
 	t.errs = append(t.errs, core.CheckText(what, text, core.MaxReason))
 }
