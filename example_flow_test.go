@@ -164,6 +164,7 @@ func ExampleRunRetry() {
 func ExampleForStep() {
 	w := pawl.Define("order", func(ctx pawl.Context, _ any) (any, error) { return nil, nil },
 		pawl.Defaults(pawl.Retry("fixed(3, 1s)")),
+		//pawlvet:ignore the mistake that is tested
 		pawl.ForStep("charge", pawl.Retry("exponential(0.5, 1s)")))
 	fmt.Println(w.Err()) // the error comes before anything runs
 	// Output: pawl: workflow "order": step charge: retry: "exponential(0.5, 1s)": maxAttempts: 0.5 where a whole number is expected
@@ -329,6 +330,7 @@ func ExampleFuture_Cancel() {
 			cheap.Cancel() // its branch gets ErrCancelled, and may undo what it did
 		}
 		_, err = cheap.Get(ctx)
+		//pawlvet:ignore the example shows when the body is called
 		fmt.Println(errors.Is(err, pawl.ErrCancelled))
 		return fast.Get(ctx)
 	})

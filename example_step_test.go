@@ -137,6 +137,7 @@ func ExampleNonRetryable() {
 		err := pawl.Do(ctx, "charge", func(context.Context) error {
 			return pawl.NonRetryable(errors.New("card declined"))
 		}, pawl.Retry("fixed(5, 1s)"))
+		//pawlvet:ignore the example shows when the body is called
 		fmt.Println(err)
 		var step *pawl.StepError
 		errors.As(err, &step)
@@ -251,12 +252,14 @@ func ExampleMustPolicy() {
 
 func ExampleErrInvalid() {
 	w := pawl.Define("ship", func(ctx pawl.Context, _ int) (bool, error) {
+		//pawlvet:ignore the mistake that is tested
 		err := pawl.Sleep(ctx, "rest", "3 weeks")
 		return err == nil, err
 	})
 	_, err := must(w, 1)
 	fmt.Println(errors.Is(err, pawl.ErrInvalid), errors.Unwrap(err))
 	w = pawl.Define("ship", func(pawl.Context, int) (bool, error) { return true, nil },
+		//pawlvet:ignore the mistake that is tested
 		pawl.Defaults(pawl.Retry("twice")))
 	fmt.Println(errors.Is(w.Err(), pawl.ErrInvalid), w.Err())
 	// Output:

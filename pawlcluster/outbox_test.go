@@ -91,6 +91,7 @@ func (o orders) ended(c pawl.Client, id string) {
 // TestOutbox checks that the messages of transactions are started and sent once, by whichever node relays, also when
 // that one leaves, and when it does not know the workflow yet.
 func TestOutbox(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	server := pgtest.StartServer(t)
 	address := server.DSN() + "&lease=1s&partitions=6"

@@ -70,6 +70,7 @@ func ok(t *testing.T, err error) {
 // TestNodes checks that three nodes work with the runs of all of them, also when one loses its database and is
 // replaced, and one leaves.
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
 	dying := pgtest.NewProxy(t, address)
@@ -114,6 +115,7 @@ func TestNodes(t *testing.T) {
 // TestSchedules checks that schedules start runs on all nodes, whichever has the schedule itself, and wait for their
 // ends.
 func TestSchedules(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
 	w := pawl.Define("job", func(_ pawl.Context, n int) (int, error) { return n, nil })
@@ -148,6 +150,7 @@ func TestSchedules(t *testing.T) {
 
 // TestRefused checks that configurations that cannot work are refused, with a way out.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	for want, at := range map[string]pawlcluster.Node{
 		"HOST:PORT":             {Listen: "nowhere", Secret: secret},
 		"say with Node.Address": {Listen: ":0", Secret: secret},

@@ -93,6 +93,7 @@ func use(t *testing.T, w *pawl.Workflow[string, string], engines []*pawl.Engine)
 // TestSameProgram checks that a program that works with a file works as the nodes of a cluster: one field of the
 // configuration is all that differs.
 func TestSameProgram(t *testing.T) {
+	t.Parallel()
 	start := func(t *testing.T, cfg pawl.Config) *pawl.Engine {
 		t.Helper()
 		cfg.Log, cfg.TaskTimeout = slog.New(slog.DiscardHandler), time.Second
@@ -138,6 +139,7 @@ func TestSameProgram(t *testing.T) {
 // TestLeaving checks that nobody who asks another node meanwhile is told that it is not known whether something was
 // saved when a node leaves: what it has taken is answered, and the rest is refused.
 func TestLeaving(t *testing.T) {
+	t.Parallel()
 	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
 	w := pawl.Define("job", func(ctx pawl.Context, n int) (int, error) {
 		return pawl.Step(ctx, "once", func(context.Context) (int, error) { return n, nil })

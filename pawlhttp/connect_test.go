@@ -68,7 +68,7 @@ func init() { pawl.RegisterErrorValue("pawlhttp_test.short", errShort) }
 // order waits for an event and for an update, in whichever order they come.
 func order() *pawl.Workflow[string, string] {
 	return pawl.Define("order", func(ctx pawl.Context, name string) (string, error) {
-		pawl.SetState(ctx, "waits for "+name)
+		_ = pawl.SetState(ctx, "waits for "+name)
 		sum, err := paid.Wait(ctx)
 		if err != nil {
 			return "", err

@@ -168,6 +168,7 @@ func compensationOutlivesADowntime(t *testing.T) {
 // aPanicInABranchFailsTheRun checks that a panic in a branch fails the run, although nobody waits for the branch.
 func aPanicInABranchFailsTheRun(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (nothing, error) {
+		//pawlvet:ignore nobody waits for it here
 		pawl.Go(ctx, "side", func(pawl.Context) (nothing, error) { panic("in a branch") })
 		return nothing{}, pawl.Sleep(ctx, "sleep", time.Second)
 	})

@@ -70,6 +70,7 @@ func temporalRunTimeout(t *testing.T) {
 		return 0, pawl.ContinueAsNew(ctx, left-1)
 	}, pawl.RunTimeout("30m"))
 	whole := pawl.Define("whole", func(ctx pawl.Context, _ nothing) (time.Duration, error) {
+		//pawlvet:ignore the mistake that is tested
 		at, _ := ctx.Deadline()
 		return at.Sub(pawl.Now(ctx)), nil
 	}, pawl.ExecutionTimeout("2h"))

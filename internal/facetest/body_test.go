@@ -458,11 +458,15 @@ func TestPanics(t *testing.T) {
 func TestDefineRefuses(t *testing.T) {
 	body := func(pawl.Context, string) (int, error) { return 0, nil }
 	for want, opts := range map[string][]pawl.Option{
-		"run timeout":            {pawl.RunTimeout("3 weeks")},
-		"execution timeout":      {pawl.ExecutionTimeout(time.Duration(0))},
-		"task timeout":           {pawl.TaskTimeout("1h")},
-		"run retry":              {pawl.RunRetry("fixed")},
-		"defaults: retry":        {pawl.Defaults(pawl.Retry("fixed(-3, 1s)"))},
+		//pawlvet:ignore the mistake that is tested
+		"run timeout":       {pawl.RunTimeout("3 weeks")},
+		"execution timeout": {pawl.ExecutionTimeout(time.Duration(0))},
+		"task timeout":      {pawl.TaskTimeout("1h")},
+		//pawlvet:ignore the mistake that is tested
+		"run retry": {pawl.RunRetry("fixed")},
+		//pawlvet:ignore the mistake that is tested
+		"defaults: retry": {pawl.Defaults(pawl.Retry("fixed(-3, 1s)"))},
+		//pawlvet:ignore the mistake that is tested
 		"step charge: heartbeat": {pawl.ForStep("charge", pawl.HeartbeatTimeout("never"))},
 		"onFailure: it has no":   {pawl.OnFailure[string](nil)},
 		"step a/b: the name":     {pawl.ForStep("a/b", pawl.Timeout("1s"))},

@@ -23,6 +23,7 @@ func TestInvalidCalls(t *testing.T) {
 	second := func(_ any, err error) error { return err }
 	for want, call := range map[string]func(ctx pawl.Context) error{
 		`step "s": retry: "expnential(5, 1s)": unknown preset`: func(ctx pawl.Context) error {
+			//pawlvet:ignore the mistake that is tested
 			return second(pawl.Step(ctx, "s", never, pawl.Retry("expnential(5, 1s)")))
 		},
 		`step "s": retry: initialInterval: -1s is negative`: func(ctx pawl.Context) error {
@@ -30,12 +31,14 @@ func TestInvalidCalls(t *testing.T) {
 				pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 2, InitialInterval: -time.Second})))
 		},
 		`step "do": scheduleToClose: `: func(ctx pawl.Context) error {
+			//pawlvet:ignore the mistake that is tested
 			return pawl.Do(ctx, "do", func(context.Context) error { return nil }, pawl.Timeout("3w"))
 		},
 		`step "async": startToClose: 0s leaves no time`: func(ctx pawl.Context) error {
 			return second(pawl.Async(ctx, "async", never, pawl.AttemptTimeout(0*time.Second)).Get(ctx))
 		},
 		`step "call": heartbeat: `: func(ctx pawl.Context) error {
+			//pawlvet:ignore the mistake that is tested
 			return second(pawl.HandlerRef[any, int]("handler").Call(ctx, "call", 1, pawl.HeartbeatTimeout("soon")))
 		},
 		`step "child": parent close: "forget" where`: func(ctx pawl.Context) error {
@@ -48,12 +51,15 @@ func TestInvalidCalls(t *testing.T) {
 		},
 		`step "in a strand": scheduleToStart: `: func(ctx pawl.Context) error {
 			return second(pawl.Go(ctx, "strand", func(ctx pawl.Context) (int, error) {
+				//pawlvet:ignore the mistake that is tested
 				return pawl.Step(ctx, "in a strand", never, pawl.QueueTimeout("1y"))
 			}).Get(ctx))
 		},
 		`step "event": wait: `: func(ctx pawl.Context) error {
+			//pawlvet:ignore the mistake that is tested
 			return second(pawl.Event[int]("event").Wait(ctx, pawl.Within("-5s")))
 		},
+		//pawlvet:ignore the mistake that is tested
 		`step "sleep": `: func(ctx pawl.Context) error { return pawl.Sleep(ctx, "sleep", "3w") },
 		`step "back": `:  func(ctx pawl.Context) error { return pawl.Sleep(ctx, "back", -time.Second) },
 		`use Handler.Call for queue "mail"`: func(ctx pawl.Context) error {
@@ -142,6 +148,7 @@ func TestInvalidCalls(t *testing.T) {
 // TestInvalidCallsDoNotContinue checks that a chain does not go on past a senseless call.
 func TestInvalidCallsDoNotContinue(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, n int) (int, error) {
+		//pawlvet:ignore the mistake that is tested
 		_ = pawl.Sleep(ctx, "s", "1 fortnight")
 		return n, pawl.ContinueAsNew(ctx, n+1)
 	})
@@ -173,6 +180,7 @@ func TestMustPolicy(t *testing.T) {
 			t.Errorf("the panic is %v", err)
 		}
 	}()
+	//pawlvet:ignore the mistake that is tested
 	pawl.MustPolicy(pawl.Retry("sometimes"), pawl.Timeout("later"))
 }
 

@@ -228,6 +228,7 @@ func TestRetryInAPause(t *testing.T) {
 // TestRetryBeforeTheEndIsDurable checks a run that is opened again while its end is on its way to the disk.
 func TestRetryBeforeTheEndIsDurable(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
+		//pawlvet:ignore nobody waits for it here
 		pawl.Event[string]("approved").WaitAsync(ctx)
 		if err := pawl.Sleep(ctx, "nap", "10s"); err != nil {
 			return "", err

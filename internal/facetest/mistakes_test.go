@@ -84,6 +84,7 @@ func TestMistakesInBodies(t *testing.T) {
 		}
 	}
 	for want, body := range map[string]func(pawl.Context) error{
+		//pawlvet:ignore the mistake that is tested
 		`no service "bnak" has limits: name it in Config.Services`: step(pawl.Service("bnak")),
 		"Retry has no effect on an event wait":                     wait(pawl.Retry("fixed(3, 1s)")),
 		"Queue and Priority have no effect on an event wait":       wait(pawl.Priority(3)),

@@ -30,6 +30,7 @@ func TestMisuse(t *testing.T) {
 		case "name":
 			return pawl.Step(ctx, "a/b", func(context.Context) (int, error) { return 1, nil })
 		case "policy":
+			//pawlvet:ignore the mistake that is tested
 			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 1, nil }, pawl.Retry("sometimes"))
 		case "queue":
 			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 1, nil }, pawl.Queue("mail"))

@@ -69,6 +69,7 @@ func TestOperationsRefused(t *testing.T) {
 		e.Settle()
 		for want, op := range map[string]pawl.Operation{
 			`no step "x"`: {Op: client.OpNow, Step: "x"}, "not backing off": {Op: client.OpNow, Step: "s"},
+			//pawlvet:ignore the mistake that is tested
 			"retry:":     {Op: client.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}},
 			"not paused": {Op: client.OpResume},
 		} {
@@ -193,6 +194,7 @@ func TestParentClose(t *testing.T) {
 		return 0, pawl.Sleep(ctx, "s", "10h")
 	})
 	parent := pawl.Define("parent", func(ctx pawl.Context, how string) (int, error) {
+		//pawlvet:ignore nobody waits for it here
 		pawl.ChildAsync(ctx, "child", child, how, pawl.ParentClose(how))
 		return 7, pawl.Sleep(ctx, "s", "1h")
 	})

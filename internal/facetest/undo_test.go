@@ -108,6 +108,7 @@ func TestCompensationsOfOpenBranches(t *testing.T) {
 			}
 			slow := pawl.Go(ctx, "slow", part("slow", time.Hour))
 			failing := pawl.Go(ctx, "failing", part("failing", time.Minute))
+			//pawlvet:ignore nobody waits for it here
 			pawl.Go(ctx, "idle", func(ctx pawl.Context) (none, error) {
 				return none{}, pawl.Sleep(ctx, "idle", 24*time.Hour)
 			})

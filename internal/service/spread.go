@@ -38,6 +38,9 @@ type Own interface {
 	Owned() []int
 	// Changed returns a channel that is closed when these are others than now.
 	Changed() <-chan struct{}
+	// Lookup asks the partition of a workflow id or run id, which knows what the view does not have yet. Errors:
+	// CodeNotFound, CodeHeld (this node does not run it).
+	Lookup(ctx context.Context, name string) (core.RunID, error)
 }
 
 // Nodes finds the other nodes.
@@ -163,7 +166,10 @@ func onRun[T any](ctx context.Context, s *Routed, name string, reads bool,
 					err = errMoving() // the partition that knows more than the view may have left meanwhile
 				}
 			}()
-			id, err := s.find(ctx, name)
+			id, err := s.own.Lookup(ctx, name)
+			if api.CodeOf(err) == api.CodeNotFound {
+				id, err = s.find(ctx, name) // the beginning of a run id, or a run that has ended
+			}
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -19,12 +20,15 @@ type absentNode struct {
 	asks    bool // another node asks
 }
 
-func (*absentNode) Runs(int) bool               { return false }
-func (*absentNode) PartitionCount() int         { return 4 }
-func (*absentNode) Owned() []int                { return nil }
-func (n *absentNode) Owner(int) api.Node        { return n.owner }
-func (n *absentNode) Anyone() api.Node          { return n.owner }
-func (n *absentNode) Changed() <-chan struct{}  { return n.changed }
+func (*absentNode) Runs(int) bool              { return false }
+func (*absentNode) PartitionCount() int        { return 4 }
+func (*absentNode) Owned() []int               { return nil }
+func (n *absentNode) Owner(int) api.Node       { return n.owner }
+func (n *absentNode) Anyone() api.Node         { return n.owner }
+func (n *absentNode) Changed() <-chan struct{} { return n.changed }
+func (*absentNode) Lookup(_ context.Context, name string) (core.RunID, error) {
+	return core.RunID{}, noSuchRun(name)
+}
 func (n *absentNode) Asks(context.Context) bool { return n.asks }
 
 // failing is the service of a node that answers with one error after the other, and then succeeds.
@@ -230,7 +234,10 @@ func (*leavingNode) Owned() []int               { return nil }
 func (n *leavingNode) Owner(int) api.Node       { return n.other }
 func (n *leavingNode) Anyone() api.Node         { return n.other }
 func (n *leavingNode) Changed() <-chan struct{} { return n.left }
-func (*leavingNode) Asks(context.Context) bool  { return false }
+func (*leavingNode) Lookup(_ context.Context, name string) (core.RunID, error) {
+	return core.RunID{}, noSuchRun(name)
+}
+func (*leavingNode) Asks(context.Context) bool { return false }
 
 func (n *leavingNode) List(context.Context, journal.Query) (journal.Page, error) {
 	close(n.left)

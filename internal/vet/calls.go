@@ -32,6 +32,9 @@ var (
 		inOut, "is done again when the body is called again",
 		"do it in a step (pawl.Step, pawl.Do)",
 	}
+	output = ban{
+		inOut, "is written again when the body is called again", "use pawl.Logger(ctx), which says it once, or a step",
+	}
 	goroutine = ban{
 		parallel, "starts a goroutine whose order the run does not record",
 		"use pawl.Go or pawl.Map, and the Context that the branch gets",
@@ -79,6 +82,8 @@ func init() {
 	add(environment, "os.", "Getenv LookupEnv Environ ExpandEnv Hostname Getpid Getppid Getwd Executable UserHomeDir "+
 		"UserCacheDir UserConfigDir TempDir")
 	add(environment, "runtime.", "NumCPU NumGoroutine GOMAXPROCS")
+	add(output, "fmt.", "Print Printf Println")
+	add(output, "log.", "Print Printf Println")
 	add(device, "os.", "ReadFile WriteFile Open OpenFile Create CreateTemp ReadDir Stat Lstat Readlink Mkdir MkdirAll "+
 		"MkdirTemp Remove RemoveAll Rename Link Symlink Truncate Chmod Chown Chtimes CopyFS StartProcess OpenRoot")
 	add(device, "io/ioutil.", "ReadFile WriteFile ReadDir TempFile TempDir")

@@ -27,7 +27,9 @@ A workflow's body is called again after a crash or a long wait, and must make th
 	parallel go, channels, select, locks, wait groups
 	maporder durable calls or append in a loop over a map
 	context  a body's Context in a step or in a branch
-	capture  a step or a branch that writes variables of the body around it
+	capture  a step or a branch that writes variables of the body around it; a body that writes those of the package
+	dropped  a durable call whose error, or a future that, nobody looks at
+	texts    retries, lengths of time and services that the engine would refuse, types that cannot be recorded
 
 A line is left out with a comment on it, or on a line of its own above it: //pawlvet:ignore and the reason.`,
 	URL: "https://github.com/pawl-dev/pawl/blob/main/docs/guide/vet.md",
@@ -43,6 +45,8 @@ const (
 	mapOrder = "maporder"
 	context  = "context"
 	capture  = "capture"
+	dropped  = "dropped"
+	texts    = "texts"
 	ignore   = "ignore"
 )
 
@@ -54,6 +58,10 @@ type checker struct {
 	told    map[*ast.Ident]bool             // uses of a Context that need no other report
 	ignored map[*token.File]map[int]bool    // lines
 	stack   map[ast.Node]bool               // functions that are being looked into
+	called  map[*ast.Ident]bool             // functions that are called, and not given on
+
+	services []string // those of all Config.Services; nil: none is known
+	dynamic  bool     // services are made when the program runs
 }
 
 func run(pass *analysis.Pass) (any, error) {
@@ -65,6 +73,7 @@ func run(pass *analysis.Pass) (any, error) {
 		names: map[types.Object][]*ast.FuncLit{}, decls: map[types.Object]*ast.FuncDecl{},
 		roles: map[*ast.FuncLit]role{}, told: map[*ast.Ident]bool{},
 		ignored: map[*token.File]map[int]bool{}, stack: map[ast.Node]bool{},
+		called: map[*ast.Ident]bool{},
 	}
 	for _, f := range pass.Files {
 		if err := c.readIgnores(f); err != nil {
@@ -74,7 +83,14 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	for _, f := range pass.Files {
 		c.assignRoles(f)
+		ast.Inspect(f, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				c.checkTexts(call)
+			}
+			return true
+		})
 	}
+	c.checkEncoded()
 	for _, f := range pass.Files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if kind, block := function(n); kind != nil && c.takesContext(kind) {
@@ -120,6 +136,8 @@ func (c *checker) collect(f *ast.File) {
 			for i := range min(len(n.Names), len(n.Values)) {
 				note(n.Names[i], n.Values[i])
 			}
+		case *ast.CompositeLit:
+			c.collectServices(n)
 		case *ast.FuncDecl:
 			c.decls[c.pass.TypesInfo.Defs[n.Name]] = n
 		}

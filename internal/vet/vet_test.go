@@ -18,7 +18,8 @@ func TestAnalyzer(t *testing.T) {
 	}
 	var packages []string
 	for _, name := range []string{
-		"clock", "random", "io", "parallel", "maporder", "context", "capture", "ignore", "fine",
+		"clock", "random", "io", "parallel", "maporder", "context", "capture", "ignore", "fine", "dropped", "texts",
+		"values",
 	} {
 		packages = append(packages, "./internal/vet/testdata/"+name)
 	}

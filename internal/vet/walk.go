@@ -46,9 +46,17 @@ func (c *checker) walk(n ast.Node, at place) {
 
 // checkDeciding checks a node of a body or a branch. It reports whether what is below is to be checked, too.
 func (c *checker) checkDeciding(n ast.Node, at place) bool {
+	c.checkDropped(n)
+	c.checkShared(n)
+	c.checkTime(n)
 	switch n := n.(type) {
 	case *ast.CallExpr:
-		c.checkCall(n)
+		c.markCalled(n)
+		if !c.checkCall(n) {
+			c.checkHelper(n)
+			c.checkPointer(n)
+			c.checkValidator(n)
+		}
 	case *ast.GoStmt:
 		c.reportBan(n, "a go statement", goStatement)
 		return false // one report is enough
@@ -73,6 +81,7 @@ func (c *checker) checkDeciding(n ast.Node, at place) bool {
 		c.checkMapOrder(n, at)
 	case *ast.Ident:
 		c.checkReader(n)
+		c.checkValue(n)
 		if at.role == inBranch && c.isOuterContext(n, at) {
 			c.report(n, context, n.Name+" is not the Context of this branch, so its calls would be mixed up with "+
 				"others: use the Context that the branch's function gets")

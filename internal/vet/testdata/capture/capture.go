@@ -44,9 +44,10 @@ func body(ctx pawl.Context, in order) (out string, err error) {
 		return "", err
 	}
 
+	var all []pawl.Waitable
 	results, counts := make([]int, 2), map[int]int{}
 	for i := range results {
-		pawl.Go(ctx, "branch", func(ctx pawl.Context) (int, error) {
+		all = append(all, pawl.Go(ctx, "branch", func(ctx pawl.Context) (int, error) {
 			results[i] = i // an element of its own
 			counts[i] = i  // want `the branch writes counts`
 			total += i     // want `the branch writes total, a variable of the body, while other code may use it: return the value from the branch's function`
@@ -56,7 +57,10 @@ func body(ctx pawl.Context, in order) (out string, err error) {
 				own++ // want `the step writes own`
 				return own, nil
 			})
-		})
+		}))
+	}
+	if err := pawl.All(ctx, all...); err != nil {
+		return "", err
 	}
 	return out, err
 }

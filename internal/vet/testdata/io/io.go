@@ -3,6 +3,7 @@ package io
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -26,6 +27,7 @@ func (s *shop) body(ctx pawl.Context, in string) (string, error) {
 	_ = exec.Command(in).Run()       // want `exec.Cmd.Run in`
 	_, _ = s.db.ExecContext(ctx, in) // want `sql.DB.ExecContext in`
 	_ = runtime.NumCPU()             // want `runtime.NumCPU in`
+	fmt.Println("done")              // want `fmt.Println in a workflow's body is written again`
 	if err := pawl.Do(ctx, "ping", s.db.PingContext); err != nil {
 		return "", err
 	}
