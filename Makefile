@@ -41,16 +41,16 @@ test: ## run what must pass before each change; Go alone is enough: RACE=1 LOG=f
 	  $(if $(RACE),: race $(RACING) -short $(ATONCE) -vet=off -timeout 30m $(RACED))
 
 .PHONY: nightly
-nightly: ## run everything, in an hour or two: .ci/run, all tests, all under the race detector, faults, seeds, fuzzing
+nightly: ## run everything, in a night: .ci/run, all tests, all under the race detector, faults, seeds, fuzzing
 	@. .ci/machine; $(PARTS:@%=%) change bash .ci/run \
 	  : vet $(MAKE) vet \
 	  : lint $(MAKE) lint \
 	  : whole $(GO) test -count=1 -timeout 60m ./... \
 	  : race $(RACING) -count=1 -timeout 120m ./... \
 	  : systems $(MAKE) systems \
-	  : faults $(MAKE) faults FAULTS=5m \
+	  : faults $(MAKE) faults FAULTS=1h \
 	  : sim $(MAKE) sim SEEDS=20000 \
-	  : crash $(MAKE) crash ROUNDS=50 \
+	  : crash $(MAKE) crash ROUNDS=1000 \
 	  : powercut $(MAKE) powercut CUTS=200 \
 	  : fuzz $(MAKE) fuzz \
 	  : peers $(MAKE) peers \
@@ -110,7 +110,7 @@ sim: ## simulate whole clusters with faults: SEEDS=500 CLUSTER=1 (machines in ea
 
 .PHONY: crash
 crash: ## kill -9 the real binary in the middle of its work, and the examples: ROUNDS=50
-	$(GO) test ./cmd/pawl -run '^TestCrash$$' -count 1 -timeout 60m -v -crash.rounds=$(or $(ROUNDS),50)
+	$(GO) test ./cmd/pawl -run '^TestCrash$$' -count 1 -timeout 3h -v -crash.rounds=$(or $(ROUNDS),50)
 	$(GO) test ./examples -run '^TestKilled$$' -count 1 -timeout 60m -v -kills=100
 
 .PHONY: faults
