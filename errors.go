@@ -279,12 +279,16 @@ func newPanic(v any, stack []byte) *PanicError {
 	}
 }
 
-// panickedAt finds in the stack of a recovered panic the line that panicked: the first one beyond the runtime's. Of
-// several panics the one that began is the last.
+// libraries begin the names of functions that panic on behalf of their callers.
+var libraries = []string{"runtime.", "github.com/pawl-dev/pawl.", "github.com/pawl-dev/pawl/internal/body."}
+
+// panickedAt finds in the stack of a recovered panic the line that panicked: the first one beyond the runtime's and
+// Pawl's own. Of several panics the one that began is the last.
 func panickedAt(stack string) string {
 	lines := strings.Split(stack[strings.LastIndex(stack, "\npanic(")+1:], "\n")
 	for i := 2; i+1 < len(lines); i += 2 {
-		if strings.HasPrefix(lines[i], "runtime.") {
+		of := func(library string) bool { return strings.HasPrefix(lines[i], library) }
+		if slices.ContainsFunc(libraries, of) {
 			continue
 		}
 		file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")

@@ -24,7 +24,9 @@ func open(any) (register.LinterPlugin, error) { return pawlvet{}, nil }
 type pawlvet struct{}
 
 // BuildAnalyzers implements register.LinterPlugin.
-func (pawlvet) BuildAnalyzers() ([]*analysis.Analyzer, error) { return []*analysis.Analyzer{vet.Analyzer}, nil }
+func (pawlvet) BuildAnalyzers() ([]*analysis.Analyzer, error) {
+	return []*analysis.Analyzer{vet.Analyzer}, nil
+}
 
 // GetLoadMode implements register.LinterPlugin.
 func (pawlvet) GetLoadMode() string { return register.LoadModeTypesInfo }
