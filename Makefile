@@ -32,8 +32,10 @@ build: ## build ./pawl, a static binary
 
 # Many tests wait, for processes, disks and PostgreSQL: two packages a core keep the machine at work.
 ATONCE  = -p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 4))
+# Those that wait longest are begun first.
+FIRST   = ./cmd/pawl ./pawlcluster ./outbox ./internal/conformance ./internal/journal/postgres ./examples
 # What the race detector watches is not run without it, too: each night it is.
-CALM    = $$($(GO) list ./... $(if $(RACE),| grep -vxF "$$($(GO) list $(RACED))"))
+CALM    = $$($(GO) list $(FIRST) ./... $(if $(RACE),| grep -vxF "$$($(GO) list $(RACED))"))
 
 .PHONY: test
 test: ## run what must pass before each change; Go alone is enough: RACE=1 LOG=file
