@@ -118,6 +118,7 @@ func TestTalk(t *testing.T) {
 			t.Errorf("an update for which the body does not wait: %v", err)
 		}
 		cancel()
+		e.Settle() // the server has noticed that the caller is gone
 		ok(t, paid.Send(ctx, c, "o-1", 7, pawl.SendID("p")))
 		_, err = approve.Send(ctx, c, "o-1", "Al")
 		var refused *pawl.UpdateError
