@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -80,6 +81,9 @@ func (e *local) Codec() Codec { return e.host.codec }
 
 // StartRun makes a run.
 func (e *local) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
+	if err := checkNew(&r); err != nil {
+		return client.Started{}, err
+	}
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, e.host.propagators, r.Headers)
 	}
@@ -93,9 +97,6 @@ func (e *local) startRun(
 	if d == nil {
 		return client.Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to "+
 			"Config.Workflows or Engine.Register", r.Workflow)
-	}
-	if err := checkStart(&r); err != nil {
-		return client.Started{}, err
 	}
 	labels, err := labelsOf(r.Labels, "start")
 	if err != nil {
@@ -417,4 +418,20 @@ func missing(err error, op, id string) error {
 		return &api.Error{Code: api.CodeNotFound, Op: op, ID: id, Message: "there is no such run", Err: err}
 	}
 	return err
+}
+
+// checkNew refuses names that are reserved, and what only RestartRun takes.
+func checkNew(r *client.StartRequest) error {
+	err := schedule.Reserved(r.Workflow, r.ID, r.Labels, false)
+	if len(r.Steps) > 0 || r.From != "" {
+		err = errors.Join(err, errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"))
+	}
+	return invalid(err, "start")
+}
+
+// checkAgain refuses names that are reserved in the request for a run like an earlier one, whose labels it may have.
+func checkAgain(r *client.StartRequest, earlier map[string]string) error {
+	added := maps.Clone(r.Labels)
+	maps.DeleteFunc(added, func(key, value string) bool { return earlier[key] == value })
+	return invalid(schedule.Reserved(r.Workflow, r.ID, added, false), "restart")
 }

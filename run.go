@@ -206,6 +206,9 @@ func (e *local) RestartRun(ctx context.Context, id string, opts ...StartOption) 
 	for _, opt := range opts {
 		opt(&req)
 	}
+	if err := checkAgain(&req, r.Labels.Map()); err != nil {
+		return "", err
+	}
 	steps, from := req.Steps, req.From
 	req.Steps, req.From = nil, ""
 	started, err := e.startRun(ctx, req, func(req *engine.StartRequest) error {

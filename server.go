@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/lease"
+	"github.com/pawl-dev/pawl/internal/naming"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -126,6 +127,9 @@ func (s engineService) Start(ctx context.Context, r api.StartRequest) (api.Start
 	if err != nil {
 		return api.Started{}, err
 	}
+	if err := schedule.Reserved(name, r.WorkflowID, r.Labels, r.ScheduledAt != 0); err != nil {
+		return api.Started{}, invalid(err, "start")
+	}
 	if has.ID != r.Definition.ID {
 		return api.Started{}, &api.Error{
 			Code: api.CodeConflict, Message: fmt.Sprintf("the server's program has another workflow %q", name),
@@ -143,7 +147,7 @@ func (s engineService) Start(ctx context.Context, r api.StartRequest) (api.Start
 		if r.Timeout != nil {
 			req.Run = r.Timeout
 		}
-		req.Notify = r.Notify
+		req.Notify, req.Firing, req.Zone = r.Notify, core.Time(r.ScheduledAt), r.Zone
 		if r.Deadline != 0 && r.Origin != "" {
 			req.ExecutionAt.Origin = r.Origin
 		}
@@ -248,15 +252,28 @@ func (c *connected) Register(workflows ...Definition) error {
 
 // StartRun implements Client.
 func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
+	if err := checkNew(&r); err != nil {
+		return client.Started{}, err
+	}
+	return c.startRun(ctx, r, &api.StartRequest{})
+}
+
+// startRun makes the run of a request, as a firing of a schedule if an earlier run was one.
+func (c *connected) startRun(
+	ctx context.Context, r client.StartRequest, firing *api.StartRequest,
+) (client.Started, error) {
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, c.propagators, r.Headers)
 	}
-	if err := checkStart(&r); err != nil {
-		return client.Started{}, err
+	texts := naming.Start{
+		WorkflowID: r.ID, Key: r.Key, Queue: r.Queue, QueueKey: r.QueueKey, Actor: r.Actor, Reason: r.Reason,
+	}
+	if err := texts.Check(); err != nil { // JSON would make other names of these
+		return client.Started{}, invalid(err, "start")
 	}
 	req := api.StartRequest{
 		Input: r.Input, WorkflowID: r.ID, Key: r.Key, UseExisting: r.UseExisting, Actor: r.Actor, Reason: r.Reason,
-		Labels: r.Labels, Headers: r.Headers,
+		Labels: r.Labels, Headers: r.Headers, ScheduledAt: firing.ScheduledAt, Zone: firing.Zone,
 	}
 	if r.Queue != "" {
 		req.Queue = &api.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}
@@ -398,10 +415,12 @@ func (c *connected) RestartRun(ctx context.Context, id string, opts ...StartOpti
 	case len(req.Steps) > 0 || req.From != "":
 		return "", invalid(errors.New("through a server, RerunSteps and RerunFrom go with no other option than By"),
 			"restart")
-	default:
-		out, err := c.StartRun(ctx, req)
-		return out.ID, err
 	}
+	if err := checkAgain(&req, r.Labels); err != nil {
+		return "", err
+	}
+	out, err := c.startRun(ctx, req, &api.StartRequest{ScheduledAt: r.ScheduledAt, Zone: r.Zone})
+	return out.ID, err
 }
 
 // DescribeRun implements Client.
@@ -461,25 +480,7 @@ func (c *connected) ListRuns(ctx context.Context, q client.Query) ([]client.Summ
 	return listRuns(ctx, c.service, q)
 }
 
-// checkStart refuses names that are reserved, texts that another process would read as others, and what only
-// RestartRun takes.
-func checkStart(r *client.StartRequest) error {
-	err := errors.Join(
-		schedule.Reserved(r.Workflow, r.ID, r.Labels, false), core.CheckText("the workflow id", r.ID, core.MaxName),
-		core.CheckText("the idempotency key", r.Key, core.MaxName), core.CheckText("the queue", r.Queue, core.MaxName),
-		core.CheckText("the queue's key", r.QueueKey, core.MaxName), core.CheckText("the actor", r.Actor, core.MaxName),
-		core.CheckText("the reason", r.Reason, core.MaxReason),
-	)
-	if len(r.Steps) > 0 || r.From != "" {
-		err = errors.Join(err, errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"))
-	}
-	return invalid(err, "start")
-}
-
 // checkSend refuses the names of an event or update that another process would read as others. what says which it is.
 func checkSend(what string, r *client.SendRequest) error {
-	return invalid(errors.Join(
-		core.CheckText("the name", r.Name, core.MaxName), core.CheckText("the id", r.ID, core.MaxName),
-		core.CheckText("the actor", r.Actor, core.MaxName),
-	), "%s", what)
+	return invalid(naming.Send{Name: r.Name, ID: r.ID, Actor: r.Actor}.Check(), "%s", what)
 }

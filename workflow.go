@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/naming"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -216,7 +217,7 @@ func checkName(name string) error {
 	case strings.ContainsAny(name, "/#[]\n"):
 		return fmt.Errorf("the name %q contains one of / # [ ] or a line break, which Pawl uses in keys", name)
 	}
-	return core.CheckText("the name", name, 200)
+	return naming.Check("the name", name, 200)
 }
 
 // RunTimeout bounds each run of the workflow (run.run); a retry or a continuation gets a fresh one.

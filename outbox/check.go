@@ -7,6 +7,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/naming"
 )
 
 // refusal is a message that is not written, because it could never be delivered. For errors.Is it is its kind:
@@ -33,10 +34,11 @@ func (o *Outbox) checkStart(r *client.StartRequest) error {
 			r.Workflow)
 	}
 	what := "start " + r.Workflow
-	name := func(field, value string) error { return checkText(what, field, value, core.MaxName) }
+	texts := naming.Start{
+		WorkflowID: r.ID, Key: r.Key, Queue: r.Queue, QueueKey: r.QueueKey, Actor: r.Actor, Reason: r.Reason,
+	}
 	return errors.Join(
-		name("workflow", r.Workflow), name("workflow id", r.ID), name("idempotency key", r.Key), name("queue", r.Queue),
-		name("queue's key", r.QueueKey), name("actor", r.Actor), checkText(what, "reason", r.Reason, core.MaxReason),
+		checked(what, naming.Send{Name: r.Workflow}.Check()), checked(what, texts.Check()),
 		o.checkPayload(what, "input", r.Input), checkCarried(what, r),
 	)
 }
@@ -51,7 +53,7 @@ func (o *Outbox) checkEvent(run string, e *client.SendRequest) error {
 	}
 	what := fmt.Sprintf("event %q for %q", e.Name, run)
 	return errors.Join(
-		checkText(what, "id", run, core.MaxName), checkText(what, "name", e.Name, core.MaxName),
+		checked(what, naming.Start{WorkflowID: run}.Check()), checked(what, naming.Send{Name: e.Name}.Check()),
 		o.checkPayload(what, "payload", e.Payload),
 	)
 }
@@ -66,12 +68,12 @@ func checkCarried(what string, r *client.StartRequest) error {
 	return nil
 }
 
-// checkText refuses what no engine would take, or JSON would change: the message would then name another run.
-func checkText(what, field, value string, most int) error {
-	if err := core.CheckText("the "+field, value, most); err != nil {
-		return refuse(pawl.ErrInvalid, "%s: %w", what, err)
+// checked refuses a message with texts that no engine would take, or JSON would change: it would then name another run.
+func checked(what string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return refuse(pawl.ErrInvalid, "%s: %w", what, err)
 }
 
 func (o *Outbox) checkPayload(what, field string, payload []byte) error {

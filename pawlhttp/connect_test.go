@@ -354,3 +354,32 @@ func TestAllow(t *testing.T) {
 		t.Errorf("a token without encryption: %v", err)
 	}
 }
+
+// TestRestartOfAFiring checks that a run of a schedule is restarted as such, also with other options, and that no
+// caller gives a run a label of Pawl's own that way.
+func TestRestartOfAFiring(t *testing.T) {
+	w := pawl.Define("job", func(_ pawl.Context, n int) (int, error) { return n, nil })
+	both(t, pawl.Config{Workflows: []pawl.Definition{w}}, func(t *testing.T, e *pawltest.Env, c pawl.Client) {
+		ctx := t.Context()
+		_, err := w.EnsureSchedule(ctx, c, "hourly", client.Schedule{Cron: "@hourly"}, 1)
+		ok(t, err)
+		e.Skip(90 * time.Minute)
+		ofSchedule := client.Query{Workflow: "job", Labels: map[string]string{"pawl.schedule": "hourly"}}
+		fired, err := c.ListRuns(ctx, ofSchedule)
+		if ok(t, err); len(fired) != 1 {
+			t.Fatalf("%d runs fired", len(fired))
+		}
+		for _, opts := range [][]pawl.StartOption{nil, {pawl.Labels(map[string]string{"by": "hand"})}} {
+			_, err := c.RestartRun(ctx, fired[0].ID, opts...)
+			ok(t, err)
+			e.Settle()
+		}
+		if all, err := c.ListRuns(ctx, ofSchedule); err != nil || len(all) != 3 {
+			t.Errorf("%d runs of the schedule after two restarts, %v", len(all), err)
+		}
+		forged := pawl.Labels(map[string]string{"pawl.other": "x"})
+		if _, err := c.RestartRun(ctx, fired[0].ID, forged); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("a label of Pawl's own: %v", err)
+		}
+	})
+}

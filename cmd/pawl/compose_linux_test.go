@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/pawl-dev/pawl/internal/nightly"
-	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
 // composed is what Docker reads of the services in docs/operations/compose.yaml.
@@ -81,25 +79,13 @@ func TestComposeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := newDeployment(t)
-	server := pgtest.StartServer(t, "-c", "listen_addresses=*")
-	server.Admit(networkOfNodes)
-	u, err := url.Parse(server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = atBridge + ":" + u.Port()
+	database := d.database()
 	d.secret = map[string]string{"cluster": strings.Repeat("ab", 32)}
 	addresses := strings.NewReplacer(
-		"postgres://pawl:${POSTGRES_PASSWORD:?}@database/pawl?sslmode=disable", u.String(),
+		"postgres://pawl:${POSTGRES_PASSWORD:?}@database/pawl?sslmode=disable", database,
 		"first:", "10.99.0.21:", "second:", "10.99.0.22:",
 	)
-	create := d.command(d.root("token"), 0, []string{"PAWL_DATABASE=" + u.String()},
-		"token", "create", "ada", "--role", "admin")
-	out, err := create.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	token := strings.TrimSpace(string(out))
+	token := d.token(database)
 	var pods []*pod
 	for _, service := range []string{"first", "second"} {
 		d.compose(all, service, addresses)
@@ -118,8 +104,5 @@ func TestComposeFile(t *testing.T) {
 			t.Errorf("the run %s: %s", key, got)
 		}
 	}
-	l.lost.Range(func(what, why any) bool {
-		t.Errorf("lost: %v: %v", what, why)
-		return true
-	})
+	l.check(t)
 }

@@ -128,6 +128,31 @@ func newDeployment(t *testing.T) *deployment {
 	return d
 }
 
+// database starts a PostgreSQL server that pods reach, and returns its address.
+func (d *deployment) database() string {
+	d.Helper()
+	server := pgtest.StartServer(d.T, "-c", "listen_addresses=*")
+	server.Admit(networkOfNodes)
+	u, err := url.Parse(server.DSN())
+	if err != nil {
+		d.Fatal(err)
+	}
+	u.Host = atBridge + ":" + u.Port()
+	return u.String()
+}
+
+// token makes a token of an admin with the image, in a database.
+func (d *deployment) token(database string) string {
+	d.Helper()
+	create := d.command(d.root("token"), 0, []string{"PAWL_DATABASE=" + database},
+		"token", "create", "ada", "--role", "admin")
+	text, err := create.Output()
+	if err != nil {
+		d.Fatalf("%v: %s", err, text)
+	}
+	return strings.TrimSpace(string(text))
+}
+
 // root makes the root file system of a pod, with its volumes.
 func (d *deployment) root(name string) string {
 	d.Helper()
@@ -326,6 +351,15 @@ type load struct {
 	runs         sync.Map // the runs that were started
 }
 
+// check checks that no request was lost.
+func (l *load) check(t *testing.T) {
+	t.Helper()
+	l.lost.Range(func(what, why any) bool {
+		t.Errorf("lost: %v: %v", what, why)
+		return true
+	})
+}
+
 // ask makes a request until it is answered, as the clients of Pawl do: a start has a key, and 503 is asked again.
 func (d *deployment) ask(ctx context.Context, l *load, token string, turn int, method, path, body, key string) []byte {
 	why := ""
@@ -380,21 +414,9 @@ func TestRollingDeployOfTheImage(t *testing.T) {
 		return
 	}
 	d := newDeployment(t)
-	server := pgtest.StartServer(t, "-c", "listen_addresses=*")
-	server.Admit(networkOfNodes)
-	u, err := url.Parse(server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = atBridge + ":" + u.Port()
-	d.secret = map[string]string{"database": u.String(), "cluster.secret": strings.Repeat("ab", 32)}
-	create := d.command(d.root("token"), 0, []string{"PAWL_DATABASE=" + d.secret["database"]},
-		"token", "create", "ada", "--role", "admin")
-	text, err := create.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	token := strings.TrimSpace(string(text))
+	database := d.database()
+	d.secret = map[string]string{"database": database, "cluster.secret": strings.Repeat("ab", 32)}
+	token := d.token(database)
 	var pods []*pod
 	for range 3 {
 		p := d.start()
@@ -422,10 +444,7 @@ func TestRollingDeployOfTheImage(t *testing.T) {
 	}
 	cancel()
 	callers.Wait()
-	l.lost.Range(func(what, why any) bool {
-		t.Errorf("lost: %v: %v", what, why)
-		return true
-	})
+	l.check(t)
 	began := 0
 	l.runs.Range(func(key, _ any) bool {
 		began++

@@ -165,7 +165,7 @@ func TestFewDescriptors(t *testing.T) {
 	limited.Args[4] = cmd.Path
 	p := launch(t, limited, "--database", database)
 	p.told("READY=1")
-	streams := openStreams(p, token, 29) // half of the descriptors allow 32 connections
+	streams := openStreams(p, token, 13) // a quarter of the descriptors allows 16 connections
 	for i := range 10 {
 		body := fmt.Sprintf(`{"flow":"pawl: 1\nname: a\nsteps: [{name: b, exec: \"true\"}]","workflowId":"w%d"}`, i)
 		if status, text := p.bearer(token, "POST", "/api/v1/runs", body); status != http.StatusCreated {

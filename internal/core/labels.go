@@ -167,24 +167,3 @@ func (l Labels) HasAll(others Labels) bool {
 	}
 	return true
 }
-
-// The greatest lengths of texts that callers choose, in bytes.
-const (
-	MaxName   = 1000   // names, ids and keys
-	MaxReason = 10_000 // reasons of starts and operations
-)
-
-// CheckText refuses a text that is too long, or that is another one after it was sent or stored: what is not UTF-8
-// becomes something else in JSON, and PostgreSQL has no NUL. what says what the text is.
-func CheckText(what, text string, most int) error {
-	switch {
-	case len(text) > most:
-		return fmt.Errorf("%s has %d bytes, more than %d", what, len(text), most)
-	case !utf8.ValidString(text):
-		return fmt.Errorf("%s %q is not valid UTF-8", what, text)
-	case strings.IndexByte(text, 0) >= 0:
-		return fmt.Errorf("%s %q has the character NUL", what, text)
-	default:
-		return nil
-	}
-}

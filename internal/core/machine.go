@@ -264,10 +264,7 @@ func (m *machine) start(def *Definition, in Start) error {
 	if in.At > m.now {
 		rec.StartAt = in.At
 	}
-	if in.Firing != max(m.now, rec.StartAt) || def == nil || def.Follows == nil {
-		rec.Firing = in.Firing
-	}
-	rec.Zone = in.Zone
+	rec.Firing, rec.Zone = in.Firing, in.Zone
 	if in.ExecutionAt.At != 0 && (rec.Execution.At == 0 || in.ExecutionAt.At < rec.Execution.At) {
 		rec.Execution = in.ExecutionAt
 	}

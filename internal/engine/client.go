@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/naming"
 )
 
 var _ API = (*Engine)(nil)
@@ -22,8 +23,12 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	if err := e.checkPayload("start", r.Definition.Name, r.Input); err != nil {
 		return Started{}, err
 	}
-	if err := checkTexts(&r); err != nil {
-		return Started{}, err
+	texts := naming.Start{
+		WorkflowID: r.WorkflowID, Key: r.Key, Queue: r.Queue.Name, QueueKey: r.Queue.Key, Actor: r.Actor,
+		Reason: r.Reason,
+	}
+	if err := texts.Check(); err != nil {
+		return Started{}, invalid("start", r.Definition.Name, "%w", err)
 	}
 	w, err := e.defs.use(ctx, &r.Definition)
 	if err != nil {
@@ -88,11 +93,8 @@ func (e *Engine) Operate(ctx context.Context, id core.RunID, op core.Operation) 
 	if err := e.checkPayload(op.Op.String(), id.String(), op.Output); err != nil {
 		return err
 	}
-	var t texts
-	t.name("the actor", op.Actor)
-	t.reason("the reason", op.Reason)
-	if err := t.refuse(op.Op.String(), id.String()); err != nil {
-		return err
+	if err := (naming.Operation{Actor: op.Actor, Reason: op.Reason}).Check(); err != nil {
+		return invalid(op.Op.String(), id.String(), "%w", err)
 	}
 	return e.input(ctx, id, op)
 }
@@ -104,13 +106,8 @@ func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceive
 	if s.Name == "" {
 		return invalid("event send", id.String(), "the event's name is empty")
 	}
-	var t texts
-	t.name("the event's name", s.Name)
-	t.name("the event's id", s.ID)
-	t.name("the actor", s.Actor)
-	t.reason("the reason", s.Reason)
-	if err := t.refuse("event send", id.String()); err != nil {
-		return err
+	if err := (naming.Send{Name: s.Name, ID: s.ID, Actor: s.Actor, Reason: s.Reason}).Check(); err != nil {
+		return invalid("event send", id.String(), "%w", err)
 	}
 	if len(s.Payload) == 0 {
 		s.Payload = null
@@ -228,35 +225,4 @@ func (e *driver) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID,
 // stopWaiting removes a waiter. It does not wait until that is done.
 func (e *driver) stopWaiting(w *Waiter) {
 	e.requests.put(request{call: &Call{Op: CallLeave, Waiter: w}})
-}
-
-// texts collects what is wrong with texts that a caller has chosen.
-type texts struct{ errs []error }
-
-func (t *texts) name(what, text string) {
-	t.errs = append(t.errs, core.CheckText(what, text, core.MaxName))
-}
-
-func (t *texts) reason(what, text string) {
-	t.errs = append(t.errs, core.CheckText(what, text, core.MaxReason))
-}
-
-// refuse returns what is wrong; nil: nothing.
-func (t *texts) refuse(op, id string) error {
-	if err := errors.Join(t.errs...); err != nil {
-		return invalid(op, id, "%w", err)
-	}
-	return nil
-}
-
-// checkTexts refuses a start with texts that cannot be kept and sent as they are.
-func checkTexts(r *StartRequest) error {
-	var t texts
-	t.name("the workflow id", r.WorkflowID)
-	t.name("the idempotency key", r.Key)
-	t.name("the queue", r.Queue.Name)
-	t.name("the queue's key", r.Queue.Key)
-	t.name("the actor", r.Actor)
-	t.reason("the reason", r.Reason)
-	return t.refuse("start", r.Definition.Name)
 }

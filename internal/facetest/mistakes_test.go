@@ -46,7 +46,7 @@ func TestNamesThatOthersReadOtherwise(t *testing.T) {
 			`the queue's key "\xfe" is not valid UTF-8`:      start("q", pawl.InQueue("q", "\xfe", 0)),
 			"the reason has 10001 bytes, more than 10000":    start("r", pawl.By("me", strings.Repeat("y", 10001))),
 			`the actor "\xff" is not valid UTF-8`:            start("a", pawl.By("\xff", "")),
-			`the event's id "\xff" is not valid UTF-8`: func() error {
+			`the id "\xff" is not valid UTF-8`: func() error {
 				return ev.Send(t.Context(), e, "open", 1, pawl.SendID("\xff"))
 			},
 			`the name "\xff" is not valid UTF-8`: func() error {

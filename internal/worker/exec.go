@@ -147,7 +147,7 @@ func NewExec(cfg ExecConfig) *Exec {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Exec{cfg: cfg, guard: newGuard(cfg.Owner, cfg.Log), pause: shortagePause}
+	return &Exec{cfg: cfg, guard: newGuard(cfg.Owner, cfg.Log), pause: ShortagePause}
 }
 
 // Close removes the folder of the files $PAWL_OUTPUT.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"syscall"
@@ -22,14 +23,16 @@ func IsShortage(err error) bool {
 	return slices.ContainsFunc(shortages, func(one error) bool { return errors.Is(err, one) })
 }
 
-// shortagePause is how long an attempt waits before it is given back, so that what is short is not asked for at once.
-const shortagePause = 2 * time.Second
+// ShortagePause is how long an attempt waits on average before it is given back, so that what is short is not asked for
+// at once.
+const ShortagePause = 2 * time.Second
 
 // Short returns the failure of an attempt that could not begin because this machine is short of something. It counts
-// for nothing: the attempt is made again, after a pause that Short waits for.
+// for nothing: the attempt is made again, after a pause that Short waits for. The pauses of several attempts differ by
+// chance: if all tried again at one instant, each would take what another one needs, for ever.
 func Short(ctx context.Context, pause time.Duration, err error) *policy.Failure {
 	select {
-	case <-time.After(pause):
+	case <-time.After(pause/2 + rand.N(pause)):
 	case <-ctx.Done():
 		return Stopped(ctx)
 	}

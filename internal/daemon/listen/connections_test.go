@@ -16,7 +16,7 @@ func TestConnectionLimit(t *testing.T) {
 		descriptors uint64
 		processes   int
 		want        int
-	}{{64, 16, 32}, {1024, 16, 768}, {1 << 20, 32, 1<<20 - 384}, {1 << 40, 16, 1 << 20}} {
+	}{{64, 16, 16}, {1024, 16, 768}, {1 << 20, 32, 1<<20 - 384}, {1 << 40, 16, 1 << 20}} {
 		if got := connectionLimit(c.descriptors, c.processes); got != c.want {
 			t.Errorf("%d descriptors, %d processes: %d, want %d", c.descriptors, c.processes, got, c.want)
 		}

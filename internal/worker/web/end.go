@@ -216,7 +216,7 @@ func requestFailure(ctx context.Context, req *http.Request, err error) *policy.F
 	case ctx.Err() != nil:
 		return worker.Stopped(ctx)
 	case notDialled(err) && worker.IsShortage(err):
-		return worker.Short(ctx, shortagePause, err)
+		return worker.Short(ctx, worker.ShortagePause, err)
 	case errors.Is(err, errRedirects), errors.Is(err, errTakesSecret):
 		f.Kind, f.Type = policy.KindFailed, "redirect"
 	case strings.Contains(cause.Error(), "unsupported protocol scheme"),
@@ -230,9 +230,6 @@ func requestFailure(ctx context.Context, req *http.Request, err error) *policy.F
 	f.Message = describe(req) + ": " + cause.Error()
 	return f
 }
-
-// shortagePause is how long an attempt waits before it is given back, if this machine is short of something.
-const shortagePause = 2 * time.Second
 
 // notDialled reports whether a request failed because no connection could be made.
 func notDialled(err error) bool {
