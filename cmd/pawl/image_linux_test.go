@@ -91,6 +91,7 @@ type pod struct {
 	address string
 	log     *tale
 	ready   atomic.Bool
+	ending  chan struct{} // closed when it is asked to end
 	over    chan struct{} // closed when its process has ended
 }
 
@@ -242,7 +243,8 @@ func (d *deployment) start() *pod {
 		env = append(env, e.Name+"="+v)
 	}
 	p := &pod{
-		address: fmt.Sprintf("http://%s:%d", ip, c.Ports[0].ContainerPort), over: make(chan struct{}),
+		address: fmt.Sprintf("http://%s:%d", ip, c.Ports[0].ContainerPort),
+		ending:  make(chan struct{}), over: make(chan struct{}),
 		log: &tale{more: make(chan struct{})},
 	}
 	p.cmd = d.command(d.root(fmt.Sprint("pod", number)), holder.Process.Pid, env, c.Args...)
@@ -261,8 +263,8 @@ func (d *deployment) start() *pod {
 	d.mu.Lock()
 	d.pods = append(d.pods, p)
 	d.mu.Unlock()
-	d.probe(p, c.ReadinessProbe, p.ready.Store)
-	d.probe(p, c.LivenessProbe, func(ok bool) {
+	d.probe(p, c.ReadinessProbe, p.over, p.ready.Store)
+	d.probe(p, c.LivenessProbe, p.ending, func(ok bool) {
 		if !ok {
 			d.restless.Add(1)
 		}
@@ -270,8 +272,9 @@ func (d *deployment) start() *pod {
 	return p
 }
 
-// probe asks a pod as Kubernetes does, until it has ended.
-func (d *deployment) probe(p *pod, how probe, tell func(bool)) {
+// probe asks a pod as Kubernetes does, until it has ended or done is closed: whether it lives is not asked of a pod that
+// is to end.
+func (d *deployment) probe(p *pod, how probe, done chan struct{}, tell func(bool)) {
 	client := &http.Client{
 		Timeout:   time.Duration(how.TimeoutSeconds) * time.Second,
 		Transport: &http.Transport{DisableKeepAlives: true},
@@ -282,6 +285,8 @@ func (d *deployment) probe(p *pod, how probe, tell func(bool)) {
 		for {
 			select {
 			case <-every.C:
+			case <-done:
+				return
 			case <-p.over:
 				return
 			}
@@ -290,7 +295,8 @@ func (d *deployment) probe(p *pod, how probe, tell func(bool)) {
 				_ = answer.Body.Close() // only the status matters
 			}
 			select {
-			case <-p.over: // it has ended in the middle of the question
+			case <-done: // in the middle of the question
+			case <-p.over:
 			default:
 				tell(err == nil && answer.StatusCode == http.StatusOK)
 			}
@@ -317,6 +323,7 @@ func (d *deployment) await(p *pod) {
 func (d *deployment) stop(p *pod) {
 	d.Helper()
 	began := time.Now()
+	close(p.ending)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		d.Fatal(err)
 	}
