@@ -13,9 +13,9 @@ RACED   = ./internal/body ./internal/cluster/... ./internal/lease ./internal/rem
 
 FUZZTIME ?= 60s
 
-# Everything is compiled in one way, so that it is compiled once: as what is released.
+# Everything is compiled in one way, so that it is compiled once: as what is released, which no debugger reads.
 export CGO_ENABLED = 0
-export GOFLAGS    += -trimpath
+export GOFLAGS    += -trimpath -ldflags=-s
 
 .DEFAULT_GOAL := help
 
