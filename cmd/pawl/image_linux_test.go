@@ -272,8 +272,8 @@ func (d *deployment) start() *pod {
 	return p
 }
 
-// probe asks a pod as Kubernetes does, until it has ended or done is closed: whether it lives is not asked of a pod that
-// is to end.
+// probe asks a pod as Kubernetes does, until it has ended or done is closed. A pod that is to end is not asked whether
+// it lives.
 func (d *deployment) probe(p *pod, how probe, done chan struct{}, tell func(bool)) {
 	client := &http.Client{
 		Timeout:   time.Duration(how.TimeoutSeconds) * time.Second,
@@ -295,7 +295,7 @@ func (d *deployment) probe(p *pod, how probe, done chan struct{}, tell func(bool
 				_ = answer.Body.Close() // only the status matters
 			}
 			select {
-			case <-done: // in the middle of the question
+			case <-done: // it was asked at that moment
 			case <-p.over:
 			default:
 				tell(err == nil && answer.StatusCode == http.StatusOK)
