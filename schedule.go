@@ -33,7 +33,7 @@ func scheduleWorkflow() Definition {
 // the label "pawl.schedule" with the name.
 //
 // The schedule is kept in the database and goes on with the program that opens it. It is a run itself, with the
-// workflow id "schedule:name"; its history has who changed it, and why. The option RunDeadline ends a new schedule
+// workflow id "@name"; its history has who changed it, and why. The option RunDeadline ends a new schedule
 // with all its runs.
 func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name string, s client.Schedule, in In,
 	opts ...StartOption,
@@ -66,7 +66,7 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	state := &schedule.State{
 		Spec: schedule.Spec(s), Name: name, Until: req.Deadline,
 		Target: schedule.Target{
-			Workflow: d.Name, Kind: d.Kind, Definition: d.ID.String(), Source: string(d.Source), Input: input,
+			Workflow: d.Name, Kind: d.Kind, Definition: schedule.ID(d.ID.String()), Source: string(d.Source), Input: input,
 			Labels: req.Labels, Headers: req.Headers,
 		},
 	}

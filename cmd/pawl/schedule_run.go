@@ -26,7 +26,7 @@ func scheduleOf(c *compiled, req *api.StartRequest, name string) *schedule.State
 	return &schedule.State{
 		Name: name, Spec: spec, Until: req.Deadline.Std(),
 		Target: schedule.Target{
-			Workflow: req.Definition.Name, Kind: req.Definition.Kind, Definition: req.Definition.ID,
+			Workflow: req.Definition.Name, Kind: req.Definition.Kind, Definition: schedule.ID(req.Definition.ID),
 			Source: req.Definition.Source, Input: req.Input, Labels: req.Labels, Headers: req.Headers,
 		},
 	}

@@ -44,7 +44,7 @@ func TestTimesHaveZones(t *testing.T) {
 	for _, verb := range []string{
 		"run show @last", "run show held", "run history held", "run events held", "run events held -o json",
 		"run show held -o json", "run show held -o yaml", "run list -o json", "doctor",
-		"doctor --repair", "run show schedule:daily", "schedule next daily",
+		"doctor --repair", "run show @daily", "schedule next daily",
 		"run backfill daily.yaml --from 2d --dry-run", "run report held -o report.html",
 	} {
 		said[verb] = pawl(strings.Fields(verb)...)

@@ -386,6 +386,6 @@ func temporalCron(t *testing.T) {
 		if want := "[30m0s 35m0s timed_out 20m0s 27m0s timed_out 10m0s 17m0s timed_out]"; fmt.Sprint(got) != want {
 			t.Errorf("got %v, want %s", got, want)
 		}
-		e.WantPhase("schedule:s", "succeeded") // it is over, and its last run has ended
+		e.WantPhase("@s", "succeeded") // it is over, and its last run has ended
 	}, w)
 }

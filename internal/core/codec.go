@@ -47,6 +47,16 @@ func AppendEntry(dst []byte, e *Entry) []byte { return appendEntry(dst, e, heade
 // AppendHistory appends as AppendEntry does, without the run's id, for a place that says whose entries it holds.
 func AppendHistory(dst []byte, e *Entry) []byte { return appendEntry(dst, e, 0) }
 
+// AppendOmitted appends encoded entries of a run's own history to dst. The first of them leaves the run's id out.
+func AppendOmitted(dst, entries []byte) []byte {
+	const at = 1 // where the id stands after the header, unless the number of records is in between
+	if len(entries) < at+len(RunID{}) || entries[0]&headerRun == 0 || entries[0]&headerCount == headerCount {
+		return append(dst, entries...)
+	}
+	dst = append(dst, entries[0]&^headerRun)
+	return append(dst, entries[at+len(RunID{}):]...)
+}
+
 func appendEntry(dst []byte, e *Entry, header byte) []byte {
 	header |= codecVersion << 4
 	if len(e.Records) < headerCount {

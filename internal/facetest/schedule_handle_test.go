@@ -48,7 +48,7 @@ func TestEnsureSchedule(t *testing.T) {
 		hourly := client.Schedule{Cron: "@hourly"}
 		h := ensure(t, e, hourly, w, "1s", pawl.Labels(map[string]string{"team": "<a>"}))
 		e.Skip(90 * time.Minute)
-		before, err := e.History(t.Context(), "schedule:s")
+		before, err := e.History(t.Context(), "@s")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestEnsureSchedule(t *testing.T) {
 			ensure(t, e, hourly, w, "1s", pawl.Labels(map[string]string{"team": "<a>"}))
 			e.Settle()
 		}
-		if after, err := e.History(t.Context(), "schedule:s"); err != nil || len(after) != len(before) {
+		if after, err := e.History(t.Context(), "@s"); err != nil || len(after) != len(before) {
 			t.Errorf("the same again made %d bytes of history out of %d; %v", len(after), len(before), err)
 		}
 		d := describe(t, h)
@@ -139,7 +139,7 @@ func TestSchedulePauses(t *testing.T) {
 		if err != nil || x.Phase != "succeeded" {
 			t.Errorf("the triggered run is %+v, %v", x, err)
 		}
-		history, err := e.HistoryEvents(t.Context(), "schedule:s", 0)
+		history, err := e.HistoryEvents(t.Context(), "@s", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +321,7 @@ func TestScheduleHandleRefuses(t *testing.T) {
 		// A senseless change changes nothing, whoever sends it.
 		for _, text := range []string{`5`, `{"op":"update","spec":{"cron":"x"}}`, `{"op":"update","labels":{"=":""}}`} {
 			ev := client.SendRequest{Name: "pawl.schedule", Payload: []byte(text)}
-			if err := e.SendEvent(ctx, "schedule:s", ev); err != nil {
+			if err := e.SendEvent(ctx, "@s", ev); err != nil {
 				t.Fatal(err)
 			}
 		}

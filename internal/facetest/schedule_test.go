@@ -131,11 +131,11 @@ func TestScheduleGoesOnForLong(t *testing.T) {
 		if got := strings.Count(times(t, e), "succeeded"); got != 240 {
 			t.Errorf("%d runs in ten days, want 240", got)
 		}
-		if err := e.Operate(t.Context(), "schedule:s", pawl.Operation{Op: client.OpPause}); err != nil {
+		if err := e.Operate(t.Context(), "@s", pawl.Operation{Op: client.OpPause}); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(24*time.Hour + 30*time.Minute)
-		if err := e.Operate(t.Context(), "schedule:s", pawl.Operation{Op: client.OpResume}); err != nil {
+		if err := e.Operate(t.Context(), "@s", pawl.Operation{Op: client.OpResume}); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(2 * time.Hour)
@@ -212,7 +212,7 @@ func TestScheduleTriggersOnce(t *testing.T) {
 		}
 		for range 2 {
 			r := client.SendRequest{Name: schedule.Event, Payload: payload}
-			if err := e.SendEvent(t.Context(), "schedule:s", r); err != nil {
+			if err := e.SendEvent(t.Context(), "@s", r); err != nil {
 				t.Fatal(err)
 			}
 			e.Skip(5 * time.Minute)

@@ -16,7 +16,7 @@ import (
 // Names that are stored.
 const (
 	Workflow = "pawl.schedule" // the workflow of the runs that are schedules
-	Prefix   = "schedule:"     // begins the workflow id of a schedule
+	Prefix   = "@"             // begins the workflow id of a schedule
 	Event    = "pawl.schedule" // changes a schedule; its payload is a Change in JSON
 	Label    = "pawl.schedule" // the label of the runs that a schedule starts: its name
 )

@@ -25,9 +25,12 @@ func TestForms(t *testing.T) {
 		state.Recent[i].From, state.Recent[i].To = instant, instant
 	}
 	state.Paused.At = instant
+	const id = "7cdb5b7caf93f02599862a845c8610b6"
+	state.Definition = id
 	golden.Form(t, "state.json", &state,
 		func(s *schedule.State) ([]byte, error) { return s.Encode() }, schedule.Decode)
 	change := golden.Full[schedule.Change]()
+	change.Target.Definition = id
 	change.From, change.Before, change.Firing = instant, instant, instant
 	golden.Form(t, "change.json", change,
 		func(c schedule.Change) ([]byte, error) { return json.Marshal(c) },

@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,13 +42,35 @@ type State struct {
 type Target struct {
 	Workflow   string `json:"workflow"`
 	Kind       string `json:"kind,omitempty"`       // the kind of the definition
-	Definition string `json:"definition,omitempty"` // the id of the definition
+	Definition ID     `json:"definition,omitempty"` // the id of the definition
 	// Source is stored before the next run begins, and then left out here; empty: it is stored.
 	Source  string            `json:"source,omitempty"`
 	File    string            `json:"file,omitempty"` // the flow's file in a server's folder; empty: it has none there
 	Input   json.RawMessage   `json:"input,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// ID is the id of a definition in hex. It is stored in base64, since there may be a million schedules.
+type ID string
+
+// MarshalText returns the stored form.
+func (id ID) MarshalText() ([]byte, error) {
+	b, err := hex.DecodeString(string(id))
+	if err != nil {
+		return nil, fmt.Errorf("the id of a definition: %w", err)
+	}
+	return base64.RawURLEncoding.AppendEncode(nil, b), nil
+}
+
+// UnmarshalText reads the stored form.
+func (id *ID) UnmarshalText(text []byte) error {
+	b, err := base64.RawURLEncoding.Strict().AppendDecode(nil, text)
+	if err != nil {
+		return fmt.Errorf("the id of a definition: %w", err)
+	}
+	*id = ID(hex.EncodeToString(b))
+	return nil
 }
 
 // Run is a run that the schedule has started and that has not ended.

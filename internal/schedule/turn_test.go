@@ -26,7 +26,7 @@ var monday = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 func begin(t *testing.T, spec schedule.Spec, now time.Time) *clock {
 	t.Helper()
 	c := &clock{t: t, s: &schedule.State{
-		Name: "n", Spec: spec, Target: schedule.Target{Workflow: "w", Definition: "d"},
+		Name: "n", Spec: spec, Target: schedule.Target{Workflow: "w", Definition: "dd"},
 	}, now: now}
 	if err := c.s.Check(); err != nil {
 		t.Fatal(err)

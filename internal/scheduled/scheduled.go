@@ -223,7 +223,7 @@ func stateOf(read func(api.Definition) (*flow.Flow, error), d api.Definition) (*
 	return &schedule.State{
 		Name: d.Name, Spec: f.Document.Cron.Spec(),
 		Target: schedule.Target{
-			Workflow: d.Name, Kind: d.Kind, Definition: d.ID, Source: d.Source, Input: start.Input,
+			Workflow: d.Name, Kind: d.Kind, Definition: schedule.ID(d.ID), Source: d.Source, Input: start.Input,
 		},
 	}, nil
 }

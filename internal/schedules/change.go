@@ -215,7 +215,7 @@ func Ensure(ctx context.Context, s Service, want *schedule.State, actor, reason 
 	if err := want.Check(); err != nil {
 		return out, invalid(fmt.Errorf("schedule %q: %w", want.Name, err))
 	}
-	if _, err := s.Definition(ctx, want.Definition); err == nil {
+	if _, err := s.Definition(ctx, string(want.Definition)); err == nil {
 		want.Source = "" // it is stored already
 	}
 	for {

@@ -147,7 +147,7 @@ func read(ctx context.Context, s Reader, run, name string, now time.Time) (out S
 	}
 	state := stored.Settled(now)
 	out = Schedule{
-		Name: state.Name, Run: r.Run, Workflow: state.Workflow, Definition: state.Definition, File: state.File,
+		Name: state.Name, Run: r.Run, Workflow: state.Workflow, Definition: string(state.Definition), File: state.File,
 		Spec:  state.Spec,
 		Input: state.Input, Labels: state.Labels, Headers: state.Headers, Since: at(state.Since),
 		Last: at(state.Last), LastRun: state.LastRun, Waiting: times(state.Waiting), Skips: times(state.Skips),

@@ -282,7 +282,7 @@ func TestSchedulesOfCallers(t *testing.T) {
 		g.as(api.RoleAdmin, "POST", "/api/v1/runs", `{"workflow":"order","workflowId":"o1"}`)
 		target := func(kind, source string) *schedule.Target {
 			return &schedule.Target{
-				Workflow: "order", Kind: kind, Definition: definition(orderFlow).ID, Source: source,
+				Workflow: "order", Kind: kind, Definition: schedule.ID(definition(orderFlow).ID), Source: source,
 			}
 		}
 		for _, c := range []struct {

@@ -28,7 +28,7 @@ func manySchedules(ctx context.Context, s *session) (Row, error) {
 	err = each(ctx, n, inFlight, func(ctx context.Context, i int) error {
 		state := schedule.State{
 			Name: fmt.Sprintf("s%07d", i), Spec: schedule.Spec{Cron: fmt.Sprintf("%d 4 1 %d *", i%60, 1+(i%12))},
-			Target: schedule.Target{Workflow: def.Name, Kind: def.Kind, Definition: def.ID.String()},
+			Target: schedule.Target{Workflow: def.Name, Kind: def.Kind, Definition: schedule.ID(def.ID.String())},
 		}
 		input, err := state.Encode()
 		if err != nil {

@@ -195,6 +195,7 @@ type writer struct {
 	run, step, attempt, endedRun, piece       rowStmt
 	mail                                      messages
 	large                                     large
+	pack                                      pack
 	addName, findName, define, findDefinition *sqlite.Stmt
 	addLabel, dropLabels                      *sqlite.Stmt
 	labelled                                  bool // the file may have labels

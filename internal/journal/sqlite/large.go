@@ -169,9 +169,12 @@ func (w *writer) pruneLarge(partition int, runs []core.RunID) error {
 	return nil
 }
 
-// entries reads the columns sum and entries, like blob, with the large entries that the blob refers to.
+// entries reads the columns sum and entries, like blob, unpacked and with the large entries that the blob refers to.
 func (c *conn) entries(s *sqlite.Stmt, column int) ([]byte, error) {
 	b, err := c.blob(s, column)
+	if err == nil && len(b) > 0 && b[0] == packed {
+		b, err = unpack(b)
+	}
 	if err != nil || len(b) == 0 || b[0] != refers {
 		return b, err
 	}

@@ -16,20 +16,22 @@ import (
 // retrying is the condition for a step that backs off or is tried again; see journal.StepRow.Retrying.
 var retrying = fmt.Sprintf("s.ended_at = 0 AND (s.attempt > 1 OR s.phase = %d)", core.StepBackingOff)
 
-// listIndexes are what lists are read by. Nearly all runs succeed, so those that did are left out where it can be.
+// listIndexes are what lists are read by. Nearly all runs succeed, and those that rest are often pending, so both are
+// left out where it can be.
 var listIndexes = fmt.Sprintf(`
-CREATE INDEX runs_phase ON runs_data (phase) WHERE phase <> %[1]d;
+CREATE INDEX runs_phase ON runs_data (phase) WHERE phase NOT IN (%[4]d, %[1]d);
 CREATE INDEX runs_workflow ON runs_data (workflow, phase);
 CREATE INDEX runs_late ON runs_data (created_at) WHERE %[3]s;
 CREATE INDEX runs_parent ON runs_data (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_deadline ON runs_data (deadline) WHERE ended_at = 0 AND deadline > 0;
 CREATE INDEX steps_retrying ON steps_data (run) WHERE %[2]s;
-`, core.RunSucceeded, strings.ReplaceAll(retrying, "s.", ""), strings.ReplaceAll(late, "r.", ""))
+`, core.RunSucceeded, strings.ReplaceAll(retrying, "s.", ""), strings.ReplaceAll(late, "r.", ""), core.RunPending)
 
 // late is the condition for a run that was not created at about the instant in its id: its start waited for a partition
 // without an owner, or a clock was set. There are few of them; those of a span of time are found by their ids.
-var late = fmt.Sprintf("hex(substr(r.id, 1, 6)) NOT BETWEEN printf('%%012X', r.created_at / 1000 - %[1]d)"+
-	" AND printf('%%012X', r.created_at / 1000 + %[1]d)", soon.Milliseconds())
+var late = fmt.Sprintf("r.created_at IS NOT NULL AND hex(substr(r.id, 1, 6)) NOT BETWEEN"+
+	" printf('%%012X', r.created_at / 1000 - %[1]d) AND printf('%%012X', r.created_at / 1000 + %[1]d)",
+	soon.Milliseconds())
 
 // soon is how far the instant in the id of a run may be from that of its creation, unless it is late.
 const soon = time.Hour
@@ -80,7 +82,10 @@ func (j *Journal) listPart(
 	err = j.read(ctx, func(c *conn) error {
 		c.SetInterrupt(ctx.Done())
 		defer c.SetInterrupt(nil)
-		ways := waysOf(&q)
+		ways, err := waysOf(c, &q)
+		if err != nil {
+			return j.wrap("list", err)
+		}
 		if ways[0].parts {
 			if next, err = partEnd(c, q.After, rows); err != nil {
 				return j.wrap("list", err)
@@ -107,29 +112,39 @@ func (j *Journal) listPart(
 
 // waysOf chooses how to find the rows: by the index that leaves out most of those that do not match. Where there are
 // several ways, each finds other rows.
-func waysOf(q *journal.Query) []way {
-	byID := "r.id DESC"
+func waysOf(c *conn, q *journal.Query) ([]way, error) {
+	switch {
+	case q.ByDeadline, q.WorkflowID != "", q.Stuck, q.Labels != "", q.Retrying, q.Parent != (core.RunID{}):
+		return []way{wayOf(q)}, nil
+	case q.Workflow != "" || len(q.Phases) > 0 && !slices.Contains(q.Phases, core.RunSucceeded):
+		ways, err := phaseWays(c, q)
+		return inSpan(q, ways), err
+	}
+	return inSpan(q, []way{{from: "runs_data r", order: byID, parts: true}}), nil
+}
+
+// byID is the order of nearly all lists.
+const byID = "r.id DESC"
+
+// wayOf returns the way of a query that one index answers.
+func wayOf(q *journal.Query) way {
 	switch {
 	case q.ByDeadline:
-		return []way{{
+		return way{
 			from: "runs_data r INDEXED BY runs_deadline", where: "r.ended_at = 0 AND r.deadline > 0",
 			order: "r.deadline, r.id",
-		}}
+		}
 	case q.WorkflowID != "" || q.Stuck: // the planner finds these indexes itself
-		return []way{{from: "runs_data r", order: byID}}
+		return way{from: "runs_data r", order: byID}
 	case q.Labels != "":
-		return []way{labelWay(q.Labels)}
+		return labelWay(q.Labels)
 	case q.Retrying:
-		return []way{{
+		return way{
 			from: "steps_data s INDEXED BY steps_retrying CROSS JOIN runs_data r ON r.id = s.run", where: retrying,
 			order: "s.run DESC",
-		}}
-	case q.Parent != (core.RunID{}):
-		return []way{{from: "runs_data r INDEXED BY runs_parent", where: "r.parent IS NOT NULL", order: byID}}
-	case q.Workflow != "" || len(q.Phases) > 0 && !slices.Contains(q.Phases, core.RunSucceeded):
-		return inSpan(q, phaseWays(q))
+		}
 	}
-	return inSpan(q, []way{{from: "runs_data r", order: byID, parts: true}})
+	return way{from: "runs_data r INDEXED BY runs_parent", where: "r.parent IS NOT NULL", order: byID}
 }
 
 // inSpan bounds the ids of what was created in a span of time. Runs that were created late have lower ones, and are
@@ -149,23 +164,48 @@ func inSpan(q *journal.Query, ways []way) []way {
 }
 
 // phaseWays finds the rows of each phase by itself, because only these are sorted.
-func phaseWays(q *journal.Query) []way {
-	index, where := "runs_workflow", "r.phase = ?"
-	if q.Workflow == "" {
-		index, where = "runs_phase", fmt.Sprintf("r.phase = ? AND r.phase <> %d", core.RunSucceeded)
-	}
+func phaseWays(c *conn, q *journal.Query) (all []way, err error) {
 	phases := slices.Clone(q.Phases)
 	for p := core.RunPending; len(q.Phases) == 0 && p <= core.RunContinued; p++ {
 		phases = append(phases, p)
 	}
 	slices.Sort(phases)
-	var all []way
 	for _, p := range slices.Compact(phases) {
-		all = append(all, way{
-			from: "runs_data r INDEXED BY " + index, where: where, args: []any{p}, order: "r.id DESC",
-		})
+		w := way{from: "runs_data r INDEXED BY runs_workflow", where: "r.phase = ?", args: []any{p}, order: byID}
+		switch {
+		case q.Workflow != "":
+			all = append(all, w)
+		case p != core.RunPending:
+			w.from = "runs_data r INDEXED BY runs_phase"
+			w.where += fmt.Sprintf(" AND r.phase NOT IN (%d, %d)", core.RunPending, core.RunSucceeded)
+			all = append(all, w)
+		default:
+			if all, err = pendingWays(c, all, w); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return all
+	if len(all) == 0 { // nothing is pending
+		all = append(all, way{from: "runs_data r", where: "0", order: byID})
+	}
+	return all, nil
+}
+
+// pendingWays adds a way for each workflow that has pending runs: these are in no index of phases.
+func pendingWays(c *conn, all []way, w way) ([]way, error) {
+	const workflows = "WITH RECURSIVE w (id) AS (SELECT min(workflow) FROM runs_data UNION ALL" +
+		" SELECT (SELECT min(workflow) FROM runs_data WHERE workflow > w.id) FROM w WHERE w.id IS NOT NULL)" +
+		" SELECT id FROM w WHERE EXISTS (SELECT 1 FROM runs_data r WHERE r.workflow = w.id AND r.phase = ?)"
+	w.where += " AND r.workflow = ?"
+	err := query(c, workflows,
+		func(s *sqlite.Stmt) { bindAll(s, w.args) },
+		func(s *sqlite.Stmt) (bool, error) {
+			one := w
+			one.args = append(slices.Clone(w.args), s.ColumnInt64(0))
+			all = append(all, one)
+			return false, nil
+		})
+	return all, err
 }
 
 // labelWay finds the rows by the first of some labels.
@@ -222,6 +262,8 @@ func bindAll(s *sqlite.Stmt, args []any) {
 			s.BindBytes(i+1, a)
 		case string:
 			s.BindText(i+1, a)
+		case int64:
+			s.BindInt64(i+1, a)
 		case core.RunPhase:
 			s.BindInt64(i+1, int64(a))
 		case core.Time:
@@ -271,10 +313,12 @@ func listWhere(b *strings.Builder, q *journal.Query, w *way, args []any) []any {
 		}
 	}
 	if q.CreatedFrom != 0 {
-		add("r.created_at >= ?", q.CreatedFrom)
+		first := core.NewRunID(q.CreatedFrom, 0, 0, 0)
+		add("(r.created_at >= ? OR r.created_at IS NULL AND r.id >= ?)", q.CreatedFrom, first[:])
 	}
 	if q.CreatedBefore != 0 {
-		add("r.created_at < ?", q.CreatedBefore)
+		first := core.NewRunID(q.CreatedBefore, 0, 0, 0)
+		add("(r.created_at < ? OR r.created_at IS NULL AND r.id < ?)", q.CreatedBefore, first[:])
 	}
 	if q.DeadlineBefore != 0 {
 		add("r.deadline < ?", q.DeadlineBefore)

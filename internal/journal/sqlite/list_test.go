@@ -178,7 +178,10 @@ func TestSearchOfMany(t *testing.T) {
 func wantPlan(t *testing.T, j *Journal, q journal.Query) {
 	t.Helper()
 	err := j.read(t.Context(), func(c *conn) error {
-		ways := waysOf(&q)
+		ways, err := waysOf(c, &q)
+		if err != nil {
+			return err
+		}
 		for i := range ways {
 			var b strings.Builder
 			b.WriteString("EXPLAIN QUERY PLAN SELECT r.id FROM " + ways[i].from + runNames + " WHERE 1")

@@ -53,7 +53,9 @@ func scanRun(s *sqlite.Stmt) (r journal.RunRow) {
 	r.Key = s.ColumnText(4)
 	s.ColumnBytes(5, r.Definition[:])
 	r.Phase = core.RunPhase(s.ColumnInt64(6))
-	r.CreatedAt = core.Time(s.ColumnInt64(7))
+	if r.CreatedAt = core.Time(s.ColumnInt64(7)); s.ColumnIsNull(7) {
+		r.CreatedAt = r.ID.Instant()
+	}
 	r.EndedAt = core.Time(s.ColumnInt64(8))
 	r.Deadline = core.Time(s.ColumnInt64(9))
 	r.Wake = core.Time(s.ColumnInt64(10))

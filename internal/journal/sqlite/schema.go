@@ -50,8 +50,8 @@ CREATE TABLE runs_data (
 	key         TEXT,
 	definition  INTEGER NOT NULL, -- definitions.num; 0: none
 	phase       INTEGER NOT NULL,
-	created_at  INTEGER NOT NULL, -- instants are microseconds since 1970; 0: none
-	ended_at    INTEGER NOT NULL,
+	created_at  INTEGER,          -- NULL: at the instant that the id was made of
+	ended_at    INTEGER NOT NULL, -- instants are microseconds since 1970; 0: none
 	deadline    INTEGER NOT NULL,
 	wake        INTEGER NOT NULL, -- 1, 2: at once; 0: never
 	parent      BLOB,
@@ -117,7 +117,7 @@ func readable() map[string]string {
 			"n.name AS workflow",
 			"coalesce(r.workflow_id, " + uuid("r.id") + ") AS workflow_id",
 			named[core.RunPhase]("r.phase") + " AS phase",
-			instant("r.created_at") + " AS created_at",
+			instant("coalesce(r.created_at, 1000 * ("+milliseconds("r.id")+"))") + " AS created_at",
 			instant("r.ended_at") + " AS ended_at",
 			instant("r.deadline") + " AS deadline",
 			"CASE WHEN r.wake IN (1, 2) THEN 'now' ELSE " + instant("r.wake") + " END AS wake",
@@ -167,6 +167,15 @@ func uuid(column string) string {
 	part := func(from, n int) string { return fmt.Sprintf("substr(hex(%s), %d, %d)", column, from, n) }
 	parts := []string{part(1, 8), part(9, 4), part(13, 4), part(17, 4), part(21, 12)}
 	return "lower(" + strings.Join(parts, " || '-' || ") + ")"
+}
+
+// milliseconds is the number in the first six bytes of a run's id, of which each digit of hex is looked up.
+func milliseconds(column string) string {
+	var digits []string
+	for n := range 12 {
+		digits = append(digits, fmt.Sprintf("(instr('123456789ABCDEF', substr(hex(%s), %d, 1)) << %d)", column, n+1, 44-4*n))
+	}
+	return strings.Join(digits, " + ")
 }
 
 // instant prints microseconds as RFC 3339 with milliseconds.

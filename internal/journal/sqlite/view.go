@@ -34,8 +34,12 @@ func (w *writer) view(partition int, v *journal.View) (size int, err error) {
 	if err := writeRows(&w.attempt, attempts, w.bindAttempt); err != nil {
 		return 0, err
 	}
+	w.pack.runs = v.Runs
 	bindPiece := func(s *sqlite.Stmt, at int, h *journal.HistoryRow) error {
 		entries, err := w.referTo(partition, h)
+		if err == nil {
+			entries, err = w.pack.piece(h, entries)
+		}
 		if err != nil {
 			return err
 		}
@@ -72,7 +76,11 @@ func (w *writer) bindRun(s *sqlite.Stmt, at int, r *journal.RunRow) error {
 	bindText(s, at+5, r.Key)
 	s.BindInt64(at+6, def)
 	s.BindInt64(at+7, int64(r.Phase))
-	s.BindInt64(at+8, int64(r.CreatedAt))
+	if r.CreatedAt == r.ID.Instant() {
+		s.BindNull(at + 8)
+	} else {
+		s.BindInt64(at+8, int64(r.CreatedAt))
+	}
 	s.BindInt64(at+9, int64(r.EndedAt))
 	s.BindInt64(at+10, int64(r.Deadline))
 	s.BindInt64(at+11, int64(wake))

@@ -53,7 +53,7 @@ func needs(input []byte) (core.DefinitionID, bool) {
 	if err != nil || s.Source != "" {
 		return core.DefinitionID{}, false
 	}
-	id, err := parseID(s.Definition)
+	id, err := parseID(string(s.Definition))
 	return id, err == nil
 }
 
@@ -121,7 +121,7 @@ func (decider) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Comman
 	var out []core.Command
 	if s.Source != "" {
 		out = append(out, core.Store{
-			ID: mustID(s.Definition), Kind: s.Kind, Name: s.Workflow, Source: []byte(s.Source),
+			ID: mustID(string(s.Definition)), Kind: s.Kind, Name: s.Workflow, Source: []byte(s.Source),
 		})
 		s.Source = ""
 	}
@@ -161,7 +161,7 @@ func startOf(r *core.Run, s *schedule.State, in *schedule.Start) core.Command {
 	}
 	headers, _ := core.MakeHeaders(s.Headers) // these, too
 	start := core.RunStart{
-		Definition: mustID(s.Definition), Workflow: s.Workflow, Key: schedule.Prefix + in.WorkflowID,
+		Definition: mustID(string(s.Definition)), Workflow: s.Workflow, Key: schedule.Prefix + in.WorkflowID,
 		Input: s.Input, From: r.WorkflowID, Notify: in.Notify, Zone: s.Zone, Timeout: in.Timeout,
 		Labels: made, Headers: headers, Actor: in.Actor, Reason: in.Reason, AfterFailure: in.Failed, Top: r.Top(),
 	}

@@ -154,7 +154,7 @@ func newWorld(t *testing.T, seed uint64, count int) *world {
 	w.ok(err)
 	d, err := w.store.Keep(compiled)
 	w.ok(err)
-	w.target = schedule.Target{Workflow: d.Name, Kind: d.Kind, Definition: d.ID, Source: d.Source}
+	w.target = schedule.Target{Workflow: d.Name, Kind: d.Kind, Definition: schedule.ID(d.ID), Source: d.Source}
 	for i := range w.machines {
 		w.machines[i] = &machine{w: w}
 		w.boot(w.machines[i])

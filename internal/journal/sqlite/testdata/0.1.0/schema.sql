@@ -84,8 +84,8 @@ sql=CREATE TABLE runs_data (
 	key         TEXT,
 	definition  INTEGER NOT NULL, -- definitions.num; 0: none
 	phase       INTEGER NOT NULL,
-	created_at  INTEGER NOT NULL, -- instants are microseconds since 1970; 0: none
-	ended_at    INTEGER NOT NULL,
+	created_at  INTEGER,          -- NULL: at the instant that the id was made of
+	ended_at    INTEGER NOT NULL, -- instants are microseconds since 1970; 0: none
 	deadline    INTEGER NOT NULL,
 	wake        INTEGER NOT NULL, -- 1, 2: at once; 0: never
 	parent      BLOB,
@@ -95,9 +95,9 @@ sql=CREATE TABLE runs_data (
 sql=CREATE INDEX runs_deadline ON runs_data (deadline) WHERE ended_at = 0 AND deadline > 0
 sql=CREATE INDEX runs_ended ON runs_data (partition, ended_at) WHERE ended_at > 0
 sql=CREATE INDEX runs_key ON runs_data (key, workflow) WHERE key IS NOT NULL
-sql=CREATE INDEX runs_late ON runs_data (created_at) WHERE hex(substr(id, 1, 6)) NOT BETWEEN printf('%012X', created_at / 1000 - 3600000) AND printf('%012X', created_at / 1000 + 3600000)
+sql=CREATE INDEX runs_late ON runs_data (created_at) WHERE created_at IS NOT NULL AND hex(substr(id, 1, 6)) NOT BETWEEN printf('%012X', created_at / 1000 - 3600000) AND printf('%012X', created_at / 1000 + 3600000)
 sql=CREATE INDEX runs_parent ON runs_data (parent) WHERE parent IS NOT NULL
-sql=CREATE INDEX runs_phase ON runs_data (phase) WHERE phase <> 4
+sql=CREATE INDEX runs_phase ON runs_data (phase) WHERE phase NOT IN (0, 4)
 sql=CREATE INDEX runs_wake ON runs_data (partition, wake) WHERE wake > 0
 sql=CREATE INDEX runs_workflow ON runs_data (workflow, phase)
 sql=CREATE INDEX runs_workflow_id ON runs_data (workflow_id) WHERE workflow_id IS NOT NULL
