@@ -104,7 +104,7 @@ steps:
 	l.waits(`frames_.sort((a, b) => a - b)[60] < 100`) // the median, in ms: 17 where nothing else runs
 
 	l.runs(`for (let i = 0; i < 3; i++) document.querySelector("button[aria-label='Zoom in']").click()`)
-	l.waits(`document.querySelector(".tl-plot").scrollLeft > 200`) // what was in the middle is there still
+	l.waits(`document.querySelector(".tl-plot").scrollLeft > 200`) // the middle stays in sight
 	l.runs(`{ const p = document.querySelector(".tl-plot"), b = p.getBoundingClientRect(), from = p.scrollLeft;
 		const at = (type, x) => p.dispatchEvent(new PointerEvent(type, {bubbles: true, button: 0, pointerType: "mouse",
 			pointerId: 1, clientX: b.left + x, clientY: b.top + 60}));

@@ -133,7 +133,8 @@ func (l looker) press(label string) {
 // tab chooses a tab by the beginning of its label.
 func (l looker) tab(label string) {
 	l.Helper()
-	l.does("choose "+label, chromedp.Click(fmt.Sprintf("//button[@role='tab'][starts-with(normalize-space(), %q)]", label)))
+	path := fmt.Sprintf("//button[@role='tab'][starts-with(normalize-space(), %q)]", label)
+	l.does("choose "+label, chromedp.Click(path))
 }
 
 // menu presses a button of the menu that a part of the page has.
