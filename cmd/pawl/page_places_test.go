@@ -238,6 +238,42 @@ func TestPagePlaces(t *testing.T) {
 	l.sees("table.runs", "Paused")
 }
 
+// TestPageOverview checks that the first screen says what needs a person as the command does, leads to it, and leaves
+// out what one hides.
+func TestPageOverview(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
+	t.Parallel()
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "bad.yaml", "pawl: 1\nname: bad\nsteps:\n  - {name: fetch, exec: 'echo no rates >&2; exit 3'}\n")
+	write(t, dir, "ask.yaml", "pawl: 1\nname: ask\nsteps:\n  - {name: ask, wait: {event: approved}, timeout: 20m}\n")
+	address := served(t, dir, ".")
+	for i := range 3 {
+		begin(t, address, fmt.Sprintf(`{"workflow":"bad","workflowId":"bad-%d"}`, i))
+	}
+	begin(t, address, `{"workflow":"ask","workflowId":"ask-1"}`)
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.sees(".needed", "3 runs of bad failed alike")
+	l.sees(".needed", "no rates")
+	l.sees(".needed", `ask-1 waits for the event "approved"`)
+	l.sees(".overview-title", "2 things need somebody")
+	l.sees(".flows", "bad")
+	l.waits(`document.querySelector(".figures .bad").textContent === "3"`)
+	said, err := command(t, dir, "attention", "--server", address).CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "3 runs of bad failed alike") ||
+		!strings.Contains(string(said), `ask-1 waits for the event "approved"`) {
+		t.Errorf("pawl attention says %s, %v", said, err)
+	}
+	l.pictures("overview")
+	l.click(".needed li:nth-child(2) .actions button")
+	l.sees(".overview-title", "1 thing needs somebody")
+	l.does("open the page again", chromedp.Navigate(address+"/"))
+	l.sees(".needed h2", "show 1 that is hidden")
+	l.click(".needed li b a")
+	l.counts("table.runs tbody tr", 3)
+	l.evaluates(`location.search`, "?phase=failed&phase=timed_out&workflow=bad")
+}
+
 // TestPageClock checks that the page moves the clock of pawl dev --virtual-time, and that due work then happens.
 func TestPageClock(t *testing.T) {
 	nightly.Only(t, "a browser of its own")

@@ -8,10 +8,11 @@ import { go, helpShown, place, theme, utc } from "./state.ts";
 import { caller, may, refused } from "./caller.ts";
 import { Clock } from "./clock.tsx";
 import { later } from "./lazy.tsx";
-import { Runs } from "./runs.tsx";
+import { OverviewPage } from "./overview.tsx";
 import { Signed, SignIn, useCaller } from "./signin.tsx";
 
 const RunPage = later(() => import("./run.tsx").then((m) => m.RunPage));
+const Runs = later(() => import("./runs.tsx").then((m) => m.Runs));
 const Lab = later(() => import("./lab.tsx").then((m) => m.Lab));
 const Tokens = later(() => import("./access.tsx").then((m) => m.Tokens));
 const Audit = later(() => import("./access.tsx").then((m) => m.Audit));
@@ -22,7 +23,7 @@ const Schedules = later(() => import("./watch.tsx").then((m) => m.Schedules));
 const Webhooks = later(() => import("./watch.tsx").then((m) => m.Webhooks));
 
 const pages: [string, string][] = [
-  ["/runs", "Runs"], ["/deadlines", "Deadlines"], ["/start", "Start"], ["/lab", "Lab"], ["/queues", "Queues"], ["/schedules", "Schedules"],
+  ["/", "Overview"], ["/runs", "Runs"], ["/deadlines", "Deadlines"], ["/queues", "Queues"], ["/schedules", "Schedules"], ["/start", "Start"], ["/lab", "Lab"],
   ["/webhooks", "Webhooks"], ["/tokens", "Tokens"], ["/audit", "Audit"],
 ];
 const themes = ["system", "light", "dark"];
@@ -31,7 +32,7 @@ const forAdmins = new Set(["/tokens", "/audit"]);
 
 const keys: [string, string][] = [
   ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["e", "the next step that failed"], ["b", "a timeline as time went, or with breaks"], ["Enter", "open the chosen run"], ["o", "fold or unfold the chosen group"],
-  ["g", "all runs"], ["d l s", "deadlines, the lab, start a run"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
+  ["h g", "the overview, all runs"], ["d l s", "deadlines, the lab, start a run"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
 ];
 
 function useKeys(): void {
@@ -44,6 +45,7 @@ function useKeys(): void {
       switch (e.key) {
         case "?": helpShown.value = !helpShown.value; break;
         case "/": e.preventDefault(); document.querySelector<HTMLInputElement>("main input[type=search], main input, main textarea")?.focus(); break;
+        case "h": go("/"); break;
         case "g": go("/runs"); break;
         case "d": go("/deadlines"); break;
         case "l": go("/lab"); break;
@@ -67,7 +69,8 @@ function PageOf({ at }: { at: URL }) {
     case "/queues": return <Queues />;
     case "/tokens": return <Tokens />;
     case "/audit": return <Audit search={at.search} />;
-    default: return <Runs search={at.search} />;
+    case "/runs": return <Runs search={at.search} />;
+    default: return <OverviewPage search={at.search} />;
   }
 }
 
@@ -88,7 +91,7 @@ function App() {
   const shown = pages.filter(([to]) => !forAdmins.has(to) || caller.value?.guarded && may("admin"));
   const at = new URL(place.value, location.origin);
   const run = /^\/run\/([^/]+)$/.exec(at.pathname);
-  useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? "Runs"} · Pawl`; }, [place.value]);
+  useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? "Overview"} · Pawl`; }, [place.value]);
   return (
     <>
       <header class="bar"><div>

@@ -1,6 +1,7 @@
 // Pages that are asked for again while they are open: what will miss its deadline, schedules, webhooks.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
+import { useAsked } from "./asked.ts";
 import type { Delivery, RunSummary, Schedule, Webhook } from "./api.ts";
 import { changeSchedule, listDeliveries, listRuns, listSchedules, listWebhooks, replayDelivery } from "./api.ts";
 import { Calendar } from "./calendar.tsx";
@@ -9,21 +10,6 @@ import { Link, Phase, Problem, Time } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
 import { now } from "./state.ts";
 import { length, parse } from "./time.ts";
-
-// useAsked asks for something now, every few seconds while the page can be seen, and when told to.
-export function useAsked<T>(ask: () => Promise<T>, key: string): [T | null, unknown, () => void] {
-  const [got, setGot] = useState<T | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [again, setAgain] = useState(0);
-  useEffect(() => {
-    let over = false;
-    const read = () => ask().then((g) => { if (!over) { setGot(g); setError(null); } }, (e: unknown) => { if (!over) setError(e); });
-    void read();
-    const timer = setInterval(() => { if (!document.hidden) void read(); }, 3000);
-    return () => { over = true; clearInterval(timer); };
-  }, [key, again]);
-  return [got, error, () => setAgain(again + 1)];
-}
 
 const spans = ["1h", "24h", "168h"];
 

@@ -1,4 +1,4 @@
-import{d as E}from"./part-P7M2IITQ.js";import{a as g}from"./part-JNWBMFPG.js";import{B as J,C as N,D as R,P as C,V as S,b as k,ga as w}from"./part-JJPOHNBM.js";import{g as m,h,j as O,p as e}from"./part-C4TCDTTK.js";var A=`pawl: 1
+import{d as E}from"./part-RUDNU25Q.js";import{a as g}from"./part-JNWBMFPG.js";import{B as J,C as N,D as R,R as C,X as S,b as k,ka as w}from"./part-U3YHNE5S.js";import{g as m,h,j as O,p as e}from"./part-C4TCDTTK.js";var A=`pawl: 1
 name: hello
 steps:
   - {name: greet, exec: "echo hello", retry: "exponential(3, 1s)"}
