@@ -18,7 +18,7 @@ import (
 
 const (
 	mostRuns  = 500 // runs of one cause that are looked at
-	mostRead  = 24  // of them, those that are read whole
+	mostRead  = 24  // those of them that are read whole
 	mostNamed = 100 // ids that a concern has
 	inARow    = 2   // runs of a schedule that failed one after the other before it is a concern
 	// failedWithin is how long a run that ended badly is a concern.

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	parts      = 24    // of a span of time
+	parts      = 24    // number of parts of a span
 	mostOfSpan = 5_000 // runs of a span that are counted
 	mostDue    = 50
 	soon       = time.Hour
