@@ -25,7 +25,8 @@ func Routes(handle func(pattern string, answer http.HandlerFunc)) {
 	page := func(w http.ResponseWriter, r *http.Request) { serve(w, r, files, "index.html") }
 	handle("GET /{$}", page)
 	for _, path := range []string{
-		"/run/{run}", "/deadlines", "/start", "/lab", "/schedules", "/webhooks", "/queues", "/tokens", "/audit",
+		"/runs", "/run/{run}",
+		"/deadlines", "/start", "/lab", "/schedules", "/webhooks", "/queues", "/tokens", "/audit",
 	} {
 		handle("GET "+path, page)
 	}

@@ -49,12 +49,12 @@ func TestPageOfManyRuns(t *testing.T) {
 	}
 	const rows = `document.querySelectorAll("table.runs tbody tr").length`
 	const loaded = `parseInt(document.querySelector(".loaded").textContent)`
-	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs"))
 	l.sees("table.runs", "run-419")
 	begin(t, address, `{"workflow":"small","workflowId":"fresh-1"}`)
 	l.sees("table.runs tbody tr", "fresh-1")
 	l.sees(".loaded", "100 are loaded")
-	l.sees(".phases", "421 succeeded")
+	l.sees(".phases", "421 ✓ Succeeded")
 	for range 4 {
 		l.runs(`scrollTo(0, document.documentElement.scrollHeight)`)
 		l.waits(fmt.Sprintf(`(window.before ?? 100) < %s || %s === 421`, loaded, loaded))
@@ -89,30 +89,30 @@ steps:
 	items := "[" + strings.Repeat("0,", 9_999) + "0]"
 	begin(t, address, `{"workflow":"long","workflowId":"long-1","input":`+items+`}`)
 	l.does("open the run", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/run/long-1"))
-	l.sees(".gantt", "10000 succeeded")
-	l.runs(`document.querySelector(".gantt .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
-	l.sees(".gantt", "each[5]")
-	const rows = `document.querySelectorAll(".gantt .row").length`
-	l.runs(`window.frames_ = []; { const plot = document.querySelector(".gantt .plot");
+	l.sees(".tl", "10000 succeeded")
+	l.runs(`document.querySelector(".tl .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
+	l.sees(".tl", "each[5]")
+	const rows = `document.querySelectorAll(".tl .row").length`
+	l.runs(`window.frames_ = []; { const plot = document.querySelector(".tl-plot");
 		let last = performance.now(), n = 0;
 		const turn = (at) => { frames_.push(at - last); last = at; plot.scrollTop += 400;
 			if (++n < 120) requestAnimationFrame(turn);
-			else window.most = document.querySelectorAll(".gantt .row").length; };
+			else window.most = document.querySelectorAll(".tl .row").length; };
 		requestAnimationFrame(turn); }`)
 	l.waits(`window.most !== undefined`)
 	l.waits(fmt.Sprintf(`%s > 5 && %s < %d`, rows, rows, rowsAtMost))
 	l.waits(`frames_.sort((a, b) => a - b)[60] < 100`) // the median, in ms: 17 where nothing else runs
 
-	l.press("+")
-	l.press("+")
-	l.waits(`document.querySelector(".gantt .plot").scrollLeft > 200`) // it follows what is now
-	l.runs(`{ const p = document.querySelector(".gantt .plot"), b = p.getBoundingClientRect(), from = p.scrollLeft;
+	l.runs(`for (let i = 0; i < 3; i++) document.querySelector("button[aria-label='Zoom in']").click()`)
+	l.waits(`document.querySelector(".tl-plot").scrollLeft > 200`) // the middle stays in sight
+	l.runs(`{ const p = document.querySelector(".tl-plot"), b = p.getBoundingClientRect(), from = p.scrollLeft;
 		const at = (type, x) => p.dispatchEvent(new PointerEvent(type, {bubbles: true, button: 0, pointerType: "mouse",
 			pointerId: 1, clientX: b.left + x, clientY: b.top + 60}));
 		p.setPointerCapture = () => {}; at("pointerdown", 400); at("pointermove", 500); at("pointerup", 500);
 		window.dragged = String(Math.round(from - p.scrollLeft)); }`)
 	l.evaluates(`window.dragged`, "100")
-	l.waits(`!document.querySelector(".gantt .check input").checked`) // it follows no more
+	l.runs(`dispatchEvent(new KeyboardEvent("keydown", {key: "b"}))`)
+	l.waits(`document.querySelector(".tl [aria-pressed=true]").textContent === "True time"`)
 }
 
 // TestPageStaysSmall checks that ten thousand changes of the runs that are shown leave nothing behind in the browser.
@@ -122,7 +122,7 @@ func TestPageStaysSmall(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "small.yaml", "pawl: 1\nname: small\nsteps:\n  - {name: rest, noop: {}}\n")
 	address := served(t, dir, ".")
-	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs"))
 	l.sees("h1", "Runs")
 	n := 0
 	shown := func(more int) float64 { // the memory in use once so many runs more are shown

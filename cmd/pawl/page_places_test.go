@@ -116,34 +116,38 @@ func TestPageOfARun(t *testing.T) {
 	if out, err := start.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs"))
 	l.sees("table.runs", "tree-1")
 	l.click("table.runs tbody a")
 	l.sees(".why", "charge retries in ")
-	l.sees(".gantt", "6 succeeded")
-	l.runs(`document.querySelector(".gantt .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
-	l.counts(".gantt .row", 9)
+	l.sees(".tl", "6 succeeded")
+	l.runs(`document.querySelector(".tl .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
+	l.counts(".tl .row", 9)
 	l.sees(".tree", "Show all 900000 characters")
 	l.sees(".tree", "<img src=x onerror=alert(1)> \ufffdacme\u2407")
 
-	l.runs(`dispatchEvent(new KeyboardEvent("keydown", {key: "j"}))`)
+	l.sees(".step h2", "charge")
+	l.runs(`dispatchEvent(new KeyboardEvent("keydown", {key: "k"}))`)
+	l.runs(`document.querySelector(".tl .row").click()`)
 	l.sees(".step h2", "paint")
-	l.press("Log")
+	l.tab("Log")
 	l.sees(".log .c1", "red paint")
 	l.sees(".log .bold", "bold")
 	l.sees(".log", "<i>text</i>")
 	l.pictures("run")
-	l.press("Graph")
-	l.counts(".graph .node.succeeded", 2)
+	l.tab("Graph")
+	l.counts(".graph .node.ok", 2)
 	l.counts(".graph .edge", 2)
 	l.pictures("graph")
-	l.runs(`document.querySelector(".graph .node.backing_off").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
+	l.runs(`document.querySelector(".graph .node.warn").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
 	l.sees(".step h2", "charge")
+	l.tab("Policy")
+	l.waits(`document.querySelector(".otherwise") !== null`)
 	l.runs(`document.querySelector(".otherwise").open = true`)
 	l.fill(".otherwise textarea", "retry: none")
-	l.press("Try it")
+	l.press("Simulate")
 	l.sees(".otherwise .verdict", "after 1 attempt")
-	l.press("History")
+	l.tab("Events")
 	l.sees(".history", "run.started")
 	l.sees(".history", "attempt.ended")
 	l.pictures("history")
@@ -203,7 +207,7 @@ func TestPagePlaces(t *testing.T) {
 	l.pictures("deadlines")
 	begin(t, address, `{"workflow":"media","workflowId":"film-1"}`)
 	l.does("look at heartbeats", chromedp.Navigate(address+"/run/film-1"))
-	l.waits(`document.querySelectorAll("circle.beat").length >= 2`)
+	l.waits(`document.querySelectorAll(".tl .beat").length >= 2`)
 	l.does("look at queues", chromedp.Navigate(address+"/queues"))
 	l.sees("table.queues", "media")
 	l.sees("table.queues .urgent", "no worker")
@@ -221,17 +225,53 @@ func TestPagePlaces(t *testing.T) {
 	}
 	l.sees(".card", "hooks.example")
 	l.pictures("webhooks")
-	l.does("look at all runs", chromedp.Navigate(address+"/"))
+	l.does("look at all runs", chromedp.Navigate(address+"/runs"))
 	l.sees("table.runs", "colours")
 	l.pictures("runs")
-	l.press("Change all of these…")
-	l.press("Show which ones")
+	l.press("Bulk actions…")
+	l.press("Preview")
 	l.sees(".bulk .verdict", "3 would be changed")
 	l.pictures("bulk")
-	l.press("Do it to 3")
+	l.press("Apply to 3 runs")
 	l.sees(".bulk .verdict", "3 done")
 	l.press("Close")
-	l.sees("table.runs", "paused")
+	l.sees("table.runs", "Paused")
+}
+
+// TestPageOverview checks that the first screen says what needs a person as the command does, leads to it, and leaves
+// out what one hides.
+func TestPageOverview(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
+	t.Parallel()
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "bad.yaml", "pawl: 1\nname: bad\nsteps:\n  - {name: fetch, exec: 'echo no rates >&2; exit 3'}\n")
+	write(t, dir, "ask.yaml", "pawl: 1\nname: ask\nsteps:\n  - {name: ask, wait: {event: approved}, timeout: 20m}\n")
+	address := served(t, dir, ".")
+	for i := range 3 {
+		begin(t, address, fmt.Sprintf(`{"workflow":"bad","workflowId":"bad-%d"}`, i))
+	}
+	begin(t, address, `{"workflow":"ask","workflowId":"ask-1"}`)
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.sees(".needed", "3 runs of bad failed alike")
+	l.sees(".needed", "no rates")
+	l.sees(".needed", `ask-1 waits for the event "approved"`)
+	l.sees(".overview-title", "2 things need somebody")
+	l.sees(".flows", "bad")
+	l.waits(`document.querySelector(".figures .bad").textContent === "3"`)
+	said, err := command(t, dir, "attention", "--server", address).CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "3 runs of bad failed alike") ||
+		!strings.Contains(string(said), `ask-1 waits for the event "approved"`) {
+		t.Errorf("pawl attention says %s, %v", said, err)
+	}
+	l.pictures("overview")
+	l.click(".needed li:nth-child(2) .actions button")
+	l.sees(".overview-title", "1 thing needs somebody")
+	l.does("open the page again", chromedp.Navigate(address+"/"))
+	l.sees(".needed h2", "show 1 that is hidden")
+	l.click(".needed li b a")
+	l.counts("table.runs tbody tr", 3)
+	l.evaluates(`location.search`, "?phase=failed&phase=timed_out&workflow=bad")
 }
 
 // TestPageClock checks that the page moves the clock of pawl dev --virtual-time, and that due work then happens.
@@ -246,7 +286,7 @@ func TestPageClock(t *testing.T) {
 	if out, err := start.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs"))
 	l.sees(".clock", "Time stands at")
 	l.click("table.runs tbody a")
 	l.sees(".why", "charge retries in 2m")
@@ -256,7 +296,7 @@ func TestPageClock(t *testing.T) {
 	l.sees(".why", "charge retries in 4m")
 	l.pictures("clock")
 	l.press("Until the end")
-	l.sees("h1", "timed out")
+	l.sees("header.run", "Timed out")
 	if title, err := chromedp.Run(l.ctx, chromedp.Evaluate[string](`document.title`)); err != nil ||
 		!strings.HasSuffix(title, "· Pawl") {
 		t.Errorf("the title is %q, %v", title, err)

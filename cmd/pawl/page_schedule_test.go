@@ -75,7 +75,7 @@ func TestPageRetriesWithChanges(t *testing.T) {
 	begin(t, address, `{"workflow":"mended","workflowId":"m","input":{"to":"nowhere"}}`)
 	l.does("open the page", chromedp.EmulateViewport(1200, 1000), chromedp.Navigate(address+"/run/m"))
 	l.sees("h1", "m")
-	l.press("Retry with changes")
+	l.menu("header.run", "Retry with changes…")
 	l.waits(`document.querySelector("dialog textarea").value.includes("nowhere")`)
 	l.fill("dialog label:nth-of-type(1) textarea", `{"to": "shop"}`)
 	l.fill("dialog label:nth-of-type(2) textarea", strings.ReplaceAll(text, "echo built", "echo else"))
@@ -83,7 +83,7 @@ func TestPageRetriesWithChanges(t *testing.T) {
 	l.sees("dialog", "exec was {shell: echo built}, and is {shell: echo else}")
 	l.fill("dialog label:nth-of-type(2) textarea", strings.ReplaceAll(text, "= store", "= shop"))
 	l.runs(`document.querySelector("dialog form").requestSubmit()`)
-	l.sees("h1", "m succeeded")
-	l.sees(".gantt", "succeeded")
+	l.sees("header.run", "Succeeded")
+	l.sees(".tl", "Succeeded")
 	l.sees(".tree", "shop")
 }

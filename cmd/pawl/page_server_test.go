@@ -52,7 +52,7 @@ func TestPageOfAServer(t *testing.T) {
 	l.signs(reader)
 	l.sees(".why", "charge retries in ") // the page that was asked for
 	l.sees("header.run .needs", "The token “<b>reader</b>” has the role read: this takes operate.")
-	l.evaluates(`String(document.querySelectorAll(".run .actions button:not(:disabled)").length)`, "0")
+	l.evaluates(`String(document.querySelectorAll("header.run .actions button:not(:disabled)").length)`, "0")
 	l.evaluates(`location.href`, p.address+"/run/mine")
 	l.evaluates(`String(document.querySelector("nav").textContent.includes("Tokens"))`, "false")
 	l.pictures("reader")
@@ -80,7 +80,7 @@ func TestPageOfAServer(t *testing.T) {
 	l.sees("table.audit", "403 refused")
 	l.pictures("audit")
 
-	l.does("runs", chromedp.Navigate(p.address+"/"))
+	l.does("runs", chromedp.Navigate(p.address+"/runs"))
 	l.sees("table.runs", "mine")
 	l.runs(`{ const s = document.querySelector(".namespace select"); s.value = "team";
 		s.dispatchEvent(new Event("change", {bubbles: true})); }`)

@@ -130,6 +130,21 @@ func (l looker) press(label string) {
 	l.does("press "+label, chromedp.Click(fmt.Sprintf("//button[normalize-space()=%q]", label)))
 }
 
+// tab chooses a tab by the beginning of its label.
+func (l looker) tab(label string) {
+	l.Helper()
+	path := fmt.Sprintf("//button[@role='tab'][starts-with(normalize-space(), %q)]", label)
+	l.does("choose "+label, chromedp.Click(path))
+}
+
+// menu presses a button of the menu that a part of the page has.
+func (l looker) menu(part, label string) {
+	l.Helper()
+	l.click(part + " .menu summary")
+	l.runs(fmt.Sprintf(`[...document.querySelectorAll(%q)].find((b) => b.textContent === %q).click()`,
+		part+" .menu button", label))
+}
+
 // counts waits until there are at least so many elements.
 func (l looker) counts(selector string, least int) {
 	l.Helper()
@@ -169,7 +184,7 @@ func TestPage(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	console := chromedp.Console(l.ctx)
-	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/"))
+	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs"))
 	l.sees("table.runs", "order-42")
 	l.sees("table.runs", "tenant=<i>acme</i>")
 	l.shot("runs")
@@ -180,29 +195,30 @@ func TestPage(t *testing.T) {
 	l.sees(".why", "1 more step is open")
 	l.sees(".ends", "shop.yaml:10:")
 	l.sees("header.run", "tenant=<i>acme</i>")
-	l.sees(".gantt", "approval")
+	l.sees("header.run", "1 of 3 steps done")
+	l.sees(".tl", "approval")
 	l.counts(".bar.ahead", 2)
-	l.counts(".limit", 1) // those that are near: where the attempts to come lie depends on the run
+	l.counts(".tl-lines .limit", 3) // also those that are far away
+	l.sees(".tl-ends", "run 1h")
 
-	const second = `document.querySelectorAll(".row")[1].dispatchEvent(new MouseEvent("click", {bubbles: true}))`
-	if _, err := chromedp.Run(l.ctx, chromedp.Evaluate[bool](second)); err != nil {
-		t.Fatal(err)
-	}
-	l.sees(".attempts", "exit code 3")
+	l.sees(".step h2", "charge") // the step that matters is open
+	l.sees(".attempts", "error, code 3")
+	l.sees(".message", "exit code 3")
 	l.sees(".why", "If its attempts fail")
+	l.tab("Policy")
 	l.sees(".step", "Policy in force")
-	l.press("Log")
+	l.tab("Log")
 	l.sees(".log", "<b>no money</b>")
 	l.shot("run")
 
-	l.click(".step .actions button:nth-of-type(2)")
-	l.sees("dialog", "What would follow")
+	l.menu(".step", "Extend…")
+	l.sees("dialog", "If every attempt fails:")
 	l.sees(".preview", "scheduleToClose until")
 	l.shot("extend")
-	l.press("Leave it")
-	l.press("Pause")
-	l.sees("dialog", "Nothing new begins")
-	l.does("pause", chromedp.SendKeys(chromedp.CSS("dialog input"), "lunch\r"))
+	l.press("Back")
+	l.press("Pause…")
+	l.sees("dialog", "nothing new begins")
+	l.does("pause", chromedp.SendKeys(chromedp.CSS("dialog label:not(.check) input"), "lunch\r"))
 	l.sees(".why", "Paused by page ")
 	l.sees(".why", "ago: lunch.")
 	l.sees(".operations", "pause by page: lunch")

@@ -13,7 +13,9 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/overview"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
@@ -183,6 +185,53 @@ func readInstant(now func() time.Time, flag, text string) (api.Time, error) {
 	}
 	return 0, usage("%s %q is neither an age such as 2d, nor a day or time such as 2026-01-02 or "+
 		"\"2026-01-02 15:04\", nor an instant such as 2026-01-02T15:04:05Z", flag, text)
+}
+
+func (a runVerbs) attentionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "attention", Short: "Show what needs a person, the worst first", Args: cobra.NoArgs,
+		Long: "Shows the runs that failed within a day, will miss their deadlines, cannot go on, are paused or wait " +
+			"for an event, and the schedules, webhooks and flows that do not work. What has the same cause is one " +
+			"line.",
+		Example: "  pawl attention\n  pawl attention -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.reading(cmd.Context(), a.attention)
+		},
+	}
+}
+
+// attention prints what needs a person. A server is asked, since it has more than runs.
+func (a runVerbs) attention(ctx context.Context, svc api.Service) error {
+	now := a.runsNow(ctx)
+	look := overview.Sources{Runs: svc, Now: func() time.Time { return now }}.Attention
+	if server, ok := svc.(*httpapi.Client); ok {
+		look = server.Attention
+	}
+	all, err := look(ctx)
+	if err != nil {
+		return err
+	}
+	if a.structured() {
+		return a.print(all)
+	}
+	cells := make([][]string, len(all.Concerns))
+	for i, c := range all.Concerns {
+		since := "-"
+		if c.At != 0 && c.Cause != api.CauseWillMiss {
+			since = screen.For(api.At(now).Sub(c.At))
+		}
+		cells[i] = []string{
+			string(c.Level), screen.Cut(screen.Clean(c.Says.Reads(api.At(now), screen.Left)), 60), since,
+			screen.Clean(c.Why.Reads(api.At(now), screen.Left)),
+		}
+	}
+	if len(cells) == 0 {
+		a.say("Nothing needs anybody.")
+		return nil
+	}
+	head := []string{"LEVEL", "WHAT", "SINCE", "WHY"}
+	cutLast(head, cells, a.textWidth())
+	return a.table(head, cells)
 }
 
 // count prints how many runs there are by phase.

@@ -48,6 +48,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.accessRoutes(a)
 	s.callerRoute(a)
 	s.flowRoutes(a)
+	overviewRoutes(s, a)
 	s.otherRoutes(a)
 	more := Routes{mux, s.roles}
 	more.take(a.OpenAPI())

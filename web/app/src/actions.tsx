@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { OperateBody, RestartBody, Run, Step } from "./api.ts";
 import { forecast, operateRun, operateStep, restartRun } from "./api.ts";
-import { Dialog, Problem } from "./parts.tsx";
+import { Dialog, Menu, Problem } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
 import { go, now, utc } from "./state.ts";
 import { instant, parse } from "./time.ts";
@@ -11,60 +11,73 @@ import { isClosed } from "./timeline.ts";
 interface Action {
   path: string; // the last part of its path
   label: string;
+  button?: string; // that of its dialog, if it is another one
+  back?: string; // the button that leaves everything as it is
+  shown?: boolean; // it stands beside the menu
+  main?: boolean; // it is what one most likely wants
   danger?: boolean;
-  ask?: "reason" | "extend" | "policy" | "complete" | "mend";
+  ask?: "reason" | "pause" | "extend" | "policy" | "complete" | "mend";
+  step?: string; // it is done to this step
   body?: OperateBody;
   says?: string;
 }
 
-function ofRun(r: Run): Action[] {
-  if (isClosed(r.phase)) {
-    return r.phase === "failed" || r.phase === "timed_out"
-      ? [
-        { path: "retry", label: "Retry failed steps", ask: "reason", says: "The steps that made the run fail begin again with fresh deadlines." },
-        { path: "restart", label: "Retry with changes", ask: "mend",
-          says: "A new run goes on from the failed steps, with another input or another text of the flow. It is refused where steps that are kept would have been done otherwise." },
-      ] : [];
+function ofClosed(r: Run): Action[] {
+  const again: Action = { path: "restart", label: "Run again with the same input" };
+  if (r.phase !== "failed" && r.phase !== "timed_out") return [again];
+  return [
+    { path: "retry", label: "Retry failed steps", ask: "reason", shown: true, main: true, says: "The steps that made the run fail begin again with fresh deadlines." },
+    { path: "restart", label: "Retry with changes…", button: "Retry with changes", ask: "mend",
+      says: "A new run goes on from the failed steps, with another input or another text of the flow. It is refused where steps that are kept would have been done otherwise." },
+    again,
+  ];
+}
+
+function ofRun(r: Run, matters: Step | undefined): Action[] {
+  if (isClosed(r.phase)) return ofClosed(r);
+  const all: Action[] = [];
+  if (r.pausedAt) all.push({ path: "resume", label: "Resume", ask: "reason", shown: true, main: true, says: "Open steps get fresh deadlines." });
+  else {
+    if (matters?.phase === "backing_off") all.push({ path: "now", label: "Run now", step: matters.step, shown: true, main: true });
+    all.push({ path: "pause", label: "Pause…", button: "Pause", ask: "pause", shown: true, says: "Running attempts go on; nothing new begins." });
   }
-  const all: Action[] = r.pausedAt
-    ? [{ path: "resume", label: "Resume", ask: "reason", says: "Open steps get fresh deadlines." }]
-    : [
-      { path: "pause", label: "Pause", ask: "reason", says: "Nothing new begins. The run's own deadlines go on." },
-      { path: "pause", label: "Pause and stop the clock", ask: "reason", body: { stopClock: true }, says: "Nothing new begins, and the run's own deadlines stand still." },
-    ];
-  if ((r.deadlines ?? []).length > 0) all.push({ path: "extend", label: "Extend", ask: "extend" });
-  all.push({ path: "cancel", label: "Cancel", danger: true, ask: "reason", says: "Running attempts are asked to stop, and killed after their grace. Hooks still run." });
-  all.push({ path: "terminate", label: "Terminate", danger: true, ask: "reason", says: "The run is closed at once: no hook runs, nothing is waited for." });
+  if ((r.deadlines ?? []).length > 0) all.push({ path: "extend", label: "Extend…", button: "Extend", ask: "extend", shown: true });
+  all.push({ path: "cancel", label: "Cancel…", button: "Cancel run", back: "Keep running", danger: true, ask: "reason",
+    says: "Running attempts are asked to stop, and killed after their grace. Hooks still run." });
+  all.push({ path: "terminate", label: "Terminate…", button: "Terminate run", back: "Keep running", danger: true, ask: "reason",
+    says: "The run is closed at once: no hook runs, nothing is waited for." });
   return all;
 }
 
 function ofStep(s: Step): Action[] {
   if (s.phase === "failed" || s.phase === "timed_out" || s.phase === "cancelled") {
-    return [{ path: "retry", label: "Retry", ask: "reason", says: "It begins again with a fresh budget of attempts and fresh deadlines." }];
+    return [{ path: "retry", label: "Retry…", button: "Retry", ask: "reason", says: "It begins again with a fresh budget of attempts and fresh deadlines." }];
   }
   if (isClosed(s.phase)) return [];
   const all: Action[] = [];
   if (s.phase === "backing_off") all.push({ path: "now", label: "Run now" });
-  if ((s.deadlines ?? []).length > 0 || s.kind === "wait") all.push({ path: "extend", label: "Extend", ask: "extend" });
-  if (s.kind !== "sleep" && s.kind !== "group") all.push({ path: "set-policy", label: "Set policy", ask: "policy" });
-  all.push({ path: "complete", label: "Complete", ask: "complete" });
-  all.push({ path: "skip", label: "Skip", ask: "reason", says: "For what needs it that counts like a condition that is false." });
-  all.push({ path: "fail", label: "Fail", danger: true, ask: "reason", body: { failure: { kind: "failed", type: "operator", message: "failed on the page" } } });
+  if ((s.deadlines ?? []).length > 0 || s.kind === "wait") all.push({ path: "extend", label: "Extend…", button: "Extend", ask: "extend" });
+  if (s.kind !== "sleep" && s.kind !== "group") all.push({ path: "set-policy", label: "Set policy…", button: "Set policy", ask: "policy" });
+  all.push({ path: "complete", label: "Complete…", button: "Complete", ask: "complete" });
+  all.push({ path: "skip", label: "Skip…", button: "Skip", ask: "reason", says: "For what needs it that counts like a condition that is false." });
+  all.push({ path: "fail", label: "Fail…", button: "Fail step", danger: true, ask: "reason",
+    body: { failure: { kind: "failed", type: "operator", message: "failed on the page" } } });
   return all;
 }
 
-export function Actions({ run, step }: { run: Run; step?: Step }) {
+export function Actions({ run, step, matters }: { run: Run; step?: Step; matters?: Step | undefined }) {
   const [asked, setAsked] = useState<Action | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const list = step ? ofStep(step) : ofRun(run);
+  const list = step ? ofStep(step) : ofRun(run, matters);
   const apply = async (a: Action, body: OperateBody & RestartBody) => {
     setBusy(true);
     setError(null);
     try {
-      const full = { ...a.body, ...body, actor: body.actor ?? "page" };
+      const full = { ...a.body, ...body, actor: body.actor ?? "page" }, of = step?.step ?? a.step;
       if (a.ask === "mend") go(`/run/${(await restartRun(run.run, { ...body, failed: true, actor: "page" })).run}`);
-      else if (step) await operateStep(run.run, step.step, a.path, full);
+      else if (a.path === "restart") go(`/run/${(await restartRun(run.run)).run}`);
+      else if (of) await operateStep(run.run, of, a.path, full);
       else await operateRun(run.run, a.path, full);
       setAsked(null);
     } catch (e) {
@@ -73,20 +86,15 @@ export function Actions({ run, step }: { run: Run; step?: Step }) {
       setBusy(false);
     }
   };
-  const again = async () => {
-    try {
-      go(`/run/${(await restartRun(run.run)).run}`);
-    } catch (e) {
-      setError(e);
-    }
-  };
+  const button = (a: Action) => (
+    <button type="button" key={a.label} class={a.main ? "main" : a.danger ? "danger" : ""} disabled={busy}
+      onClick={() => { setError(null); if (a.ask) setAsked(a); else void apply(a, {}); }}>{a.label}</button>
+  );
+  const more = list.filter((a) => !a.shown);
   return (
     <Needs role="operate"><div class="actions" role="group" aria-label={step ? `Actions on step ${step.step}` : "Actions on the run"}>
-      {list.map((a) => (
-        <button type="button" key={a.label} class={a.danger ? "danger" : ""} disabled={busy}
-          onClick={() => { setError(null); if (a.ask) setAsked(a); else void apply(a, {}); }}>{a.label}</button>
-      ))}
-      {!step && isClosed(run.phase) ? <button type="button" onClick={() => void again()}>Start again</button> : null}
+      {list.filter((a) => a.shown).map(button)}
+      {more.length > 0 ? <Menu label={step ? "Actions" : "More"}>{more.map(button)}</Menu> : null}
       {asked ? null : <Problem error={error} />}
       {asked ? <Ask action={asked} run={run} step={step} busy={busy} error={error}
         onClose={() => { setAsked(null); setError(null); }} onApply={(b) => void apply(asked, b)} /> : null}
@@ -107,9 +115,11 @@ function Ask(props: {
   const before = JSON.stringify(run.input ?? null, null, 2);
   const [input, setInput] = useState(before);
   const [flow, setFlow] = useState("");
+  const [stopClock, setStopClock] = useState(false);
   const [wrong, setWrong] = useState<unknown>(null);
   const body = (): OperateBody & RestartBody => {
     const b: OperateBody & RestartBody = reason ? { reason } : {};
+    if (a.ask === "pause" && stopClock) b.stopClock = true;
     if (a.ask === "extend") Object.assign(b, { by, ...(limit ? { limit } : {}) });
     if (a.ask === "policy") b.policy = readPolicy(policy);
     if (a.ask === "complete") b.output = JSON.parse(output) as unknown;
@@ -127,13 +137,13 @@ function Ask(props: {
   };
   const limits = [...new Set((step?.deadlines ?? run.deadlines ?? []).map((d) => d.limit))];
   return (
-    <Dialog title={`${a.label} ${step ? step.step : run.workflowId || run.run.slice(0, 18)}`} onClose={props.onClose}>
+    <Dialog title={`${a.button ?? a.label} ${step ? step.step : run.workflowId || run.run.slice(0, 18)}`} onClose={props.onClose}>
       <form method="dialog" onSubmit={(e) => { e.preventDefault(); apply(); }}>
         {a.says ? <p>{a.says}</p> : null}
         {a.ask === "extend" ? (
           <>
-            <label>By how much <input value={by} onInput={(e) => setBy(e.currentTarget.value)} placeholder="10m, -30s" required /></label>
-            {limits.length > 0 ? <label>Which deadline <select value={limit} onChange={(e) => setLimit(e.currentTarget.value)}>
+            <label>Extend by <input value={by} onInput={(e) => setBy(e.currentTarget.value)} placeholder="10m, -30s" required /></label>
+            {limits.length > 0 ? <label>Limit <select value={limit} onChange={(e) => setLimit(e.currentTarget.value)}>
               {limits.map((l) => <option key={l} value={l}>{l}</option>)}</select></label> : null}
           </>
         ) : null}
@@ -145,12 +155,13 @@ function Ask(props: {
             <label>Flow <textarea rows={8} spellcheck={false} value={flow} placeholder="as it was, or its mended text" onInput={(e) => setFlow(e.currentTarget.value)} /></label>
           </>
         ) : null}
-        <label>Why <input value={reason} onInput={(e) => setReason(e.currentTarget.value)} placeholder="for the history" /></label>
+        {a.ask === "pause" ? <label class="check"><input type="checkbox" checked={stopClock} onChange={(e) => setStopClock(e.currentTarget.checked)} /> stop the run's clock: its own limits stand still meanwhile</label> : null}
+        <label>Reason <input value={reason} onInput={(e) => setReason(e.currentTarget.value)} placeholder="kept in the history" /></label>
         {a.ask === "extend" || a.ask === "policy" ? <Preview run={run} step={step} action={a} body={body} key={by + limit + policy} /> : null}
         <Problem error={wrong ?? props.error} />
         <div class="menu">
-          <button type="button" onClick={props.onClose}>Leave it</button>
-          <button type="submit" class={a.danger ? "danger" : "main"} disabled={props.busy}>{a.label}</button>
+          <button type="button" onClick={props.onClose}>{a.back ?? "Back"}</button>
+          <button type="submit" class={a.danger ? "danger" : "main"} disabled={props.busy}>{a.button ?? a.label}</button>
         </div>
       </form>
     </Dialog>
@@ -187,7 +198,7 @@ function Preview({ run, step, action, body }: { run: Run; step: Step | undefined
     }, 300);
     return () => clearTimeout(wait);
   }, []);
-  return <p class="preview"><b>What would follow, if each attempt fails at once:</b> {said}</p>;
+  return <p class="preview"><b>If every attempt fails:</b> {said}</p>;
 }
 
 function tellStep(s: Step | undefined): string {

@@ -31,6 +31,10 @@ export type BulkResult = Schemas["Result"];
 export type Change = Schemas["Change"];
 export type Token = Schemas["Token"];
 export type Audited = Schemas["Audited"];
+export type Concern = Schemas["Concern"];
+export type Overview = Schemas["Overview"];
+export type Figures = Schemas["Figures"];
+export type Due = Schemas["Due"];
 export type CheckedFlow = Schemas["CheckedFlow"];
 type Problem = Schemas["Problem"];
 
@@ -194,6 +198,8 @@ export const moveClock = (by: Schemas["ClockMove"]) => post<ClockState>("/clock"
 export const listFlows = async () => (await ask<Schemas["FlowList"]>("/flows")).flows ?? [];
 export const getFlow = (name: string) => ask<{ source?: string; input?: unknown }>(`/flows/${encodeURIComponent(name)}`);
 export const startRun = (body: Schemas["StartBody"]) => post<Schemas["Started"]>("/runs", body);
+export const getAttention = () => ask<Schemas["Attention"]>("/attention");
+export const getOverview = (over: string) => ask<Overview>(`/overview?over=${over}`);
 export const listSchedules = async () => (await ask<Schemas["ScheduleList"]>("/schedules")).schedules ?? [];
 export const nextFirings = async (name: string, n: number) =>
   (await ask<Schemas["Firings"]>(`/schedules/${encodeURIComponent(name)}/next?n=${n}`)).firings ?? [];

@@ -49,17 +49,17 @@ export function Bulk({ query, onClose }: { query: URLSearchParams; onClose: () =
   const close = () => { stop.current?.abort(); onClose(); };
   const tried = results !== null && !done && !busy && error === null;
   return (
-    <Dialog title="All runs of this list" onClose={close}>
+    <Dialog title="Bulk actions" onClose={close}>
       <form class="bulk" onSubmit={(e) => { e.preventDefault(); void go(!tried); }}>
         <label>What to do <select value={operation} onChange={(e) => { setOperation(e.currentTarget.value); setResults(null); }}>
           {operations.map(([name, label]) => <option key={name} value={name}>{label}</option>)}</select></label>
-        <label>Why <input value={reason} onInput={(e) => setReason(e.currentTarget.value)} placeholder="for the history" /></label>
+        <label>Reason <input value={reason} onInput={(e) => setReason(e.currentTarget.value)} placeholder="kept in the history" /></label>
         <Problem error={error} />
         {results && !(error && results.length === 0) ? <Results results={results} done={done} busy={busy} /> : <p class="dim">First it shows which runs it would be, at most {most}, and does nothing.</p>}
         <div class="menu">
-          <button type="button" onClick={close}>{done && !busy ? "Close" : busy ? "Stop" : "Leave it"}</button>
+          <button type="button" onClick={close}>{done && !busy ? "Close" : busy ? "Stop" : "Back"}</button>
           {done && !busy ? null : <button type="submit" class={tried ? "danger" : "main"} disabled={busy || tried && results.length === 0}>
-            {tried ? `Do it to ${results.length}` : "Show which ones"}</button>}
+            {tried ? `Apply to ${results.length} run${results.length === 1 ? "" : "s"}` : "Preview"}</button>}
         </div>
       </form>
     </Dialog>

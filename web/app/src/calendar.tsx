@@ -5,7 +5,7 @@ import { listRuns, nextFirings } from "./api.ts";
 import { Link, Problem } from "./parts.tsx";
 import { now } from "./state.ts";
 import { length, parse } from "./time.ts";
-import { useAsked } from "./watch.tsx";
+import { useAsked } from "./asked.ts";
 
 const day = 86_400_000;
 const weeksBefore = 4, weeksAfter = 2;

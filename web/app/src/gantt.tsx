@@ -1,193 +1,208 @@
-// Draws a timeline. Only the rows that can be seen are in the document.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Bar, Line, Row, Timeline } from "./timeline.ts";
-import { ticks } from "./timeline.ts";
-import { length, parse } from "./time.ts";
-import { instant } from "./time.ts";
-import { utc } from "./state.ts";
+// Draws a timeline: rows of steps that one can walk through, over an axis that moves with what one looks at. Only the
+// rows that can be seen are in the document, and while time goes on only what stands for the present moves.
+import { effect } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { instantAt, marked, place, scaled, type Axis, type Piece } from "./axis.ts";
+import { Bars } from "./bars.tsx";
+import { Minimap } from "./minimap.tsx";
+import { useDrag, useRange, useWheel, useZoom, type Zoom } from "./zoom.ts";
+import { now, utc } from "./state.ts";
+import { stateOfStep } from "./states.ts";
+import { length, instant } from "./time.ts";
+import { axisOf, cuts, type Line, type Row, type Timeline } from "./timeline.ts";
 
-const rowHeight = 26;
-const axisHeight = 24;
-const nameWidth = 190;
+export const rowHeight = 34;
+const axisHeight = 26;
+const laneHeight = 18;
 
 interface Props {
   line: Timeline;
-  now: number;
   ended: boolean;
   selected: string | null;
+  trueTime: boolean;
   onSelect: (step: string) => void;
   onFold: (group: string) => void;
+  onTrueTime: (on: boolean) => void;
+  onPast: () => void; // the present has left the picture
 }
 
-// usePan lets one drag what scrolls with the mouse; fingers scroll by themselves. A drag is no click.
-function usePan(box: { current: HTMLDivElement | null }, onPan: () => void): void {
+// useNow moves what stands for the present without drawing anything else anew.
+function useNow(box: { current: HTMLElement | null }, axis: Axis, ended: boolean, onPast: () => void): void {
+  useLayoutEffect(() => {
+    if (ended) return;
+    return effect(() => {
+      box.current?.style.setProperty("--now", `${place(axis, now.value)}px`);
+      if (now.value > axis.to) setTimeout(onPast);
+    });
+  }, [axis, ended]);
+}
+
+export function Gantt(props: Props) {
+  const { line, ended, selected } = props;
+  const box = useRef<HTMLDivElement>(null), sheet = useRef<HTMLDivElement>(null);
+  const [seen, setSeen] = useState({ left: 0, top: 0, width: 900, height: 600 });
+  const names = seen.width < 560 ? 112 : 172;
+  const plot = Math.max(seen.width - names - 16, 120);
+  const zoom = useZoom(box, plot);
+  const whole = useMemo(() => axisOf(line, plot, props.trueTime), [line, plot, props.trueTime]);
+  const axis = useMemo(() => scaled(whole, plot * zoom.by), [whole, plot, zoom.by]);
   useEffect(() => {
     const el = box.current;
     if (!el) return;
-    let from: { x: number; y: number; left: number; top: number } | null = null, moved = false;
-    const down = (e: PointerEvent) => {
-      moved = false;
-      if (e.button === 0 && e.pointerType === "mouse") from = { x: e.clientX, y: e.clientY, left: el.scrollLeft, top: el.scrollTop };
-    };
-    const move = (e: PointerEvent) => {
-      if (!from || !moved && Math.hypot(e.clientX - from.x, e.clientY - from.y) < 5) return;
-      if (!moved) { moved = true; el.setPointerCapture(e.pointerId); onPan(); }
-      el.scrollLeft = from.left + from.x - e.clientX;
-      el.scrollTop = from.top + from.y - e.clientY;
-    };
-    const up = () => { from = null; };
-    const click = (e: MouseEvent) => { if (moved) { e.stopPropagation(); moved = false; } };
-    el.addEventListener("pointerdown", down);
-    el.addEventListener("pointermove", move);
-    el.addEventListener("pointerup", up);
-    el.addEventListener("pointercancel", up);
-    el.addEventListener("click", click, true);
-    return () => {
-      el.removeEventListener("pointerdown", down);
-      el.removeEventListener("pointermove", move);
-      el.removeEventListener("pointerup", up);
-      el.removeEventListener("pointercancel", up);
-      el.removeEventListener("click", click, true);
-    };
-  }, []);
-}
-
-export function Gantt({ line, now, ended, selected, onSelect, onFold }: Props) {
-  const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(900);
-  const [seen, setSeen] = useState({ top: 0, height: 600 });
-  const [zoom, setZoom] = useState(1);
-  const [follow, setFollow] = useState(true);
-  useEffect(() => {
-    const el = box.current;
-    if (!el) return;
-    const measure = () => { setWidth(el.clientWidth); setSeen({ top: el.scrollTop, height: el.clientHeight }); };
+    const measure = () => setSeen({ left: el.scrollLeft, top: el.scrollTop, width: el.clientWidth, height: el.clientHeight });
     const watch = new ResizeObserver(measure);
     watch.observe(el);
     el.addEventListener("scroll", measure, { passive: true });
     return () => { watch.disconnect(); el.removeEventListener("scroll", measure); };
   }, []);
-  usePan(box, () => setFollow(false));
-  const scale = (to: number) => { // what is in the middle stays there
-    const el = box.current;
-    if (!el) return;
-    const middle = el.clientWidth / 2;
-    left.current = (el.scrollLeft + middle - names) * (to / zoom) + names - middle;
-    setZoom(to);
-  };
-  const left = useRef<number | null>(null);
-  useLayoutEffect(() => {
-    if (box.current && left.current !== null) box.current.scrollLeft = left.current;
-    left.current = null;
-  }, [zoom]);
-  const names = width < 560 ? 96 : nameWidth;
-  const plot = Math.max((width - names - 12) * zoom, 120);
-  const span = Math.max(line.to - line.from, 1);
-  const x = (at: number) => names + ((at - line.from) / span) * plot;
+  useNow(sheet, axis, ended, props.onPast);
+  useDrag(box);
+  useWheel(box, names, zoom);
+  useEffect(() => bringIntoSight(box.current, line.rows.findIndex((r) => r.key === selected)), [selected]);
   const first = Math.max(Math.floor((seen.top - axisHeight) / rowHeight) - 5, 0);
   const last = Math.min(first + Math.ceil(seen.height / rowHeight) + 10, line.rows.length);
-  const height = axisHeight + line.rows.length * rowHeight + 6;
-  const right = names + plot;
-  useEffect(() => { // what is now stays in sight while one follows
-    const el = box.current;
-    if (el && follow && !ended && zoom > 1) el.scrollLeft = x(now) - el.clientWidth * 0.7;
-  }, [now, follow, zoom, ended]);
-  useEffect(() => { // a step that the keys have chosen comes into sight
-    const el = box.current, i = line.rows.findIndex((r) => r.step.step === selected);
-    if (!el || i < 0) return;
-    const y = axisHeight + i * rowHeight;
-    if (y < el.scrollTop) el.scrollTop = y - rowHeight;
-    else if (y + rowHeight > el.scrollTop + el.clientHeight) el.scrollTop = y + 2 * rowHeight - el.clientHeight;
-  }, [selected]);
+  const lanes = line.lines.length * laneHeight, cut = useMemo(() => cuts(line, axis), [line, axis]);
+  const fit = (key: string) => {
+    const bars = line.rows.find((r) => r.key === key)?.bars ?? [];
+    const ends = bars.map((b) => place(whole, b.open ? now.peek() : b.to));
+    if (bars.length > 0) zoom.to(Math.min(...bars.map((b) => place(whole, b.from))), Math.max(...ends));
+  };
   return (
-    <section class="gantt" aria-label="Timeline">
-      <div class="tools">
-        <button type="button" onClick={() => scale(Math.min(zoom * 2, 64))} aria-label="Zoom in">+</button>
-        <button type="button" onClick={() => scale(Math.max(zoom / 2, 1))} aria-label="Zoom out" disabled={zoom === 1}>−</button>
-        {ended ? null : <label class="check"><input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> follow</label>}
-        <span class="keys dim">
-          <i class="key queued" /> queued <i class="key running" /> running <i class="key backoff" /> backoff
-          {" "}<i class="key waits" /> waits <i class="key paused" /> paused <i class="key stopping" /> stopping <i class="key ahead" /> to come, if it fails <i class="key beat" /> heartbeat
+    <div class="tl" style={{ "--names": `${names}px` }}>
+      <Tools zoom={zoom} trueTime={props.trueTime} onTrueTime={props.onTrueTime} />
+      <Minimap line={line} whole={whole} names={names} ended={ended} zoom={zoom}
+        from={instantAt(axis, seen.left)} to={instantAt(axis, seen.left + plot)} />
+      <div class="tl-plot" ref={box} tabIndex={0} role="treegrid" aria-label="Steps over time" aria-rowcount={line.rows.length}
+        aria-activedescendant={line.rows.slice(first, last).some((r) => r.key === selected) ? rowId(selected ?? "") : undefined}>
+        <div class="tl-sheet" ref={sheet} role="presentation" style={{ width: `${names + axis.width + 16}px` }}>
+          {ended ? null : <div class="tl-future" aria-hidden="true" />}
+          <Scale axis={axis} cut={cut} names={names} ended={ended} zoom={zoom} />
+          <div role="rowgroup" style={{ paddingTop: `${first * rowHeight}px`, paddingBottom: `${(line.rows.length - last) * rowHeight}px` }}>
+            {line.rows.slice(first, last).map((row, i) => (
+              <RowOf key={row.key} row={row} index={first + i} axis={axis} selected={selected === row.key}
+                onSelect={props.onSelect} onFold={props.onFold} onFit={fit} />
+            ))}
+          </div>
+          <Cuts cut={cut} width={axis.width} height={line.rows.length * rowHeight} />
+          <Lines lines={line.lines} rows={line.rows} axis={axis} height={line.rows.length * rowHeight} lanes={lanes} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+const rowId = (key: string): string => `row-${key}`;
+
+// bringIntoSight scrolls to a row that the keys have chosen.
+function bringIntoSight(el: HTMLElement | null, i: number): void {
+  if (!el || i < 0) return;
+  const y = axisHeight + i * rowHeight;
+  if (y - axisHeight < el.scrollTop) el.scrollTop = y - axisHeight;
+  else if (y + rowHeight > el.scrollTop + el.clientHeight) el.scrollTop = y + 2 * rowHeight - el.clientHeight;
+}
+
+function Tools({ zoom, trueTime, onTrueTime }: { zoom: Zoom; trueTime: boolean; onTrueTime: (on: boolean) => void }) {
+  return (
+    <div class="tl-tools">
+      <div class="segments" role="group" aria-label="How time is shown">
+        <button type="button" aria-pressed={!trueTime} title="Idle time is short (b)" onClick={() => onTrueTime(false)}>Breaks</button>
+        <button type="button" aria-pressed={trueTime} title="Time as it went (b)" onClick={() => onTrueTime(true)}>True time</button>
+      </div>
+      <div class="segments" role="group" aria-label="Zoom">
+        <button type="button" aria-label="Zoom out" disabled={zoom.by <= 1} onClick={() => zoom.at(zoom.by / 2)}>−</button>
+        <button type="button" aria-label="Show all" title="Show all (0)" disabled={zoom.by <= 1} onClick={() => zoom.at(1)}>▭</button>
+        <button type="button" aria-label="Zoom in" onClick={() => zoom.at(zoom.by * 2)}>+</button>
+      </div>
+      <span class="dim meta tl-hint">drag over the scale to zoom in, drag below to move</span>
+    </div>
+  );
+}
+
+// Scale is the axis: instants where something begins, and how long the time is that was cut.
+function Scale({ axis, cut, names, ended, zoom }: { axis: Axis; cut: Piece[]; names: number; ended: boolean; zoom: Zoom }) {
+  const box = useRef<HTMLDivElement>(null);
+  const free = (x: number) => x < axis.width - 44 && !cut.some((p) => Math.abs(p.x + p.width / 2 - x - 24) < 50);
+  const labels = useMemo(() => marked(axis, 72).filter((t) => t.x === 0 || free(t.x)), [axis, cut]);
+  const range = useRange(box, (a, b) => { if (b - a > 4) zoom.to((a - names) / zoom.by, (b - names) / zoom.by); });
+  return (
+    <div class="tl-scale" ref={box} aria-hidden="true">
+      <div class="tl-corner" />
+      {labels.map((t, i) => (
+        <span key={t.at} class="tl-tick" style={{ left: `calc(var(--names) + ${t.x}px)` }}>
+          {i === 0 ? instant(t.at, utc.value) : `+${length(t.at - axis.from)}`}
         </span>
-      </div>
-      <div class="plot" ref={box} tabIndex={0} aria-label="Steps over time">
-        <svg width={right + 12} height={height} role="img" aria-label={`${line.rows.length} steps over ${length(line.to - line.from)}`}>
-          <defs>
-            <pattern id="stripes" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-              <rect width="3" height="6" class="stripe" />
-            </pattern>
-          </defs>
-          {ticks(line.from, line.to, Math.max(Math.floor(plot / 110), 2)).map((t) => (
-            <g key={t.at}>
-              <line class="grid" x1={x(t.at)} x2={x(t.at)} y1={axisHeight} y2={height} />
-              <text class="tick" x={x(t.at) + 3} y={14}>
-                {t.at === line.from ? instant(t.at, utc.value) : `+${length(t.at - line.from)}`}
-              </text>
-            </g>
-          ))}
-          {line.rows.slice(first, last).map((row, i) => (
-            <RowOf key={row.step.id} row={row} y={axisHeight + (first + i) * rowHeight} x={x} names={names} right={right}
-              selected={selected === row.step.step} onSelect={onSelect} onFold={onFold} />
-          ))}
-          {line.lines.map((l, i) => <Limit key={i} l={l} x={x} y1={axisHeight - 8} y2={height} right={right} run />)}
-          {ended ? null : <line class="now" x1={x(now)} x2={x(now)} y1={axisHeight - 8} y2={height}><title>now</title></line>}
-        </svg>
-      </div>
-    </section>
-  );
-}
-
-function RowOf(props: {
-  row: Row; y: number; x: (at: number) => number; names: number; right: number; selected: boolean;
-  onSelect: (step: string) => void; onFold: (group: string) => void;
-}) {
-  const { row, y, x, names } = props;
-  const s = row.step;
-  const room = Math.floor((names - (row.fold ? 30 : 14) - row.depth * 14) / 7.2);
-  const whole = s.itemName ? `${s.step} ${s.itemName}` : s.step;
-  const name = whole.length > room ? whole.slice(0, Math.max(room - 1, 1)) + "…" : whole;
-  const select = () => props.onSelect(s.step);
-  return (
-    <g class={`row${props.selected ? " selected" : ""}`} onClick={select}>
-      <rect class="back" x={0} y={y} width={props.right + 12} height={rowHeight} />
-      <text class={`name ${s.phase}`} x={8 + row.depth * 14} y={y + 17}>{name}<title>{whole}: {s.phase.replaceAll("_", " ")}</title></text>
-      {row.fold ? <g class="fold" onClick={(e) => { e.stopPropagation(); props.onFold(s.step); }}>
-        <rect class="touch" x={names - 20} y={y} width={20} height={rowHeight} /><text x={names - 15} y={y + 17}>{row.open ? "▾" : "▸"}<title>{row.open ? "fold" : "unfold"}: {row.fold}</title></text></g> : null}
-      {row.bars.map((b, i) => <BarOf key={i} b={b} x={x} y={y} />)}
-      {(s.attempts ?? []).flatMap((a) => a.heartbeats ?? []).map((at) => (
-        <circle key={at} class="beat" cx={x(parse(at))} cy={y + 23} r={1.6}><title>heartbeat at {instant(parse(at), utc.value)}</title></circle>
       ))}
-      {row.fold && !row.open ? <text class="count" x={x(row.bars[0]?.from ?? NaN) + 6} y={y + 17}>{row.fold}</text> : null}
-      {row.lines.map((l, i) => <Limit key={i} l={l} x={x} y1={y + 2} y2={y + rowHeight - 2} right={props.right} />)}
-    </g>
+      {cut.filter((p, i) => i === 0 || p.x - (cut[i - 1]?.x ?? 0) > 46).map((p) => <span key={p.from} class="tl-tick tl-cut" style={{ left: `calc(var(--names) + ${p.x + p.width / 2}px)` }}>// {coarse(p.to - p.from)}</span>)}
+      {ended ? null : <span class="tl-now">now</span>}
+      {range ? <span class="tl-range" style={{ left: `${range[0]}px`, width: `${range[1] - range[0]}px` }} /> : null}
+    </div>
   );
 }
 
-function BarOf({ b, x, y }: { b: Bar; x: (at: number) => number; y: number }) {
-  const from = x(b.from);
-  const width = Math.max(x(b.to) - from, b.kind === "running" || b.kind === "ahead" ? 3 : 1);
-  const title = `${b.title} (${length(b.to - b.from)})`;
-  const label = b.attempt > 0 && (b.kind === "running" || b.kind === "ahead") && width > 16 ? String(b.attempt) : "";
-  const thin = b.kind === "backoff" || b.kind === "queued" || b.kind === "paused" || b.kind === "late";
+// coarse writes a length that is cut with its largest unit.
+const coarse = (ms: number) => {
+  const unit = [86_400_000, 3_600_000, 60_000, 1000].find((u) => ms >= 2 * u) ?? 1;
+  return length(Math.round(ms / unit) * unit);
+};
+
+interface RowProps {
+  row: Row; index: number; axis: Axis; selected: boolean;
+  onSelect: (step: string) => void; onFold: (group: string) => void; onFit: (step: string) => void;
+}
+
+function RowOf({ row, index, axis, selected, onSelect, onFold, onFit }: RowProps) {
+  const s = row.step, state = stateOfStep(s);
+  const tries = s && (s.maxAttempts ?? 0) > 1 && s.attempt ? `${s.counted || s.attempt}/${s.maxAttempts}` : "";
   return (
-    <g class={`bar ${b.kind}${b.bad ? " bad" : ""}${b.open ? " open" : ""}`}>
-      {thin
-        ? <rect x={from} y={b.kind === "paused" ? y + 1 : y + 11} width={width} height={4} rx={2}><title>{title}</title></rect>
-        : <rect x={from} y={y + 5} width={width} height={16} rx={3}><title>{title}</title></rect>}
-      {label ? <text x={from + width / 2} y={y + 17}>{label}</text> : null}
-    </g>
+    <div class={`row${selected ? " selected" : ""}${s ? "" : " planned"}`} role="row" id={rowId(row.key)} aria-rowindex={index + 1}
+      aria-level={row.depth + 1} aria-selected={selected} aria-expanded={row.fold ? row.open : undefined}
+      onClick={() => { if (s) onSelect(row.key); }} onDblClick={() => onFit(row.key)}>
+      <div class="tl-name" role="rowheader" title={`${row.name}: ${state.word}`} style={{ paddingLeft: `${8 + row.depth * 16}px` }}>
+        <span class={`icon ${state.tone}`} aria-hidden="true">{state.icon}</span>
+        <bdi>{row.name}</bdi><span class="unseen">: {state.word}</span>
+        {tries ? <span class="dim num">{tries}</span> : null}
+        {row.fold ? <button type="button" class="fold" tabIndex={-1} aria-label={`${row.open ? "Fold" : "Unfold"} ${row.name}`} title={row.fold}
+          onClick={(e) => { e.stopPropagation(); onFold(row.key); }}>{row.open ? "▾" : "▸"}</button> : null}
+      </div>
+      <div class="tl-cell" role="gridcell">
+        <Bars row={row} axis={axis} />
+        {row.fold && !row.open ? <span class="tl-count">{row.fold}</span> : null}
+        <span class="unseen">{row.bars.slice(-8).map((b) => b.title).join("; ")}</span>
+      </div>
+    </div>
   );
 }
 
-function Limit({ l, x, y1, y2, right, run }: {
-  l: Line; x: (at: number) => number; y1: number; y2: number; right: number; run?: boolean;
-}) {
-  const at = x(l.at);
-  if (!Number.isFinite(at) || at > right + 8) return null;
+// Cuts are the places at which time is far shorter than it was.
+const Cuts = ({ cut, width, height }: { cut: Piece[]; width: number; height: number }) => (
+  <svg class="tl-lines" width={width} height={height} aria-hidden="true">
+    {cut.map((p) => <path key={p.from} class="cut" d={`M${p.x + p.width / 2 - 2},4${"l4,4l-4,4".repeat(Math.min(Math.floor((height - 8) / 8), 500))}`} />)}
+  </svg>
+);
+
+// Lines are what can end the run: through all rows, or from the row of the step that it ends. Each has its words below.
+function Lines(props: { lines: Line[]; rows: Row[]; axis: Axis; height: number; lanes: number }) {
+  const { lines, rows, axis, height, lanes } = props;
+  if (lines.length === 0) return null;
   return (
-    <g class={`limit${run ? " ofrun" : ""}${l.givesUp ? " givesup" : ""}`}>
-      <line x1={at} x2={at} y1={y1} y2={y2} />
-      <rect class="touch" x={at - 5} y={y1} width={10} height={y2 - y1}><title>{l.title}, at {instant(l.at, utc.value)}</title></rect>
-    </g>
+    <>
+      <svg class="tl-lines" width={axis.width} height={height + lanes} aria-hidden="true">
+        {lines.map((l, i) => {
+          const x = place(axis, l.at), row = rows.findIndex((r) => r.key === l.step);
+          return <line key={i} class={`limit${l.first ? " first" : ""}`} x1={x} x2={x} y1={Math.max(row, 0) * rowHeight + 4} y2={height + i * laneHeight + 12} />;
+        })}
+      </svg>
+      <div class="tl-ends" style={{ height: `${lanes}px` }} aria-hidden="true">
+        {lines.map((l, i) => {
+          const x = place(axis, l.at), left = x > axis.width / 2;
+          return (
+            <span key={i} class={`tl-end${l.first ? " first" : ""}`} style={{ top: `${i * laneHeight}px`,
+              [left ? "right" : "left"]: `${(left ? axis.width - x : x) + 4}px` }}>
+              <bdi>{l.step ? `${l.step} ` : ""}{l.text}</bdi> · {instant(l.at, utc.value)}
+            </span>
+          );
+        })}
+      </div>
+    </>
   );
 }

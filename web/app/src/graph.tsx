@@ -2,6 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { Run } from "./api.ts";
 import { lay } from "./layered.ts";
+import { stateOf } from "./states.ts";
 
 const most = 400; // steps that are laid out
 const height = 30;
@@ -26,10 +27,10 @@ export function Graph({ run, selected, onSelect }: { run: Run; selected: string 
         <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0,0L8,4L0,8z" class="head" /></marker></defs>
         {laid.edges.map((d, i) => <path key={i} class="edge" d={d} marker-end="url(#arrow)" />)}
         {laid.nodes.map((n) => (
-          <g key={n.name} class={`node ${phaseOf(run, n.name)}${selected === n.name ? " selected" : ""}${begun.has(n.name) ? " row" : ""}`}
+          <g key={n.name} class={`node ${stateOf(phaseOf(run, n.name)).tone}${begun.has(n.name) ? "" : " pending"}${selected === n.name ? " selected" : ""}${begun.has(n.name) ? " row" : ""}`}
             transform={`translate(${n.x - n.width / 2},${n.y - height / 2})`} onClick={() => { if (begun.has(n.name)) onSelect(n.name); }}>
             <rect width={n.width} height={height} rx={6} />
-            <text x={n.width / 2} y={19}>{n.name.length > 24 ? n.name.slice(0, 23) + "…" : n.name}<title>{n.name}: {phaseOf(run, n.name).replaceAll("_", " ")}</title></text>
+            <text x={n.width / 2} y={19}>{n.name.length > 24 ? n.name.slice(0, 23) + "…" : n.name}<title>{n.name}: {begun.has(n.name) ? stateOf(phaseOf(run, n.name)).word : "not begun"}</title></text>
           </g>
         ))}
       </svg>

@@ -116,7 +116,7 @@ function act(a: Attempt): Act {
 
 // Otherwise tells what would have become of a step under another policy, had its attempts gone as they went.
 export function Otherwise({ run, step }: { run: Run; step: Step }) {
-  const [text, setText] = useState('retry: "exponential(6, 1s)"\n');
+  const [text, setText] = useState(step.policy && Object.keys(step.policy).length > 0 ? JSON.stringify(step.policy, null, 2) : 'retry: "exponential(6, 1s)"\n');
   const [sim, setSim] = useState<Simulated | null>(null);
   const [error, setError] = useState<unknown>(null);
   const ended = (step.attempts ?? []).filter((a) => a.endedAt);
@@ -133,11 +133,11 @@ export function Otherwise({ run, step }: { run: Run; step: Step }) {
   };
   return (
     <details class="otherwise">
-      <summary>What would have happened under another policy</summary>
+      <summary>What if: another policy</summary>
       <form onSubmit={(e) => { e.preventDefault(); void ask(); }}>
         <label>Policy <textarea rows={3} spellcheck={false} value={text} onInput={(e) => setText(e.currentTarget.value)} /></label>
-        <p class="dim">Its attempts go as they went; more attempts go as the last one did.</p>
-        <button type="submit">Try it</button>
+        <p class="dim">Uses the recorded attempts; later ones repeat the last.</p>
+        <button type="submit">Simulate</button>
       </form>
       <Problem error={error} />
       {sim ? <><p class="verdict">{verdict(sim)}</p><Outlook sim={sim} /></> : null}

@@ -1,6 +1,6 @@
 // What an attempt has printed, followed while it runs.
-import { useEffect, useRef, useState } from "preact/hooks";
-import { ansi } from "./ansi.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ansi, readable } from "./ansi.ts";
 import { getLog } from "./api.ts";
 import { Problem } from "./parts.tsx";
 
@@ -39,14 +39,29 @@ export function Log({ run, step, attempt, open }: { run: string; step: string; a
     })();
     return () => stop.abort();
   }, [run, step, attempt]);
-  useEffect(() => { const el = box.current; if (el && follow.current) el.scrollTop = el.scrollHeight; }, [text]);
+  const [sought, setSought] = useState("");
+  const [whole, setWhole] = useState(false);
+  const lines = useMemo(() => readable(text ?? "", sought, whole), [text, sought, whole]);
+  useEffect(() => { const el = box.current; if (el && follow.current) el.scrollTop = el.scrollHeight; }, [lines]);
+  const save = () => {
+    const a = document.createElement("a");
+    a.href = URL.createObjectURL(new Blob([text ?? ""], { type: "text/plain" }));
+    a.download = `${step}.${attempt}.log`;
+    a.click();
+    setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+  };
   return (
     <>
+      <div class="tools">
+        <input type="search" aria-label="Search in the log" placeholder="search" value={sought} onInput={(e) => setSought(e.currentTarget.value)} />
+        <button type="button" onClick={save} disabled={!text}>Download</button>
+        {lines.hidden > 0 || whole ? <label class="check dim"><input type="checkbox" checked={whole} onChange={(e) => setWhole(e.currentTarget.checked)} /> lines for Pawl</label> : null}
+      </div>
       <Problem error={error} />
       <pre class="log" ref={box} tabIndex={0} aria-label={`What attempt ${attempt} of ${step} printed`}
         onScroll={(e) => { const el = e.currentTarget; follow.current = el.scrollHeight - el.scrollTop - el.clientHeight < 20; }}>
         {text === null ? "…" : text === "" ? (open ? "(it has printed nothing yet)" : "(it printed nothing)") :
-          ansi(text).map((p, i) => p.style ? <span key={i} class={p.style}>{p.text}</span> : p.text)}
+          lines.text === "" ? sought ? "(no match)" : "(only lines for Pawl)" : ansi(lines.text).map((p, i) => p.style ? <span key={i} class={p.style}>{p.text}</span> : p.text)}
       </pre>
     </>
   );

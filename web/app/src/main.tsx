@@ -2,16 +2,17 @@
 import "./texts.ts";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { Link, Dialog } from "./parts.tsx";
+import { Dialog, elsewhere, Link, Menu } from "./parts.tsx";
 import { connected } from "./api.ts";
 import { go, helpShown, place, theme, utc } from "./state.ts";
 import { caller, may, refused } from "./caller.ts";
 import { Clock } from "./clock.tsx";
 import { later } from "./lazy.tsx";
-import { RunPage } from "./run.tsx";
-import { Runs } from "./runs.tsx";
+import { OverviewPage } from "./overview.tsx";
 import { Signed, SignIn, useCaller } from "./signin.tsx";
 
+const RunPage = later(() => import("./run.tsx").then((m) => m.RunPage));
+const Runs = later(() => import("./runs.tsx").then((m) => m.Runs));
 const Lab = later(() => import("./lab.tsx").then((m) => m.Lab));
 const Tokens = later(() => import("./access.tsx").then((m) => m.Tokens));
 const Audit = later(() => import("./access.tsx").then((m) => m.Audit));
@@ -22,29 +23,30 @@ const Schedules = later(() => import("./watch.tsx").then((m) => m.Schedules));
 const Webhooks = later(() => import("./watch.tsx").then((m) => m.Webhooks));
 
 const pages: [string, string][] = [
-  ["/", "Runs"], ["/deadlines", "Deadlines"], ["/start", "Start"], ["/lab", "Lab"], ["/queues", "Queues"], ["/schedules", "Schedules"],
+  ["/", "Overview"], ["/runs", "Runs"], ["/deadlines", "Deadlines"], ["/queues", "Queues"], ["/schedules", "Schedules"], ["/start", "Start"], ["/lab", "Lab"],
   ["/webhooks", "Webhooks"], ["/tokens", "Tokens"], ["/audit", "Audit"],
 ];
+const themes = ["system", "light", "dark"];
 // Pages for admins of a server that asks for tokens.
 const forAdmins = new Set(["/tokens", "/audit"]);
 
 const keys: [string, string][] = [
-  ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["Enter", "open the chosen run"], ["o", "fold or unfold the chosen group"],
-  ["g", "all runs"], ["d l s", "deadlines, the lab, start a run"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
+  ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["e", "the next step that failed"], ["b", "a timeline as time went, or with breaks"], ["Enter", "open the chosen run"], ["o", "fold or unfold the chosen group"],
+  ["h g", "the overview, all runs"], ["d l s", "deadlines, the lab, start a run"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
 ];
 
 function useKeys(): void {
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
-      if (e.ctrlKey || e.metaKey || e.altKey) return;
-      if (e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) {
-        if (e.key === "Escape") e.target.blur();
+      if (elsewhere(e)) {
+        if (e.key === "Escape" && e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) e.target.blur();
         return;
       }
       switch (e.key) {
         case "?": helpShown.value = !helpShown.value; break;
         case "/": e.preventDefault(); document.querySelector<HTMLInputElement>("main input[type=search], main input, main textarea")?.focus(); break;
-        case "g": go("/"); break;
+        case "h": go("/"); break;
+        case "g": go("/runs"); break;
         case "d": go("/deadlines"); break;
         case "l": go("/lab"); break;
         case "s": e.preventDefault(); go("/start"); break;
@@ -67,7 +69,8 @@ function PageOf({ at }: { at: URL }) {
     case "/queues": return <Queues />;
     case "/tokens": return <Tokens />;
     case "/audit": return <Audit search={at.search} />;
-    default: return <Runs search={at.search} />;
+    case "/runs": return <Runs search={at.search} />;
+    default: return <OverviewPage search={at.search} />;
   }
 }
 
@@ -77,8 +80,7 @@ function Content({ at, run }: { at: URL; run: string | null }) {
   return (
     <>
       <Clock />
-      {run !== null ? <RunPage id={run} selected={at.searchParams.get("step")}
-        select={(s) => go(at.pathname + (s ? `?step=${encodeURIComponent(s)}` : ""), true)} /> : <PageOf at={at} />}
+      {run !== null ? <RunPage id={run} at={at} /> : <PageOf at={at} />}
     </>
   );
 }
@@ -89,22 +91,25 @@ function App() {
   const shown = pages.filter(([to]) => !forAdmins.has(to) || caller.value?.guarded && may("admin"));
   const at = new URL(place.value, location.origin);
   const run = /^\/run\/([^/]+)$/.exec(at.pathname);
-  useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? "Runs"} · Pawl`; }, [place.value]);
+  useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? "Overview"} · Pawl`; }, [place.value]);
   return (
     <>
-      <header class="bar">
-        <Link to="/" class="brand">Pawl</Link>
-        <nav aria-label="Pages">{shown.map(([to, name]) => <Link key={to} to={to} class={at.pathname === to ? "current" : ""}>{name}</Link>)} <a href="/docs">API</a></nav>
+      <header class="bar"><div>
+        <Link to="/" class="brand"><span aria-hidden="true">◢</span> pawl</Link>
+        <nav aria-label="Pages">{shown.map(([to, name]) => <Link key={to} to={to} current={at.pathname === to || to === "/runs" && run !== null}>{name}</Link>)}</nav>
         <span class="grow" />
-        {connected.value ? null : <span class="tag urgent" role="status">not connected, trying again</span>}
+        <span class={connected.value ? "dim live" : "urgent live"} role="status">{connected.value ? "● live" : "○ not connected, trying again"}</span>
         <Signed />
-        <button type="button" onClick={() => { utc.value = !utc.value; }}>{utc.value ? "UTC" : "Local"}</button>
-        <button type="button" aria-label={`Colours: ${theme.value}`} onClick={() => { theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system"; }}>{theme.value}</button>
-        <button type="button" aria-label="Keys ?" onClick={() => { helpShown.value = true; }}>?</button>
-      </header>
+        <Menu label="View">
+          <button type="button" onClick={() => { utc.value = !utc.value; }}>{utc.value ? "Local time" : "UTC"}</button>
+          {themes.map((t) => <button type="button" key={t} aria-pressed={theme.value === t} onClick={() => { theme.value = t; }}>Theme: {t}{theme.value === t ? " ✓" : ""}</button>)}
+          <button type="button" onClick={() => { helpShown.value = true; }}>Keyboard shortcuts</button>
+          <a href="/docs">API</a>
+        </Menu>
+      </div></header>
       <Content at={at} run={run ? decodeURIComponent(run[1] ?? "") : null} />
       {helpShown.value ? (
-        <Dialog title="Keys" onClose={() => { helpShown.value = false; }}>
+        <Dialog title="Keyboard shortcuts" onClose={() => { helpShown.value = false; }}>
           <dl class="keys">{keys.map(([k, what]) => <><dt><kbd>{k}</kbd></dt><dd>{what}</dd></>)}</dl>
           <form method="dialog"><div class="menu"><button>Close</button></div></form>
         </Dialog>

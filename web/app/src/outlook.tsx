@@ -1,7 +1,7 @@
 // A simulated step as a picture: its attempts, the waits between them, and the deadlines that span them.
 import type { Simulated } from "./api.ts";
 import { length, readLength } from "./time.ts";
-import { ticks } from "./timeline.ts";
+import { ticks } from "./axis.ts";
 
 const width = 900, rowHeight = 22, top = 24, left = 40;
 
@@ -19,7 +19,7 @@ export function Outlook({ sim, outage }: { sim: Simulated; outage?: number }) {
       <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={`${attempts.length} attempts over ${length(last)}`}>
         {outage ? <rect class="outage" x={left} y={top - 6} width={x(outage) - left} height={height - top + 6}><title>the service is down</title></rect> : null}
         {ticks(0, to, 8).map((t) => (
-          <g key={t.at}><line class="grid" x1={x(t.at)} x2={x(t.at)} y1={top - 6} y2={height} /><text class="tick" x={x(t.at) + 2} y={13}>{length(t.at)}</text></g>
+          <g key={t}><line class="grid" x1={x(t)} x2={x(t)} y1={top - 6} y2={height} /><text class="tick" x={x(t) + 2} y={13}>{length(t)}</text></g>
         ))}
         {attempts.map((a, i) => {
           const y = top + i * rowHeight, from = at(a.started ?? a.at), end = at(a.ended ?? a.started ?? a.at);

@@ -87,7 +87,7 @@ function Pressure({ samples, last, before }: { samples: Sample[]; last: Sample; 
         </div>
       )}
       <p>Retries are attempts after which another one follows.</p>
-      <p><Link to="/?retrying=true">Runs that retry now</Link></p>
+      <p><Link to="/runs?retrying=true">Runs that retry now</Link></p>
     </section>
   );
 }

@@ -1,23 +1,22 @@
-// One run: what it is doing, which deadline binds it, why it stopped, what happens next, and what one can do.
+// One run: what it is doing, what can end it, why it stopped, what happens next, and what one can do.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
-import type { Attempt, Run, Step } from "./api.ts";
-import { getRun, nextRun, sendEvent } from "./api.ts";
+import type { Run } from "./api.ts";
+import { getRun, nextRun } from "./api.ts";
 import { Actions } from "./actions.tsx";
 import { Gantt } from "./gantt.tsx";
 import { Children, History } from "./history.tsx";
 import { later } from "./lazy.tsx";
-import { Log } from "./log.tsx";
-import { Link, Phase, Problem, Time } from "./parts.tsx";
-import { Needs } from "./signin.tsx";
+import { Chip, elsewhere, Link, Problem, Tabs, Ticking, Time } from "./parts.tsx";
 import { Ends, Says } from "./says.tsx";
-import { now } from "./state.ts";
+import { go, now } from "./state.ts";
+import { stateOfRun } from "./states.ts";
+import { StepPanel } from "./step.tsx";
 import { length, parse } from "./time.ts";
-import { isClosed, timeline } from "./timeline.ts";
+import { doneOf, isClosed, matters, timeline } from "./timeline.ts";
 import { Value } from "./tree.tsx";
 
 const Graph = later(() => import("./graph.tsx").then((m) => m.Graph));
-const Otherwise = later(() => import("./lab.tsx").then((m) => m.Otherwise));
 
 // useRun follows a run: it asks for it again as soon as something has happened to it.
 function useRun(id: string): [Run | null, unknown] {
@@ -56,164 +55,130 @@ const pause = (ms: number, signal: AbortSignal) => new Promise<void>((done) => {
   signal.addEventListener("abort", () => { clearTimeout(t); done(); }, { once: true });
 });
 
-export function RunPage({ id, selected, select }: { id: string; selected: string | null; select: (step: string | null) => void }) {
+// What of a run is shown is in the address.
+function choose(at: URL, name: string, value: string | null): void {
+  const q = new URLSearchParams(at.search);
+  if (value) q.set(name, value); else q.delete(name);
+  go(at.pathname + (q.size > 0 ? `?${q}` : ""), true);
+}
+
+export function RunPage({ id, at }: { id: string; at: URL }) {
   const [run, error] = useRun(id);
-  if (!run) return <main><h1>Run</h1>{error ? <Problem error={error} /> : <p class="dim">Loading…</p>}<p><Link to="/">All runs</Link></p></main>;
-  const ended = isClosed(run.phase);
-  const current = now.value;
-  const step = (run.steps ?? []).find((s) => s.step === selected) ?? null;
+  if (!run) return <main><h1>Run</h1>{error ? <Problem error={error} /> : <p class="dim">Loading…</p>}<p><Link to="/runs">All runs</Link></p></main>;
+  const wanted = at.searchParams.get("step");
+  const step = (run.steps ?? []).find((s) => s.step === wanted) ?? matters(run);
   return (
-    <main>
-      <header class="run">
-        <h1><bdi>{run.workflowId || run.workflow}</bdi> <Phase phase={run.phase} /></h1>
-        <p class="dim">
-          <bdi>{run.workflow}</bdi> · <code>{run.run}</code> · created <Time at={run.createdAt} />
-          {run.endedAt ? <> · ended <Time at={run.endedAt} /></> : null} · {ended ? "took" : "open for"} {length((ended ? parse(run.endedAt) : current) - parse(run.createdAt))}
-          {run.parent ? <> · <Link to={`/run/${run.parent}`}>parent</Link></> : null}
-          {run.previous ? <> · <Link to={`/run/${run.previous}`}>the run before</Link></> : null}
-          {run.next ? <> · <Link to={`/run/${run.next}`}>the run after</Link></> : null}
-          {run.queue ? <> · queue <bdi>{run.queue.name}</bdi>{run.queue.key ? <> for <bdi>{run.queue.key}</bdi></> : null}</> : null}
-          {Object.entries(run.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>)}
-        </p>
-        <Actions run={run} />
-      </header>
+    <main class="run-page">
+      <Head run={run} />
       <Problem error={error} />
-      <section class={`why ${run.phase}`} role="status">
-        <p dir="auto"><Says says={run.says} run={run.run} /></p>
+      <section class="card why" aria-live="polite">
+        <p class="says" dir="auto"><Says says={run.says} run={run.run} /></p>
         {run.then ? <p class="dim" dir="auto"><Says says={run.then} run={run.run} /></p> : null}
       </section>
-      <Ends ends={run.ends} />
-      <Views run={run} selected={selected} select={select} />
-      {step ? <StepPanel run={run} s={step} close={() => select(null)} /> : <p class="dim">Choose a step to see its attempts.</p>}
-      <Children run={run} />
-      <section class="values">
+      <div class="card beside-why"><Ends ends={run.ends} />{(run.ends ?? []).length === 0 ? <Bounded run={run} /> : null}</div>
+      <Views run={run} at={at} selected={step?.step ?? null} />
+      {step ? <StepPanel key={step.step} run={run} s={step} tab={at.searchParams.get("tab")} onTab={(t) => choose(at, "tab", t)}
+        onStep={(s) => choose(at, "step", s)} /> : <section class="card step"><p class="dim">No step has begun.</p></section>}
+      <div class="below">
         <Value name="Input" value={run.input} />
         <Value name="Output" value={run.output} />
         <Value name="State" value={run.state} />
-      </section>
-      {(run.operations ?? []).length > 0 ? <Operations run={run} /> : null}
+        <Children run={run} />
+        {(run.operations ?? []).length > 0 ? <Operations run={run} /> : null}
+      </div>
     </main>
   );
 }
 
-const views = ["Timeline", "Graph", "History"] as const;
+// Bounded says what bounds a run that nothing can end now.
+const Bounded = ({ run }: { run: Run }) => (
+  <section class="ends" aria-label="What can end it">
+    <h2 class="dim">What can end it</h2>
+    <p>{isClosed(run.phase) ? <>Nothing any more: it has ended <Time at={run.endedAt} ago />.</> : run.clockStoppedAt
+      ? <>Nothing while its clock stands, since <Time at={run.clockStoppedAt} />.</> : "No limit is set. It goes on until it ends by itself, or somebody ends it."}</p>
+  </section>
+);
+
+function Head({ run }: { run: Run }) {
+  const ended = isClosed(run.phase), { done, of } = doneOf(run), began = parse(run.createdAt);
+  return (
+    <header class="run">
+      <div>
+        <nav class="crumbs dim" aria-label="Where this is"><Link to="/runs">Runs</Link> › <Link to={`/runs?workflow=${encodeURIComponent(run.workflow)}`}><bdi>{run.workflow}</bdi></Link> ›</nav>
+        <div class="title">
+          <h1><bdi>{run.workflowId || run.workflow}</bdi></h1>
+          <Chip state={stateOfRun(run)} />
+          {run.definition ? <span class="tag" title={`The version of its definition: ${run.definition}`}><bdi>{run.workflow}</bdi> · {run.definition.slice(0, 7)}</span> : null}
+          {Object.entries(run.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>)}
+        </div>
+        <p class="dim facts">
+          <span>started <Time at={run.createdAt} />{ended ? <>, took {length(parse(run.endedAt) - began)}</> : <>, <Ticking key={run.createdAt} of={(current) => `${length(current - began)} ago`} /></>}</span>
+          {of > 0 ? <span>{done} of {of} steps done</span> : null}
+          {run.queue ? <span>queue <Link to="/queues"><bdi>{run.queue.name}</bdi></Link>{run.queue.key ? <> for <bdi>{run.queue.key}</bdi></> : null}</span> : null}
+          {run.parent ? <Link to={`/run/${run.parent}`}>parent</Link> : null}
+          {run.previous ? <Link to={`/run/${run.previous}`}>previous run</Link> : null}
+          {run.next ? <Link to={`/run/${run.next}`}>next run</Link> : null}
+          <code>{run.run}</code>
+        </p>
+      </div>
+      <Actions run={run} matters={matters(run)} />
+    </header>
+  );
+}
+
+const views = [["timeline", "Timeline"], ["graph", "Graph"], ["history", "Events"]] as const;
 
 // Views are three ways to look at the steps of a run. The keys j and k choose a step.
-function Views({ run, selected, select }: { run: Run; selected: string | null; select: (step: string | null) => void }) {
-  const [view, setView] = useState<(typeof views)[number]>("Timeline");
+function Views({ run, at, selected }: { run: Run; at: URL; selected: string | null }) {
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+  const [trueTime, setTrueTime] = useState(false);
+  const [stamp, setStamp] = useState(0);
+  const view = views.find(([v]) => v === at.searchParams.get("view"))?.[0] ?? "timeline";
   const ended = isClosed(run.phase);
-  const until = ended ? parse(run.endedAt) : now.value;
-  const line = useMemo(() => timeline(run, until, unfolded), [run, until, unfolded]);
-  const toggle = (s: string) => select(s === selected ? null : s);
+  const line = useMemo(() => timeline(run, now.peek(), unfolded), [run, stamp, unfolded]);
+  const select = (step: string | null) => choose(at, "step", step);
   const fold = (g: string) => setUnfolded((old) => { const to = new Set(old); if (!to.delete(g)) to.add(g); return to; });
   useEffect(() => {
-    const names = line.rows.map((r) => r.step.step);
+    const rows = line.rows.filter((r) => r.step);
     const onKey = (e: KeyboardEvent) => {
-      if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) return;
-      const i = names.indexOf(selected ?? "");
-      if (e.key === "j") select(names[Math.min(i + 1, names.length - 1)] ?? null);
-      else if (e.key === "k") select(names[Math.max(i - 1, 0)] ?? null);
-      else if (e.key === "o" && selected && line.rows[i]?.fold) fold(selected);
-      else if (e.key === "Escape" && !document.querySelector("dialog")) select(null);
+      if (elsewhere(e)) return;
+      const i = rows.findIndex((r) => r.key === selected);
+      const failed = [...rows.slice(i + 1), ...rows.slice(0, i + 1)].find((r) => r.step?.failure);
+      const inGrid = e.target instanceof HTMLElement && e.target.getAttribute("role") === "treegrid";
+      if (e.key === "j" || inGrid && e.key === "ArrowDown") select(rows[Math.min(i + 1, rows.length - 1)]?.key ?? null);
+      else if (e.key === "k" || inGrid && e.key === "ArrowUp") select(rows[Math.max(i - 1, 0)]?.key ?? null);
+      else if (e.key === "e" && failed) select(failed.key);
+      else if (e.key === "b") setTrueTime((on) => !on);
+      else if (e.key === "o" && selected && rows[i]?.fold) fold(selected);
+      else if (e.key === "Escape") select(null);
+      else return;
+      if (inGrid) e.preventDefault();
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [line, selected]);
+  }, [line, selected, at.href]);
   return (
-    <>
-      <div class="views" role="group" aria-label="Ways to look at it">
-        {views.map((v) => <button type="button" key={v} aria-pressed={v === view} class={v === view ? "current" : ""} onClick={() => setView(v)}>{v}</button>)}
-      </div>
-      {view === "Timeline" ? <Gantt line={line} now={now.value} ended={ended} selected={selected} onSelect={toggle} onFold={fold} /> : null}
-      {view === "Graph" ? <Graph run={run} selected={selected} onSelect={toggle} /> : null}
-      {view === "History" ? <History run={run} /> : null}
-    </>
-  );
-}
-
-function StepPanel({ run, s, close }: { run: Run; s: Step; close: () => void }) {
-  return (
-    <section class="step" aria-label={`Step ${s.step}`}>
-      <h2><bdi>{s.step}{s.itemName ? ` ${s.itemName}` : ""}</bdi> <Phase phase={s.phase} /> <button type="button" class="close" aria-label="Close the step" onClick={close}>×</button></h2>
-      <p dir="auto">{isClosed(s.phase) ? plain(s.why || s.phase.replaceAll("_", " ")) : <Says says={s.says} run={run.run} />}</p>
-      {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
-      <Actions run={run} step={s} />
-      {s.kind === "wait" && !isClosed(s.phase) ? (s.event ? [s.event] : s.any ?? []).map((event) => <Send key={event} run={run.run} event={event} />) : null}
-      {s.child ? <p><Link to={`/run/${s.child}`}>its child run</Link></p> : null}
-      <Ends ends={s.ends} />
-      {(s.attempts ?? []).length > 0 ? (
-        <div class="scroll">
-          <table class="attempts">
-            <thead><tr><th>#</th><th>Began</th><th>Took</th><th>How it ended</th><th>Worker</th><th>Then</th></tr></thead>
-            <tbody>{(s.attempts ?? []).map((a) => <AttemptRow key={a.attempt} run={run.run} s={s} a={a} />)}</tbody>
-          </table>
-        </div>
-      ) : null}
-      {s.policy && Object.keys(s.policy).length > 0 ? <Value name="Policy in force" value={s.policy} /> : null}
-      <Otherwise run={run} step={s} />
-      <Value name="Output" value={s.output} />
+    <section class="card views-card" aria-label="Steps">
+      <Tabs label="Ways to look at it" all={views.map(([v, words]) => [v, v === "history" ? `${words} ${run.events}` : words] as const)} chosen={view}
+        onChoose={(v) => choose(at, "view", v === "timeline" ? null : v)} />
+      {view === "timeline" ? <Gantt line={line} ended={ended} selected={selected} trueTime={trueTime} onSelect={select} onFold={fold}
+        onTrueTime={setTrueTime} onPast={() => setStamp(now.peek())} /> : null}
+      {view === "graph" ? <Graph run={run} selected={selected} onSelect={select} /> : null}
+      {view === "history" ? <History run={run} /> : null}
     </section>
-  );
-}
-
-function AttemptRow({ run, s, a }: { run: string; s: Step; a: Attempt }) {
-  const [log, setLog] = useState(false);
-  const started = parse(a.startedAt), ended = parse(a.endedAt);
-  const stopped = parse(a.stoppedAt) - ended;
-  return (
-    <>
-      <tr class={a.outcome && a.outcome !== "succeeded" ? "bad" : ""}>
-        <td class="num">{a.attempt}</td>
-        <td><Time at={a.startedAt} />{started - parse(a.readyAt) >= 1000 ? <span class="dim"> queued {length(started - parse(a.readyAt))}</span> : null}</td>
-        <td class="num">{Number.isFinite(started) ? length((Number.isFinite(ended) ? ended : now.value) - started) : ""}</td>
-        <td dir="auto">
-          {a.outcome ? a.outcome === "succeeded" ? "succeeded" : plain(`${a.outcome.replaceAll("_", " ")}: ${a.why ?? ""}`) : a.held ? `held: ${a.held.reason}` : Number.isFinite(started) ? "runs" : "waits for a worker"}
-          {a.abandoned ? <span class="tag urgent">abandoned</span> : a.killed ? <span class="tag urgent">killed after {length(stopped)}</span> : stopped > 0 ? <span class="dim"> stopped in {length(stopped)}</span> : null}
-          {a.failure?.code ? <span class="tag">code {a.failure.code}</span> : null}
-          {a.failure?.retryAfter ? <span class="tag">Retry-After {a.failure.retryAfter}</span> : null}
-          {a.note ? <span class="dim"> {a.note}</span> : null}
-        </td>
-        <td><bdi>{a.worker}</bdi></td>
-        <td>{a.nextAt ? <>next in {length(parse(a.nextAt) - ended)}</> : null}
-          {s.type === "exec" || s.kind === "exec" ? <button type="button" aria-expanded={log} onClick={() => setLog(!log)}>{log ? "Hide log" : "Log"}</button> : null}</td>
-      </tr>
-      {log ? <tr><td colSpan={6}><Log run={run} step={s.step} attempt={a.attempt} open={!a.endedAt} /></td></tr> : null}
-    </>
-  );
-}
-
-function Send({ run, event }: { run: string; event: string }) {
-  const [payload, setPayload] = useState("{}");
-  const [error, setError] = useState<unknown>(null);
-  const send = async () => {
-    try {
-      setError(null);
-      await sendEvent(run, event, JSON.parse(payload));
-    } catch (e) {
-      setError(e);
-    }
-  };
-  return (
-    <Needs role="operate"><form class="send" onSubmit={(e) => { e.preventDefault(); void send(); }}>
-      <label>Send event {event} <input value={payload} onInput={(e) => setPayload(e.currentTarget.value)} aria-label="Payload, JSON" /></label>
-      <button type="submit">Send</button>
-      <Problem error={error} />
-    </form></Needs>
   );
 }
 
 function Operations({ run }: { run: Run }) {
   return (
-    <section>
-      <h2>Operations</h2>
+    <section class="card">
+      <h2>What was done to it</h2>
       <ul class="operations">
         {(run.operations ?? []).map((o, i) => (
-          <li key={i} dir="auto"><Time at={o.at} /> {o.operation.replaceAll("_", " ")}{o.step ? ` step ${o.step}` : ""} by {o.actor || "somebody"}{o.reason ? `: ${o.reason}` : ""}
-            {(o.deadlines ?? []).map((d) => <span class="dim" key={d.limit}> {d.limit} {d.at ? <>until <Time at={d.at} /></> : "taken away"}</span>)}</li>
+          <li key={i} dir="auto"><Time at={o.at} /> <span>{o.operation.replaceAll("_", " ")}{o.step ? ` step ${o.step}` : ""} by {o.actor || "somebody"}{o.reason ? `: ${o.reason}` : ""}
+            {(o.deadlines ?? []).map((d) => <span class="dim" key={d.limit}> {d.limit} {d.at ? <>until <Time at={d.at} /></> : "taken away"}</span>)}</span></li>
         ))}
       </ul>
     </section>
   );
 }
-

@@ -5,10 +5,11 @@ import { plain } from "./ansi.ts";
 import type { Count, RunSummary } from "./api.ts";
 import { countRuns } from "./api.ts";
 import { Bulk } from "./bulk.tsx";
-import { Link, Phase, Problem, Time } from "./parts.tsx";
+import { Chip, elsewhere, Link, Phase, Problem, Ticking, Time } from "./parts.tsx";
 import { useRunList, useSeen } from "./runlist.ts";
 import { Needs } from "./signin.tsx";
-import { go, now } from "./state.ts";
+import { go } from "./state.ts";
+import { stateOfSummary } from "./states.ts";
 import { length, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
 
@@ -32,13 +33,26 @@ function listQuery(search: string): URLSearchParams {
   return q;
 }
 
-const rowHeight = 34; // as in the stylesheet
+// The height of a row, as in the stylesheet: on a narrow screen it is a card.
+const rowHeights = { wide: 34, narrow: 68 };
+const narrow = matchMedia("(max-width: 640px)");
+
+function useRowHeight(): number {
+  const [is, setIs] = useState(narrow.matches);
+  useEffect(() => {
+    const change = () => setIs(narrow.matches);
+    narrow.addEventListener("change", change);
+    return () => narrow.removeEventListener("change", change);
+  }, []);
+  return is ? rowHeights.narrow : rowHeights.wide;
+}
 
 export function Runs({ search }: { search: string }) {
   const [chosen, setChosen] = useState(0);
   const [many, setMany] = useState(false);
   const query = listQuery(search);
   const key = query.toString();
+  const rowHeight = useRowHeight();
   const top = useRef(true);
   const { runs, next, error, more } = useRunList(key, () => top.current);
   const seen = useSeen(runs?.length ?? 0, rowHeight);
@@ -49,11 +63,11 @@ export function Runs({ search }: { search: string }) {
   }, [runs, next, seen.to]);
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
-      if (e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) return;
+      if (elsewhere(e)) return;
       const n = runs?.length ?? 0;
       if (e.key === "j") setChosen((c) => Math.min(c + 1, Math.max(n - 1, 0)));
       else if (e.key === "k") setChosen((c) => Math.max(c - 1, 0));
-      else if (e.key === "Enter" && e.target === document.body) { const r = runs?.[chosen]; if (r) go(`/run/${r.run}`); }
+      else if (e.key === "Enter" && !(e.target instanceof HTMLElement && e.target.closest("table, button"))) { const r = runs?.[chosen]; if (r) go(`/run/${r.run}`); }
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
@@ -67,23 +81,23 @@ export function Runs({ search }: { search: string }) {
       <h1>Runs</h1>
       <nav class="views" aria-label="Views">
         {views.map((v) => (
-          <Link key={v.label} to={v.query ? `/?${v.query}` : "/"} class={isView(search, v.query) ? "current" : ""}>
+          <Link key={v.label} to={v.query ? `/runs?${v.query}` : "/runs"} current={isView(search, v.query)}>
             <span title={v.says}>{v.label}</span>
           </Link>
         ))}
       </nav>
       <Filters search={search} />
       <Counts search={search} />
-      {runs && runs.length > 0 ? <Needs role="operate"><div class="actions"><button type="button" onClick={() => setMany(true)}>Change all of these…</button></div></Needs> : null}
+      {runs && runs.length > 0 ? <Needs role="operate"><div class="actions"><button type="button" onClick={() => setMany(true)}>Bulk actions…</button></div></Needs> : null}
       {many ? <Bulk query={query} onClose={() => setMany(false)} /> : null}
       <Problem error={error} />
       {runs === null ? <p class="dim">Loading…</p> : runs.length === 0 && !next ? <Empty search={search} /> : (
         <table class="runs" aria-rowcount={next ? -1 : runs.length + 1}>
-          <thead><tr><th>Run</th><th>Workflow</th><th>Phase</th><th>Created</th><th>Took</th><th>About</th></tr></thead>
+          <thead><tr><th>Run</th><th>Flow</th><th>State</th><th>Started</th><th>Took</th><th>About</th></tr></thead>
           <tbody ref={seen.ref as RefObject<HTMLTableSectionElement>}>
-            <Space rows={seen.from} />
+            <Space height={seen.from * rowHeight} />
             {runs.slice(seen.from, seen.to).map((r, i) => <RowOf key={r.run} r={r} chosen={seen.from + i === chosen} />)}
-            <Space rows={runs.length - seen.to} />
+            <Space height={(runs.length - seen.to) * rowHeight} />
           </tbody>
         </table>
       )}
@@ -93,7 +107,7 @@ export function Runs({ search }: { search: string }) {
 }
 
 // Space is as high as the rows that are not in the document.
-const Space = ({ rows }: { rows: number }) => rows > 0 ? <tr class="space" aria-hidden="true"><td colSpan={6} style={{ height: `${rows * rowHeight}px` }} /></tr> : null;
+const Space = ({ height }: { height: number }) => height > 0 ? <tr class="space" aria-hidden="true"><td colSpan={6} style={{ height: `${height}px` }} /></tr> : null;
 
 function isView(search: string, query: string): boolean {
   const q = new URLSearchParams(search);
@@ -106,7 +120,7 @@ function Filters({ search }: { search: string }) {
   const set = (name: string, value: string) => {
     const to = new URLSearchParams(search);
     if (value) to.set(name, value); else to.delete(name);
-    go(`/${to.size > 0 ? `?${to}` : ""}`, true);
+    go(`/runs${to.size > 0 ? `?${to}` : ""}`, true);
   };
   const field = (name: (typeof filters)[number], label: string, hint: string) => (
     <label>{label} <input name={name} type="search" value={q.get(name) ?? ""} placeholder={hint}
@@ -114,8 +128,8 @@ function Filters({ search }: { search: string }) {
   );
   return (
     <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
-      {field("workflow", "Workflow", "order")}
-      {field("workflowId", "Workflow id", "order-42")}
+      {field("workflow", "Flow", "order")}
+      {field("workflowId", "Run", "order-42")}
       {field("label", "Label", "tenant=acme")}
       {field("input", "Input", "orderId=42")}
     </form>
@@ -142,12 +156,12 @@ function Counts({ search }: { search: string }) {
     const to = new URLSearchParams(search);
     to.delete("phase");
     if (!(shown.length === 1 && shown[0] === phase)) to.set("phase", phase);
-    return to.size > 0 ? `/?${to}` : "/";
+    return to.size > 0 ? `/runs?${to}` : "/runs";
   };
   return (
     <nav class="phases" aria-label="Runs by phase">
       {counts.filter((c) => c.runs > 0 || c.more).map((c) => (
-        <Link key={c.phase} to={only(c.phase)} class={shown.includes(c.phase) ? "current" : ""}>
+        <Link key={c.phase} to={only(c.phase)} current={shown.includes(c.phase)}>
           <b>{c.runs.toLocaleString("en")}{c.more ? "+" : ""}</b> <Phase phase={c.phase} />
         </Link>
       ))}
@@ -156,7 +170,7 @@ function Counts({ search }: { search: string }) {
 }
 
 function Empty({ search }: { search: string }) {
-  if (new URLSearchParams(search).size > 0) return <p class="empty">No run is like that. <Link to="/">Show all runs</Link></p>;
+  if (new URLSearchParams(search).size > 0) return <p class="empty">No runs match. <Link to="/runs">Show all runs</Link></p>;
   return (
     <div class="empty">
       <p>There are no runs yet. Start one:</p>
@@ -166,22 +180,19 @@ function Empty({ search }: { search: string }) {
 }
 
 function RowOf({ r, chosen }: { r: RunSummary; chosen: boolean }) {
-  const open = !isClosed(r.phase);
-  const took = (open ? now.value : parse(r.endedAt)) - parse(r.createdAt);
-  const left = parse(r.deadline) - now.value;
+  const open = !isClosed(r.phase), began = parse(r.createdAt), deadline = parse(r.deadline);
   const late = open && r.expectedEnd !== undefined;
   return (
     <tr class={chosen ? "chosen" : ""}>
       <td><Link to={`/run/${r.run}`}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi></Link></td>
       <td><bdi>{plain(r.workflow)}</bdi></td>
-      <td><Phase phase={r.phase} /></td>
+      <td><Chip state={stateOfSummary(r)} /></td>
       <td><Time at={r.createdAt} ago /></td>
-      <td class="num">{length(took)}</td>
+      <td class="num">{open ? <Ticking key={r.createdAt} of={(current) => length(current - began)} /> : length(parse(r.endedAt) - began)}</td>
       <td class="about">
-        {open && r.problem ? <bdi class="tag urgent" title={plain(r.problem)}>{plain(r.problem.slice(0, 300))}</bdi> : r.message ? <bdi title={plain(r.message.slice(0, 1000))}>{plain(r.message.slice(0, 300))}</bdi> : null}
-        {open && r.retrying ? <span class="tag">retrying</span> : null}
-        {open && Number.isFinite(left) ? <span class={late ? "tag urgent" : "dim"}>{late ? "will miss: " : ""}{length(left)} left</span> : null}
-        {open && r.wake ? <span class="dim"> next <Time at={r.wake} ago /></span> : null}
+        {open && r.problem ? <bdi class="bad" title={plain(r.problem)}>{plain(r.problem.slice(0, 300))}</bdi> : r.message ? <bdi title={plain(r.message.slice(0, 1000))}>{plain(r.message.slice(0, 300))}</bdi> : null}
+        {open && Number.isFinite(deadline) ? <span class={late ? "bad" : "dim"}>{late ? "misses its deadline, " : ""}<Ticking key={r.deadline} of={(current) => `${length(deadline - current)} left`} /></span> : null}
+        {open && r.wake && r.wake !== r.deadline ? <span class="dim">next <Time at={r.wake} ago /></span> : null}
         {Object.entries(r.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>)}
       </td>
     </tr>

@@ -2,15 +2,19 @@
 import type { ComponentChildren } from "preact";
 import type { End, Part, Saying } from "./api.ts";
 import { plain } from "./ansi.ts";
-import { Link } from "./parts.tsx";
+import { Link, Ticking } from "./parts.tsx";
 import { away, reads, target } from "./said.ts";
-import { now, utc } from "./state.ts";
+import { utc } from "./state.ts";
 import { instant, parse } from "./time.ts";
 
 function Piece({ p, run }: { p: Part; run: string }) {
   if (p.at) {
     const at = parse(p.at);
-    return <time dateTime={p.at} title={instant(at, utc.value)}>{reads(p.form, at, now.value)}{p.form === "in" ? <span class="dim"> ({instant(at, utc.value)})</span> : null}</time>;
+    return (
+      <time dateTime={p.at} title={instant(at, utc.value, true)}>
+        <b><Ticking key={p.at} of={(current) => reads(p.form, at, current)} /></b>{p.form === "in" ? <span class="dim"> ({instant(at, utc.value)})</span> : null}
+      </time>
+    );
   }
   const to = target(p, run);
   if (to) return <Link to={to}><bdi>{plain(p.run ? p.text.slice(0, 18) : p.text)}</bdi></Link>;
@@ -24,20 +28,25 @@ export function Says({ says, run }: { says: Saying | undefined; run: string }): 
   return <>{(says.parts ?? [{ text: says.text }]).map((p, i) => <Piece key={i} p={p} run={run} />)}</>;
 }
 
+const placeOf = (origin: string) => plain(origin.split("/").pop() ?? "");
+
 // Ends are what can end a run or a step, the first one first.
 export function Ends({ ends }: { ends: End[] | null | undefined }) {
   if (!ends || ends.length === 0) return null;
   return (
     <section class="ends" aria-label="What can end it">
-      <h2>What can end it, the first one first</h2>
-      <table><tbody>{ends.map((e, i) => (
-        <tr key={i} class={i === 0 && e.at && !e.renewed ? "first" : ""}>
-          <td><bdi>{e.step ? <span class="dim">{plain(e.step)} </span> : null}{e.text}</bdi></td>
-          <td class="num">{away(e, now.value)}</td>
-          <td class="num dim">{e.at ? instant(parse(e.at), utc.value) : ""}</td>
-          <td class="dim">{e.origin ? <bdi>{plain(e.origin.split("/").pop() ?? "")}</bdi> : null}</td>
-        </tr>
-      ))}</tbody></table>
+      <h2 class="dim">What can end it, the first one first</h2>
+      <table><tbody>{ends.map((e, i) => {
+        const first = i === 0 && Boolean(e.at) && !e.renewed;
+        return (
+          <tr key={i} class={first ? "first" : ""}>
+            <td class="num" aria-hidden="true">{first ? "▸" : i + 1}</td>
+            <td><bdi>{e.step ? <span class="dim">{plain(e.step)} </span> : null}{e.text}</bdi></td>
+            <td class="num" title={e.at ? instant(parse(e.at), utc.value) : undefined}><Ticking key={e.at} of={(current) => away(e, current)} /></td>
+            <td class="dim">{e.origin ? <bdi title={plain(e.origin)}>{placeOf(e.origin)}</bdi> : null}</td>
+          </tr>
+        );
+      })}</tbody></table>
     </section>
   );
 }

@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/api/v1/attention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell what needs a person, the worst first
+         * @description Runs that failed alike within a day, will miss their deadlines, cannot go on, are paused, or wait for an event; schedules, webhooks and flows that do not work. What has the same cause is one concern.
+         */
+        get: operations["getAttention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit": {
         parameters: {
             query?: never;
@@ -383,6 +403,26 @@ export interface paths {
         };
         /** List the versions of a flow, the newest first */
         get: operations["listVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell how the runs of a span of time went
+         * @description The newest 5000 of its runs are counted. What is due within the hour comes along.
+         */
+        get: operations["getOverview"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1510,6 +1550,11 @@ export interface components {
             why?: string;
             worker?: string;
         };
+        Attention: {
+            concerns: components["schemas"]["Concern"][] | null;
+            /** @description There are more runs than were looked at. */
+            more?: boolean;
+        };
         Audit: {
             actor?: string;
             at: string;
@@ -1758,6 +1803,25 @@ export interface components {
             /** @description The output of the step. */
             output?: unknown;
         };
+        Concern: {
+            /** @description Since when it is so; of deadlines the first one. */
+            at?: string;
+            cause: string;
+            /** @description It stays the same until the concern changes. */
+            id: string;
+            level: string;
+            /** @description The workflow, schedule, webhook or flow. */
+            name: string;
+            /** @description The ids of these runs, the newest first, at most 100. */
+            of?: string[] | null;
+            /**
+             * Format: int64
+             * @description How many runs it is about.
+             */
+            runs?: number;
+            says: components["schemas"]["Saying"];
+            why?: components["schemas"]["Saying"];
+        };
         Count: {
             /** @description There are more: up to 1000 are counted, and fewer if it takes long. */
             more?: boolean;
@@ -1830,6 +1894,13 @@ export interface components {
         DeliveryPage: {
             deliveries: components["schemas"]["Delivery"][] | null;
             next?: string;
+        };
+        Due: {
+            at: string;
+            kind: string;
+            /** @description The workflow id of the run, or the schedule. */
+            name: string;
+            run?: string;
         };
         End: {
             after?: string;
@@ -1923,6 +1994,18 @@ export interface components {
             /** @description JSON pointer into the body. */
             pointer?: string;
         };
+        Figures: {
+            /**
+             * Format: int64
+             * @description Those that failed or timed out.
+             */
+            failed: number;
+            /** @description Half of those that ended took at most so long. */
+            p50?: string;
+            p95?: string;
+            /** Format: int64 */
+            runs: number;
+        };
         Finding: {
             code: string;
             message: string;
@@ -1960,6 +2043,23 @@ export interface components {
              * @description Of one that was applied, from 1.
              */
             version?: number;
+        };
+        FlowFigures: {
+            /**
+             * Format: int64
+             * @description Those that failed or timed out.
+             */
+            failed: number;
+            /** Format: int64 */
+            open?: number;
+            /** @description Half of those that ended took at most so long. */
+            p50?: string;
+            p95?: string;
+            /** Format: int64 */
+            retrying?: number;
+            /** Format: int64 */
+            runs: number;
+            workflow: string;
         };
         FlowFinding: {
             code?: string;
@@ -2110,6 +2210,38 @@ export interface components {
             output?: unknown;
             phase: string;
             run: string;
+        };
+        Overview: {
+            all: components["schemas"]["Figures"];
+            /** @description Everything that is due within the hour, the soonest first. */
+            due: components["schemas"]["Due"][] | null;
+            /** @description The length of each part of the span. */
+            each: string;
+            /** @description The same by workflow, those with the most runs first. */
+            flows: components["schemas"]["FlowFigures"][] | null;
+            from: string;
+            /** @description How late a timer was at most, since the server began. */
+            late?: string;
+            /** @description Older runs of the span were left out. */
+            more?: boolean;
+            /**
+             * Format: int64
+             * @description Runs that are open now, also those that began before.
+             */
+            open: number;
+            /** @description The parts of the span, the oldest first, by when runs began. */
+            parts: components["schemas"]["Figures"][] | null;
+            /**
+             * Format: int64
+             * @description Attempts that wait for a worker now.
+             */
+            queued: number;
+            /**
+             * Format: int64
+             * @description Open runs of which a step is tried again.
+             */
+            retrying: number;
+            to: string;
         };
         Page: {
             next?: string;
@@ -2790,6 +2922,35 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    getAttention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Attention"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listAudit: {
         parameters: {
             query?: {
@@ -3581,6 +3742,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FlowList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getOverview: {
+        parameters: {
+            query?: {
+                /** @description The span, up to now: 24h, which is the default; at most 31d. */
+                over?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
                 };
             };
             /** @description Error */

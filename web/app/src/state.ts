@@ -17,14 +17,15 @@ export function go(to: string, replace = false): void {
   place.value = to;
 }
 
-const kept = (key: string) => { try { return localStorage.getItem(key); } catch { return null; } };
-const keep = (key: string, value: string) => { try { localStorage.setItem(key, value); } catch { /* private windows */ } };
+// What one has chosen is kept in the browser, where that is allowed.
+export const stored = (key: string): string | null => { try { return localStorage.getItem(key); } catch { return null; } };
+export const store = (key: string, value: string): void => { try { localStorage.setItem(key, value); } catch { /* private windows */ } };
 
-export const utc = signal(kept("pawl.utc") === "yes");
-export const theme = signal(kept("pawl.theme") ?? "system");
-effect(() => keep("pawl.utc", utc.value ? "yes" : "no"));
+export const utc = signal(stored("pawl.utc") === "yes");
+export const theme = signal(stored("pawl.theme") ?? "system");
+effect(() => store("pawl.utc", utc.value ? "yes" : "no"));
 effect(() => {
-  keep("pawl.theme", theme.value);
+  store("pawl.theme", theme.value);
   if (theme.value === "system") delete document.documentElement.dataset["theme"];
   else document.documentElement.dataset["theme"] = theme.value;
 });

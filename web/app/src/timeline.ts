@@ -1,60 +1,76 @@
-// Lays the bars of a run out, which the server gives, and the lines of what bounds it. It draws nothing.
-import type { Run, Step } from "./api.ts";
-import { parse } from "./time.ts";
+// Lays the rows of a timeline out: the steps of a run with their bars, which the server gives, and the steps to come.
+// It draws nothing.
+import type { End, Run, Step } from "./api.ts";
+import { broken, even, type Axis, type Piece, type Span } from "./axis.ts";
+import { length, parse } from "./time.ts";
 
-export interface Bar {
+export interface Bar extends Span {
   kind: string;
-  from: number;
-  to: number;
   attempt: number; // 0: it belongs to the step
   bad: boolean; // how it ended
   open: boolean; // it still grows
   title: string;
 }
 
-export interface Line {
-  at: number;
-  givesUp: boolean; // the step gives up then, before a limit
-  title: string; // with the place where it was set
-}
+// Gap is the time between two attempts that are to come.
+export interface Gap extends Span { text: string }
 
 export interface Row {
-  step: Step;
+  key: string; // of the step; of one that has not begun, its name
+  name: string;
+  step: Step | undefined; // undefined: it has not begun
   depth: number; // 1: an item of a forEach
   fold: string; // of a group whose items are folded or shown: how many there are and how they stand
   open: boolean; // its items are shown
   bars: Bar[];
-  lines: Line[];
+  gaps: Gap[];
+  items: Bar[]; // of a folded group: the attempts of its items
 }
 
-export interface Timeline {
-  from: number;
-  to: number;
+// Line is an instant at which something may end.
+export interface Line {
+  at: number;
+  text: string;
+  step: string; // "": of the run
+  first: boolean; // it comes first
+}
+
+export interface Timeline extends Span {
   rows: Row[];
-  lines: Line[]; // of the run
+  lines: Line[];
+  busy: Span[];
+  marks: number[];
+  told: Span[]; // idle time whose length a bar tells
 }
 
 const closed = new Set(["succeeded", "failed", "timed_out", "cancelled", "skipped", "terminated", "continued"]);
 export const isClosed = (phase: string): boolean => closed.has(phase);
 
-// or returns the first instant that is one.
-const or = (...all: number[]): number => all.find((n) => Number.isFinite(n)) ?? NaN;
-
 // The bars of a step that has ended stay as they are.
 const drawn = new WeakMap<Step, Bar[]>();
 
-function barsOf(s: Step, now: number): Bar[] {
+function barsOf(s: Step): Bar[] {
   const kept = drawn.get(s);
   if (kept) return kept;
   const bars = (s.bars ?? []).map((b) => {
-    const from = parse(b.from), to = parse(b.to), open = !Number.isFinite(to);
-    return { kind: b.kind, from, to: open ? Math.max(now, from) : to, attempt: b.attempt ?? 0, bad: b.bad === true, open, title: b.text };
+    const to = parse(b.to);
+    return {
+      kind: b.kind, from: parse(b.from), to, attempt: b.attempt ?? 0, bad: b.bad === true, open: !Number.isFinite(to),
+      title: b.text,
+    };
   });
-  if (!bars.some((b) => b.open)) drawn.set(s, bars);
+  drawn.set(s, bars);
   return bars;
 }
 
-const linesOf = (all: Run["bounds"]): Line[] => (all ?? []).map((b) => ({ at: parse(b.at), givesUp: b.givesUp === true, title: b.text }));
+// gapsOf returns the pauses before attempts that are to come.
+function gapsOf(bars: Bar[]): Gap[] {
+  const ahead = bars.filter((b) => b.kind === "ahead");
+  return ahead.slice(1).map((b, i) => {
+    const from = ahead[i]?.to ?? b.from;
+    return { from, to: b.from, text: length(b.from - from) };
+  });
+}
 
 // counted says how the items of each group stand: 5 succeeded, 1 failed.
 function counted(steps: Step[]): Map<string, string> {
@@ -68,39 +84,90 @@ function counted(steps: Step[]): Map<string, string> {
   return new Map([...counts].map(([g, of]) => [g, [...of].map(([p, n]) => `${n} ${p.replaceAll("_", " ")}`).join(", ")]));
 }
 
-// timeline lays out a run. unfolded are the groups whose items have rows of their own.
-export function timeline(run: Run, now: number, unfolded: ReadonlySet<string>): Timeline {
+// linesOf returns the lines of what can end a run. A limit that each sign of life moves has none.
+function linesOf(ends: End[] | null | undefined): Line[] {
+  const lines = (ends ?? []).filter((e) => !e.renewed).map((e) => ({ at: parse(e.at), text: e.text, step: e.step ?? "", first: false })).filter((l) => Number.isFinite(l.at));
+  const first = lines.reduce((a, l) => Math.min(a, l.at), Infinity);
+  return lines.map((l) => ({ ...l, first: l.at === first }));
+}
+
+const attempts = (bars: Bar[]): Bar[] => bars.filter((b) => b.kind === "running" || b.kind === "ahead" || b.kind === "stopping");
+
+function rowsOf(run: Run, unfolded: ReadonlySet<string>): Row[] {
   const steps = run.steps ?? [];
   const items = counted(steps);
   const groups = new Set(steps.filter((s) => items.has(s.step)).map((s) => s.step));
-  const rows: Row[] = steps.filter((s) => !s.group || !groups.has(s.group) || unfolded.has(s.group)).map((s) => ({
-    step: s,
-    depth: s.group ? 1 : 0,
-    fold: items.get(s.step) ?? "",
-    open: unfolded.has(s.step),
-    bars: barsOf(s, now),
-    lines: linesOf(s.bounds),
-  }));
-  const lines = linesOf(run.bounds);
-  const from = parse(run.createdAt);
-  const end = or(parse(run.endedAt), now);
-  let to = end;
-  for (const r of rows) for (const b of r.bars) to = Math.max(to, b.to);
-  // A deadline that is near is in the picture; one that is far would make everything else a dot.
-  const reach = to + Math.max(to - from, 1000);
-  for (const l of [...lines, ...rows.flatMap((r) => r.lines)]) {
-    if (l.at > to && l.at <= reach) to = l.at;
+  const rows: Row[] = steps.filter((s) => !s.group || !groups.has(s.group) || unfolded.has(s.group)).map((s) => {
+    const bars = barsOf(s), fold = items.get(s.step) ?? "", open = unfolded.has(s.step);
+    return {
+      key: s.step, name: s.itemName ? `${s.step} ${s.itemName}` : s.step, step: s, depth: s.group ? 1 : 0, fold, open, bars,
+      gaps: gapsOf(bars), items: fold && !open ? steps.filter((i) => i.group === s.step).flatMap((i) => attempts(barsOf(i))) : [],
+    };
+  });
+  if (isClosed(run.phase)) return rows;
+  const begun = new Set(steps.map((s) => s.name));
+  for (const p of run.plan ?? []) {
+    if (!begun.has(p.name)) rows.push({ key: p.name, name: p.name, step: undefined, depth: 0, fold: "", open: false, bars: [], gaps: [], items: [] });
   }
-  return { from, to: to + Math.max((to - from) * 0.02, 200), rows, lines };
+  return rows;
 }
 
-// ticks are round instants across a span, at most about n.
-export function ticks(from: number, to: number, n: number): { at: number; label: string }[] {
-  const sizes = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
-    [1, 2, 5, 10, 15, 30].map((s) => s * 1000), [1, 2, 5, 10, 15, 30].map((m) => m * 60_000),
-    [1, 2, 3, 6, 12].map((h) => h * 3_600_000), [1, 2, 7, 14, 30, 90, 365].map((d) => d * 86_400_000));
-  const size = sizes.find((s) => (to - from) / s <= n) ?? sizes[sizes.length - 1] ?? 1;
-  const out: { at: number; label: string }[] = [];
-  for (let t = 0; from + t <= to; t += size) out.push({ at: from + t, label: "" });
-  return out;
+// timeline lays out a run as it stands at an instant. unfolded are the groups whose items have rows of their own.
+export function timeline(run: Run, now: number, unfolded: ReadonlySet<string>): Timeline {
+  const rows = rowsOf(run, unfolded), lines = linesOf(run.ends);
+  const all = (run.steps ?? []).flatMap(barsOf);
+  const from = parse(run.createdAt), over = parse(run.endedAt);
+  let to = Number.isFinite(over) ? over : now;
+  for (const b of all) if (b.to > to) to = b.to;
+  for (const l of lines) if (l.at > to) to = l.at;
+  // Where nothing bounds what is open, there is room for it to go on.
+  if (to <= now && !Number.isFinite(over)) to = now + Math.max((now - from) / 5, 2000);
+  const busy = attempts(all).map((b) => ({ from: b.from, to: b.open ? to : b.to }));
+  const marks = [...lines.map((l) => l.at), ...all.flatMap((b) => b.open ? [b.from] : [b.from, b.to])];
+  const told = rows.flatMap((r) => [...r.gaps, ...r.bars.filter((b) => !attempts([b]).length).map((b) => ({ from: b.from, to: b.open ? to : b.to }))]);
+  return { from, to: Math.max(to, from + 1), rows, lines, busy, marks, told };
+}
+
+// axisOf lays the time of a timeline out over a width: as it went, or with breaks.
+export const axisOf = (t: Timeline, width: number, trueTime: boolean): Axis =>
+  trueTime ? even(t.from, t.to, width) : broken(t.busy, t.marks, t.from, t.to, width);
+
+// matters returns the step that one wants to see first: one that runs, is tried again, failed or waits; else the last.
+export function matters(run: Run): Step | undefined {
+  const all = (run.steps ?? []).filter((s) => !s.superseded), groups = new Set(all.filter((s) => s.kind === "group").map((s) => s.step));
+  const steps = all.filter((s) => !s.group || !groups.has(s.group)); // a group stands for its items
+  const rank = (s: Step) => {
+    if (s.phase === "succeeded" && (s.failedItems ?? 0) > 0) return 2;
+    const i = ["running", "backing_off", "failed", "timed_out", "scheduled", "suspended"].indexOf(s.phase);
+    return i < 0 ? 9 : i;
+  };
+  const best = steps.reduce<Step | undefined>((a, s) => (a === undefined || rank(s) < rank(a) ? s : a), undefined);
+  return best && rank(best) < 9 ? best : steps[steps.length - 1];
+}
+
+// cuts are the pieces of an axis that are far shorter than they were, and that no bar tells the length of.
+export const cuts = (t: Timeline, axis: Axis): Piece[] =>
+  axis.pieces.filter((p) => p.cut && !t.told.some((s) => s.from <= p.from && s.to >= p.to));
+
+export interface Cell { x: number; width: number; share: number; bad: number }
+
+// density counts the attempts of many items by columns of an axis, all and the bad ones, as shares of the fullest column.
+export function density(bars: readonly Bar[], at: (t: number) => number, width: number, column = 4): Cell[] {
+  const n = Math.max(Math.ceil(width / column), 1), counts = new Array<number>(n).fill(0), bad = new Array<number>(n).fill(0);
+  for (const b of bars) {
+    const first = Math.floor(at(b.from) / column), last = b.open ? first : Math.max(Math.ceil(at(b.to) / column) - 1, first);
+    for (let i = Math.max(first, 0); i <= Math.min(last, n - 1); i++) {
+      counts[i] = (counts[i] ?? 0) + 1;
+      if (b.bad) bad[i] = (bad[i] ?? 0) + 1;
+    }
+  }
+  const most = Math.max(...counts, 1);
+  return counts.flatMap((c, i) => c > 0 ? [{ x: i * column, width: column, share: c / most, bad: (bad[i] ?? 0) / most }] : []);
+}
+
+// doneOf says how many of a run's steps have ended. Items of a forEach count with it.
+export function doneOf(run: Run): { done: number; of: number } {
+  const own = (run.steps ?? []).filter((s) => !s.group && !s.hook && !s.superseded);
+  const names = new Set([...own.map((s) => s.name), ...(run.plan ?? []).map((p) => p.name)]);
+  return { done: own.filter((s) => isClosed(s.phase)).length, of: Math.max(names.size, own.length) };
 }

@@ -8,6 +8,12 @@ const long = 2000;
 const isTree = (v: unknown): v is object => typeof v === "object" && v !== null;
 const entries = (v: object): [string, unknown][] => Array.isArray(v) ? v.map((e, i) => [String(i), e]) : Object.entries(v);
 
+// counted says how many entries or fields a value has.
+function counted(v: object): string {
+  const n = entries(v).length;
+  return Array.isArray(v) ? `${n} ${n === 1 ? "entry" : "entries"}` : `${n} ${n === 1 ? "field" : "fields"}`;
+}
+
 // holds says whether a search finds something in a value: in a name or in what is not a tree.
 function holds(name: string, v: unknown, sought: string): boolean {
   if (name.toLowerCase().includes(sought)) return true;
@@ -21,15 +27,16 @@ export function Value({ name, value }: { name: string; value: unknown }) {
   if (value === undefined || value === null) return null;
   const copy = () => void navigator.clipboard.writeText(text).then(() => setCopied(true), () => setCopied(false));
   const s = sought.trim().toLowerCase();
+  const size = isTree(value) ? counted(value) : "";
   return (
     <details class="value" open={text.length < 4000}>
-      <summary>{name} {text.length > long ? <span class="dim">{text.length} characters</span> : null}</summary>
+      <summary><b>{name}</b> <span class="dim">{text.length > long ? `${text.length} characters` : size}</span></summary>
       <div class="tools">
         {isTree(value) && text.length > 200
           ? <input type="search" aria-label={`Search in ${name}`} placeholder="search" value={sought} onInput={(e) => setSought(e.currentTarget.value)} /> : null}
         <button type="button" onClick={copy}>{copied ? "Copied" : "Copy"}</button>
       </div>
-      {s && !holds("", value, s) ? <p class="dim">Nothing in it is like that.</p> : <Node value={value} sought={s} depth={0} />}
+      {s && !holds("", value, s) ? <p class="dim">No match.</p> : <Node value={value} sought={s} depth={0} />}
     </details>
   );
 }
@@ -58,7 +65,7 @@ function Entry({ name, value, sought, depth, found }: { name: string; value: unk
   return (
     <li>
       <button type="button" class="fold" aria-expanded={unfolded} onClick={() => setOpen(!open)}>{unfolded ? "▾" : "▸"} {label}</button>
-      <span class="dim"> {Array.isArray(value) ? `${size} entries` : `${size} fields`}</span>
+      <span class="dim"> {isTree(value) ? counted(value) : ""}</span>
       {unfolded ? <Node value={value} sought={sought} depth={depth + 1} /> : null}
     </li>
   );

@@ -1,6 +1,7 @@
 // Pages that are asked for again while they are open: what will miss its deadline, schedules, webhooks.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
+import { useAsked } from "./asked.ts";
 import type { Delivery, RunSummary, Schedule, Webhook } from "./api.ts";
 import { changeSchedule, listDeliveries, listRuns, listSchedules, listWebhooks, replayDelivery } from "./api.ts";
 import { Calendar } from "./calendar.tsx";
@@ -9,21 +10,6 @@ import { Link, Phase, Problem, Time } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
 import { now } from "./state.ts";
 import { length, parse } from "./time.ts";
-
-// useAsked asks for something now, every few seconds while the page can be seen, and when told to.
-export function useAsked<T>(ask: () => Promise<T>, key: string): [T | null, unknown, () => void] {
-  const [got, setGot] = useState<T | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [again, setAgain] = useState(0);
-  useEffect(() => {
-    let over = false;
-    const read = () => ask().then((g) => { if (!over) { setGot(g); setError(null); } }, (e: unknown) => { if (!over) setError(e); });
-    void read();
-    const timer = setInterval(() => { if (!document.hidden) void read(); }, 3000);
-    return () => { over = true; clearInterval(timer); };
-  }, [key, again]);
-  return [got, error, () => setAgain(again + 1)];
-}
 
 const spans = ["1h", "24h", "168h"];
 
@@ -39,7 +25,7 @@ export function Deadlines({ search }: { search: string }) {
   return (
     <main>
       <h1>Deadlines</h1>
-      <nav class="views" aria-label="How far ahead">{spans.map((s) => <Link key={s} to={`/deadlines?within=${s}`} class={s === within ? "current" : ""}>within {length(parseSpan(s))}</Link>)}</nav>
+      <nav class="views" aria-label="How far ahead">{spans.map((s) => <Link key={s} to={`/deadlines?within=${s}`} current={s === within}>within {length(parseSpan(s))}</Link>)}</nav>
       <Problem error={error} />
       {!got ? <p class="dim">Loading…</p> : got.soon.length === 0
         ? <p class="empty">No open run has a deadline within {length(parseSpan(within))}. A flow gets one from <code>timeout: 1h</code> at its top, a start from <code>--timeout 1h</code>.</p>
@@ -50,7 +36,7 @@ export function Deadlines({ search }: { search: string }) {
           <table><thead><tr><th>Workflow</th><th>Runs</th><th>The next attempt</th></tr></thead><tbody>
             {[...pressure].sort((a, b) => b[1].length - a[1].length).map(([w, runs]) => {
               const wake = runs.map((r) => r.wake ?? "").filter(Boolean).sort()[0];
-              return <tr key={w}><td><Link to={`/?retrying=true&workflow=${encodeURIComponent(w)}`}><bdi>{plain(w)}</bdi></Link></td><td class="num">{runs.length}{got.more ? "+" : ""}</td><td><Time at={wake} ago /></td></tr>;
+              return <tr key={w}><td><Link to={`/runs?retrying=true&workflow=${encodeURIComponent(w)}`}><bdi>{plain(w)}</bdi></Link></td><td class="num">{runs.length}{got.more ? "+" : ""}</td><td><Time at={wake} ago /></td></tr>;
             })}
           </tbody></table>
         </section>
@@ -97,9 +83,9 @@ function ScheduleOf({ s, again, alone }: { s: Schedule; again: () => void; alone
       <p><code>{s.schedule.cron}</code> {s.schedule.zone ?? ""} starts <bdi>{plain(s.workflow)}</bdi>{s.file ? <span class="dim"> · from {plain(s.file)}</span> : null}</p>
       {s.paused ? <p class="dim">Paused <Time at={s.paused.at} ago />{s.paused.actor ? <> by <bdi>{plain(s.paused.actor)}</bdi></> : null}{s.paused.reason ? <>: {plain(s.paused.reason)}</> : null}</p> : null}
       {s.problem ? <p class="problem">{plain(s.problem)}</p> : null}
-      <p>{s.next ? <>Next <Time at={s.next} />, <Time at={s.next} ago /></> : "No next firing"}{s.last ? <> · last <Time at={s.last} /></> : null}{s.lastRun ? <> · <Link to={`/?workflowId=${encodeURIComponent(s.lastRun)}`}>the last run</Link></> : null} · {s.fired} started{s.failures > 0 ? <>, the last {s.failures} failed</> : null}</p>
+      <p>{s.next ? <>Next <Time at={s.next} />, <Time at={s.next} ago /></> : "No next firing"}{s.last ? <> · last <Time at={s.last} /></> : null}{s.lastRun ? <> · <Link to={`/runs?workflowId=${encodeURIComponent(s.lastRun)}`}>the last run</Link></> : null} · {s.fired} started{s.failures > 0 ? <>, the last {s.failures} failed</> : null}</p>
       {(s.coming ?? []).length > 1 ? <p class="dim">Then {(s.coming ?? []).slice(1, 6).map((c) => <span key={c} class="tag num"><Time at={c} /></span>)}</p> : null}
-      {(s.open ?? []).length > 0 ? <p class="dim">Open {(s.open ?? []).map((id) => <span key={id} class="tag"><Link to={`/?workflowId=${encodeURIComponent(id)}`}>{plain(id)}</Link></span>)}</p> : null}
+      {(s.open ?? []).length > 0 ? <p class="dim">Open {(s.open ?? []).map((id) => <span key={id} class="tag"><Link to={`/runs?workflowId=${encodeURIComponent(id)}`}>{plain(id)}</Link></span>)}</p> : null}
       {(s.waiting ?? []).length > 0 ? <p class="dim">Waiting for the run before {(s.waiting ?? []).map((w) => <span key={w} class="tag num"><Time at={w} /></span>)}</p> : null}
       {(s.skips ?? []).length > 0 ? <p class="dim">Taken out {(s.skips ?? []).map((w) => <span key={w} class="tag num"><Time at={w} /></span>)}</p> : null}
       {s.missed > 0 ? <p class="problem">{s.missed} missed{(s.recentMissed ?? []).map((m) => <span key={m.from} class="dim"> · {m.count} at <Time at={m.from} />: {m.reason}</span>)}</p> : null}

@@ -1,4 +1,4 @@
-import{d as E}from"./part-IUIZFWN2.js";import{a as g}from"./part-SJT5JKXZ.js";import{A as J,B as N,C as R,O as C,U as S,a as k,da as w}from"./part-FT3PT55G.js";import{g as m,h,j as O,l as e}from"./part-WNTT74S2.js";var A=`pawl: 1
+import{d as E}from"./part-RUDNU25Q.js";import{a as g}from"./part-JNWBMFPG.js";import{B as J,C as N,D as R,R as C,X as S,b as k,ka as w}from"./part-U3YHNE5S.js";import{g as m,h,j as O,p as e}from"./part-C4TCDTTK.js";var A=`pawl: 1
 name: hello
 steps:
   - {name: greet, exec: "echo hello", retry: "exponential(3, 1s)"}

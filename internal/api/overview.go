@@ -1,0 +1,89 @@
+package api
+
+// The causes for which something needs a person.
+const (
+	CauseFailed   = "failed"    // runs ended badly
+	CauseWillMiss = "will_miss" // runs will miss their deadlines
+	CauseStuck    = "stuck"     // runs cannot go on until somebody acts
+	CauseSchedule = "schedule"  // a schedule cannot go on, or its runs fail one after the other
+	CauseWebhook  = "webhook"   // a webhook is disabled, or its messages do not arrive
+	CauseFlow     = "flow"      // a flow cannot be started
+	CauseWaits    = "waits"     // runs wait for an event that a person sends
+	CausePaused   = "paused"    // somebody has paused runs
+)
+
+// Attention is what needs a person, the worst first.
+type Attention struct {
+	Concerns []Concern `json:"concerns"`
+	More     bool      `json:"more,omitempty" doc:"There are more runs than were looked at."`
+}
+
+// Concern is one thing that needs a person: runs with the same cause, a schedule, a webhook or a flow.
+type Concern struct {
+	ID    string   `json:"id" doc:"It stays the same until the concern changes."`
+	Cause string   `json:"cause"`
+	Level Level    `json:"level"`
+	Says  Saying   `json:"says"`
+	Why   *Saying  `json:"why,omitempty"`
+	Name  string   `json:"name" doc:"The workflow, schedule, webhook or flow."`
+	At    Time     `json:"at,omitzero" doc:"Since when it is so; of deadlines the first one."`
+	Runs  int      `json:"runs,omitempty" doc:"How many runs it is about."`
+	Of    []string `json:"of,omitempty" doc:"The ids of these runs, the newest first, at most 100."`
+}
+
+// Level is how bad a concern is.
+type Level string
+
+// The levels, the worst first.
+const (
+	LevelBad  Level = "bad"
+	LevelWarn Level = "warn"
+	LevelInfo Level = "info"
+)
+
+// Overview is how the runs of a span of time went, and what comes next.
+type Overview struct {
+	From     Time          `json:"from"`
+	To       Time          `json:"to"`
+	Each     Duration      `json:"each" doc:"The length of each part of the span."`
+	Parts    []Figures     `json:"parts" doc:"The parts of the span, the oldest first, by when runs began."`
+	All      Figures       `json:"all"`
+	Open     int           `json:"open" doc:"Runs that are open now, also those that began before."`
+	Retrying int           `json:"retrying" doc:"Open runs of which a step is tried again."`
+	Queued   int           `json:"queued" doc:"Attempts that wait for a worker now."`
+	Late     Duration      `json:"late,omitzero" doc:"How late a timer was at most, since the server began."`
+	Flows    []FlowFigures `json:"flows" doc:"The same by workflow, those with the most runs first."`
+	Due      []Due         `json:"due" doc:"Everything that is due within the hour, the soonest first."`
+	More     bool          `json:"more,omitempty" doc:"Older runs of the span were left out."`
+}
+
+// Figures count the runs that began in a span of time.
+type Figures struct {
+	Runs   int      `json:"runs"`
+	Failed int      `json:"failed" doc:"Those that failed or timed out."`
+	P50    Duration `json:"p50,omitzero" doc:"Half of those that ended took at most so long."`
+	P95    Duration `json:"p95,omitzero"`
+}
+
+// FlowFigures are those of one workflow.
+type FlowFigures struct {
+	Workflow string `json:"workflow"`
+	Figures
+	Open     int `json:"open,omitempty"`
+	Retrying int `json:"retrying,omitempty"`
+}
+
+// The kinds of what is due.
+const (
+	DueDeadline = "deadline" // the deadline of a run
+	DueMissed   = "missed"   // a deadline that the run will miss
+	DueFiring   = "firing"   // a schedule starts a run
+)
+
+// Due is something that happens soon.
+type Due struct {
+	At   Time   `json:"at"`
+	Kind string `json:"kind"`
+	Name string `json:"name" doc:"The workflow id of the run, or the schedule."`
+	Run  string `json:"run,omitempty"`
+}

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/overview"
+)
+
+// The spans of an overview.
+const (
+	usualSpan = 24 * time.Hour
+	leastSpan = time.Minute
+	mostSpan  = 31 * 24 * time.Hour
+)
+
+// overviewRoutes adds what needs a person, and how runs went.
+func overviewRoutes(s *Server, a huma.API) {
+	op := under(api.RoleRead, "GET", "/attention", "getAttention", "server",
+		"Tell what needs a person, the worst first")
+	op.Description = "Runs that failed alike within a day, will miss their deadlines, cannot go on, are paused, or " +
+		"wait for an event; schedules, webhooks and flows that do not work. What has the same cause is one concern."
+	huma.Register(a, op, func(ctx context.Context, _ *struct{}) (*answered[api.Attention], error) {
+		return body(sourcesOf(s).Attention(ctx))
+	})
+	op = under(api.RoleRead, "GET", "/overview", "getOverview", "server", "Tell how the runs of a span of time went")
+	op.Description = "The newest 5000 of its runs are counted. What is due within the hour comes along."
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		Over length `query:"over" doc:"The span, up to now: 24h, which is the default; at most 31d."`
+	},
+	) (*answered[api.Overview], error) {
+		span := in.Over.Std()
+		if span <= 0 {
+			span = usualSpan
+		}
+		return body(sourcesOf(s).Overview(ctx, min(max(span, leastSpan), mostSpan)))
+	})
+}
+
+// sourcesOf returns where the overview of a server looks.
+func sourcesOf(s *Server) overview.Sources {
+	return overview.Sources{
+		Runs: s.cfg.Service, Webhooks: s.cfg.Webhooks, Flows: s.flows, Stats: s.cfg.Service.Stats, Now: s.now,
+	}
+}

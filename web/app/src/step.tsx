@@ -1,0 +1,200 @@
+// The panel of a step, beside the timeline: its attempts, why they failed, what they printed, and the policy in force.
+import { useState } from "preact/hooks";
+import { plain } from "./ansi.ts";
+import type { Attempt, Run, Step } from "./api.ts";
+import { sendEvent } from "./api.ts";
+import { Actions } from "./actions.tsx";
+import { later } from "./lazy.tsx";
+import { Log } from "./log.tsx";
+import { Chip, Link, Problem, Tabs, Ticking, Time } from "./parts.tsx";
+import { Ends, Says } from "./says.tsx";
+import { Needs } from "./signin.tsx";
+import { folded, outcome, type Fold } from "./attempts.ts";
+import { stateOf, stateOfStep } from "./states.ts";
+import { length, parse } from "./time.ts";
+import { isClosed } from "./timeline.ts";
+import { Value } from "./tree.tsx";
+
+const Otherwise = later(() => import("./lab.tsx").then((m) => m.Otherwise));
+
+const prints = (s: Step): boolean => s.type === "exec" || s.kind === "exec";
+
+type Tab = "attempts" | "error" | "log" | "output" | "policy" | "items";
+
+function tabsOf(run: Run, s: Step): (readonly [Tab, string])[] {
+  const attempts = s.attempts ?? [], all: (readonly [Tab, string])[] = [];
+  if (s.kind === "group" && (run.steps ?? []).some((i) => i.group === s.step)) all.push(["items", `Items ${s.items ?? ""}`.trim()]);
+  if (attempts.length > 0) all.push(["attempts", `Attempts ${attempts.length}`]);
+  if (errorOf(s)) all.push(["error", "Error"]);
+  if (prints(s) && attempts.length > 0) all.push(["log", "Log"]);
+  all.push(["output", "Output"], ["policy", "Policy"]);
+  return all;
+}
+
+interface Props { run: Run; s: Step; tab: string | null; onTab: (t: string) => void; onStep: (step: string) => void }
+
+export function StepPanel({ run, s, tab, onTab, onStep }: Props) {
+  const tabs = tabsOf(run, s);
+  const chosen = tabs.find(([t]) => t === tab)?.[0] ?? tabs[0]?.[0] ?? "output";
+  return (
+    <section class="card step" aria-label={`Step ${s.step}`}>
+      <header>
+        <h2><bdi>{s.step}{s.itemName ? ` ${s.itemName}` : ""}</bdi></h2> <Chip state={stateOfStep(s)} />
+        <Actions run={run} step={s} />
+      </header>
+      <p class="doing" dir="auto">{isClosed(s.phase) ? plain(s.why || stateOf(s.phase).word) : <Says says={s.says} run={run.run} />}</p>
+      {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
+      {s.kind === "wait" && !isClosed(s.phase) ? (s.event ? [s.event] : s.any ?? []).map((event) => <Send key={event} run={run.run} event={event} />) : null}
+      {s.child ? <p><Link to={`/run/${s.child}`}>Its child run</Link></p> : null}
+      <Tabs label={`Of step ${s.step}`} all={tabs} chosen={chosen} onChoose={onTab} />
+      <div class="tab" role="tabpanel" aria-label={chosen}>
+        {chosen === "items" ? <Items run={run} s={s} onStep={onStep} /> : null}
+        {chosen === "attempts" ? <Attempts s={s} /> : null}
+        {chosen === "error" ? <ErrorOf s={s} /> : null}
+        {chosen === "log" ? <Logs run={run.run} s={s} /> : null}
+        {chosen === "output" ? <OutputOf s={s} /> : null}
+        {chosen === "policy" ? <PolicyOf run={run} s={s} /> : null}
+      </div>
+    </section>
+  );
+}
+
+// The failure of a step, or of its last attempt while it is tried again.
+function errorOf(s: Step): Attempt["failure"] {
+  return s.failure ?? (s.attempts ?? []).findLast((a) => a.failure)?.failure;
+}
+
+function OutputOf({ s }: { s: Step }) {
+  if (s.output !== undefined && s.output !== null) return <Value name="Output" value={s.output} />;
+  return <p class="dim">{isClosed(s.phase) ? "It has none." : "None yet."}</p>;
+}
+
+function Attempts({ s }: { s: Step }) {
+  const [whole, setWhole] = useState<ReadonlySet<number>>(new Set());
+  const last = isClosed(s.phase) ? undefined : errorOf(s); // of one that has ended it stands above
+  return (
+    <>
+      <div class="scroll" tabIndex={0} aria-label="Attempts">
+        <table class="attempts">
+          <thead><tr><th>#</th><th>Began</th><th>Took</th><th>Ended</th><th>Then</th></tr></thead>
+          <tbody>{folded(s.attempts ?? []).map((f) => f.rest.length > 0 && !whole.has(f.first.attempt)
+            ? <FoldRow key={f.first.attempt} f={f} onOpen={() => setWhole(new Set([...whole, f.first.attempt]))} />
+            : [f.first, ...f.rest].map((a) => <AttemptRow key={a.attempt} a={a} />))}</tbody>
+        </table>
+      </div>
+      {last ? <pre class="message">{plain(last.message || last.type || String(last.kind))}</pre> : null}
+    </>
+  );
+}
+
+// FoldRow stands for attempts that ended alike.
+function FoldRow({ f, onOpen }: { f: Fold; onOpen: () => void }) {
+  const oldest = f.rest[f.rest.length - 1] ?? f.first;
+  return (
+    <tr class="folded"><td colSpan={5}>
+      <button type="button" class="fold" onClick={onOpen}>▸ {oldest.attempt}–{f.first.attempt} ended the same way,</button> <span class="dim"><Time at={oldest.startedAt} /> to <Time at={f.first.startedAt} /></span>
+    </td></tr>
+  );
+}
+
+function AttemptRow({ a }: { a: Attempt }) {
+  const started = parse(a.startedAt), ended = parse(a.endedAt), waited = started - parse(a.readyAt);
+  const bad = Boolean(a.outcome) && a.outcome !== "succeeded", stopped = parse(a.stoppedAt) - ended;
+  return (
+    <tr>
+      <td class="num">{a.attempt}</td>
+      <td><Time at={a.startedAt} precise />{waited >= 1000 ? <span class="dim"> waited {length(waited)}</span> : null}</td>
+      <td class="num">{!Number.isFinite(started) ? "" : Number.isFinite(ended) ? length(ended - started) : <Ticking key={a.startedAt} of={(current) => length(current - started)} />}</td>
+      <td dir="auto" class={bad ? "bad" : ""} title={a.worker ? `worker ${a.worker}` : undefined}>
+        {outcome(a)}
+        {a.failure?.retryAfter ? <span class="tag">Retry-After {a.failure.retryAfter}</span> : null}
+        {a.abandoned ? <span class="tag urgent">abandoned</span> : a.killed ? <span class="tag urgent">killed after {length(stopped)}</span> : stopped > 0 ? <span class="dim"> stopped in {length(stopped)}</span> : null}
+        {a.note ? <span class="dim"> {a.note}</span> : null}
+      </td>
+      <td class="num">{a.nextAt ? <>after {length(parse(a.nextAt) - ended)}</> : null}</td>
+    </tr>
+  );
+}
+
+function ErrorOf({ s }: { s: Step }) {
+  const f = errorOf(s), bad = (s.attempts ?? []).filter((a) => a.outcome && a.outcome !== "succeeded");
+  if (!f) return null;
+  const facts: [string, string | number | undefined][] = [["Kind", f.kind], ["Type", f.type], ["Code", f.code || undefined], ["Limit", f.limit], ["Set at", f.origin]];
+  return (
+    <>
+      <pre class="message">{plain(f.message || f.type || String(f.kind))}</pre>
+      <dl class="facts">
+        {facts.map(([name, value]) => value ? <><dt>{name}</dt><dd><bdi>{plain(String(value))}</bdi></dd></> : null)}
+        {bad.length > 0 ? <><dt>First, last</dt><dd><Time at={bad[0]?.endedAt} />, <Time at={bad[bad.length - 1]?.endedAt} /></dd></> : null}
+        {f.nonRetryable ? <><dt>Retries</dt><dd>none: it says that another attempt is of no use</dd></> : null}
+      </dl>
+      <Value name="Details" value={f.details} />
+      {f.cause ? <Value name="Cause" value={f.cause} /> : null}
+    </>
+  );
+}
+
+function Logs({ run, s }: { run: string; s: Step }) {
+  const attempts = s.attempts ?? [], last = attempts[attempts.length - 1]?.attempt ?? 1;
+  const [chosen, setChosen] = useState<number | null>(null);
+  const a = attempts.find((t) => t.attempt === chosen) ?? attempts[attempts.length - 1];
+  if (!a) return null;
+  return (
+    <>
+      {attempts.length > 1 ? (
+        <label class="dim">Attempt <select value={a.attempt} onChange={(e) => { const n = Number(e.currentTarget.value); setChosen(n === last ? null : n); }}>
+          {attempts.toReversed().map((t) => <option key={t.attempt} value={t.attempt}>{t.attempt}: {outcome(t)}</option>)}</select></label>
+      ) : null}
+      <Log key={a.attempt} run={run} step={s.step} attempt={a.attempt} open={!a.endedAt} />
+    </>
+  );
+}
+
+function PolicyOf({ run, s }: { run: Run; s: Step }) {
+  const set = s.policy && Object.keys(s.policy).length > 0;
+  return (
+    <>
+      <Ends ends={s.ends} />
+      {set ? <Value name="Policy in force" value={s.policy} /> : <p class="dim">No policy is set: one attempt, and no limit of its own.</p>}
+      <Otherwise run={run} step={s} />
+    </>
+  );
+}
+
+const cells = 400; // items that have a cell
+
+// Items are those of a forEach, the bad ones first.
+function Items({ run, s, onStep }: { run: Run; s: Step; onStep: (step: string) => void }) {
+  const all = (run.steps ?? []).filter((i) => i.group === s.step);
+  const rank = (i: Step) => ["bad", "warn", "run", "wait", "hold", "ok"].indexOf(stateOfStep(i).tone);
+  const shown = all.toSorted((a, b) => rank(a) - rank(b)).slice(0, cells);
+  return (
+    <>
+      <div class="cells">{shown.map((i) => {
+        const state = stateOfStep(i), name = i.itemName || i.step;
+        return <button type="button" key={i.step} class={`cell ${state.tone}`} title={`${name}: ${state.word}`} aria-label={`${name}: ${state.word}`} onClick={() => onStep(i.step)} />;
+      })}</div>
+      {all.length > shown.length ? <p class="dim">{all.length - shown.length} more are in the timeline.</p> : null}
+    </>
+  );
+}
+
+function Send({ run, event }: { run: string; event: string }) {
+  const [payload, setPayload] = useState("{}");
+  const [error, setError] = useState<unknown>(null);
+  const send = async () => {
+    try {
+      setError(null);
+      await sendEvent(run, event, JSON.parse(payload));
+    } catch (e) {
+      setError(e);
+    }
+  };
+  return (
+    <Needs role="operate"><form class="send" onSubmit={(e) => { e.preventDefault(); void send(); }}>
+      <label>Send event {event} <input value={payload} onInput={(e) => setPayload(e.currentTarget.value)} aria-label="Payload, JSON" /></label>
+      <button type="submit">Send</button>
+      <Problem error={error} />
+    </form></Needs>
+  );
+}
