@@ -66,8 +66,8 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	state := &schedule.State{
 		Spec: schedule.Spec(s), Name: name, Until: req.Deadline,
 		Target: schedule.Target{
-			Workflow: d.Name, Kind: d.Kind, Definition: schedule.ID(d.ID.String()), Source: string(d.Source), Input: input,
-			Labels: req.Labels, Headers: req.Headers,
+			Workflow: d.Name, Kind: d.Kind, Definition: schedule.ID(d.ID.String()), Source: string(d.Source),
+			Input: input, Labels: req.Labels, Headers: req.Headers,
 		},
 	}
 	_, err = schedules.Ensure(ctx, clientRuns{c}, state, req.Actor, req.Reason)

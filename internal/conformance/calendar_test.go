@@ -129,7 +129,7 @@ func (c *calendar) ensure(text string) schedules.Ensured {
 	must(c.t, err)
 	out, err := schedules.Ensure(c.t.Context(), c.svc, &schedule.State{
 		Name: "n", Spec: w.Doc.Cron.Spec(), Target: schedule.Target{
-			Workflow: d.Name, Kind: d.Kind, Definition: d.ID, Source: d.Source,
+			Workflow: d.Name, Kind: d.Kind, Definition: schedule.ID(d.ID), Source: d.Source,
 		},
 	}, "test", "")
 	must(c.t, err)

@@ -164,8 +164,8 @@ func (id *RunID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Instant returns the instant that the id was made of, to the microsecond; zero: it was not made by NewRunID. A derived id
-// may say any instant of its millisecond.
+// Instant returns the instant that the id was made of, to the microsecond; zero: it was not made by NewRunID. A derived
+// id may say any instant of its millisecond.
 func (id RunID) Instant() Time {
 	fraction := binary.BigEndian.Uint16(id[6:]) & 0xfff >> 2
 	if fraction >= 1000 {

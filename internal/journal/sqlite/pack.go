@@ -31,7 +31,8 @@ const dictionary = `"timezone":"America/New_York","timezone":"Asia/","timezone":
 	`"paused":{"at":"2026-"actor":"reason":"skips":["backfills":[{"after":"before":"waiting":["failures":` +
 	`"open":[{"firing":"labels":{"headers":{"input":{"file":"flows/.yaml","since":"2026-01-01T00:00:00Z",` +
 	`"due":"2026-01-01T00:00:00Z","last":"2026-01-01T00:00:00Z","lastRun":"fired":1,"missed":1,"` +
-	"\x12\xe0\x05\x01\x4f\x24\x30\xf1\xa2\xad\x29\x82\x06\xd0\x06\x78\x85\x48\x8a\x4c\x89\xe2\x0dpawl.schedule\x86\x01" +
+	"\x12\xe0\x05\x01\x4f\x24\x30\xf1\xa2\xad\x29\x82\x06\xd0\x06\x78\x85\x48\x8a\x4c\x89\xe2\x0d" +
+	"pawl.schedule\x86\x01" +
 	`{"version":1,"name":"","cron":"*/5 0 1 * *","workflow":"","kind":"flow","definition":"` + "\"}\x04\x02\x09@"
 
 // pack makes the pieces of runs that rest small.

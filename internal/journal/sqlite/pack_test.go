@@ -21,7 +21,8 @@ func TestDictionary(t *testing.T) {
 	if got := hex.EncodeToString(sum[:8]); got != "437be61564508b68" {
 		t.Errorf("the dictionary is %s: a change takes another first byte than packed", got)
 	}
-	const stored = "01c36a765e667a46494e25c20a03051305430573740b4031560a4a1878ac49f32b494af3d60db1700e8fcac82c748df08c0c2c4957aa0500"
+	const stored = "01c36a765e667a46494e25c20a03051305430573740b4031560a4a1878ac49f32b494af3d60db170" +
+		"0e8fcac82c748df08c0c2c4957aa0500"
 	b, err := hex.DecodeString(stored)
 	if err != nil {
 		t.Fatal(err)

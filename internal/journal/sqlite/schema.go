@@ -169,11 +169,12 @@ func uuid(column string) string {
 	return "lower(" + strings.Join(parts, " || '-' || ") + ")"
 }
 
-// milliseconds is the number in the first six bytes of a run's id, of which each digit of hex is looked up.
+// milliseconds returns the number in the first six bytes of a run's id, of which each digit of hex is looked up.
 func milliseconds(column string) string {
 	var digits []string
 	for n := range 12 {
-		digits = append(digits, fmt.Sprintf("(instr('123456789ABCDEF', substr(hex(%s), %d, 1)) << %d)", column, n+1, 44-4*n))
+		digit := fmt.Sprintf("instr('123456789ABCDEF', substr(hex(%s), %d, 1))", column, n+1)
+		digits = append(digits, fmt.Sprintf("(%s << %d)", digit, 44-4*n))
 	}
 	return strings.Join(digits, " + ")
 }
