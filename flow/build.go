@@ -383,6 +383,7 @@ func overExec(base, over *Exec) *Exec {
 	if out.Grace == nil {
 		out.Grace = base.Grace
 	}
+	out.Container = overContainer(base.Container, over.Container)
 	return &out
 }
 

@@ -72,11 +72,13 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 
 func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	o := b.compiler.Object(vars | expr.VarPlaceholders)
-	if a.Command.IsZero() {
+	switch {
+	case a.Command.IsZero() && a.Shell.IsZero():
+	case a.Command.IsZero():
 		o.Add("shell", b.compiler.Shell(tree.NodeOf(a.Shell), vars))
 		b.interpreter(a)
 		o.Data("interpreter", a.Interpreter)
-	} else {
+	default:
 		vars |= expr.VarPlaceholders
 		o.Add("command", b.compiler.Command(tree.NodeOf(a.Command), vars))
 	}
@@ -85,6 +87,7 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	o.Text("dir", a.Dir)
 	o.Text("stdin", a.Stdin)
 	milliseconds(o, "grace", a.Grace)
+	b.container(o, a.Container, vars|expr.VarPlaceholders)
 	if a.Results == resultsInLines {
 		o.Data("results", V(a.Results))
 	}

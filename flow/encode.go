@@ -214,6 +214,9 @@ func encodeAction(a Action) tree.Value {
 		out.put("dir", a.Dir)
 		out.put("stdin", a.Stdin)
 		out.duration("grace", a.Grace)
+		if a.Container != nil {
+			out.put("container", encodeContainer(a.Container))
+		}
 	case *HTTP:
 		out.put("method", a.Method)
 		out.put("url", a.URL)

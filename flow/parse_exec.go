@@ -29,7 +29,9 @@ func (p *parsing) exec(n *tree.Node) Action {
 	}
 	e := p.execFields(n)
 	command, shell := n.Get("command"), n.Get("shell")
+	own := e.Container != nil && !e.Container.Off // the image has a program
 	switch {
+	case command == nil && shell == nil && own:
 	case command == nil && shell == nil:
 		p.missing(n, execKeys, "add command: [program, argument] or shell: a line", "exec has no command")
 	case command != nil && shell != nil:
@@ -51,6 +53,10 @@ func (p *parsing) exec(n *tree.Node) Action {
 	if i := n.Get("interpreter"); i != nil && shell == nil {
 		p.Fail(n.Key("interpreter"), "a command names its program itself", "interpreter is for shell, not for command")
 	}
+	if own && !e.Container.Args.IsZero() && (command != nil || shell != nil) {
+		p.Fail(n.Get("container").Key("args"), "command takes the place of the image's program",
+			"args are for the image's own program, and exec has another one")
+	}
 	e.Shell = p.textValue(shell, "shell")
 	e.Stdin = p.textValue(n.Get("stdin"), "stdin")
 	return e
@@ -64,6 +70,7 @@ func (p *parsing) execFields(n *tree.Node) *Exec {
 		Env:         p.env(n.Get("env")),
 		Dir:         p.textValue(n.Get("dir"), "dir"),
 		Grace:       p.duration(n.Get("grace"), "grace"),
+		Container:   p.container(n.Get("container")),
 	}
 }
 
