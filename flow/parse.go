@@ -115,7 +115,8 @@ var foreignKeys = map[string]string{
 	"retryStrategy": "retry", "jobs": "steps", "stages": "steps", "tasks": "steps", "params": "input",
 	"inputs": "input", "arguments": "input", "schedule": "cron", "variables": "env", "handlerOn": "hooks",
 	"handlers": "hooks", "working-directory": "dir", "workingDir": "dir",
-	"workdir": "dir", "working_dir": "dir", "environment": "env", "entrypoint": "command", "volumeMounts": "volumes", "mounts": "volumes", "binds": "volumes",
+	"workdir": "dir", "working_dir": "dir", "environment": "env", "entrypoint": "command",
+	"volumeMounts": "volumes", "mounts": "volumes", "binds": "volumes",
 	"pullPolicy": "pull", "imagePullPolicy": "pull",
 }
 

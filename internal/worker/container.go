@@ -57,7 +57,7 @@ const (
 	labelAttempt = "pawl.attempt"
 )
 
-// texts are those in which placeholders may stand.
+// texts returns the texts in which placeholders may stand.
 func (p *ContainerPayload) texts() []*string {
 	if p == nil {
 		return nil
@@ -285,7 +285,9 @@ func (e *Exec) clientEnvironment(t core.Task) []string {
 // ones that its arguments name. The arguments of a process can be read by everybody on the machine, its environment
 // cannot. Variables that the client itself heeds go into a file.
 func splitEnvironment(client, own []string) (env, file []string, err error) {
-	env = slices.DeleteFunc(client, func(entry string) bool { return named(own, entry) && !heeded(variable(entry)) })
+	env = slices.DeleteFunc(client, func(entry string) bool {
+		return named(own, entry) && !heeded(variable(entry))
+	})
 	for _, entry := range own {
 		if !heeded(variable(entry)) {
 			env = append(env, entry)
@@ -308,10 +310,12 @@ func heeded(name string) bool {
 		"GOMEMLIMIT", "GOMAXPROCS":
 		return true
 	}
-	return strings.HasSuffix(name, "_PROXY") || slices.ContainsFunc([]string{
+	own := []string{
 		"DOCKER_", "CONTAINER_", "CONTAINERS_", "REGISTRY_", "STORAGE_", "BUILDAH_", "PODMAN_", "XDG_", "LD_", "SSH_",
 		"LC_", "DBUS_", "SSL_", "NETAVARK_", "SYSTEMD_",
-	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	}
+	return strings.HasSuffix(name, "_PROXY") ||
+		slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // share makes the file $PAWL_OUTPUT, which whatever user the container has may write. Others on this machine do not

@@ -37,7 +37,8 @@ func realProgram(t *testing.T) string {
 			continue
 		}
 		t.Cleanup(func() { _ = exec.Command(program, "rmi", "--force", realImage).Run() })
-		if out, err := exec.Command(program, "run", "--rm", realImage, "/bin/inside", "inside").CombinedOutput(); err != nil {
+		probe := exec.Command(program, "run", "--rm", realImage, "/bin/inside", "inside")
+		if out, err := probe.CombinedOutput(); err != nil {
 			t.Logf("%s run: %v\n%s", name, err, out)
 			continue
 		}
@@ -83,7 +84,8 @@ func TestRealContainer(t *testing.T) {
 	cfg := ExecConfig{Containers: program, LogDir: logs, Owner: "real " + filepath.Base(workspace)}
 	box := func(wait string) string {
 		return workertest.JSON(t, map[string]any{
-			"command": []string{"/bin/inside", "inside", wait}, "env": map[string]string{"A": "two\nlines", "HOME": "/tmp"},
+			"command": []string{"/bin/inside", "inside", wait},
+			"env":     map[string]string{"A": "two\nlines", "HOME": "/tmp"},
 			"container": map[string]any{
 				"image": realImage, "workspace": workspace, "network": "none", "user": "1000:1000", "init": false,
 			},

@@ -135,7 +135,9 @@ func TestContainerPrograms(t *testing.T) {
 		want    string
 		failure string
 	}{
-		"a command": {payload: map[string]any{"command": []string{"echo", "a", "b c"}, "container": box}, want: `"a b c\n"`},
+		"a command": {
+			payload: map[string]any{"command": []string{"echo", "a", "b c"}, "container": box}, want: `"a b c\n"`,
+		},
 		"its own": {
 			payload: map[string]any{"container": map[string]any{"image": "x", "args": []string{"a", "b"}}},
 			want:    `"own program: a b\n"`,
@@ -144,23 +146,32 @@ func TestContainerPrograms(t *testing.T) {
 			payload: map[string]any{"shell": "echo $0", "interpreter": []string{"/bin/sh", "-c"}, "container": box},
 			want:    `"/bin/sh\n"`,
 		},
-		"a failing line": {payload: map[string]any{"shell": "echo a\nfalse\necho b", "container": box}, failure: "exit"},
+		"a failing line": {
+			payload: map[string]any{"shell": "echo a\nfalse\necho b", "container": box}, failure: "exit",
+		},
 		"no such program": {
 			payload: map[string]any{"command": []string{"no-such-program"}, "container": box}, failure: "not_found",
 		},
 		"no such image": {
-			payload: map[string]any{"shell": "true", "container": map[string]any{"image": "missing"}}, failure: "container",
+			payload: map[string]any{"shell": "true", "container": map[string]any{"image": "missing"}},
+			failure: "container",
 		},
-		"no image":     {payload: map[string]any{"container": map[string]any{}}, failure: "invalid_payload"},
-		"an option":    {payload: map[string]any{"container": map[string]any{"image": "--privileged"}}, failure: "invalid_payload"},
-		"a bad volume": {payload: map[string]any{"container": map[string]any{"image": "x", "volumes": []string{"a"}}}, failure: "invalid_payload"},
+		"no image": {payload: map[string]any{"container": map[string]any{}}, failure: "invalid_payload"},
+		"an option": {
+			payload: map[string]any{"container": map[string]any{"image": "--privileged"}}, failure: "invalid_payload",
+		},
+		"a bad volume": {
+			payload: map[string]any{"container": map[string]any{"image": "x", "volumes": []string{"a"}}},
+			failure: "invalid_payload",
+		},
 		"a bad variable": {
 			payload: map[string]any{"shell": "true", "container": box, "env": map[string]string{"PATH": "a\nb"}},
 			failure: "invalid_payload",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := begin(t, ExecConfig{Containers: program}, workertest.Task("exec", workertest.JSON(t, c.payload))).wait(t)
+			task := workertest.Task("exec", workertest.JSON(t, c.payload))
+			res := begin(t, ExecConfig{Containers: program}, task).wait(t)
 			switch {
 			case c.failure == "" && res.Failure != nil, c.failure != "" && res.Failure == nil:
 				t.Fatalf("failure: %v", res.Failure)
@@ -274,7 +285,8 @@ func TestLeftoverContainers(t *testing.T) {
 	leave := func(owner, name, path string) {
 		t.Helper()
 		cmd := exec.Command(program, "run", "--rm", "--name", name, "--label", labelOwner+"="+owner,
-			"--env", "FIFO", "--entrypoint", "/bin/sh", "alpine", "-c", `exec 9> "$FIFO"; echo ready >&9; exec sleep 1000`)
+			"--env", "FIFO", "--entrypoint", "/bin/sh", "alpine", "-c",
+			`exec 9> "$FIFO"; echo ready >&9; exec sleep 1000`)
 		cmd.Env = append(os.Environ(), "FIFO="+path)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -111,7 +111,7 @@ func (g *processGuard) guardContainers(program string, env []string) {
 		return
 	}
 	for line := range g.lines {
-		_ = before.write(line, "") // what runs is the new shell's; the file is closed next
+		_ = before.write(line, "") // the new shell has its processes now; the old file is closed next
 	}
 	before.close()
 }

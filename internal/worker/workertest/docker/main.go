@@ -25,7 +25,7 @@ import (
 type container struct {
 	ID, Name    string
 	Labels, Env []string
-	Args        []string // what runs
+	Args        []string
 	Mounts      []string // pairs of target and source
 	Dir, User   string
 	Image       string
