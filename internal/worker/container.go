@@ -306,8 +306,8 @@ func splitEnvironment(client, own []string) (env, file []string, err error) {
 func heeded(name string) bool {
 	name = strings.ToUpper(name)
 	switch name {
-	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "TZ", "HOSTNAME", "PAWL_OWNER", "GODEBUG", "GOGC",
-		"GOMEMLIMIT", "GOMAXPROCS":
+	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "TZ", "HOSTNAME", "PAWL_OWNER", "GODEBUG",
+		"GOGC", "GOMEMLIMIT", "GOMAXPROCS":
 		return true
 	}
 	own := []string{
