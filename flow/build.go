@@ -383,6 +383,7 @@ func overExec(base, over *Exec) *Exec {
 	if out.Grace == nil {
 		out.Grace = base.Grace
 	}
+	out.Container = overContainer(base.Container, over.Container)
 	return &out
 }
 
@@ -467,4 +468,33 @@ func defaultLimit(stage hookStage) *policy.Limit {
 		return &policy.Limit{After: notifyLimit, Origin: notifyOrigin}
 	}
 	return &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}
+}
+
+// overContainer lays a container over that of the settings, field by field.
+func overContainer(base, over *Container) *Container {
+	switch {
+	case over == nil:
+		return base
+	case base == nil || base.Off || over.Off:
+		return over
+	}
+	out := *over
+	for _, f := range []struct{ to, from *tree.Value }{
+		{&out.Image, &base.Image}, {&out.Args, &base.Args}, {&out.Volumes, &base.Volumes}, {&out.User, &base.User},
+		{&out.Network, &base.Network}, {&out.Options, &base.Options},
+	} {
+		if f.to.IsZero() {
+			*f.to = *f.from
+		}
+	}
+	if out.Workspace.IsZero() && !out.NoWorkspace {
+		out.Workspace, out.NoWorkspace = base.Workspace, base.NoWorkspace
+	}
+	if out.Pull == "" {
+		out.Pull = base.Pull
+	}
+	if out.Init == nil {
+		out.Init = base.Init
+	}
+	return &out
 }

@@ -72,11 +72,13 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 
 func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	o := b.compiler.Object(vars | expr.VarPlaceholders)
-	if a.Command.IsZero() {
+	switch {
+	case a.Command.IsZero() && a.Shell.IsZero():
+	case a.Command.IsZero():
 		o.Add("shell", b.compiler.Shell(tree.NodeOf(a.Shell), vars))
 		b.interpreter(a)
 		o.Data("interpreter", a.Interpreter)
-	} else {
+	default:
 		vars |= expr.VarPlaceholders
 		o.Add("command", b.compiler.Command(tree.NodeOf(a.Command), vars))
 	}
@@ -85,6 +87,7 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	o.Text("dir", a.Dir)
 	o.Text("stdin", a.Stdin)
 	milliseconds(o, "grace", a.Grace)
+	b.container(o, a.Container, vars|expr.VarPlaceholders)
 	if a.Results == resultsInLines {
 		o.Data("results", V(a.Results))
 	}
@@ -289,4 +292,41 @@ func (b *builder) visit(def int32) {
 			}
 		}
 	}
+}
+
+// container adds a container to the payload of a process.
+func (b *builder) container(o *expr.Object, c *Container, vars expr.Vars) {
+	if c == nil || c.Off {
+		return
+	}
+	if c.Image.IsZero() {
+		b.stepFail(c.pos, "add image: IMAGE", "the container has no image")
+	}
+	in := b.compiler.Object(vars)
+	in.Text("image", c.Image)
+	in.Text("args", c.Args)
+	in.Text("volumes", c.Volumes)
+	in.Text("user", c.User)
+	in.Text("network", c.Network)
+	in.Text("workspace", c.Workspace)
+	if c.NoWorkspace {
+		in.Data("workspace", V(""))
+	}
+	if c.Pull != "" {
+		in.Data("pull", V(c.Pull))
+	}
+	if c.Init != nil {
+		in.Data("init", V(*c.Init))
+	}
+	in.Text("options", c.Options)
+	var inherited []string
+	for name, value := range b.doc.Env {
+		if value == nil {
+			inherited = append(inherited, name)
+		}
+	}
+	if slices.Sort(inherited); len(inherited) > 0 {
+		in.Data("inherit", V(inherited))
+	}
+	o.Add("container", in.Done())
 }

@@ -249,6 +249,27 @@ type (
 		Dir         tree.Value
 		Stdin       tree.Value
 		Grace       *time.Duration // time between SIGTERM and SIGKILL; nil: 5s
+		// Container is where the process runs; nil: on the machine of the worker. The image's own program runs where
+		// neither Command nor Shell is given.
+		Container *Container
+	}
+
+	// Container is a container that docker or podman makes for each attempt.
+	Container struct {
+		Off     bool       // the process runs on the machine of the worker, whatever the defaults say
+		Image   tree.Value // a text
+		Args    tree.Value // a list of texts: the arguments of the image's own program
+		Volumes tree.Value // a list of texts, as source:target or source:target:options
+		User    tree.Value // a text
+		Network tree.Value // a text
+		// Workspace is the folder that the container sees as /workspace. Default: the flow's.
+		Workspace   tree.Value
+		NoWorkspace bool
+		Pull        string     // missing, the default, always or never
+		Init        *bool      // a small init is the first process; nil: it is
+		Options     tree.Value // a list of texts: further arguments of docker run
+
+		pos tree.Pos
 	}
 
 	// HTTP makes a request.
@@ -344,8 +365,13 @@ var (
 		"maxAttempts", "initialInterval", "backoffCoefficient", "maxInterval", "jitter", "on", "when", "nonRetryable",
 		"maxLost",
 	}
-	execKeys         = []string{"command", "shell", "interpreter", "results", "env", "dir", "stdin", "grace"}
-	execSettingsKeys = []string{"interpreter", "results", "env", "dir", "grace"}
+	execKeys = []string{
+		"command", "shell", "interpreter", "results", "env", "dir", "stdin", "grace", "container",
+	}
+	execSettingsKeys = []string{"interpreter", "results", "env", "dir", "grace", "container"}
+	containerKeys    = []string{
+		"image", "args", "volumes", "user", "network", "workspace", "pull", "init", "options",
+	}
 	httpKeys         = []string{"method", "url", "headers", "query", "json", "body", "file", "expect"}
 	httpSettingsKeys = []string{"headers", "expect"}
 	taskKeys         = []string{"queue", "type", "input"}

@@ -214,6 +214,7 @@ func encodeAction(a Action) tree.Value {
 		out.put("dir", a.Dir)
 		out.put("stdin", a.Stdin)
 		out.duration("grace", a.Grace)
+		out.put("container", encodeContainer(a.Container))
 	case *HTTP:
 		out.put("method", a.Method)
 		out.put("url", a.URL)
@@ -383,5 +384,30 @@ func encodeRetry(r *policy.Retry) tree.Value {
 	if r.MaxAttempts == 1 && len(out.n.Fields) == 1 {
 		return V("none")
 	}
+	return out.value()
+}
+
+func encodeContainer(c *Container) tree.Value {
+	switch {
+	case c == nil:
+		return tree.Value{}
+	case c.Off:
+		return V(false)
+	}
+	out := object{}
+	out.put("image", c.Image)
+	out.put("args", c.Args)
+	out.put("volumes", c.Volumes)
+	out.put("user", c.User)
+	out.put("network", c.Network)
+	out.put("workspace", c.Workspace)
+	if c.NoWorkspace {
+		out.put("workspace", V(false))
+	}
+	out.text("pull", c.Pull)
+	if c.Init != nil {
+		out.put("init", V(*c.Init))
+	}
+	out.put("options", c.Options)
 	return out.value()
 }

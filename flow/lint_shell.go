@@ -21,7 +21,7 @@ func LintPipes(doc *Document) []Finding {
 	}
 	for s := range doc.AllSteps() {
 		e, ok := s.Action.(*Exec)
-		if !ok || !e.Interpreter.IsZero() || !hasPipe(tree.NodeOf(e.Shell)) {
+		if !ok || chosen(e) || !hasPipe(tree.NodeOf(e.Shell)) {
 			continue
 		}
 		if chosen(services[s.Service]) || chosen(doc.Defaults.Exec) {
@@ -34,7 +34,10 @@ func LintPipes(doc *Document) []Finding {
 	return l.findings
 }
 
-func chosen(e *Exec) bool { return e != nil && !e.Interpreter.IsZero() }
+// chosen reports whether another shell than that of this machine runs scripts.
+func chosen(e *Exec) bool {
+	return e != nil && (!e.Interpreter.IsZero() || e.Container != nil && !e.Container.Off)
+}
 
 // hasPipe reports whether a script pipes the output of one program into another one.
 func hasPipe(n *tree.Node) bool {

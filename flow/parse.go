@@ -115,6 +115,9 @@ var foreignKeys = map[string]string{
 	"retryStrategy": "retry", "jobs": "steps", "stages": "steps", "tasks": "steps", "params": "input",
 	"inputs": "input", "arguments": "input", "schedule": "cron", "variables": "env", "handlerOn": "hooks",
 	"handlers": "hooks", "working-directory": "dir", "workingDir": "dir",
+	"workdir": "dir", "working_dir": "dir", "environment": "env", "entrypoint": "command",
+	"volumeMounts": "volumes", "mounts": "volumes", "binds": "volumes",
+	"pullPolicy": "pull", "imagePullPolicy": "pull",
 }
 
 // foreignKey says what is written here in place of a key that other systems have.
@@ -122,8 +125,19 @@ func foreignKey(key string, known []string) string {
 	if own := foreignKeys[key]; own != "" && contains(known, own) {
 		return "write " + own
 	}
-	if (key == "image" || key == "container") && contains(known, "exec") {
-		return "write exec: {command: [docker, run, --rm, IMAGE, …]}"
+	switch {
+	case contains(known, "exec") && (key == "image" || key == "container"):
+		return "write exec: {shell: …, container: IMAGE}"
+	case contains(known, "container") && key == "image":
+		return "write container: IMAGE"
+	case contains(known, "image"):
+		own := key
+		if foreignKeys[key] != "" {
+			own = foreignKeys[key]
+		}
+		if contains(execKeys, own) {
+			return "write " + own + " beside container"
+		}
 	}
 	return ""
 }

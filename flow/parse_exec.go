@@ -1,6 +1,8 @@
 package flow
 
 import (
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,7 +31,9 @@ func (p *parsing) exec(n *tree.Node) Action {
 	}
 	e := p.execFields(n)
 	command, shell := n.Get("command"), n.Get("shell")
+	own := e.Container != nil && !e.Container.Off // the image has a program
 	switch {
+	case command == nil && shell == nil && own:
 	case command == nil && shell == nil:
 		p.missing(n, execKeys, "add command: [program, argument] or shell: a line", "exec has no command")
 	case command != nil && shell != nil:
@@ -51,6 +55,10 @@ func (p *parsing) exec(n *tree.Node) Action {
 	if i := n.Get("interpreter"); i != nil && shell == nil {
 		p.Fail(n.Key("interpreter"), "a command names its program itself", "interpreter is for shell, not for command")
 	}
+	if own && !e.Container.Args.IsZero() && (command != nil || shell != nil) {
+		p.Fail(n.Get("container").Key("args"), "command takes the place of the image's program",
+			"args are for the image's own program, and exec has another one")
+	}
 	e.Shell = p.textValue(shell, "shell")
 	e.Stdin = p.textValue(n.Get("stdin"), "stdin")
 	return e
@@ -64,6 +72,7 @@ func (p *parsing) execFields(n *tree.Node) *Exec {
 		Env:         p.env(n.Get("env")),
 		Dir:         p.textValue(n.Get("dir"), "dir"),
 		Grace:       p.duration(n.Get("grace"), "grace"),
+		Container:   containerIn(p, n.Get("container")),
 	}
 }
 
@@ -120,4 +129,103 @@ func (p *parsing) env(n *tree.Node) tree.Value {
 		}
 	}
 	return v
+}
+
+var pulls = []string{"missing", "always", "never"}
+
+// containerIn reads where a process runs: an image alone, a mapping, or false.
+func containerIn(p *parsing, n *tree.Node) *Container {
+	switch {
+	case n == nil || n.Kind == tree.Null:
+		return nil
+	case n.Kind == tree.Bool && n.Any() == false:
+		return &Container{Off: true}
+	case n.Kind == tree.Text:
+		return &Container{Image: imageIn(p, n), pos: n.Pos}
+	case n.Kind != tree.Mapping:
+		p.Fail(n.Pos, "write container: IMAGE", "container is an image, a mapping or false, not %s", tree.Describe(n))
+		return nil
+	}
+	p.object(n, "container", containerKeys)
+	c := &Container{
+		Image:   imageIn(p, n.Get("image")),
+		Args:    listIn(p, n.Get("args"), "args"),
+		Volumes: listIn(p, n.Get("volumes"), "volumes"),
+		User:    p.textValue(n.Get("user"), "user"),
+		Network: p.textValue(n.Get("network"), "network"),
+		Pull:    p.text(n.Get("pull"), "pull"),
+		Options: listIn(p, n.Get("options"), "options"),
+		pos:     n.Pos,
+	}
+	if c.Pull != "" && !contains(pulls, c.Pull) {
+		p.Fail(n.Get("pull").Pos, "", "pull is %s, not %q", orList(pulls), tree.Shorten(c.Pull))
+	}
+	if w := n.Get("workspace"); w != nil && w.Kind == tree.Bool && w.Any() == false {
+		c.NoWorkspace = true
+	} else {
+		c.Workspace = p.textValue(w, "workspace")
+	}
+	if i := n.Get("init"); i != nil && i.Kind != tree.Null {
+		init := p.truth(i, "init")
+		c.Init = &init
+	}
+	checkVolumes(p, n.Get("volumes"))
+	return c
+}
+
+// imageIn reads the image of a container. One that begins with a dash would be taken for an option.
+func imageIn(p *parsing, n *tree.Node) tree.Value {
+	if n != nil && n.Kind == tree.Text && (n.Text == "" || strings.HasPrefix(n.Text, "-") ||
+		!expr.HasExpression(n.Text) && strings.ContainsAny(n.Text, " \t\n")) {
+		p.Fail(n.Pos, "write container: alpine:3.22", "%q is not the name of an image", tree.Shorten(n.Text))
+	}
+	return p.textValue(n, "image")
+}
+
+// listIn reads a list of texts.
+func listIn(p *parsing, n *tree.Node, what string) tree.Value {
+	switch {
+	case n == nil || n.Kind == tree.Null:
+		return tree.Value{}
+	case n.Kind != tree.List:
+		p.Fail(n.Pos, "", "%s is a list of texts, not %s", what, tree.Describe(n))
+		return tree.Value{}
+	}
+	return p.textsValue(n, what)
+}
+
+// checkVolumes checks what is mounted: source:target or source:target:options.
+func checkVolumes(p *parsing, n *tree.Node) {
+	if n == nil || n.Kind != tree.List {
+		return
+	}
+	for _, item := range n.Items {
+		if item.Kind != tree.Text || expr.HasExpression(item.Text) {
+			continue
+		}
+		const hint = "write SOURCE:TARGET or SOURCE:TARGET:ro"
+		parts := strings.Split(withoutDrive(item.Text), ":")
+		switch {
+		case len(parts) < 2 || len(parts) > 3 || parts[0] == "":
+			p.Fail(item.Pos, hint, "%q is not a volume", tree.Shorten(item.Text))
+		case !path.IsAbs(parts[1]):
+			p.Fail(item.Pos, hint, "the target of a volume is an absolute path, not %q", tree.Shorten(parts[1]))
+		case parts[1] == ownFolder || strings.HasPrefix(parts[1], ownFolder+"/"):
+			p.Fail(item.Pos, "choose another target", "%s is where Pawl has its own files in a container", ownFolder)
+		}
+	}
+}
+
+// ownFolder has $PAWL_OUTPUT in a container.
+const ownFolder = "/pawl"
+
+// drive is the beginning of a volume on Windows. A volume of the container program may have a name of one letter.
+var drive = regexp.MustCompile(`^[A-Za-z]:(\\|/.*:/)`)
+
+// withoutDrive returns a volume without the letter of a Windows drive at its beginning.
+func withoutDrive(volume string) string {
+	if drive.MatchString(volume) {
+		return volume[2:]
+	}
+	return volume
 }

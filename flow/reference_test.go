@@ -45,6 +45,16 @@ output: {page: "${{ input.orderId }}.html"}`},
 		`- {name: build, exec: {command: [make, all], dir: /tmp, env: {CGO_ENABLED: "0"}, grace: 10s}}`,
 	},
 	{
+		"container", "containerObject", "Runs the process of an exec step in a container; see " +
+			"[exec](exec.md#containers). A text is the image.",
+		`- {name: test, exec: {shell: go test ./..., container: "golang:1.26"}}
+- name: dump
+  exec:
+    command: [pg_dump, --file=/backup/shop.sql, shop]
+    env: {PGHOST: db.example}
+    container: {image: "postgres:17", volumes: ["./backup:/backup"], network: host, user: "70:70", pull: never}`,
+	},
+	{
 		"http", "httpObject", "Makes a request; see [http](http.md). A text is the URL of a GET.",
 		`- name: charge
   http: {method: POST, url: "https://pay.example/charges", json: {amount: 5}, expect: [2xx, 409]}`,

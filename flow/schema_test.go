@@ -30,7 +30,8 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 	tables := map[string][]string{
 		"settings": settingsKeys, "service": serviceKeys, "step": stepKeys, "hooks": hookKeys, "hookStep": hookStepKeys,
 		"runLimits": runLimitKeys, "limitObject": limitKeys, "deadlineObject": deadlineKeys, "retryObject": retryKeys,
-		"execObject": execKeys, "execSettings": execSettingsKeys, "httpObject": httpKeys,
+		"execObject": execKeys, "execSettings": execSettingsKeys, "containerObject": containerKeys,
+		"httpObject":   httpKeys,
 		"httpSettings": httpSettingsKeys, "mail": mailKeys,
 		"taskObject": taskKeys, "sleepObject": sleepKeys, "waitObject": waitKeys, "waitFirstObject": firstKeys,
 		"flowObject":  flowKeys,

@@ -114,8 +114,9 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 	cfg := daemon.Config{
 		Journal: m.journal, Place: m.place, Namespace: m.place.Namespace, Work: work,
 		Owner: fmt.Sprintf("pid %d", os.Getpid()), Plugins: []kind.Plugin{a.flows.Plugin()}, Read: a.readWorkflow,
-		Processes: worker.ExecConfig{Secrets: secrets}, Slots: a.processes(), Bodies: a.folder != nil,
-		Flows: a.flowsOf(m), Webhooks: daemon.Webhooks{Send: a.folder != nil, Allow: a.webhookAllow},
+		Processes: worker.ExecConfig{Secrets: secrets, Containers: a.containerProgram}, Slots: a.processes(),
+		Bodies: a.folder != nil,
+		Flows:  a.flowsOf(m), Webhooks: daemon.Webhooks{Send: a.folder != nil, Allow: a.webhookAllow},
 		Version: buildVersion(), Routes: routes, Warnings: a.webhookLog(), NoSocket: func(err error) {
 			fmt.Fprintf(a.Err, "pawl: other commands cannot work with the database while this one runs: %v\n", err)
 		},

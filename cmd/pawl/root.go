@@ -35,19 +35,20 @@ type streams struct {
 // app is one call of the command: its streams and the flags that every verb has.
 type app struct {
 	streams
-	database  string
-	retention string   // how long closed runs are kept while this process has the database; empty: for ever
-	server    string   // the address that --server gives; empty: a database is opened
-	namespace string   // a namespace of that server; empty: that of the token
-	tokenFile string   // the file with the token that is shown to that server
-	ca        string   // the file with the certificates that are trusted for it
-	secrets   []string // where secrets come from: NAME=env:VARIABLE
-	envAllow  []string // variables that steps may have; empty: all but Pawl's own
-	slots     int      // how many processes of steps run at once; 0: worker.DefaultProcesses
-	output    string
-	noColor   bool
-	actor     string
-	reason    string
+	database         string
+	retention        string   // how long closed runs are kept while this process has the database; empty: for ever
+	server           string   // the address that --server gives; empty: a database is opened
+	namespace        string   // a namespace of that server; empty: that of the token
+	tokenFile        string   // the file with the token that is shown to that server
+	ca               string   // the file with the certificates that are trusted for it
+	secrets          []string // where secrets come from: NAME=env:VARIABLE
+	envAllow         []string // variables that steps may have; empty: all but Pawl's own
+	containerProgram string   // the program for containers of steps; empty: docker or podman
+	slots            int      // how many processes of steps run at once; 0: worker.DefaultProcesses
+	output           string
+	noColor          bool
+	actor            string
+	reason           string
 
 	flows   workflows.Store  // flows read so far
 	folder  *folder.Folder   // the flows that a server starts by name; nil: this is no server
@@ -165,6 +166,8 @@ func addFlags(a *app, flags *pflag.FlagSet) {
 			"repeatable (default: all but those of Pawl itself)")
 	flags.IntVar(&a.slots, "processes", 0,
 		fmt.Sprintf("how many step processes may run at the same time (default %d)", worker.DefaultProcesses()))
+	flags.StringVar(&a.containerProgram, "container-program", "",
+		"program for the containers of steps: docker, podman or the path of one (default: docker, or else podman)")
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
 		"failed, github or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")

@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/certtest"
+	"github.com/pawl-dev/pawl/internal/pawlbin"
 )
 
 // TestMain lets the test binary be the pawl command, so that scripts and the crash test run the real thing. Under the
@@ -78,6 +80,10 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	docker := ""
+	if runtime.GOOS != "windows" {
+		docker = filepath.Join(pawlbin.Build(t, "./internal/worker/workertest/docker"), "docker")
+	}
 	server := httptest.NewServer(http.HandlerFunc(echo))
 	t.Cleanup(server.Close) // the server outlives the scripts, which run in parallel
 	testscript.Run(t, testscript.Params{
@@ -89,6 +95,8 @@ func TestScript(t *testing.T) {
 			env.Setenv("PAWL_DRAIN_WITHIN", "0s") // nobody sends callers to these servers
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("EXAMPLES", examples)
+			env.Setenv("DOCKER", docker)
+			env.Setenv("STANDIN_DIR", filepath.Join(env.WorkDir, "containers"))
 			env.Setenv("NO_COLOR", "")
 			env.Setenv("ECHO", server.URL)
 			port, err := freePort()

@@ -16,7 +16,7 @@ const exportedLimit = 20
 var exported = map[string]int{
 	".":        189,
 	"client":   62,
-	"flow":     64,
+	"flow":     65,
 	"pawltest": 31,
 	"policy":   114,
 }

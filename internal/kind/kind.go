@@ -31,8 +31,8 @@ type Plugin interface {
 	Kinds(j journal.Journal, registered func(name string) (journal.Definition, error)) map[string]engine.Kind
 	// Executors execute the tasks of its steps, by type.
 	Executors(cfg worker.ExecConfig) map[string]worker.Executor
-	// EndLeftovers ends what outlived a killed process of that owner mark, before anything is tried again.
-	EndLeftovers(owner string) error
+	// EndLeftovers ends what outlived a killed process with the same owner mark, before anything is tried again.
+	EndLeftovers(worker.ExecConfig) error
 	// Open gives it the engine, which does nothing yet, and lets it read what it has stored.
 	Open(e *engine.Engine) error
 	// Drain answers those who wait for it, since the node is about to close. It may be called several times.
@@ -55,7 +55,7 @@ func (Base) Kinds(journal.Journal, func(string) (journal.Definition, error)) map
 func (Base) Executors(worker.ExecConfig) map[string]worker.Executor { return nil }
 
 // EndLeftovers implements Plugin.
-func (Base) EndLeftovers(string) error { return nil }
+func (Base) EndLeftovers(worker.ExecConfig) error { return nil }
 
 // Open implements Plugin.
 func (Base) Open(*engine.Engine) error { return nil }

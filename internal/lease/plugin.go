@@ -21,7 +21,7 @@ func (k *Keeper) Kinds(journal.Journal, func(string) (journal.Definition, error)
 func (k *Keeper) Executors(worker.ExecConfig) map[string]worker.Executor { return nil }
 
 // EndLeftovers implements kind.Plugin. What runs in other processes is theirs.
-func (k *Keeper) EndLeftovers(string) error { return nil }
+func (k *Keeper) EndLeftovers(worker.ExecConfig) error { return nil }
 
 // Open implements kind.Plugin. It reads what was stored of the workflows.
 func (k *Keeper) Open(e *engine.Engine) error {

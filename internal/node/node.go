@@ -96,7 +96,7 @@ func (n *Node) endLeftovers(context.Context) error {
 	}
 	var errs []error
 	for _, p := range n.cfg.Plugins {
-		errs = append(errs, p.EndLeftovers(n.cfg.Processes.Owner))
+		errs = append(errs, p.EndLeftovers(n.cfg.Processes))
 	}
 	return errors.Join(errs...)
 }

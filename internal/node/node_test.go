@@ -116,8 +116,8 @@ type stubborn struct {
 	asked *string // the mark that it was asked to look for
 }
 
-func (p stubborn) EndLeftovers(owner string) error {
-	*p.asked = owner
+func (p stubborn) EndLeftovers(cfg worker.ExecConfig) error {
+	*p.asked = cfg.Owner
 	return errors.New("they will not die")
 }
 

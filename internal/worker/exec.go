@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -37,6 +38,10 @@ type ExecConfig struct {
 	// Grace is used for payloads that do not set one. Defaults to 5s.
 	Grace time.Duration
 
+	// Containers is the program for containers: docker, podman, or the path of one that takes their arguments. Defaults
+	// to docker, or else podman.
+	Containers string
+
 	// Log receives messages about the worker itself. Defaults to discarding them.
 	Log *slog.Logger
 }
@@ -58,12 +63,15 @@ type ExecPayload struct {
 	Defaults map[string]string `json:"defaults,omitempty"`
 	// Dotenv are files with such variables. They come before Defaults.
 	Dotenv []string `json:"dotenv,omitempty"`
-	// Dir is the process's working folder. Default: that of the worker.
+	// Dir is the process's working folder. Default: that of the worker. In a container it counts from /workspace.
 	Dir string `json:"dir,omitempty"`
 	// Stdin is the text that the process can read. Default: none.
 	Stdin string `json:"stdin,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL, in milliseconds.
 	Grace *int64 `json:"grace,omitempty"`
+	// Container is the container that the process runs in. Default: none. Where there is neither a command nor a
+	// script, the image's own program runs.
+	Container *ContainerPayload `json:"container,omitempty"`
 	// Placeholders are what the texts refer to instead of saying it.
 	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 }
@@ -118,8 +126,9 @@ type Exec struct {
 	pause   time.Duration // the pause before an attempt is given back for which something is short
 	guard   *processGuard
 
-	programs  programs
-	inherited inherited
+	programs   programs
+	inherited  inherited
+	containers *containers
 }
 
 // The places of results.
@@ -147,7 +156,9 @@ func NewExec(cfg ExecConfig) *Exec {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Exec{cfg: cfg, guard: newGuard(cfg.Owner, cfg.Log), pause: ShortagePause}
+	return &Exec{
+		cfg: cfg, guard: newGuard(cfg.Owner, cfg.Log), pause: ShortagePause, containers: newContainers(cfg),
+	}
 }
 
 // Close removes the folder of the files $PAWL_OUTPUT.
@@ -194,7 +205,7 @@ func (p *ExecPayload) readDotenv() error {
 
 // fill puts values in the place of what the payload refers to.
 func (p *ExecPayload) fill(ctx context.Context, store *secret.Store) error {
-	texts := []*string{&p.Dir, &p.Stdin}
+	texts := append(p.Container.texts(), &p.Dir, &p.Stdin)
 	for i := range p.Command {
 		texts = append(texts, &p.Command[i])
 	}
@@ -218,10 +229,11 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 		})
 	}
 	defer results.drop()
-	cmd, failure := e.command(ctx, t, p, results)
+	cmd, box, failure := e.prepared(ctx, t, p, results)
 	if failure != nil {
 		return Result{Failure: failure}
 	}
+	defer box.remove()
 
 	out := newCapture(e.openLog(t), alive, redactor)
 	out.lines = p.Results == resultsInLines
@@ -241,7 +253,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	}
 	e.guard.started(line, proc.id)
 
-	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.guard.mark, t))
+	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.guard.mark, t), box)
 	e.guard.end(line)
 	streams.end()
 	if proc.rest {
@@ -251,7 +263,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 		results.remove()
 		return Result{Failure: Stopped(ctx), Abandoned: !gone, Killed: proc.killed}
 	}
-	res := conclude(proc, out, results)
+	res := conclude(proc, out, results, box)
 	res.Abandoned = !gone
 	return res
 }
@@ -270,15 +282,15 @@ func (e *Exec) notStarted(ctx context.Context, err error, failure *policy.Failur
 }
 
 // await waits until the process and its group are gone. False means that they were killed and are still there.
-func (e *Exec) await(ctx context.Context, proc *process, s *streams, grace time.Duration, m marks) bool {
+func (e *Exec) await(
+	ctx context.Context, proc *process, s *streams, grace time.Duration, m marks, b *box,
+) bool {
 	select {
 	case <-proc.exited:
 	case <-ctx.Done():
 		if !proc.hasExited() {
 			proc.stopped = true
-			killed, gone := stopWork(processGroup{proc, m}, grace)
-			proc.killed = killed
-			return gone
+			return stopProcess(processGroup{proc, m}, b, grace)
 		}
 	}
 
@@ -292,12 +304,28 @@ func (e *Exec) await(ctx context.Context, proc *process, s *streams, grace time.
 	case <-ctx.Done():
 	}
 
+	if b != nil && proc.code() != 0 && !b.end() {
+		return false
+	}
+
 	// A child that is meant to outlive the attempt may need a moment to leave the group.
 	if rest := groupWait - time.Since(began); rest > 0 && ctx.Err() == nil && awaitGone(children, rest, nil) {
 		return true
 	}
 	proc.rest = !children.gone()
 	return killRest(children)
+}
+
+// stopProcess stops a process with its group, or with its container. It reports whether all of it is gone.
+func stopProcess(group processGroup, b *box, grace time.Duration) (gone bool) {
+	if b == nil {
+		group.leader.killed, gone = stopWork(group, grace)
+		return gone
+	}
+	var asking sync.WaitGroup
+	group.leader.killed, gone = stopWork(boxWork{b, group, grace, &asking}, grace)
+	asking.Wait()
+	return gone
 }
 
 func (e *Exec) grace(p *ExecPayload) time.Duration {
@@ -309,7 +337,9 @@ func (e *Exec) grace(p *ExecPayload) time.Duration {
 
 func (p *ExecPayload) check() error {
 	switch {
-	case len(p.Command) == 0 && p.Shell == "":
+	case p.Container != nil && p.Container.check() != nil:
+		return p.Container.check()
+	case len(p.Command) == 0 && p.Shell == "" && p.Container == nil:
 		return errors.New("there is nothing to run; give command or shell")
 	case len(p.Command) > 0 && p.Shell != "":
 		return errors.New("command and shell cannot be used together; give one of them")
@@ -321,6 +351,17 @@ func (p *ExecPayload) check() error {
 		return fmt.Errorf("grace is %dms; it cannot be negative", *p.Grace)
 	}
 	return nil
+}
+
+// prepared prepares the process, or the program that makes its container.
+func (e *Exec) prepared(
+	ctx context.Context, t core.Task, p *ExecPayload, results *resultFile,
+) (*exec.Cmd, *box, *policy.Failure) {
+	if p.Container != nil {
+		return e.containerCommand(ctx, t, p, results)
+	}
+	cmd, failure := e.command(ctx, t, p, results)
+	return cmd, nil, failure
 }
 
 // command prepares the process. It opens and starts nothing.

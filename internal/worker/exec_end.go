@@ -29,9 +29,12 @@ type ownFailure struct {
 }
 
 // conclude makes the result of a process that ended by itself.
-func conclude(p *process, out *capture, results *resultFile) Result {
+func conclude(p *process, out *capture, results *resultFile, b *box) Result {
 	values, err := results.read()
 	failure := p.failure(out, results.ownFailure != nil || out.stdout.ownFailure != nil)
+	if b != nil && failure != nil {
+		b.explain(failure, out.stderr.text())
+	}
 	own := results.ownFailure
 	if own == nil {
 		own = out.stdout.ownFailure

@@ -63,7 +63,17 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 		}
 	}
 	env = marksOf(e.guard.mark, t).append(env)
-	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results.path)
+	return describe(ctx, env, t, places{results.path, results.details}, headers)
+}
+
+// places are the paths of the files that a process shares with its worker, as the process knows them.
+type places struct{ output, details string }
+
+// describe adds the variables that describe an attempt, beside its marks.
+func describe(
+	ctx context.Context, env []string, t core.Task, at places, headers map[string]string,
+) []string {
+	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+at.output)
 	if left, ok := Remaining(ctx); ok {
 		env = append(env, "PAWL_DEADLINE_MS="+strconv.FormatInt(left.Milliseconds(), 10))
 	}
@@ -73,8 +83,8 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 		}
 	}
 	switch {
-	case results.details != "":
-		env = append(env, "PAWL_LAST_HEARTBEAT_FILE="+results.details)
+	case at.details != "":
+		env = append(env, "PAWL_LAST_HEARTBEAT_FILE="+at.details)
 	case t.Details != nil:
 		env = append(env, "PAWL_LAST_HEARTBEAT="+string(t.Details))
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -26,14 +27,20 @@ func OwnerOf(database string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// EndLeftovers kills the processes that outlived a killed engine with this owner. An engine calls it before it
-// recovers, so that the work of an old attempt is gone before the next attempt starts. On systems where such processes
-// cannot be found it does nothing; the steps' own limits end them. It does nothing if the owner is empty.
-func EndLeftovers(owner string) error {
-	if owner == "" {
+// EndLeftovers kills the processes and containers that outlived a killed engine with the owner of cfg. An engine calls
+// it before it recovers, so that the work of an old attempt is gone before the next attempt starts. On systems where
+// such processes cannot be found it leaves them; the steps' own limits end them. Where the program for containers does
+// not answer, it tells the log, and the first attempt in a container tries again. It does nothing if the owner is
+// empty.
+func EndLeftovers(cfg ExecConfig) error {
+	if cfg.Owner == "" {
 		return nil
 	}
-	_, err := KillLeftovers(owner)
+	if err := EndContainers(context.Background(), cfg); err != nil && cfg.Log != nil {
+		cfg.Log.Warn("containers of an earlier process may still run; steps in containers wait until they are ended",
+			"error", err)
+	}
+	_, err := KillLeftovers(cfg.Owner)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}

@@ -23,8 +23,14 @@ func play(role string) {
 		fmt.Fprintln(os.Stderr, "unknown role", role)
 		os.Exit(2)
 	}
-	task := workertest.Task("exec", string(EncodeJSON(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")})))
-	e := NewExec(ExecConfig{Owner: os.Getenv("WORKER_TEST_OWNER")})
+	payload := os.Getenv("WORKER_TEST_PAYLOAD")
+	if payload == "" {
+		payload = string(EncodeJSON(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")}))
+	}
+	task := workertest.Task("exec", payload)
+	e := NewExec(ExecConfig{
+		Owner: os.Getenv("WORKER_TEST_OWNER"), Containers: os.Getenv("WORKER_TEST_CONTAINERS"),
+	})
 	e.guard.failed = os.Getenv("WORKER_TEST_GUARD") == "none"
 	res := e.Execute(context.Background(), task, workertest.NewSigns())
 	_ = e.Close()

@@ -30,6 +30,9 @@ type processGuard struct {
 	open   int         // attempts whose processes run or are being started
 	idle   *time.Timer // ends the shell; set while open is 0
 	failed bool        // it could not be started, which is not tried again
+
+	containers string   // the program that ends containers; empty: there are none
+	env        []string // the environment of that program
 }
 
 // Lines of the guard's file have the same length, so that each can be written without the others. It is that of a word
@@ -90,6 +93,29 @@ func (g *processGuard) end(line int) {
 	}
 }
 
+// guardContainers lets the guard end the containers of this process, too, by that program.
+func (g *processGuard) guardContainers(program string, env []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.containers == program {
+		return
+	}
+	g.containers, g.env = program, env
+	before := g.shell
+	if before == nil {
+		return
+	}
+	g.shell = nil
+	if g.ensure(); g.shell == nil {
+		g.shell = before
+		return
+	}
+	for line := range g.lines {
+		_ = before.write(line, "") // the new shell has its processes now; the old file is closed next
+	}
+	before.close()
+}
+
 // rest ends the shell if nothing runs.
 func (g *processGuard) rest() {
 	g.mu.Lock()
@@ -121,7 +147,7 @@ func (g *processGuard) ensure() {
 		g.shell.close()
 		g.shell = nil
 	}
-	shell, err := startGuardShell(g.mark)
+	shell, err := startGuardShell(g.mark, g.containers, g.env)
 	if err != nil {
 		g.failed = true
 		g.warn(err)

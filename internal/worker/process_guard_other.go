@@ -11,7 +11,7 @@ import (
 // guardShell cannot be started on this system.
 type guardShell struct{}
 
-func startGuardShell(string) (*guardShell, error) {
+func startGuardShell(string, string, []string) (*guardShell, error) {
 	return nil, fmt.Errorf("no guard on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 

@@ -14,7 +14,7 @@ import (
 // guardScript ends process groups when the end of its input comes while attempts are open: descriptor 3 is the file
 // that says which. Where the system shows the environment of processes, it also ends those that left their group and
 // have kept the mark, its first argument. It looks again as long as it finds some, because they may have started
-// others.
+// others. The second argument, if there is one, is a program that ends the containers with the label that is the third.
 const guardScript = `
 trap "" HUP INT QUIT TERM TSTP
 while read -r line; do :; done
@@ -30,6 +30,10 @@ done <&3
 for group in $groups; do
 	kill -s KILL -- "-$group"
 done
+[ -z "$2" ] || "$2" ps --quiet --filter "label=$3" | while read -r container; do
+	"$2" kill "$container"
+done &
+[ -r /proc/self/environ ] || wait
 [ -r /proc/self/environ ] || exit 0
 for round in 1 2 3 4 5 6 7 8 9 10; do
 	found=
@@ -37,8 +41,9 @@ for round in 1 2 3 4 5 6 7 8 9 10; do
 		process=${file#/proc/}
 		kill -s KILL "${process%/environ}" && found=1
 	done
-	[ "$found" ] || exit 0
+	[ "$found" ] || break
 done
+wait
 `
 
 // guardShell is a running guard.
@@ -54,14 +59,17 @@ type guardShell struct {
 const guardAsked = 10 * time.Millisecond
 
 // startGuardShell starts a guard in a session of its own: what ends the worker's group or its terminal does not end it.
-func startGuardShell(mark string) (*guardShell, error) {
+func startGuardShell(mark, containers string, env []string) (*guardShell, error) {
 	table, err := newGuardTable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := &exec.Cmd{
-		Path: "/bin/sh", Args: []string{"sh", "-c", guardScript, "pawl-guard", mark},
-		Env: []string{"PATH=" + defaultPath}, Dir: "/", ExtraFiles: []*os.File{table.file},
+		Path: "/bin/sh",
+		Args: []string{
+			"sh", "-c", guardScript, "pawl-guard", mark, containers, labelProcess + "=" + containerProcess,
+		},
+		Env: append(env[:len(env):len(env)], "PATH="+defaultPath), Dir: "/", ExtraFiles: []*os.File{table.file},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	in, err := cmd.StdinPipe()

@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -32,12 +33,62 @@ func (d directoryDecider) Task(r *core.Run, s *core.Step, now core.Time) ([]byte
 	}
 	switch s.Spec.Type {
 	case "exec":
-		return d.join(payload, "dir", true), nil
+		return d.process(payload), nil
 	case "http":
 		return d.join(payload, "file", false), nil
 	default:
 		return payload, nil
 	}
+}
+
+// process gives a process the directory, or its container.
+func (d directoryDecider) process(payload []byte) []byte {
+	var fields struct{ Container json.RawMessage }
+	if json.Unmarshal(payload, &fields) != nil || fields.Container == nil {
+		return d.join(payload, "dir", true)
+	}
+	var in struct {
+		Workspace *string
+		Volumes   []string
+	}
+	if json.Unmarshal(fields.Container, &in) != nil {
+		return payload
+	}
+	changed := map[string]any{}
+	switch {
+	case in.Workspace == nil:
+		changed["workspace"] = d.dir
+	case *in.Workspace != "" && !filepath.IsAbs(*in.Workspace):
+		changed["workspace"] = filepath.Join(d.dir, *in.Workspace)
+	}
+	for i, v := range in.Volumes {
+		if source, target, ok := strings.Cut(v, ":"); ok && strings.HasPrefix(source, ".") {
+			in.Volumes[i] = filepath.Join(d.dir, source) + ":" + target
+			changed["volumes"] = in.Volumes
+		}
+	}
+	container := set(fields.Container, changed)
+	return set(payload, map[string]any{"container": json.RawMessage(container)})
+}
+
+// set returns a JSON object with other values of some keys.
+func set(object []byte, values map[string]any) []byte {
+	var fields map[string]json.RawMessage
+	if len(values) == 0 || json.Unmarshal(object, &fields) != nil {
+		return object
+	}
+	for key, value := range values {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return object
+		}
+		fields[key] = text
+	}
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return object
+	}
+	return out
 }
 
 // join makes the path in a field of the payload an absolute one. An empty path stays empty, unless it means the
@@ -54,13 +105,5 @@ func (d directoryDecider) join(payload []byte, field string, emptyToo bool) []by
 	if (path == "" && !emptyToo) || filepath.IsAbs(path) {
 		return payload
 	}
-	text, err := json.Marshal(filepath.Join(d.dir, path))
-	if err != nil {
-		return payload
-	}
-	fields[field] = text
-	if out, err := json.Marshal(fields); err == nil {
-		return out
-	}
-	return payload
+	return set(payload, map[string]any{field: filepath.Join(d.dir, path)})
 }

@@ -72,4 +72,4 @@ func (p plugin) Kinds(
 func (plugin) Executors(cfg worker.ExecConfig) map[string]worker.Executor { return Executors(cfg) }
 
 // EndLeftovers implements kind.Plugin.
-func (plugin) EndLeftovers(owner string) error { return worker.EndLeftovers(owner) }
+func (plugin) EndLeftovers(cfg worker.ExecConfig) error { return worker.EndLeftovers(cfg) }
