@@ -257,7 +257,7 @@ func TestProgramFile(t *testing.T) {
 	}
 	shell("doctor")
 	shell("event", "send", "old-greet", "go", "--data", `{"by": "eve"}`)
-	if out := shell("resume", "--quiet"); strings.TrimSpace(out) != `"hello dear ada, eve"` {
+	if out := shell("resume", "old-greet", "--quiet"); strings.TrimSpace(out) != `"hello dear ada, eve"` {
 		t.Errorf("resume printed %q", out)
 	}
 	shell("doctor")

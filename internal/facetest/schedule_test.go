@@ -190,7 +190,7 @@ func TestScheduleFindsItsRun(t *testing.T) {
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		ensure(t, e, client.Schedule{Cron: "*/10 * * * *"}, w, "1m")
 		id := "s@" + time.Now().UTC().Truncate(10*time.Minute).Add(10*time.Minute).Format(time.RFC3339)
-		if _, err := w.Start(t.Context(), e, id, "2m", pawl.IdempotencyKey("schedule:"+id)); err != nil {
+		if _, err := w.Start(t.Context(), e, id, "2m", pawl.IdempotencyKey("@"+id)); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(25 * time.Minute)

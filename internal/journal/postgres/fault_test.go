@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
@@ -220,6 +222,29 @@ func TestFencedWhileInDoubt(t *testing.T) {
 	got := texts(t, next.j)
 	if !slices.Equal(got, []string{"a", "b"}) && !slices.Equal(got, []string{"a", "late", "b"}) {
 		t.Errorf("the journal has %q", got)
+	}
+}
+
+// TestAcquiredTwice checks that a partition stays with who has taken it when the statement that took it, sent twice, is
+// carried out a second time.
+func TestAcquiredTwice(t *testing.T) {
+	t.Parallel()
+	j := opened(t, own(t, pgtest.Start(t)))
+	l, err := j.Acquire(t.Context(), 0, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := []any{0, "test", int64(60_000_000), int64(j.mark.Load())}
+	ignored := func(pgx.Rows) error { return nil }
+	if err := j.query(t.Context(), j.in(acquireText), late, ignored); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Renew(t.Context(), 0, l.Epoch); err != nil {
+		t.Error(err)
+	}
+	b := &journal.Batch{Epoch: l.Epoch, Seq: l.Last + 1, Entries: []core.Entry{entry("first")}}
+	if err := j.Append(t.Context(), b); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -14,12 +14,13 @@ import (
 
 // The statements about owners. A lease is compared with the database's clock as it is at that moment, not with the
 // start of a transaction that may have waited. A lease that ends later than one can is of before the clock was put
-// back: it does not count, since its owner would have renewed it by now.
+// back: it does not count, since its owner would have renewed it by now. A statement that takes a partition may be sent
+// again, and carried out both times, the first one last: the same mark tells, and the epoch stays.
 const (
 	acquireText = "INSERT INTO {schema}.partitions AS p (partition, epoch, owner, until, term, last, through, mark)" +
 		" VALUES ($1, 1, $2, clock_timestamp() + $3 * interval '1 microsecond', $3, 0, 0, $4)" +
-		" ON CONFLICT (partition) DO UPDATE SET epoch = p.epoch + 1, owner = excluded.owner, until = excluded.until," +
-		" term = excluded.term, mark = excluded.mark" +
+		" ON CONFLICT (partition) DO UPDATE SET epoch = p.epoch + CASE WHEN p.mark = $4 THEN 0 ELSE 1 END," +
+		" owner = excluded.owner, until = excluded.until, term = excluded.term, mark = excluded.mark" +
 		" WHERE p.owner = '' OR p.mark = $4 OR p.until <= clock_timestamp()" +
 		" OR p.until > clock_timestamp() + 2 * p.term * interval '1 microsecond'" +
 		" RETURNING p.epoch, p.last, p.through"
