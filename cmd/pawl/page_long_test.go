@@ -90,6 +90,8 @@ steps:
 	begin(t, address, `{"workflow":"long","workflowId":"long-1","input":`+items+`}`)
 	l.does("open the run", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/run/long-1"))
 	l.sees(".tl", "10000 succeeded")
+	l.evaluates(`String(performance.getEntriesByType("resource")
+		.filter((e) => e.name.includes("/runs/long-1") && e.encodedBodySize > 200 * 1024).length)`, "0")
 	l.runs(`document.querySelector(".tl .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
 	l.sees(".tl", "each[5]")
 	const rows = `document.querySelectorAll(".tl .row").length`

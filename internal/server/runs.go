@@ -109,9 +109,15 @@ func (s *Server) runRoutes(a huma.API) {
 			OfRun
 			Wait  length `query:"wait" doc:"Answer when something has happened after after, or this time is over: 30s."`
 			After int    `query:"after" minimum:"0" doc:"The number of an event; a run has that of its last one."`
+			// Changed: of a run that the caller has as it was then.
+			Changed bool `query:"changed" doc:"Answer with the steps alone that are open or have changed since after."`
 		},
 		) (*answered[*api.Run], error) {
-			return body(s.run(ctx, in.Run, in.After, in.Wait.Std()))
+			r, err := s.run(ctx, in.Run, in.After, in.Wait.Std())
+			if err == nil && in.Changed && in.After > 0 {
+				r, err = changedSince(ctx, s.cfg.Service, r, in.After)
+			}
+			return body(r, err)
 		})
 	foresee := under(api.RoleRead, "POST", "/runs/{run}/forecast", "forecastRun", "runs",
 		"See what a run will come to if nobody acts")

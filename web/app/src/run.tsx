@@ -30,7 +30,7 @@ function useRun(id: string): [Run | null, unknown] {
       let last: Run | null = null;
       while (!stop.signal.aborted) {
         try {
-          const r: Run = last ? await nextRun(id, last.events, stop.signal) : await getRun(id);
+          const r: Run = last ? await nextRun(id, last, stop.signal) : await getRun(id);
           if (stop.signal.aborted) return;
           last = r;
           setRun(r);

@@ -2428,6 +2428,7 @@ export interface components {
             output?: unknown;
             parent?: string;
             parentClose?: string;
+            partial?: boolean;
             pausedAt?: string;
             phase: string;
             plan?: components["schemas"]["PlannedStep"][] | null;
@@ -4036,6 +4037,8 @@ export interface operations {
                 wait?: string;
                 /** @description The number of an event; a run has that of its last one. */
                 after?: number;
+                /** @description Answer with the steps alone that are open or have changed since after. */
+                changed?: boolean;
             };
             header?: never;
             path: {
