@@ -119,7 +119,8 @@ func TestChangedSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		st, err := b.client.Start(t.Context(), api.StartRequest{Definition: definition(orderFlow), Input: []byte(`{"n":3}`)})
+		start := api.StartRequest{Definition: definition(orderFlow), Input: []byte(`{"n":3}`)}
+		st, err := b.client.Start(t.Context(), start)
 		if err != nil {
 			t.Fatal(err)
 		}
