@@ -274,6 +274,40 @@ func TestPageOverview(t *testing.T) {
 	l.evaluates(`location.search`, "?phase=failed&phase=timed_out&workflow=bad")
 }
 
+// TestPageKeys checks that one comes from the list to a run that is tried again by few keys, without a mouse.
+func TestPageKeys(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
+	t.Parallel()
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "bad.yaml", "pawl: 1\nname: bad\nsteps:\n  - {name: fetch, exec: 'exit 3'}\n")
+	address := served(t, dir, ".")
+	begin(t, address, `{"workflow":"bad","workflowId":"bad-1"}`)
+	begin(t, address, `{"workflow":"bad","workflowId":"bad-2"}`)
+	l.does("open the list", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs?phase=failed"))
+	l.sees("table.runs", "bad-1")
+	l.sees("table.runs", "bad-2")
+	keys := 0
+	press := func(key string) {
+		keys++
+		l.does("press "+key, chromedp.KeyEvent(key))
+	}
+	press("j")
+	press("\r")
+	l.sees("h1", "bad-1")
+	l.sees(".step h2", "fetch")
+	press("r")
+	press("\r")
+	l.sees("dialog", "fresh deadlines")
+	press("\t")
+	press("\t")
+	press("\r")
+	l.sees(".operations", "retry run by page")
+	if keys > 8 {
+		t.Errorf("it took %d keys", keys)
+	}
+}
+
 // TestPageClock checks that the page moves the clock of pawl dev --virtual-time, and that due work then happens.
 func TestPageClock(t *testing.T) {
 	nightly.Only(t, "a browser of its own")

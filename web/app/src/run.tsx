@@ -148,11 +148,12 @@ function Views({ run, at, selected }: { run: Run; at: URL; selected: string | nu
       if (e.key === "j" || inGrid && e.key === "ArrowDown") select(rows[Math.min(i + 1, rows.length - 1)]?.key ?? null);
       else if (e.key === "k" || inGrid && e.key === "ArrowUp") select(rows[Math.max(i - 1, 0)]?.key ?? null);
       else if (e.key === "e" && failed) select(failed.key);
+      else if (e.key === "r") document.querySelector<HTMLElement>("header.run button.main")?.focus();
       else if (e.key === "b") setTrueTime((on) => !on);
       else if (e.key === "o" && selected && rows[i]?.fold) fold(selected);
       else if (e.key === "Escape") select(null);
       else return;
-      if (inGrid) e.preventDefault();
+      e.preventDefault();
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);

@@ -1,4 +1,4 @@
-import{d as E}from"./part-HBVIFKTP.js";import{a as g}from"./part-JNWBMFPG.js";import{C as O,D as J,E as R,S as C,Y as S,b as k,la as h}from"./part-VPVOVOMS.js";import{g as m,h as w,j as N,p as e}from"./part-C4TCDTTK.js";var A=`pawl: 1
+import{d as E}from"./part-6V4WCQRC.js";import{a as g}from"./part-JNWBMFPG.js";import{C as O,D as J,E as R,S as C,Y as S,b as k,la as h}from"./part-BWCGH2PI.js";import{g as m,h as w,j as N,p as e}from"./part-C4TCDTTK.js";var A=`pawl: 1
 name: hello
 steps:
   - {name: greet, exec: "echo hello", retry: "exponential(3, 1s)"}
