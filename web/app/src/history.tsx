@@ -39,8 +39,8 @@ export function History({ run }: { run: Run }) {
         <tbody>
           {events.slice(-shown).reverse().map((e) => (
             <tr key={e.seq}>
-              <td class="num">{e.seq}</td><td class="num">{instant(parse(e.time), utc.value)}</td><td>{e.type}</td>
-              <td><bdi>{plain(e.step ?? "")}{e.attempt ? ` #${e.attempt}` : ""}</bdi></td>
+              <td class="num">{e.seq}</td><td class="num">{instant(parse(e.time), utc.value, true)}</td><td>{e.type}</td>
+              <td><bdi>{plain(e.step ?? "")}</bdi></td>
               <td dir="auto">{plain([e.text, e.why, e.reason].filter((t, i, all) => t && all.indexOf(t) === i).join(" · "))}</td>
             </tr>
           ))}

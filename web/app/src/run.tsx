@@ -112,7 +112,7 @@ function Head({ run }: { run: Run }) {
           {Object.entries(run.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>)}
         </div>
         <p class="dim facts">
-          <span>started <Time at={run.createdAt} />{ended ? <>, took {length(parse(run.endedAt) - began)}</> : <>, <Ticking key={run.createdAt} of={(current) => `${length(current - began)} ago`} /></>}</span>
+          <span>started <Time at={run.createdAt} />{ended ? <>, ended <Time at={run.endedAt} /></> : <>, <Ticking key={run.createdAt} of={(current) => `${length(current - began)} ago`} /></>}</span>
           {of > 0 ? <span>{done} of {of} steps done</span> : null}
           {run.queue ? <span>queue <Link to="/queues"><bdi>{run.queue.name}</bdi></Link>{run.queue.key ? <> for <bdi>{run.queue.key}</bdi></> : null}</span> : null}
           {run.parent ? <Link to={`/run/${run.parent}`}>parent</Link> : null}
