@@ -79,7 +79,8 @@ func (l looker) accessible(name string) {
 	}
 }
 
-// pictures keeps pictures of the page, light and dark, wide and narrow, and checks both colours with axe-core.
+// pictures keeps pictures of the page, light and dark, wide and narrow, checks both colours with axe-core, and that
+// nothing is wider than a small screen.
 func (l looker) pictures(name string) {
 	l.Helper()
 	for _, theme := range []string{"dark", "light"} {
@@ -90,6 +91,12 @@ func (l looker) pictures(name string) {
 		l.shot(name + "-" + theme + "-narrow")
 		l.does("a wide screen", chromedp.EmulateViewport(1440, 900))
 	}
+	for _, width := range []int64{320, 720} { // as who magnifies a page sees it
+		l.does("a small screen", chromedp.EmulateViewport(width, 900))
+		is := fmt.Sprintf("%s at %d has too much: ", name, width)
+		l.evaluates(fmt.Sprintf(`%q + Math.max(document.documentElement.scrollWidth - innerWidth, 0)`, is), is+"0")
+	}
+	l.does("a wide screen", chromedp.EmulateViewport(1440, 900))
 }
 
 // fill replaces what is in a field.
