@@ -66,9 +66,16 @@ func TestPageOfManyRuns(t *testing.T) {
 	const first = `document.querySelector("table.runs").textContent.includes("run-419")`
 	l.waits(fmt.Sprintf(`%s < %d && !%s`, rows, rowsAtMost, first))
 	begin(t, address, `{"workflow":"small","workflowId":"fresh-2"}`)
-	l.sees(".loaded", "422 runs.")
+	l.sees(".fresh", "1 new") // the rows that one looks at do not jump
 	l.sees("table.runs", "run-000")
-	l.runs(`scrollTo(0, 0)`)
+	l.runs(`window.down = scrollY; [...document.querySelectorAll("table.runs a")].find((a) =>
+		a.textContent === "run-000").click()`)
+	l.sees("h1", "run-000")
+	l.runs(`history.back()`)
+	l.sees("table.runs", "run-000") // one comes back to the same place
+	l.waits(`scrollY === down`)
+	l.sees(".fresh", "1 new")
+	l.click(".fresh button")
 	l.sees("table.runs tbody tr:not(.space)", "fresh-2")
 }
 
@@ -90,6 +97,8 @@ steps:
 	begin(t, address, `{"workflow":"long","workflowId":"long-1","input":`+items+`}`)
 	l.does("open the run", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/run/long-1"))
 	l.sees(".tl", "10000 succeeded")
+	l.evaluates(`String(performance.getEntriesByType("resource")
+		.filter((e) => e.name.includes("/runs/long-1") && e.encodedBodySize > 200 * 1024).length)`, "0")
 	l.runs(`document.querySelector(".tl .fold").dispatchEvent(new MouseEvent("click", {bubbles: true}))`)
 	l.sees(".tl", "each[5]")
 	const rows = `document.querySelectorAll(".tl .row").length`

@@ -79,7 +79,8 @@ func (l looker) accessible(name string) {
 	}
 }
 
-// pictures keeps pictures of the page, light and dark, wide and narrow, and checks both colours with axe-core.
+// pictures keeps pictures of the page, light and dark, wide and narrow, checks both colours with axe-core, and that
+// nothing is wider than a small screen.
 func (l looker) pictures(name string) {
 	l.Helper()
 	for _, theme := range []string{"dark", "light"} {
@@ -90,6 +91,12 @@ func (l looker) pictures(name string) {
 		l.shot(name + "-" + theme + "-narrow")
 		l.does("a wide screen", chromedp.EmulateViewport(1440, 900))
 	}
+	for _, width := range []int64{320, 720} { // as who magnifies a page sees it
+		l.does("a small screen", chromedp.EmulateViewport(width, 900))
+		is := fmt.Sprintf("%s at %d has too much: ", name, width)
+		l.evaluates(fmt.Sprintf(`%q + Math.max(document.documentElement.scrollWidth - innerWidth, 0)`, is), is+"0")
+	}
+	l.does("a wide screen", chromedp.EmulateViewport(1440, 900))
 }
 
 // fill replaces what is in a field.
@@ -146,7 +153,7 @@ func TestPageOfARun(t *testing.T) {
 	l.runs(`document.querySelector(".otherwise").open = true`)
 	l.fill(".otherwise textarea", "retry: none")
 	l.press("Simulate")
-	l.sees(".otherwise .verdict", "after 1 attempt")
+	l.sees(".otherwise .verdict", "(1 attempt)")
 	l.tab("Events")
 	l.sees(".history", "run.started")
 	l.sees(".history", "attempt.ended")
@@ -164,15 +171,15 @@ func TestPagePlaces(t *testing.T) {
 	write(t, dir, "media.yaml", mediaFlow)
 	address := served(t, dir, ".")
 	l.does("open the lab", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/lab"))
-	l.sees(".verdict", "It gives up at")
+	l.sees(".verdict", "Gives up after")
 	l.fill(".lab textarea", "retry: exponential(5,")
 	l.sees(".problem", "missing )")
 	l.fill(".lab textarea", `retry: "exponential(5, 1s)"`)
-	l.sees(".verdict", "It gives up at 15s after 5 attempts: attempts exhausted.")
+	l.sees(".verdict", "Gives up after 15s (5 attempts): attempts exhausted.")
 	l.press("Down for 10 minutes")
-	l.sees(".during", "It gives up at 15s")
+	l.sees(".during", "Gives up after 15s")
 	l.fill(".lab textarea", `retry: "exponential(20, 1s, max=1m)"`)
-	l.sees(".during", "It succeeds at 10m")
+	l.sees(".during", "Succeeds after 10m")
 	l.pictures("lab")
 
 	l.does("start", chromedp.Navigate(address+"/start"))
@@ -212,7 +219,7 @@ func TestPagePlaces(t *testing.T) {
 	l.sees("table.queues", "media")
 	l.sees("table.queues .urgent", "no worker")
 	l.sees("table.pressure", "no service")
-	l.sees("main", "the server's own workers")
+	l.sees("main", "built-in workers")
 	l.pictures("queues")
 	l.does("look at schedules", chromedp.Navigate(address+"/schedules"))
 	l.sees(".empty", "EnsureSchedule")
@@ -274,6 +281,39 @@ func TestPageOverview(t *testing.T) {
 	l.evaluates(`location.search`, "?phase=failed&phase=timed_out&workflow=bad")
 }
 
+// TestPageKeys checks that one comes from the list to a run that is tried again by few keys, without a mouse.
+func TestPageKeys(t *testing.T) {
+	nightly.Only(t, "a browser of its own")
+	t.Parallel()
+	l := looker{t, browser(t)}
+	dir := t.TempDir()
+	write(t, dir, "bad.yaml", "pawl: 1\nname: bad\nsteps:\n  - {name: fetch, exec: 'exit 3'}\n")
+	address := served(t, dir, ".")
+	begin(t, address, `{"workflow":"bad","workflowId":"bad-1"}`)
+	begin(t, address, `{"workflow":"bad","workflowId":"bad-2"}`)
+	l.does("open the list", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs?phase=failed"))
+	l.sees("table.runs", "bad-1")
+	l.sees("table.runs", "bad-2")
+	keys := 0
+	press := func(key string) {
+		keys++
+		l.does("press "+key, chromedp.KeyEvent(key))
+	}
+	press("j")
+	press("\r")
+	l.sees("h1", "bad-1")
+	l.sees(".step h2", "fetch")
+	press("r")
+	press("\r")
+	l.sees("dialog", "fresh deadlines")
+	l.waits(`document.querySelector("dialog input") === document.activeElement`)
+	press("\r")
+	l.sees(".operations", "retry run by page")
+	if keys > 5 {
+		t.Errorf("it took %d keys", keys)
+	}
+}
+
 // TestPageClock checks that the page moves the clock of pawl dev --virtual-time, and that due work then happens.
 func TestPageClock(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
@@ -287,7 +327,7 @@ func TestPageClock(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	l.does("open the page", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs"))
-	l.sees(".clock", "Time stands at")
+	l.sees(".clock", "Virtual time")
 	l.click("table.runs tbody a")
 	l.sees(".why", "charge retries in 2m")
 	l.press("+1 m")

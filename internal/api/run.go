@@ -130,9 +130,11 @@ type Run struct {
 	Retryable      bool            `json:"retryable,omitempty"` // it has ended, and a retry would be accepted
 	Dialect        *Words          `json:"dialect,omitempty"`
 	Steps          []*Step         `json:"steps"` // only to be read: the next call may return the same ones
-	Operations     []Audit         `json:"operations"`
-	Events         int             `json:"events"`         // number of its last event: Watch goes on from there
-	Plan           []PlannedStep   `json:"plan,omitempty"` // the steps of its definition, without hooks
+	// Partial: it has what has changed alone. Its other steps, input and plan are as they were.
+	Partial    bool          `json:"partial,omitempty"`
+	Operations []Audit       `json:"operations"`
+	Events     int           `json:"events"`         // number of its last event: Watch goes on from there
+	Plan       []PlannedStep `json:"plan,omitempty"` // the steps of its definition, without hooks
 }
 
 // RunQueue is the queue that a run is started into, and the run's key and priority there.

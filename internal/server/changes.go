@@ -82,3 +82,38 @@ func (s *Server) run(ctx context.Context, name string, after int, wait time.Dura
 	}
 	return s.cfg.Service.Run(ctx, r.Run)
 }
+
+// runWaits is the type of the event that nothing of a run executes any more. It changes no step.
+const runWaits = "run.waiting"
+
+// changedSince returns of a run what may have changed since an event: the open steps, and those to which something has
+// happened. It returns the whole run where something has happened to the run itself, since that may concern any step.
+func changedSince(ctx context.Context, service api.Reader, r *api.Run, after int) (*api.Run, error) {
+	if after > r.Events {
+		return r, nil // the caller has seen another run
+	}
+	steps, whole := map[string]bool{}, false
+	if after < r.Events {
+		err := service.Watch(ctx, r.Run, after, func(e api.Event) error {
+			steps[e.Step], whole = true, whole || e.Step == "" && e.Type != runWaits
+			if whole || e.Seq >= r.Events {
+				return errBegun
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errBegun) {
+			return nil, err
+		}
+	}
+	if whole {
+		return r, nil
+	}
+	part := *r
+	part.Partial, part.Input, part.Plan, part.Steps = true, nil, nil, []*api.Step{}
+	for _, s := range r.Steps {
+		if !s.Phase.Closed() || steps[s.Step] {
+			part.Steps = append(part.Steps, s)
+		}
+	}
+	return &part, nil
+}

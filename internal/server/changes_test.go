@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,52 @@ func TestWaitForNews(t *testing.T) {
 		}
 		if n, took := ask("5m", r.Events); n <= r.Events || took != 6*time.Second {
 			t.Errorf("the next attempt is told after %s, up to event %d", took, n)
+		}
+	})
+}
+
+// TestChangedSteps checks that who has a run gets the steps alone that may have changed, and the whole run where
+// something has happened to the run itself.
+func TestChangedSteps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		start := api.StartRequest{Definition: definition(orderFlow), Input: []byte(`{"n":3}`)}
+		st, err := b.client.Start(t.Context(), start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ask := func(after int) (r api.Run, steps string) {
+			t.Helper()
+			_, _, text := b.plain("GET", fmt.Sprintf("/api/v1/runs/%s?changed=true&after=%d", st.Run, after), "")
+			if err := json.Unmarshal([]byte(text), &r); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range r.Steps {
+				steps += s.Step + " "
+			}
+			return r, steps
+		}
+		first, all := ask(0)
+		if first.Partial || !strings.Contains(all, "each[2]") || first.Input == nil {
+			t.Errorf("who has nothing gets %s (partial: %t)", all, first.Partial)
+		}
+		if same, steps := ask(first.Events); !same.Partial || steps != "broken approval " || same.Input != nil {
+			t.Errorf("nothing has happened: %s (partial: %t)", steps, same.Partial)
+		}
+		<-time.After(25 * time.Second) // broken has been tried again, and ends
+		synctest.Wait()
+		r, steps := ask(first.Events)
+		if !r.Partial || steps != "broken approval " || r.Steps[0].Phase != api.StepFailed {
+			t.Errorf("after two more attempts: %s (partial: %t)", steps, r.Partial)
+		}
+		op := api.Operation{Operation: api.OpPause}
+		if err := b.client.Operate(t.Context(), st.Run, op); err != nil {
+			t.Fatal(err)
+		}
+		if r, steps := ask(first.Events); r.Partial || steps != all {
+			t.Errorf("after a pause: %s (partial: %t)", steps, r.Partial)
 		}
 	})
 }

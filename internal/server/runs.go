@@ -107,11 +107,16 @@ func (s *Server) runRoutes(a huma.API) {
 		"Get a run with everything that explains it"),
 		func(ctx context.Context, in *struct {
 			OfRun
-			Wait  length `query:"wait" doc:"Answer when something has happened after after, or this time is over: 30s."`
-			After int    `query:"after" minimum:"0" doc:"The number of an event; a run has that of its last one."`
+			Wait    length `query:"wait" doc:"Answer when something has happened after after, or then: 30s."`
+			After   int    `query:"after" minimum:"0" doc:"The number of an event; a run has that of its last one."`
+			Changed bool   `query:"changed" doc:"Answer with the steps alone that are open or changed since after."`
 		},
 		) (*answered[*api.Run], error) {
-			return body(s.run(ctx, in.Run, in.After, in.Wait.Std()))
+			r, err := s.run(ctx, in.Run, in.After, in.Wait.Std())
+			if err == nil && in.Changed && in.After > 0 {
+				r, err = changedSince(ctx, s.cfg.Service, r, in.After)
+			}
+			return body(r, err)
 		})
 	foresee := under(api.RoleRead, "POST", "/runs/{run}/forecast", "forecastRun", "runs",
 		"See what a run will come to if nobody acts")

@@ -34,7 +34,7 @@ export function Tokens() {
             <tbody>{(all ?? []).map((t) => (
               <tr key={t.id}><td><bdi>{plain(t.name)}</bdi></td><td>{t.role}</td><td>{t.namespace === "*" ? "all" : t.namespace}</td><td>{plain((t.queues ?? []).join(", "))}</td>
                 <td><Time at={t.createdAt} ago /></td><td>{t.expiresAt ? <Time at={t.expiresAt} ago /> : "never"}</td>
-                <td><button type="button" class="danger" onClick={() => setRevoked(t)}>Revoke</button> <Link to={`/audit?actor=${encodeURIComponent(t.name)}`}>what it did</Link></td></tr>
+                <td><button type="button" class="danger" onClick={() => setRevoked(t)}>Revoke</button> <Link to={`/audit?actor=${encodeURIComponent(t.name)}`}>Activity</Link></td></tr>
             ))}</tbody>
           </table>
         </div>
@@ -42,8 +42,8 @@ export function Tokens() {
       {revoked ? (
         <Dialog title={`Revoke ${plain(revoked.name)}`} onClose={() => setRevoked(null)}>
           <form method="dialog" onSubmit={() => { void revokeToken(revoked.id).then(read, setError); }}>
-            <p>Whoever shows it is refused from now on. It cannot be taken back.</p>
-            <div class="menu"><button type="button" onClick={() => setRevoked(null)}>Leave it</button><button class="danger">Revoke it</button></div>
+            <p>Whoever shows it is refused from now on. This cannot be undone.</p>
+            <div class="menu"><button type="button" onClick={() => setRevoked(null)}>Back</button><button class="danger">Revoke token</button></div>
           </form>
         </Dialog>
       ) : null}
@@ -72,7 +72,7 @@ function Create({ onMade }: { onMade: (t: Token) => void }) {
       {choices.length > 0 ? <label>Namespace <select value={namespace} onChange={(e) => setNamespace(e.currentTarget.value)}>{choices.map((n) => <option key={n} value={n}>{n === "*" ? "all" : n}</option>)}</select></label> : null}
       {role === "worker" ? <label>Queues <input value={queues} placeholder="mail, or all" onInput={(e) => setQueues(e.currentTarget.value)} /></label> : null}
       <label>Expires in <input value={expires} placeholder="never, or 30d" onInput={(e) => setExpires(e.currentTarget.value.trim())} /></label>
-      <button type="submit" class="main">Make a token</button>
+      <button type="submit" class="main">Create token</button>
       <Problem error={error} />
     </form>
   );
@@ -94,10 +94,10 @@ export function Audit({ search }: { search: string }) {
       <h1>Audit log</h1>
       <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
         <label>Actor <input type="search" value={actor} placeholder="ada, or local" onChange={(e) => { const a = e.currentTarget.value.trim(); go(a ? `/audit?actor=${encodeURIComponent(a)}` : "/audit", true); }} /></label>
-        <button type="button" onClick={() => void read("", [])}>Look again</button>
+        <button type="button" onClick={() => void read("", [])}>Refresh</button>
       </form>
       <Problem error={error} />
-      {!entries ? null : entries.length === 0 ? <p class="empty">{actor ? "Nobody of this name has changed anything." : "Nobody has changed anything yet. It has what changes something, and what was refused."}</p> : (
+      {!entries ? null : entries.length === 0 ? <p class="empty">{actor ? `No entries for “${actor}”.` : "Nobody has changed anything yet. It has what changes something, and what was refused."}</p> : (
         <div class="scroll" tabIndex={0} aria-label="Audit log">
           <table class="audit">
             <thead><tr><th>When</th><th>Who</th><th>What</th><th>Answer</th><th>From</th></tr></thead>

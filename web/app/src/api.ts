@@ -1,6 +1,7 @@
 // Talks to the server. Nothing here knows of pages.
 import { effect, signal } from "@preact/signals";
 import { refused, withCaller, type Caller } from "./caller.ts";
+import { merged } from "./merged.ts";
 import type { components } from "./schema.d.ts";
 
 type Schemas = components["schemas"];
@@ -111,9 +112,9 @@ const runPath = (run: string, ...rest: string[]) => ["/runs", run, ...rest].map(
 export const listRuns = (query: URLSearchParams, signal?: AbortSignal) => ask<Page>("/runs?" + query, { signal: signal ?? null });
 export const countRuns = (query: URLSearchParams) => ask<Count[]>("/counts?" + query);
 export const getRun = (run: string) => ask<Run>(runPath(run));
-// nextRun answers as soon as something has happened to the run after the event with that number.
-export const nextRun = (run: string, after: number, signal: AbortSignal) =>
-  ask<Run>(`${runPath(run)}?wait=30s&after=${after}`, { signal });
+// nextRun answers as soon as something has happened to a run after its last event: with the run as it is then.
+export const nextRun = async (run: string, last: Run, signal: AbortSignal) =>
+  merged(last, await ask<Run>(`${runPath(run)}?wait=30s&changed=true&after=${last.events}`, { signal }));
 export const forecast = (run: string, q: ForecastRequest) => post<Run>(runPath(run, "forecast"), q);
 export const operateRun = (run: string, action: string, body: OperateBody) => post<void>(runPath(run, action), body);
 export const operateStep = (run: string, step: string, action: string, body: OperateBody) =>
@@ -130,6 +131,15 @@ export async function getLog(run: string, step: string, attempt: number, from: n
 export async function getHistory(run: string): Promise<Event[]> {
   const h = await ask<{ entries?: { events?: Event[] }[] }>(runPath(run, "history"));
   return (h.entries ?? []).flatMap((e) => e.events ?? []);
+}
+// followHistory calls fn with what happens to a run after an event, until the run has ended or the signal comes.
+export async function followHistory(run: string, after: number, fn: (e: Event) => void, signal: AbortSignal): Promise<void> {
+  const answer = await request(`${base}${runPath(run)}/events?after=${after}`, { signal });
+  if (!answer.ok || !answer.body) throw refusal(answer.status, await answer.text());
+  for await (const m of messages(answer.body)) {
+    if (m.name !== "") return;
+    fn(JSON.parse(m.data) as Event);
+  }
 }
 // signOut ends the session of the browser.
 export async function signOut(): Promise<void> {

@@ -32,7 +32,7 @@ export function Clock() {
   const next = parse(state.next);
   return (
     <div class="clock" role="group" aria-label="Virtual time">
-      <span>Time stands at <b class="num">{instant(parse(state.now), utc.value)}</b>{Number.isFinite(next) ? <span class="dim"> · next timer in {length(next - parse(state.now))}</span> : <span class="dim"> · nothing is due</span>}</span>
+      <span>Virtual time <b class="num">{instant(parse(state.now), utc.value)}</b>{Number.isFinite(next) ? <span class="dim"> · next timer in {length(next - parse(state.now))}</span> : <span class="dim"> · nothing is due</span>}</span>
       <button type="button" disabled={busy || !may("admin")} onClick={() => void move({ by: "1m" })}>+1 m</button>
       <button type="button" disabled={busy || !may("admin")} onClick={() => void move({ by: "1h" })}>+1 h</button>
       <button type="button" disabled={busy || !may("admin") || !Number.isFinite(next)} onClick={() => void move({ next: true })}>Next timer</button>

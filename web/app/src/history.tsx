@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Event, Run, RunSummary } from "./api.ts";
-import { getHistory, listRuns } from "./api.ts";
+import { followHistory, getHistory, listRuns } from "./api.ts";
 import { Link, Phase, Problem } from "./parts.tsx";
 import { utc } from "./state.ts";
 import { instant, parse } from "./time.ts";
@@ -14,11 +14,23 @@ export function History({ run }: { run: Run }) {
   const [error, setError] = useState<unknown>(null);
   const [shown, setShown] = useState(step);
   useEffect(() => {
-    let over = false;
-    getHistory(run.run).then((e) => { if (!over) { setEvents(e); setError(null); } }, (e: unknown) => { if (!over) setError(e); });
-    return () => { over = true; };
-  }, [run.run, run.events]);
-  if (error) return <Problem error={error} />;
+    const stop = new AbortController();
+    void (async () => {
+      const all = await getHistory(run.run);
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      setEvents([...all]);
+      while (!stop.signal.aborted) {
+        // It comes at once while much happens, and is shown a few times a second.
+        await followHistory(run.run, all[all.length - 1]?.seq ?? 0, (e) => {
+          all.push(e);
+          timer ??= setTimeout(() => { timer = undefined; if (!stop.signal.aborted) setEvents([...all]); }, 250);
+        }, stop.signal).catch((e: unknown) => { if (!stop.signal.aborted) setError(e); });
+        await new Promise((done) => setTimeout(done, 2000));
+      }
+    })().catch((e: unknown) => { if (!stop.signal.aborted) setError(e); });
+    return () => stop.abort();
+  }, [run.run]);
+  if (error && !events) return <Problem error={error} />;
   if (!events) return <p class="dim">Loading…</p>;
   return (
     <div class="scroll history" tabIndex={0} aria-label="History">
@@ -27,8 +39,8 @@ export function History({ run }: { run: Run }) {
         <tbody>
           {events.slice(-shown).reverse().map((e) => (
             <tr key={e.seq}>
-              <td class="num">{e.seq}</td><td class="num">{instant(parse(e.time), utc.value)}</td><td>{e.type}</td>
-              <td><bdi>{plain(e.step ?? "")}{e.attempt ? ` #${e.attempt}` : ""}</bdi></td>
+              <td class="num">{e.seq}</td><td class="num">{instant(parse(e.time), utc.value, true)}</td><td>{e.type}</td>
+              <td><bdi>{plain(e.step ?? "")}</bdi></td>
               <td dir="auto">{plain([e.text, e.why, e.reason].filter((t, i, all) => t && all.indexOf(t) === i).join(" · "))}</td>
             </tr>
           ))}

@@ -68,11 +68,11 @@ export function Lab({ search }: { search: string }) {
       <p class="dim">Write or paste a policy. The address of this page has it, so a link shows it to others.</p>
       <div class="columns">
         <form onSubmit={(e) => e.preventDefault()}>
-          <label>Written for <select value={system} onChange={(e) => choose(e.currentTarget.value)}>
+          <label>Syntax <select value={system} onChange={(e) => choose(e.currentTarget.value)}>
             {samples.map(([n]) => <option key={n} value={n}>{n === "native" ? "Pawl" : n[0]!.toUpperCase() + n.slice(1)}</option>)}</select></label>
           <label>Policy <textarea rows={10} spellcheck={false} value={text} onInput={(e) => set("policy", e.currentTarget.value)} /></label>
-          <label>The whole run may take <input value={runLimit} placeholder="no limit" onInput={(e) => set("run", e.currentTarget.value.trim())} /></label>
-          <label>What if the service is down for <input value={down} placeholder="10m" onInput={(e) => set("down", e.currentTarget.value.trim())} /></label>
+          <label>Run timeout <input value={runLimit} placeholder="no limit" onInput={(e) => set("run", e.currentTarget.value.trim())} /></label>
+          <label>Simulate an outage of <input value={down} placeholder="10m" onInput={(e) => set("down", e.currentTarget.value.trim())} /></label>
           <Problem error={error} />
           <div class="actions">
             {down ? null : <button type="button" onClick={() => set("down", "10m")}>Down for 10 minutes</button>}
@@ -93,10 +93,10 @@ function Shown({ answer, stale }: { answer: Answer; stale: boolean }) {
       <h2>{(e.assumes ?? "").replace(/^./, (c) => c.toUpperCase())}</h2>
       <p class="verdict">{verdict(e)}</p>
       <Outlook sim={e} />
-      {during ? <><h2>If the service is down for {length(outage)}</h2><p class="verdict during">{verdict(during)}</p><Outlook sim={during} outage={outage} /></> : null}
-      {findings.length > 0 ? <><h2>What to look at</h2><ul class="findings">{findings.map((f) => <li key={f.code + (f.path ?? []).join()}><code>{(f.path ?? []).join(".")}</code> {f.message}</li>)}</ul></> : <p class="dim">Every part of it can have an effect.</p>}
+      {during ? <><h2>If it is down for {length(outage)}</h2><p class="verdict during">{verdict(during)}</p><Outlook sim={during} outage={outage} /></> : null}
+      {findings.length > 0 ? <><h2>Warnings</h2><ul class="findings">{findings.map((f) => <li key={f.code + (f.path ?? []).join()}><code>{(f.path ?? []).join(".")}</code> {f.message}</li>)}</ul></> : <p class="dim">No warnings.</p>}
       <Delays sim={e} />
-      <details><summary>In Pawl's own form</summary><pre>{JSON.stringify(e.policy, null, 2)}</pre></details>
+      <details><summary>As Pawl policy</summary><pre>{JSON.stringify(e.policy, null, 2)}</pre></details>
     </section>
   );
 }

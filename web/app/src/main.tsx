@@ -31,7 +31,7 @@ const themes = ["system", "light", "dark"];
 const forAdmins = new Set(["/tokens", "/audit"]);
 
 const keys: [string, string][] = [
-  ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["e", "the next step that failed"], ["b", "a timeline as time went, or with breaks"], ["Enter", "open the chosen run"], ["o", "fold or unfold the chosen group"],
+  ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["r", "go to what one most likely does to a run"], ["e", "the next step that failed"], ["b", "a timeline as time went, or with breaks"], ["Enter", "open the chosen run"], ["o", "fold or unfold the chosen group"],
   ["h g", "the overview, all runs"], ["d l s", "deadlines, the lab, start a run"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
 ];
 

@@ -44,9 +44,9 @@ export function Outlook({ sim, outage }: { sim: Simulated; outage?: number }) {
 export function verdict(sim: Simulated): string {
   const begun = (sim.attempts ?? []).filter((a) => !a.never).length;
   const n = `${begun} attempt${begun === 1 ? "" : "s"}`;
-  if (sim.phase === "succeeded") return `It succeeds at ${sim.at} with attempt ${begun}.`;
-  if (sim.phase === "backing_off") return `It goes on like this; these are the first ${n}.`;
-  return `It gives up at ${sim.at} after ${n}: ${(sim.reason ?? sim.phase).replaceAll("_", " ")}.`;
+  if (sim.phase === "succeeded") return `Succeeds after ${sim.at} with attempt ${begun}.`;
+  if (sim.phase === "backing_off") return `Goes on like this; these are the first ${n}.`;
+  return `Gives up after ${sim.at} (${n}): ${(sim.reason ?? sim.phase).replaceAll("_", " ")}.`;
 }
 
 // Delays is the picture in numbers, for who cannot see it or wants to copy it.

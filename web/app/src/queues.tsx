@@ -45,10 +45,10 @@ export function Queues() {
       <h1>Queues</h1>
       <Problem error={error} />
       <dl class="tiles">
-        <Tile name="wait for a worker" n={total(last, "pawl_attempts_queued")} />
-        <Tile name="run" n={total(last, "pawl_attempts_running")} />
-        <Tile name="runs in memory" n={total(last, "pawl_runs_loaded")} />
-        <Tile name="runs set aside" n={total(last, "pawl_runs_set_aside")} bad />
+        <Tile name="Queued attempts" n={total(last, "pawl_attempts_queued")} />
+        <Tile name="Running attempts" n={total(last, "pawl_attempts_running")} />
+        <Tile name="Runs in memory" n={total(last, "pawl_runs_loaded")} />
+        <Tile name="Set aside (errors)" n={total(last, "pawl_runs_set_aside")} bad />
         <div><dt>the latest timer</dt><dd>{length(late)} late</dd></div>
       </dl>
       <Pressure samples={samples} last={last} before={before} />
@@ -74,11 +74,11 @@ function Pressure({ samples, last, before }: { samples: Sample[]; last: Sample; 
   }).sort((a, b) => b.rate - a.rate || b.all - a.all);
   return (
     <section>
-      <h2>Retry pressure</h2>
+      <h2>Retries by service</h2>
       {rows.length === 0 ? <p class="empty">No attempt has ended since the server began.</p> : (
-        <div class="scroll" tabIndex={0} aria-label="Retry pressure by service">
+        <div class="scroll" tabIndex={0} aria-label="Retries by service by service">
           <table class="pressure">
-            <thead><tr><th>Service</th><th>Retries a minute</th><th>Of the attempts</th><th>While you look</th><th>Since the server began</th></tr></thead>
+            <thead><tr><th>Service</th><th>Retries a minute</th><th>Share</th><th>Last 5 min</th><th>Since start</th></tr></thead>
             <tbody>{rows.map((r) => (
               <tr key={r.name}><td>{r.name ? <bdi>{plain(r.name)}</bdi> : <span class="dim">no service</span>}</td><td class="num">{rate(r.rate)}</td>
                 <td class="num">{Math.round(r.share * 100)} %</td><td><Bars counts={r.counts} name={r.name} /></td><td class="num">{r.all}</td></tr>
@@ -86,7 +86,6 @@ function Pressure({ samples, last, before }: { samples: Sample[]; last: Sample; 
           </table>
         </div>
       )}
-      <p>Retries are attempts after which another one follows.</p>
       <p><Link to="/runs?retrying=true">Runs that retry now</Link></p>
     </section>
   );
@@ -104,7 +103,7 @@ function Bars({ counts, name }: { counts: number[]; name: string }) {
 
 const waits = (seconds: number) => Number.isNaN(seconds) ? "" : seconds === Infinity ? "longer" : length(seconds * 1000);
 
-// slots says how many attempts could begin: of the server's own workers by their kinds.
+// slots says how many attempts could begin: of built-in workers by their kinds.
 function slots(last: Sample, queue: string): string {
   const free = sums(last, "pawl_queue_free_slots", "type", { queue });
   if (free.size === 0) return "any number";
@@ -124,18 +123,18 @@ function TaskQueues({ last, before }: { last: Sample; before: Sample | undefined
       <h2>Task queues</h2>
       <div class="scroll" tabIndex={0} aria-label="Task queues">
         <table class="queues">
-          <thead><tr><th>Queue</th><th>Waiting</th><th>Running</th><th>Free slots</th><th>Attempts a minute</th><th>Half wait at most</th><th>95 % wait at most</th><th>Since the server began</th></tr></thead>
+          <thead><tr><th>Queue</th><th>Waiting</th><th>Running</th><th>Free slots</th><th>Attempts a minute</th><th>Wait p50</th><th>Wait p95</th><th>Since start</th></tr></thead>
           <tbody>{names.map((name) => {
             const n = begun.get(name) ?? 0, moved = n - (old.get(name) ?? 0), from = moved > 0 ? before : undefined; // where nothing happens now: of all time
             const waiting = depth.get(name) ?? 0, none = waiting > 0 && slots(last, name) === "0" && !running.get(name);
-            return <tr key={name}><td>{name ? <bdi>{plain(name)}</bdi> : <span class="dim">the server's own workers</span>}</td>
+            return <tr key={name}><td>{name ? <bdi>{plain(name)}</bdi> : <span class="dim">built-in workers</span>}</td>
               <td class="num">{waiting}</td><td class="num">{running.get(name) ?? 0}</td><td class={none ? "urgent" : ""}>{none ? "no worker" : <bdi>{plain(slots(last, name))}</bdi>}</td>
               <td class="num">{rate(aMinute(moved, before, last))}</td>
               <td class="num">{waits(within(last, from, metric, "queue", name, 0.5))}</td><td class="num">{waits(within(last, from, metric, "queue", name, 0.95))}</td><td class="num">{n}</td></tr>;
           })}</tbody>
         </table>
       </div>
-      {held.size > 0 ? <p>Held back by limits since the server began: {[...held].map(([by, n]) => <span class="tag" key={by}><bdi>{plain(by)}</bdi> {n}</span>)}</p> : null}
+      {held.size > 0 ? <p>Held by limits since start: {[...held].map(([by, n]) => <span class="tag" key={by}><bdi>{plain(by)}</bdi> {n}</span>)}</p> : null}
     </section>
   );
 }

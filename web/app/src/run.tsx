@@ -30,7 +30,7 @@ function useRun(id: string): [Run | null, unknown] {
       let last: Run | null = null;
       while (!stop.signal.aborted) {
         try {
-          const r: Run = last ? await nextRun(id, last.events, stop.signal) : await getRun(id);
+          const r: Run = last ? await nextRun(id, last, stop.signal) : await getRun(id);
           if (stop.signal.aborted) return;
           last = r;
           setRun(r);
@@ -112,7 +112,7 @@ function Head({ run }: { run: Run }) {
           {Object.entries(run.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>)}
         </div>
         <p class="dim facts">
-          <span>started <Time at={run.createdAt} />{ended ? <>, took {length(parse(run.endedAt) - began)}</> : <>, <Ticking key={run.createdAt} of={(current) => `${length(current - began)} ago`} /></>}</span>
+          <span>started <Time at={run.createdAt} />{ended ? <>, ended <Time at={run.endedAt} /></> : <>, <Ticking key={run.createdAt} of={(current) => `${length(current - began)} ago`} /></>}</span>
           {of > 0 ? <span>{done} of {of} steps done</span> : null}
           {run.queue ? <span>queue <Link to="/queues"><bdi>{run.queue.name}</bdi></Link>{run.queue.key ? <> for <bdi>{run.queue.key}</bdi></> : null}</span> : null}
           {run.parent ? <Link to={`/run/${run.parent}`}>parent</Link> : null}
@@ -148,11 +148,12 @@ function Views({ run, at, selected }: { run: Run; at: URL; selected: string | nu
       if (e.key === "j" || inGrid && e.key === "ArrowDown") select(rows[Math.min(i + 1, rows.length - 1)]?.key ?? null);
       else if (e.key === "k" || inGrid && e.key === "ArrowUp") select(rows[Math.max(i - 1, 0)]?.key ?? null);
       else if (e.key === "e" && failed) select(failed.key);
+      else if (e.key === "r") document.querySelector<HTMLElement>("header.run button.main")?.focus();
       else if (e.key === "b") setTrueTime((on) => !on);
       else if (e.key === "o" && selected && rows[i]?.fold) fold(selected);
       else if (e.key === "Escape") select(null);
       else return;
-      if (inGrid) e.preventDefault();
+      e.preventDefault();
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);

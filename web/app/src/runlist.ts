@@ -12,16 +12,28 @@ export interface RunList {
   next: boolean; // there are more
   error: unknown;
   more: () => void;
+  fresh: number; // runs that are new and not shown yet
+  take: () => void; // shows them
 }
 
-// useRunList lists the runs of a query. While atTop says that one sees the first of them, runs that are new come in
-// there, and the list begins again; else those that were loaded stay, so that one does not lose one's place.
-export function useRunList(key: string, atTop: () => boolean): RunList {
+// The list that one has left last, and how far down one was: who comes back finds it so.
+let leftAt: { key: string; rows: RunSummary[]; next: string; y: number } | null = null;
+
+// placed keeps the rows of a list in their places: what is known of them is renewed, what is new is counted alone.
+export function placed(rows: RunSummary[], head: RunSummary[]): { rows: RunSummary[]; fresh: number } {
+  const known = new Set(rows.map((r) => r.run)), by = new Map(head.map((r) => [r.run, r]));
+  return { rows: rows.map((r) => by.get(r.run) ?? r), fresh: head.filter((r) => !known.has(r.run)).length };
+}
+
+// useRunList lists the runs of a query. While holds says that one looks at certain rows, these keep their places, and
+// runs that are new are counted; else they come in at the top.
+export function useRunList(key: string, holds: () => boolean): RunList {
   const [shown, setShown] = useState<{ runs: RunSummary[] | null; next: string }>({ runs: null, next: "" });
   const [error, setError] = useState<unknown>(null);
-  const more = useRef<() => void>(() => {});
+  const [fresh, setFresh] = useState(0);
+  const more = useRef<() => void>(() => {}), take = useRef<() => void>(() => {});
   useEffect(() => {
-    let over = false, first: "no" | "busy" | "again" = "no", loading = false;
+    let over = false, taken = false, first: "no" | "busy" | "again" = "no", loading = false;
     let rows: RunSummary[] = [], next = "";
     const changed = new Map<string, RunSummary | null>(); // since the last look; null: the query selects it no more
     const show = () => { if (!over) { setShown({ runs: rows, next }); setError(null); } };
@@ -31,10 +43,17 @@ export function useRunList(key: string, atTop: () => boolean): RunList {
       first = "busy";
       try {
         const got = await listRuns(new URLSearchParams(key));
-        const head = got.runs ?? [], seen = new Set(head.map((r) => r.run));
-        const rest = atTop() ? [] : rows.filter((r) => !seen.has(r.run));
-        if (rest.length === 0) next = got.next ?? "";
-        rows = [...head, ...rest];
+        const head = got.runs ?? [];
+        if (rows.length > 0 && holds() && !taken) {
+          const kept = placed(rows, head);
+          rows = kept.rows;
+          setFresh(kept.fresh);
+        } else {
+          rows = head;
+          next = got.next ?? "";
+          setFresh(0);
+        }
+        taken = false;
         show();
       } catch (e) {
         fail(e);
@@ -68,28 +87,39 @@ export function useRunList(key: string, atTop: () => boolean): RunList {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const look = () => {
       timer = undefined;
-      let fresh = !exact || changed.has("");
+      let again = !exact || changed.has("");
       changed.delete("");
       const known = new Set(rows.map((r) => r.run));
-      for (const [run, r] of changed) if (r && !known.has(run)) fresh = true;
+      for (const [run, r] of changed) if (r && !known.has(run)) again = true;
       if (exact && changed.size > 0) {
         rows = rows.flatMap((r) => { const to = changed.get(r.run); return to === undefined ? [r] : to ? [to] : []; });
-        if (!fresh) show();
+        if (!again) show();
       }
       changed.clear();
-      if (fresh) void begin();
+      if (again) void begin();
     };
-    setShown({ runs: null, next: "" });
+    const back = leftAt?.key === key ? leftAt : null;
+    leftAt = null;
+    if (back) {
+      [rows, next] = [back.rows, back.next];
+      show();
+      requestAnimationFrame(() => scrollTo(0, back.y));
+    } else setShown({ runs: null, next: "" });
     void begin();
+    take.current = () => { taken = true; scrollTo(0, 0); void begin(); };
     more.current = () => void load();
     const end = changes(followed, (c) => {
       changed.set(c?.run?.run ?? "", c?.run && !c.left ? c.run : null);
       timer ??= setTimeout(look, quiet);
     });
-    return () => { over = true; clearTimeout(timer); end(); };
+    return () => { over = true; clearTimeout(timer); end(); leftAt = { key, rows, next, y: lastY }; };
   }, [key]);
-  return { runs: shown.runs, next: shown.next !== "", error, more: () => more.current() };
+  return { runs: shown.runs, next: shown.next !== "", error, more: () => more.current(), fresh, take: () => take.current() };
 }
+
+// How far down the window was before one left: what is left is not in the document any more when one has.
+let lastY = 0;
+if (typeof addEventListener === "function") addEventListener("scroll", () => { if (document.querySelector("table.runs")) lastY = scrollY; }, { passive: true });
 
 // useSeen says which rows of a long table are on the screen, and some before and behind them.
 export function useSeen(count: number, height: number): { ref: { current: HTMLElement | null }; from: number; to: number } {

@@ -53,10 +53,10 @@ export function Runs({ search }: { search: string }) {
   const query = listQuery(search);
   const key = query.toString();
   const rowHeight = useRowHeight();
-  const top = useRef(true);
-  const { runs, next, error, more } = useRunList(key, () => top.current);
+  const looks = useRef(false), over = useRef(false);
+  const { runs, next, error, more, fresh, take } = useRunList(key, () => looks.current || over.current);
   const seen = useSeen(runs?.length ?? 0, rowHeight);
-  top.current = seen.from === 0;
+  looks.current = seen.from > 0 || chosen > 0; // whoever points at a row, has chosen one, or has scrolled down
   useEffect(() => setChosen(0), [key]);
   useEffect(() => { // what comes next is asked for before one has scrolled to it
     if (runs && next && seen.to > runs.length - 30) more();
@@ -91,8 +91,9 @@ export function Runs({ search }: { search: string }) {
       {runs && runs.length > 0 ? <Needs role="operate"><div class="actions"><button type="button" onClick={() => setMany(true)}>Bulk actions…</button></div></Needs> : null}
       {many ? <Bulk query={query} onClose={() => setMany(false)} /> : null}
       <Problem error={error} />
+      {fresh > 0 ? <p class="fresh" role="status"><button type="button" onClick={() => { setChosen(0); take(); }}>{fresh} new ↑</button></p> : null}
       {runs === null ? <p class="dim">Loading…</p> : runs.length === 0 && !next ? <Empty search={search} /> : (
-        <table class="runs" aria-rowcount={next ? -1 : runs.length + 1}>
+        <table class="runs" aria-rowcount={next ? -1 : runs.length + 1} onPointerEnter={() => { over.current = true; }} onPointerLeave={() => { over.current = false; }}>
           <thead><tr><th>Run</th><th>Flow</th><th>State</th><th>Started</th><th>Took</th><th>About</th></tr></thead>
           <tbody ref={seen.ref as RefObject<HTMLTableSectionElement>}>
             <Space height={seen.from * rowHeight} />

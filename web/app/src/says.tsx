@@ -31,10 +31,10 @@ export function Says({ says, run }: { says: Saying | undefined; run: string }): 
 const placeOf = (origin: string) => plain(origin.split("/").pop() ?? "");
 
 // Ends are what can end a run or a step, the first one first.
-export function Ends({ ends }: { ends: End[] | null | undefined }) {
+export function Ends({ ends, of }: { ends: End[] | null | undefined; of?: string }) {
   if (!ends || ends.length === 0) return null;
   return (
-    <section class="ends" aria-label="What can end it">
+    <section class="ends" aria-label={`What can end ${of ?? "it"}`}>
       <h2 class="dim">What can end it, the first one first</h2>
       <table><tbody>{ends.map((e, i) => {
         const first = i === 0 && Boolean(e.at) && !e.renewed;

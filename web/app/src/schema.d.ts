@@ -2428,6 +2428,7 @@ export interface components {
             output?: unknown;
             parent?: string;
             parentClose?: string;
+            partial?: boolean;
             pausedAt?: string;
             phase: string;
             plan?: components["schemas"]["PlannedStep"][] | null;
@@ -4032,10 +4033,12 @@ export interface operations {
     getRun: {
         parameters: {
             query?: {
-                /** @description Answer when something has happened after after, or this time is over: 30s. */
+                /** @description Answer when something has happened after after, or then: 30s. */
                 wait?: string;
                 /** @description The number of an event; a run has that of its last one. */
                 after?: number;
+                /** @description Answer with the steps alone that are open or changed since after. */
+                changed?: boolean;
             };
             header?: never;
             path: {

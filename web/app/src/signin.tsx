@@ -94,7 +94,7 @@ export function Needs({ role, children }: { role: string; children: ComponentChi
   return (
     <fieldset class="needs" disabled>
       {children}
-      <p class="dim">The token “{plain(caller.value?.name ?? "")}” has the role {caller.value?.role}: this takes {role}.</p>
+      <p class="dim">The token “{plain(caller.value?.name ?? "")}” has the role {caller.value?.role}: this needs the {role} role.</p>
     </fieldset>
   );
 }

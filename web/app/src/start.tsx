@@ -25,7 +25,7 @@ export function Start({ search }: { search: string }) {
       <nav class="views" aria-label="Flows">
         {known.map((f) => <a key={f.name} href={`/start?flow=${encodeURIComponent(f.name)}`} class={f === flow ? "current" : ""}
           onClick={(e) => { e.preventDefault(); go(`/start?flow=${encodeURIComponent(f.name)}`); }}><bdi>{plain(f.name)}</bdi></a>)}
-        <a href="/start?flow=new" class={written ? "current" : ""} onClick={(e) => { e.preventDefault(); go("/start?flow=new"); }}>Write a flow</a>
+        <a href="/start?flow=new" class={written ? "current" : ""} onClick={(e) => { e.preventDefault(); go("/start?flow=new"); }}>New flow</a>
       </nav>
       {flow ? <Named key={flow.name} flow={flow} /> : written ? <Fresh /> : flows ? <p class="empty">There is no flow {plain(chosen)}. Choose one above.</p> : null}
       {(flows ?? []).filter((f) => f.problem).map((f) => <section key={f.file ?? f.name} class="card"><h2>{f.file ?? f.name} <span class="tag urgent">cannot be started</span></h2><pre>{plain(f.problem ?? "")}</pre></section>)}
@@ -75,7 +75,7 @@ function Named({ flow }: { flow: Known }) {
       {written ? <label>Input, JSON <textarea rows={6} spellcheck={false} value={json} onInput={(e) => setJson(e.currentTarget.value)} /></label>
         : form.map((f) => <Entry key={f.name} f={f} value={values[f.name] ?? ""} set={(v) => setValues({ ...values, [f.name]: v })} />)}
       {form.length > 0 ? <button type="button" onClick={() => { if (!asJson) { try { setJson(JSON.stringify(inputOf(form, values), null, 2)); } catch { /* it stays as it was */ } } setAsJson(!asJson); }}>{asJson ? "As a form" : "As JSON"}</button> : null}
-      <label>Workflow id <input value={id} placeholder="order-42, or nothing" onInput={(e) => setId(e.currentTarget.value.trim())} /></label>
+      <label>Workflow id <input value={id} placeholder="generated if empty" onInput={(e) => setId(e.currentTarget.value.trim())} /></label>
       <Problem error={wrong ?? error} />
       <div class="actions"><button type="submit" class="main" disabled={busy}>Start</button></div>
     </form></Needs>
@@ -88,7 +88,7 @@ function Fresh() {
 }
 
 function Entry({ f, value, set }: { f: Field; value: string; set: (v: string) => void }) {
-  const label = <span>{plain(f.name)}{f.required ? "" : <span class="dim"> (may be left out)</span>}</span>;
+  const label = <span>{plain(f.name)}{f.required ? "" : <span class="dim"> optional</span>}</span>;
   const said = f.says ? <span class="dim">{plain(f.says)}</span> : null;
   if (f.choices.length > 0) {
     return <label>{label}<select value={value} required={f.required} onChange={(e) => set(e.currentTarget.value)}>

@@ -7,6 +7,7 @@ export const virtual = signal<number | null>(null);
 effect(() => { if (virtual.value !== null) now.value = virtual.value; });
 setInterval(() => { if (!document.hidden && virtual.value === null) now.value = Date.now(); }, 250);
 
+history.scrollRestoration = "manual"; // lists know their places
 export const place = signal(location.pathname + location.search);
 addEventListener("popstate", () => { place.value = location.pathname + location.search; });
 
@@ -15,6 +16,7 @@ export function go(to: string, replace = false): void {
   if (to === place.value) return;
   history[replace ? "replaceState" : "pushState"](null, "", to);
   place.value = to;
+  if (!replace) scrollTo(0, 0);
 }
 
 // What one has chosen is kept in the browser, where that is allowed.

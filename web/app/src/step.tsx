@@ -10,7 +10,7 @@ import { Chip, Link, Problem, Tabs, Ticking, Time } from "./parts.tsx";
 import { Ends, Says } from "./says.tsx";
 import { Needs } from "./signin.tsx";
 import { folded, outcome, type Fold } from "./attempts.ts";
-import { stateOf, stateOfStep } from "./states.ts";
+import { stateOfStep } from "./states.ts";
 import { length, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
 import { Value } from "./tree.tsx";
@@ -42,7 +42,7 @@ export function StepPanel({ run, s, tab, onTab, onStep }: Props) {
         <h2><bdi>{s.step}{s.itemName ? ` ${s.itemName}` : ""}</bdi></h2> <Chip state={stateOfStep(s)} />
         <Actions run={run} step={s} />
       </header>
-      <p class="doing" dir="auto">{isClosed(s.phase) ? plain(s.why || stateOf(s.phase).word) : <Says says={s.says} run={run.run} />}</p>
+      {isClosed(s.phase) && !s.why ? null : <p class="doing" dir="auto">{isClosed(s.phase) ? plain(s.why ?? "") : <Says says={s.says} run={run.run} />}</p>}
       {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
       {s.kind === "wait" && !isClosed(s.phase) ? (s.event ? [s.event] : s.any ?? []).map((event) => <Send key={event} run={run.run} event={event} />) : null}
       {s.child ? <p><Link to={`/run/${s.child}`}>Its child run</Link></p> : null}
@@ -154,7 +154,7 @@ function PolicyOf({ run, s }: { run: Run; s: Step }) {
   const set = s.policy && Object.keys(s.policy).length > 0;
   return (
     <>
-      <Ends ends={s.ends} />
+      <Ends ends={s.ends} of={s.step} />
       {set ? <Value name="Policy in force" value={s.policy} /> : <p class="dim">No policy is set: one attempt, and no limit of its own.</p>}
       <Otherwise run={run} step={s} />
     </>

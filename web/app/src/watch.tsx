@@ -6,9 +6,10 @@ import type { Delivery, RunSummary, Schedule, Webhook } from "./api.ts";
 import { changeSchedule, listDeliveries, listRuns, listSchedules, listWebhooks, replayDelivery } from "./api.ts";
 import { Calendar } from "./calendar.tsx";
 import { may } from "./caller.ts";
-import { Link, Phase, Problem, Time } from "./parts.tsx";
+import { Chip, Link, Problem, Ticking, Time } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
 import { now } from "./state.ts";
+import { stateOfSummary } from "./states.ts";
 import { length, parse } from "./time.ts";
 
 const spans = ["1h", "24h", "168h"];
@@ -25,7 +26,7 @@ export function Deadlines({ search }: { search: string }) {
   return (
     <main>
       <h1>Deadlines</h1>
-      <nav class="views" aria-label="How far ahead">{spans.map((s) => <Link key={s} to={`/deadlines?within=${s}`} current={s === within}>within {length(parseSpan(s))}</Link>)}</nav>
+      <nav class="views" aria-label="How far ahead">{spans.map((s) => <Link key={s} to={`/deadlines?within=${s}`} current={s === within}>Next {s === "24h" ? s : length(parseSpan(s))}</Link>)}</nav>
       <Problem error={error} />
       {!got ? <p class="dim">Loading…</p> : got.soon.length === 0
         ? <p class="empty">No open run has a deadline within {length(parseSpan(within))}. A flow gets one from <code>timeout: 1h</code> at its top, a start from <code>--timeout 1h</code>.</p>
@@ -48,14 +49,14 @@ export function Deadlines({ search }: { search: string }) {
 const parseSpan = (s: string) => Number(s.slice(0, -1)) * 3_600_000;
 
 function Due({ r, misses }: { r: RunSummary; misses: boolean }) {
-  const from = parse(r.createdAt), at = parse(r.deadline), left = at - now.value;
+  const from = parse(r.createdAt), at = parse(r.deadline), left = at - now.peek();
   const share = at > from ? Math.min(Math.max(left / (at - from), 0), 1) : 0;
   return (
     <li class={misses || share < 0.2 ? "urgent" : ""}>
-      <Link to={`/run/${r.run}`}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi></Link> <Phase phase={r.phase} />
+      <Link to={`/run/${r.run}`}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi></Link> <Chip state={stateOfSummary(r)} />
       <span class="meter" role="meter" aria-label="Time left" aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(share * 100)}><i style={{ width: `${share * 100}%` }} /></span>
-      <span class="num">{left >= 0 ? `${length(left)} left` : `over by ${length(-left)}`}</span>
-      <span>{misses ? <b>will miss it{r.expectedEnd ? <>: it would end <Time at={r.expectedEnd} ago /></> : null}</b> : null} <span class="dim"><bdi>{plain(r.workflow)}</bdi>{r.message ? ` · ${plain(r.message)}` : ""}</span></span>
+      <span class="num"><Ticking key={r.deadline} of={(current) => at >= current ? `${length(at - current)} left` : `over by ${length(current - at)}`} /></span>
+      <span>{misses ? <b>misses its deadline{parse(r.expectedEnd) > at ? ` by ${length(parse(r.expectedEnd) - at)}` : ""}</b> : null} <span class="dim"><bdi>{plain(r.workflow)}</bdi>{r.message ? ` · ${plain(r.message)}` : ""}</span></span>
     </li>
   );
 }
@@ -119,13 +120,13 @@ function WebhookOf({ w }: { w: Webhook }) {
   const all = got ?? [];
   return (
     <section class="card">
-      <h2><bdi>{plain(w.name)}</bdi> {w.disabled ? <span class="tag urgent">disabled: {plain(w.disabled)}</span> : null} {w.pending > 0 ? <span class="tag">{w.pending} to send</span> : null}</h2>
+      <h2><bdi>{plain(w.name)}</bdi> {w.disabled ? <span class="tag urgent">disabled: {plain(w.disabled)}</span> : null} {w.pending > 0 ? <span class="tag">{w.pending} pending</span> : null}</h2>
       <p><bdi>{plain(w.url)}</bdi> <span class="dim">{(w.events ?? []).join(", ")}</span></p>
       <Problem error={error} />
       {all.length === 0 ? <p class="dim">Nothing has been sent to it yet.</p> : (
         <div class="scroll" tabIndex={0} aria-label={`Deliveries of ${w.name}`}>
           <table>
-            <thead><tr><th>Event</th><th>At</th><th>State</th><th>Tried</th><th>Why</th><th>Run</th><th /></tr></thead>
+            <thead><tr><th>Event</th><th>At</th><th>State</th><th>Attempts</th><th>Why</th><th>Run</th><th /></tr></thead>
             <tbody>{all.map((d) => <DeliveryOf key={d.id} d={d} again={again} />)}</tbody>
           </table>
         </div>
@@ -141,7 +142,7 @@ function DeliveryOf({ d, again }: { d: Delivery; again: () => void }) {
       <td>{d.type}</td><td><Time at={d.at} /></td><td>{d.state.replaceAll("_", " ")}</td><td class="num">{d.tried}</td>
       <td dir="auto">{plain(d.why)}{d.nextAt ? <span class="dim"> next <Time at={d.nextAt} ago /></span> : null}<Problem error={error} /></td>
       <td>{d.run ? <Link to={`/run/${d.run}`}>run</Link> : null}</td>
-      <td>{d.state === "failed" ? <button type="button" disabled={!may("operate")} onClick={() => void replayDelivery(d.webhook, d.id).then(again, setError)}>Send again</button> : null}</td>
+      <td>{d.state === "failed" ? <button type="button" disabled={!may("operate")} onClick={() => void replayDelivery(d.webhook, d.id).then(again, setError)}>Redeliver</button> : null}</td>
     </tr>
   );
 }
