@@ -182,7 +182,9 @@ func verbsOfSchedules(t *testing.T) {
 		if why := c.refused(schedule.OpUnskip, schedules.ScheduleChange{}); !strings.Contains(why, "taken out") {
 			t.Error(why)
 		}
-		c.do(schedules.VerbRemove, schedules.ScheduleChange{})
+		if was := c.do(schedules.VerbRemove, schedules.ScheduleChange{}).Schedule; was.Name != "n" || was.Fired == 0 {
+			t.Errorf("removed was %+v", was)
+		}
 		c.pass(day)
 		if all, err := schedules.List(t.Context(), c.svc, c.now()); err != nil || len(all) != 0 || len(c.runs()) != 5 {
 			t.Errorf("%v, %v; %s", all, err, c.told())

@@ -64,7 +64,10 @@ func Do(
 	case schedule.OpBackfill:
 		out.Firings, err = span(state, &change, &c, now)
 	case VerbRemove:
-		return out, remove(ctx, s, name, &c)
+		if out.Schedule, err = Get(ctx, s, name, now); err == nil { // as it was
+			err = remove(ctx, s, name, &c)
+		}
+		return out, err
 	default:
 		err = fmt.Errorf("a schedule knows no %q", verb)
 	}
