@@ -257,7 +257,7 @@ type (
 		// ArtifactsFrom names steps whose artifacts are put below Dir before the process starts.
 		ArtifactsFrom []string
 
-		artifactsPos []tree.Pos // of ArtifactsFrom
+		artifactsPos []tree.Pos // the places of ArtifactsFrom
 	}
 
 	// Container is a container that docker or podman makes for each attempt.

@@ -111,7 +111,7 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	artifacts, err := a.artifactStore(ctx, m.place)
+	artifacts, err := artifactStore(ctx, a, m.place)
 	if err != nil {
 		return daemon.Config{}, err
 	}

@@ -17,6 +17,10 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/artifact"
+	"github.com/pawl-dev/pawl/internal/artifact/s3"
+	"github.com/pawl-dev/pawl/internal/daemon"
+	"github.com/pawl-dev/pawl/internal/daemon/database"
 )
 
 func (a runVerbs) runArtifactsCommand() *cobra.Command {
@@ -44,7 +48,7 @@ With --into they are written below a folder, as STEP/PATH.`,
 }
 
 func (a runVerbs) runArtifacts(ctx context.Context, svc api.Service, args []string, into string) error {
-	reader, err := a.artifactsOf(ctx, svc)
+	reader, err := artifactsOf(ctx, a.app, svc)
 	if err != nil {
 		return err
 	}
@@ -70,7 +74,8 @@ func (a runVerbs) runArtifacts(ctx context.Context, svc api.Service, args []stri
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STEP\tPATH\tSIZE\tSHA256")
 	for _, f := range list.Artifacts {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", screen.Clean(f.Step), screen.Clean(f.Path), f.Size, f.SHA256[:min(16, len(f.SHA256))])
+		sum := f.SHA256[:min(16, len(f.SHA256))]
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", screen.Clean(f.Step), screen.Clean(f.Path), f.Size, sum)
 	}
 	return w.Flush()
 }
@@ -137,4 +142,45 @@ func downloadOne(
 		err = errors.New("its content is not the one that was kept")
 	}
 	return err
+}
+
+// artifactStore returns where the steps of a database keep files. Nil: nowhere.
+func artifactStore(ctx context.Context, a *app, p database.Place) (*artifact.Store, error) {
+	if strings.HasPrefix(a.artifacts, "s3:") {
+		bucket, err := s3.Open(ctx, a.artifacts, p.Namespace)
+		if err != nil {
+			return nil, usage("--artifacts: %w", err)
+		}
+		store := artifact.New(bucket, artifact.Limits{})
+		if err := store.Claim(ctx, p.Identity()); err != nil {
+			return nil, usage("--artifacts: %w", err)
+		}
+		return store, nil
+	}
+	folder := a.artifacts
+	switch {
+	case strings.Contains(folder, "://"):
+		return nil, usage("--artifacts is a folder, or s3://BUCKET/PREFIX, not %s", folder)
+	case folder == "":
+		folder = p.ArtifactDir()
+	case p.Namespace != "":
+		folder += "-" + p.Namespace
+	}
+	if folder == "" {
+		return nil, nil
+	}
+	return artifact.New(artifact.NewFolder(folder), artifact.Limits{}), nil
+}
+
+// artifactsOf returns what reads the files that runs of a service have kept.
+func artifactsOf(ctx context.Context, a *app, svc api.Service) (api.ArtifactReader, error) {
+	if a.server != "" {
+		return a.connect()
+	}
+	p, err := a.where()
+	if err != nil {
+		return nil, err
+	}
+	store, err := artifactStore(ctx, a, p)
+	return daemon.Artifacts{Store: store, Service: svc}, err
 }

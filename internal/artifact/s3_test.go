@@ -23,7 +23,8 @@ import (
 // serve starts a server that speaks as S3 does, with the bucket shop, and returns the address of a prefix in it.
 func serve(t *testing.T) string {
 	t.Helper()
-	server := filepath.Join(pawlbin.BuildIn(t, "tools/s3server", "github.com/versity/versitygw/cmd/versitygw"), "versitygw")
+	bin := pawlbin.BuildIn(t, "tools/s3server", "github.com/versity/versitygw/cmd/versitygw")
+	server := filepath.Join(bin, "versitygw")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

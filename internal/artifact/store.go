@@ -28,7 +28,7 @@ import (
 // Limits of one attempt. Zero values are the defaults.
 type Limits struct {
 	Files int   // default: 10000
-	Bytes int64 // of all files together; default: 2 GiB
+	Bytes int64 // the size of all files together; default: 2 GiB
 }
 
 const (
@@ -79,8 +79,8 @@ func New(b Bucket, limits Limits) *Store {
 	return &Store{b, limits}
 }
 
-// Claim makes the bucket that of one database. What runs of another one have kept there would be removed, since this one
-// does not know them.
+// Claim makes the bucket that of one database. What runs of another one have kept there would be removed, since this
+// one does not know them.
 func (s *Store) Claim(ctx context.Context, database string) error {
 	const key = "database"
 	r, err := s.bucket.Get(ctx, key)
@@ -108,8 +108,8 @@ func listKey(a Attempt) string {
 	return "runs/" + a.Run + "/" + url.PathEscape(a.Step) + "." + strconv.Itoa(a.Attempt) + ".json"
 }
 
-// Keep keeps the files of an attempt below a folder that patterns match. A pattern that matches a folder means all files
-// in it. The error is an *Error if another attempt cannot do better.
+// Keep keeps the files of an attempt below a folder that patterns match. A pattern that matches a folder means all
+// files in it. The error is an *Error if another attempt cannot do better.
 func (s *Store) Keep(ctx context.Context, folder string, patterns []string, of Attempt) ([]File, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -398,7 +398,7 @@ func (s *Store) sweepContent(ctx context.Context, before time.Time, lists map[st
 		for _, key := range keys {
 			k, err := s.read(ctx, key)
 			if err != nil {
-				return err // what it refers to is not known
+				return err // nobody knows what it refers to
 			}
 			if k == nil {
 				continue

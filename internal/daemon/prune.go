@@ -24,7 +24,7 @@ type pruner struct {
 	svc     api.Service
 	logs    string // the folder of logs that belongs to this database alone; empty: there is none
 
-	artifacts *artifact.Store // of this database alone; nil: there is none
+	artifacts *artifact.Store // files of this database alone; nil: nothing keeps any
 }
 
 // Prune implements api.Pruner.

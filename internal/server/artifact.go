@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// artifactRoutes adds the files that steps have kept.
-func (s *Server) artifactRoutes(a huma.API) {
+// addArtifactRoutes adds the files that steps have kept.
+func addArtifactRoutes(s *Server, a huma.API) {
 	huma.Register(a, under(api.RoleRead, "GET", "/runs/{run}/artifacts", "listArtifacts", "runs",
 		"List the files that the steps of a run have kept"),
 		func(ctx context.Context, in *struct{ OfRun }) (*answered[api.Artifacts], error) {

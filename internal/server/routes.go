@@ -43,7 +43,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.taskRoutes(a)
 	s.bodiesRoutes(a)
 	s.logRoutes(a)
-	s.artifactRoutes(a)
+	addArtifactRoutes(s, a)
 	s.pruneRoutes(a)
 	s.clusterRoutes(a)
 	s.accessRoutes(a)

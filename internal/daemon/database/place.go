@@ -115,7 +115,8 @@ func (p Place) folder(name string) string {
 	}
 	if p.Server == "" {
 		if p.Namespace != "" {
-			return filepath.Join(dir, name+"-"+p.Namespace) // a run's id opens its files, so each namespace has a folder
+			// A run's id opens its files, so each namespace has a folder.
+			return filepath.Join(dir, name+"-"+p.Namespace)
 		}
 		return filepath.Join(dir, name)
 	}
