@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -88,11 +89,58 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	o.Text("stdin", a.Stdin)
 	milliseconds(o, "grace", a.Grace)
 	b.container(o, a.Container, vars|expr.VarPlaceholders)
+	b.artifacts(o, a, vars&^expr.VarPlaceholders)
 	if a.Results == resultsInLines {
 		o.Data("results", V(a.Results))
 	}
 	return o.Done()
 }
+
+// artifacts adds the files that are kept, and those of other steps.
+func (b *builder) artifacts(o *expr.Object, a *Exec, vars expr.Vars) {
+	o.Add("artifacts", b.compiler.Template(tree.NodeOf(a.Artifacts), vars, true))
+	take := &tree.Node{Kind: tree.List}
+	for i, name := range a.ArtifactsFrom {
+		var at tree.Pos
+		if i < len(a.artifactsPos) {
+			at = a.artifactsPos[i]
+		}
+		from := b.stepOf(name)
+		switch {
+		case from == nil:
+			b.stepFail(at, nearest.Hint(name, b.def.language.Steps()), "there is no step %q", name)
+			continue
+		case !keepsArtifacts(from):
+			b.stepFail(at, "add artifacts: [PATH] to it", "step %q keeps no artifacts", name)
+			continue
+		}
+		text := "${{ steps['" + name + "'].output?.artifacts }}"
+		if from.isLoop() {
+			text = "${{ map(steps['" + name + "'].output ?? [], #?.artifacts) }}"
+		}
+		take.Push(&tree.Node{Kind: tree.Text, Pos: at, Text: text})
+	}
+	if len(take.Items) > 0 {
+		o.Add("take", b.compiler.Template(take, vars, false))
+	}
+}
+
+// stepOf returns the step with a name; nil: there is none.
+func (b *builder) stepOf(name string) *Step {
+	for _, s := range b.doc.Steps {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+func keepsArtifacts(s *Step) bool {
+	e, ok := s.Action.(*Exec)
+	return ok && !e.Artifacts.IsZero()
+}
+
+func (s *Step) isLoop() bool { return !s.ForEach.IsZero() || !s.Matrix.IsZero() || s.Each != "" }
 
 // The places where the results of a process are looked for.
 const (

@@ -252,6 +252,12 @@ type (
 		// Container is where the process runs; nil: on the machine of the worker. The image's own program runs where
 		// neither Command nor Shell is given.
 		Container *Container
+		// Artifacts is a list of texts: paths and patterns of files that are kept with the run, below Dir.
+		Artifacts tree.Value
+		// ArtifactsFrom names steps whose artifacts are put below Dir before the process starts.
+		ArtifactsFrom []string
+
+		artifactsPos []tree.Pos // the places of ArtifactsFrom
 	}
 
 	// Container is a container that docker or podman makes for each attempt.
@@ -367,6 +373,7 @@ var (
 	}
 	execKeys = []string{
 		"command", "shell", "interpreter", "results", "env", "dir", "stdin", "grace", "container",
+		"artifacts", "artifactsFrom",
 	}
 	execSettingsKeys = []string{"interpreter", "results", "env", "dir", "grace", "container"}
 	containerKeys    = []string{

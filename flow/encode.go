@@ -202,19 +202,27 @@ func encodeHook(name string, steps []*Step) tree.Value {
 	return tree.ValueOf(list)
 }
 
+func (o *object) exec(a *Exec) {
+	o.put("command", a.Command)
+	o.put("shell", a.Shell)
+	o.put("interpreter", a.Interpreter)
+	o.text("results", a.Results)
+	o.put("env", a.Env)
+	o.put("dir", a.Dir)
+	o.put("stdin", a.Stdin)
+	o.duration("grace", a.Grace)
+	o.put("container", encodeContainer(a.Container))
+	o.put("artifacts", a.Artifacts)
+	if len(a.ArtifactsFrom) > 0 {
+		o.put("artifactsFrom", V(a.ArtifactsFrom))
+	}
+}
+
 func encodeAction(a Action) tree.Value {
 	out := object{}
 	switch a := a.(type) {
 	case *Exec:
-		out.put("command", a.Command)
-		out.put("shell", a.Shell)
-		out.put("interpreter", a.Interpreter)
-		out.text("results", a.Results)
-		out.put("env", a.Env)
-		out.put("dir", a.Dir)
-		out.put("stdin", a.Stdin)
-		out.duration("grace", a.Grace)
-		out.put("container", encodeContainer(a.Container))
+		out.exec(a)
 	case *HTTP:
 		out.put("method", a.Method)
 		out.put("url", a.URL)

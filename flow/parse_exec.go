@@ -61,6 +61,8 @@ func (p *parsing) exec(n *tree.Node) Action {
 	}
 	e.Shell = p.textValue(shell, "shell")
 	e.Stdin = p.textValue(n.Get("stdin"), "stdin")
+	e.Artifacts = artifactsIn(p, n.Get("artifacts"))
+	e.ArtifactsFrom, e.artifactsPos = p.texts(n.Get("artifactsFrom"), "artifactsFrom")
 	return e
 }
 
@@ -74,6 +76,28 @@ func (p *parsing) execFields(n *tree.Node) *Exec {
 		Grace:       p.duration(n.Get("grace"), "grace"),
 		Container:   containerIn(p, n.Get("container")),
 	}
+}
+
+// artifactsIn reads the paths of files that are kept. They stay below the folder of the step.
+func artifactsIn(p *parsing, n *tree.Node) tree.Value {
+	if n != nil && n.Kind == tree.Text {
+		n = &tree.Node{Kind: tree.List, Pos: n.Pos, Items: []*tree.Node{n}}
+	}
+	v := listIn(p, n, "artifacts")
+	if n == nil || n.Kind != tree.List {
+		return v
+	}
+	for _, item := range n.Items {
+		if item.Kind != tree.Text || expr.HasExpression(item.Text) {
+			continue
+		}
+		if clean := path.Clean(strings.ReplaceAll(item.Text, `\`, "/")); item.Text == "" || path.IsAbs(clean) ||
+			clean == ".." || strings.HasPrefix(clean, "../") {
+			p.Fail(item.Pos, "write a path below the folder of the step, such as dist/*.tar.gz",
+				"%q is not in the folder of the step", tree.Shorten(item.Text))
+		}
+	}
+	return v
 }
 
 // interpreter reads the program that runs scripts, with its arguments.

@@ -42,7 +42,9 @@ output: {page: "${{ input.orderId }}.html"}`},
 	},
 	{
 		"exec", "execObject", "Runs a process; see [exec](exec.md). A text is the line of a shell.",
-		`- {name: build, exec: {command: [make, all], dir: /tmp, env: {CGO_ENABLED: "0"}, grace: 10s}}`,
+		`- {name: build, exec: {command: [make, all], dir: /tmp, env: {CGO_ENABLED: "0"}, grace: 10s}}
+- {name: pack, exec: {shell: make dist, artifacts: [dist/*.gz]}}
+- {name: publish, needs: [pack], exec: {shell: ./publish.sh dist, artifactsFrom: [pack]}}`,
 	},
 	{
 		"container", "containerObject", "Runs the process of an exec step in a container; see " +

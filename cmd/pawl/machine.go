@@ -111,10 +111,16 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	artifacts, err := artifactStore(ctx, a, m.place)
+	if err != nil {
+		return daemon.Config{}, err
+	}
 	cfg := daemon.Config{
 		Journal: m.journal, Place: m.place, Namespace: m.place.Namespace, Work: work,
 		Owner: fmt.Sprintf("pid %d", os.Getpid()), Plugins: []kind.Plugin{a.flows.Plugin()}, Read: a.readWorkflow,
-		Processes: worker.ExecConfig{Secrets: secrets, Containers: a.containerProgram}, Slots: a.processes(),
+		Processes: worker.ExecConfig{
+			Secrets: secrets, Containers: a.containerProgram, Artifacts: artifacts,
+		}, Slots: a.processes(),
 		Bodies: a.folder != nil,
 		Flows:  a.flowsOf(m), Webhooks: daemon.Webhooks{Send: a.folder != nil, Allow: a.webhookAllow},
 		Version: buildVersion(), Routes: routes, Warnings: a.webhookLog(), NoSocket: func(err error) {

@@ -64,6 +64,9 @@ func (a databaseVerbs) prune(ctx context.Context, r api.PruneRequest) error {
 	if out.Logs > 0 {
 		a.say("logs of %s removed", count(out.Logs, "run"))
 	}
+	if out.Artifacts > 0 {
+		a.say("artifacts of %s removed", count(out.Artifacts, "run"))
+	}
 	return nil
 }
 

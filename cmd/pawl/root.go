@@ -43,6 +43,7 @@ type app struct {
 	ca               string   // the file with the certificates that are trusted for it
 	secrets          []string // where secrets come from: NAME=env:VARIABLE
 	envAllow         []string // variables that steps may have; empty: all but Pawl's own
+	artifacts        string   // where files of steps are kept; empty: beside the database
 	containerProgram string   // the program for containers of steps; empty: docker or podman
 	slots            int      // how many processes of steps run at once; 0: worker.DefaultProcesses
 	output           string
@@ -168,6 +169,8 @@ func addFlags(a *app, flags *pflag.FlagSet) {
 		fmt.Sprintf("how many step processes may run at the same time (default %d)", worker.DefaultProcesses()))
 	flags.StringVar(&a.containerProgram, "container-program", "",
 		"program for the containers of steps: docker, podman or the path of one (default: docker, or else podman)")
+	flags.StringVar(&a.artifacts, "artifacts", "",
+		"where files that steps keep are: a folder, or s3://BUCKET/PREFIX (default: beside the database)")
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
 		"failed, github or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")

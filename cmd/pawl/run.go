@@ -90,7 +90,7 @@ If a file has the name of a command, write ./list.`,
 	f.flags(cmd.Flags())
 	cmd.AddCommand(
 		a.runListCommand(), a.runShowCommand(), a.runForecastCommand(),
-		a.runLogsCommand(), a.runWatchCommand(), a.runEventsCommand(),
+		a.runLogsCommand(), a.runArtifactsCommand(), a.runWatchCommand(), a.runEventsCommand(),
 		a.runHistoryCommand(), a.runDiffCommand(), a.runReportCommand(),
 		a.runCancelCommand(), a.runTerminateCommand(),
 		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),

@@ -12,6 +12,8 @@ type PruneRequest struct {
 type Pruned struct {
 	Runs int `json:"runs"`
 	Logs int `json:"logs"` // runs whose logs were removed; logs are only looked for beside a file
+	// Artifacts are the runs whose files were removed.
+	Artifacts int `json:"artifacts"`
 }
 
 // Pruner removes runs that have ended, with all that is kept of them.

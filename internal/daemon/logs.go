@@ -22,17 +22,24 @@ type Logs struct {
 	Service api.Service // finds runs that are not named by their id
 }
 
+// runNamed returns the id of a run by any of its names. One with that id may be gone: its files may be there.
+func runNamed(ctx context.Context, svc api.Service, name string) (core.RunID, error) {
+	run, err := core.ParseRunID(name)
+	if err == nil {
+		return run, nil
+	}
+	r, err := svc.Run(ctx, name)
+	if err != nil {
+		return run, err
+	}
+	return core.ParseRunID(r.Run)
+}
+
 // Log implements api.LogReader.
 func (l Logs) Log(ctx context.Context, name string, at api.LogPlace) (api.LogPart, error) {
-	run, err := core.ParseRunID(name)
+	run, err := runNamed(ctx, l.Service, name)
 	if err != nil {
-		r, err := l.Service.Run(ctx, name)
-		if err != nil {
-			return api.LogPart{}, err
-		}
-		if run, err = core.ParseRunID(r.Run); err != nil {
-			return api.LogPart{}, err
-		}
+		return api.LogPart{}, err
 	}
 	if at.From < 0 {
 		return api.LogPart{}, &api.Error{Code: api.CodeInvalid, Message: "log: a place is a number of bytes, or 0"}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/artifact"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
@@ -22,6 +23,8 @@ type pruner struct {
 	journal journal.Journal
 	svc     api.Service
 	logs    string // the folder of logs that belongs to this database alone; empty: there is none
+
+	artifacts *artifact.Store // files of this database alone; nil: nothing keeps any
 }
 
 // Prune implements api.Pruner.
@@ -46,7 +49,10 @@ func (p pruner) Prune(ctx context.Context, r api.PruneRequest) (out api.Pruned, 
 			}
 		}
 	}
-	out.Logs, err = p.sweep(ctx, before)
+	if out.Logs, err = p.sweep(ctx, before); err != nil {
+		return out, err
+	}
+	out.Artifacts, err = p.sweepArtifacts(ctx, before)
 	return out, err
 }
 
@@ -112,6 +118,9 @@ func (d *Daemon) pruner() pruner {
 	if d.cfg.Place != nil {
 		p.logs = d.cfg.Place.OwnLogDir()
 	}
+	if p.logs != "" {
+		p.artifacts = d.cfg.Processes.Artifacts
+	}
 	return p
 }
 
@@ -132,6 +141,7 @@ func (p pruner) sweepLogs(ctx context.Context, retention time.Duration) {
 	defer look.Stop()
 	for {
 		_, _ = p.sweep(ctx, time.Now().Add(-retention)) // files that cannot be removed are tried again
+		_, _ = p.sweepArtifacts(ctx, time.Now().Add(-retention))
 		select {
 		case <-ctx.Done():
 			return

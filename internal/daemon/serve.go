@@ -160,6 +160,9 @@ func (d *Daemon) serverConfig() server.Config {
 	if d.cfg.Place != nil {
 		c.Logs = Logs{d.cfg.Place.LogDir(), d.svc}
 	}
+	if store := d.cfg.Processes.Artifacts; store != nil {
+		c.Artifacts = Artifacts{store, d.svc}
+	}
 	if d.cfg.Cluster != nil {
 		c.Cluster = d.cfg.Cluster.Node.Operator()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,6 +43,12 @@ func (agreeable) Update(context.Context, string, api.Update) (o api.Answer, _ er
 
 func (agreeable) Log(context.Context, string, api.LogPlace) (o api.LogPart, _ error) { return o, nil }
 
+func (agreeable) Artifacts(context.Context, string) (o api.Artifacts, _ error) { return o, nil }
+
+func (agreeable) Artifact(context.Context, string, string) (io.ReadCloser, api.Artifact, error) {
+	return io.NopCloser(strings.NewReader("content")), api.Artifact{Path: "dist/a.txt", Size: 7}, nil
+}
+
 func (agreeable) JoinBodies(context.Context, api.BodiesJoin) error { return nil }
 
 func (agreeable) TakeNews(context.Context, api.NewsRequest) (o api.News, _ error) { return o, nil }
@@ -75,6 +82,7 @@ func newReach(t *testing.T) *reach {
 	r.bed = newBedOn(t, j, func(c *Config) {
 		c.Access, c.Metrics, c.Clock, c.Cluster = keeper, r.routes, agreeable{}, agreeable{}
 		c.Pruner, c.Updates, c.Logs, c.Bodies = agreeable{}, agreeable{}, agreeable{}, agreeable{}
+		c.Artifacts = agreeable{}
 		c.Catalog = catalog.New(documents, func(api.Definition) error { return nil }, now)
 		c.Carry = func(context.Context, string) error { return nil }
 	})
@@ -124,6 +132,14 @@ func (r *reach) runs() {
 	r.must("definition", err)
 	_, err = c.Update(ctx, run, api.Update{Name: "u"})
 	r.must("update", err)
+	_, err = c.Artifacts(ctx, run)
+	r.must("artifacts", err)
+	content, _, err := c.Artifact(ctx, run, strings.Repeat("ab", 32))
+	r.must("an artifact", err)
+	if text, err := io.ReadAll(content); string(text) != "content" || err != nil {
+		r.Errorf("an artifact is %q, %v", text, err)
+	}
+	r.must("close", content.Close())
 	_, err = c.Log(ctx, run, api.LogPlace{Step: "first", Attempt: 1})
 	r.must("log", err)
 	r.must("carry", c.Carry(ctx, run))

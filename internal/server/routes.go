@@ -43,6 +43,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.taskRoutes(a)
 	s.bodiesRoutes(a)
 	s.logRoutes(a)
+	addArtifactRoutes(s, a)
 	s.pruneRoutes(a)
 	s.clusterRoutes(a)
 	s.accessRoutes(a)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/artifact"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/policy"
@@ -42,6 +44,9 @@ type ExecConfig struct {
 	// to docker, or else podman.
 	Containers string
 
+	// Artifacts keeps files of attempts. Default: none are kept.
+	Artifacts *artifact.Store
+
 	// Log receives messages about the worker itself. Defaults to discarding them.
 	Log *slog.Logger
 }
@@ -72,6 +77,10 @@ type ExecPayload struct {
 	// Container is the container that the process runs in. Default: none. Where there is neither a command nor a
 	// script, the image's own program runs.
 	Container *ContainerPayload `json:"container,omitempty"`
+	// Artifacts are patterns of files that are kept, below Dir.
+	Artifacts []string `json:"artifacts,omitempty"`
+	// Take are artifacts of other steps, or lists of such: they are put below Dir before the process starts.
+	Take []json.RawMessage `json:"take,omitempty"`
 	// Placeholders are what the texts refer to instead of saying it.
 	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 }
@@ -229,6 +238,9 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 		})
 	}
 	defer results.drop()
+	if failure := e.take(ctx, p); failure != nil {
+		return Result{Failure: failure}
+	}
 	cmd, box, failure := e.prepared(ctx, t, p, results)
 	if failure != nil {
 		return Result{Failure: failure}
@@ -265,6 +277,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	}
 	res := conclude(proc, out, results, box)
 	res.Abandoned = !gone
+	e.keep(ctx, t, p, out, &res)
 	return res
 }
 

@@ -99,9 +99,15 @@ func stateDir() (string, error) {
 
 // LogDir returns the folder of the attempts' logs: beside the database, or on this machine where the database is
 // elsewhere, in a folder of its own for each database.
-func (p Place) LogDir() string {
+func (p Place) LogDir() string { return p.folder("logs") }
+
+// ArtifactDir returns the folder of the files that steps keep, where they are kept on this machine.
+func (p Place) ArtifactDir() string { return p.folder("artifacts") }
+
+// folder returns the folder of what belongs to the database; "": there is none.
+func (p Place) folder(name string) string {
 	if p.InFile() {
-		return p.Path + ".logs"
+		return p.Path + "." + name
 	}
 	dir, err := stateDir()
 	if err != nil {
@@ -109,15 +115,37 @@ func (p Place) LogDir() string {
 	}
 	if p.Server == "" {
 		if p.Namespace != "" {
-			return filepath.Join(dir, "logs-"+p.Namespace) // a run's id opens its logs, so each namespace has a folder
+			// A run's id opens its files, so each namespace has a folder.
+			return filepath.Join(dir, name+"-"+p.Namespace)
 		}
-		return filepath.Join(dir, "logs")
+		return filepath.Join(dir, name)
 	}
 	key, err := postgres.Key(p.Server) // a namespace has another schema
 	if err != nil {
 		return "" // such an address is refused before anything is logged
 	}
-	return filepath.Join(dir, "logs-"+key)
+	return filepath.Join(dir, name+"-"+key)
+}
+
+// Identity returns a text that tells the database from others, without a password.
+func (p Place) Identity() string {
+	if p.Server != "" {
+		if key, err := postgres.Key(p.Server); err == nil {
+			return "postgres " + key
+		}
+		return p.Name()
+	}
+	if p.Memory {
+		return p.Name()
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?"
+	}
+	if path, err := filepath.Abs(p.Path); err == nil {
+		return host + ":" + path
+	}
+	return host + ":" + p.Path
 }
 
 // Socket returns the name of the socket at which the process that holds a file answers other commands; "": there is

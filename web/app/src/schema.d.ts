@@ -540,6 +540,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run}/artifacts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the files that the steps of a run have kept */
+        get: operations["listArtifacts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/artifacts/{sha256}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the content of a file that a step of a run has kept */
+        get: operations["getArtifact"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run}/cancel": {
         parameters: {
             query?: never;
@@ -1528,6 +1562,18 @@ export interface components {
             /** @description The text of a flow file, YAML or JSON. */
             text?: string;
         };
+        Artifact: {
+            /** Format: int64 */
+            attempt: number;
+            path: string;
+            sha256: string;
+            /** Format: int64 */
+            size: number;
+            step: string;
+        };
+        Artifacts: {
+            artifacts: components["schemas"]["Artifact"][] | null;
+        };
         Attempt: {
             abandoned?: boolean;
             /** Format: int64 */
@@ -2335,6 +2381,8 @@ export interface components {
             olderThan: string;
         };
         Pruned: {
+            /** Format: int64 */
+            artifacts: number;
             /** Format: int64 */
             logs: number;
             /** Format: int64 */
@@ -4056,6 +4104,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listArtifacts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run: its id, a workflow id, the beginning of an id, or @last. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Artifacts"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getArtifact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run: its id, a workflow id, the beginning of an id, or @last. */
+                run: string;
+                /** @description The content's SHA-256, as the list has it. */
+                sha256: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
                 };
             };
             /** @description Error */

@@ -1,0 +1,417 @@
+package artifact
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Limits of one attempt. Zero values are the defaults.
+type Limits struct {
+	Files int   // default: 10000
+	Bytes int64 // the size of all files together; default: 2 GiB
+}
+
+const (
+	defaultFiles = 10_000
+	defaultBytes = 2 << 30
+)
+
+// File is a file that was kept.
+type File struct {
+	Path   string `json:"path"` // relative, with slashes
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	Mode   uint32 `json:"mode,omitempty"` // the permissions; 0: those of a new file
+}
+
+// Attempt names the attempt of a step, and its run.
+type Attempt struct {
+	Run     string `json:"run"`
+	Step    string `json:"step"`
+	Attempt int    `json:"attempt"`
+}
+
+// Kept are the files of an attempt.
+type Kept struct {
+	Attempt
+
+	Files []File `json:"files"`
+}
+
+// Error is an error that another attempt would have, too: a pattern without a file, too many bytes, a way out of the
+// folder.
+type Error struct{ msg string }
+
+func (e *Error) Error() string { return e.msg }
+
+func wrong(format string, args ...any) *Error { return &Error{fmt.Sprintf(format, args...)} }
+
+// Store keeps files.
+type Store struct {
+	bucket Bucket
+	limits Limits
+}
+
+// New returns the store in a bucket.
+func New(b Bucket, limits Limits) *Store {
+	limits.Files = cmp.Or(limits.Files, defaultFiles)
+	limits.Bytes = cmp.Or(limits.Bytes, defaultBytes)
+	return &Store{b, limits}
+}
+
+// Claim makes the bucket that of one database. What runs of another one have kept there would be removed, since this
+// one does not know them.
+func (s *Store) Claim(ctx context.Context, database string) error {
+	const key = "database"
+	r, err := s.bucket.Get(ctx, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.bucket.Put(ctx, key, strings.NewReader(database), int64(len(database)))
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	owner, err := io.ReadAll(io.LimitReader(r, 4096))
+	if err == nil && string(owner) != database {
+		err = fmt.Errorf("the artifacts there belong to another database (%s, and this is %s): choose another prefix; "+
+			"if the database was moved, remove the object %q below the prefix", owner, database, key)
+	}
+	return err
+}
+
+// digest is the form of a content's name.
+var digest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func contentKey(sum string) string { return "content/" + sum[:2] + "/" + sum }
+
+func listKey(a Attempt) string {
+	return "runs/" + a.Run + "/" + url.PathEscape(a.Step) + "." + strconv.Itoa(a.Attempt) + ".json"
+}
+
+// Keep keeps the files of an attempt below a folder that patterns match. A pattern that matches a folder means all
+// files in it. The error is an *Error if another attempt cannot do better.
+func (s *Store) Keep(ctx context.Context, folder string, patterns []string, of Attempt) ([]File, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	paths, err := s.find(root, patterns)
+	if err != nil {
+		return nil, err
+	}
+	kept := Kept{Attempt: of, Files: []File{}}
+	left := s.limits.Bytes
+	for _, p := range paths {
+		f, err := s.keep(ctx, root, p, left)
+		if err != nil {
+			return nil, err
+		}
+		left -= f.Size
+		kept.Files = append(kept.Files, f)
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return nil, err
+	}
+	return kept.Files, s.bucket.Put(ctx, listKey(of), bytes.NewReader(text), int64(len(text)))
+}
+
+// find returns the paths of the files that patterns match, in their order.
+func (s *Store) find(root *os.Root, patterns []string) ([]string, error) {
+	var paths []string
+	for _, pattern := range patterns {
+		clean := path.Clean(filepath.ToSlash(pattern))
+		if !filepath.IsLocal(filepath.FromSlash(clean)) {
+			return nil, wrong("artifacts: %q leads out of the folder of the step", pattern)
+		}
+		found, err := doublestar.Glob(root.FS(), clean, doublestar.WithFailOnIOErrors(), doublestar.WithNoFollow())
+		if err != nil {
+			return nil, outside(pattern, err)
+		}
+		before := len(paths)
+		for _, p := range found {
+			err := fs.WalkDir(root.FS(), p, func(p string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					paths = append(paths, p)
+				}
+				if err == nil && len(paths) > s.limits.Files {
+					err = wrong("artifacts: there are more than %d files; keep an archive of them", s.limits.Files)
+				}
+				return err
+			})
+			if err != nil {
+				return nil, outside(p, err)
+			}
+		}
+		if len(paths) == before {
+			return nil, wrong("artifacts: no file matches %q", pattern)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
+}
+
+// outside makes the error of a path one that says what is refused.
+func outside(path string, err error) error {
+	if strings.Contains(err.Error(), "escapes from parent") {
+		return wrong("artifacts: %q leads out of the folder of the step", path)
+	}
+	return fmt.Errorf("artifacts: %w", err)
+}
+
+// keep keeps one file.
+func (s *Store) keep(ctx context.Context, root *os.Root, p string, left int64) (File, error) {
+	file, err := root.Open(filepath.FromSlash(p))
+	if err != nil {
+		return File{}, outside(p, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return File{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return File{}, wrong("artifacts: %s is not a file", p)
+	}
+	if info.Size() > left {
+		return File{}, wrong("artifacts: with %s (%d bytes) they are larger than %d bytes; keep less", p, info.Size(),
+			s.limits.Bytes)
+	}
+	sum := sha256.New()
+	size, err := io.Copy(sum, io.LimitReader(file, left+1))
+	if err != nil {
+		return File{}, err
+	}
+	if size > left {
+		return File{}, wrong("artifacts: with %s they are larger than %d bytes; keep less", p, s.limits.Bytes)
+	}
+	f := File{Path: p, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil)), Mode: uint32(info.Mode().Perm())}
+	if there, err := s.bucket.Renew(ctx, contentKey(f.SHA256)); there || err != nil {
+		return f, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return File{}, err
+	}
+	return f, s.bucket.Put(ctx, contentKey(f.SHA256), checked(ctx, file, f), size)
+}
+
+// checkedReader fails at the end of a content that is not what its name says.
+type checkedReader struct {
+	ctx  context.Context
+	r    io.Reader
+	sum  hash.Hash
+	file File
+}
+
+func checked(ctx context.Context, r io.Reader, f File) io.Reader {
+	return &checkedReader{ctx, io.LimitReader(r, f.Size+1), sha256.New(), f}
+}
+
+func (c *checkedReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	n, err := c.r.Read(b)
+	c.sum.Write(b[:n])
+	if errors.Is(err, io.EOF) && hex.EncodeToString(c.sum.Sum(nil)) != c.file.SHA256 {
+		return n, fmt.Errorf("artifacts: the content of %s is not the one that was kept (sha256 %s)", c.file.Path,
+			c.file.SHA256)
+	}
+	return n, err
+}
+
+// Take writes files that were kept below a folder, at their paths.
+func (s *Store) Take(ctx context.Context, folder string, files []File) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, f := range files {
+		if err := s.take(ctx, root, f); err != nil {
+			return outside(f.Path, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) take(ctx context.Context, root *os.Root, f File) error {
+	to := filepath.FromSlash(f.Path)
+	if !filepath.IsLocal(to) || to == "." {
+		return wrong("artifacts: %q leads out of the folder of the step", f.Path)
+	}
+	content, err := s.content(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if err := root.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	part := to + ".part"
+	mode := fs.FileMode(f.Mode).Perm()
+	if mode == 0 {
+		mode = 0o666
+	}
+	out, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, checked(ctx, content, f))
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = root.Rename(part, to)
+	}
+	if err != nil {
+		_ = root.Remove(part)
+	}
+	return err
+}
+
+func (s *Store) content(ctx context.Context, f File) (io.ReadCloser, error) {
+	if !digest.MatchString(f.SHA256) {
+		return nil, wrong("artifacts: %q is not the name of a content", f.SHA256)
+	}
+	r, err := s.bucket.Get(ctx, contentKey(f.SHA256))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s (sha256 %s) is not kept here: it was kept on another machine, or its run was "+
+			"removed: %w", f.Path, f.SHA256, fs.ErrNotExist)
+	}
+	return r, err
+}
+
+// Open opens the content of a file that a run has. Errors: fs.ErrNotExist.
+func (s *Store) Open(ctx context.Context, run, sum string) (File, io.ReadCloser, error) {
+	kept, err := s.List(ctx, run)
+	if err != nil {
+		return File{}, nil, err
+	}
+	for _, k := range kept {
+		for _, f := range k.Files {
+			if f.SHA256 == sum {
+				r, err := s.content(ctx, f)
+				return f, r, err
+			}
+		}
+	}
+	return File{}, nil, fmt.Errorf("the run has no artifact with sha256 %s: %w", sum, fs.ErrNotExist)
+}
+
+// List returns the files that attempts of a run have kept, by step and attempt.
+func (s *Store) List(ctx context.Context, run string) ([]Kept, error) {
+	var all []Kept
+	err := s.bucket.List(ctx, "runs/"+run+"/", func(o Object) error {
+		k, err := s.read(ctx, o.Key)
+		if err == nil && k != nil {
+			all = append(all, *k)
+		}
+		return err
+	})
+	slices.SortFunc(all, func(a, b Kept) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt.Attempt, b.Attempt.Attempt))
+	})
+	return all, err
+}
+
+// read reads a list. Nil: it was removed meanwhile, or is not one.
+func (s *Store) read(ctx context.Context, key string) (*Kept, error) {
+	if path.Ext(key) != ".json" {
+		return nil, nil
+	}
+	r, err := s.bucket.Get(ctx, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	k := &Kept{}
+	if err := json.NewDecoder(r).Decode(k); err != nil {
+		return nil, fmt.Errorf("artifacts: the list %s: %w", key, err)
+	}
+	return k, nil
+}
+
+// youngest is how long content is kept that no run refers to: an attempt that keeps it has not written its list yet.
+const youngest = time.Hour
+
+// Sweep removes what runs have kept that are gone, and content that no other run refers to. It returns how many runs
+// that were.
+func (s *Store) Sweep(ctx context.Context, now time.Time, gone func(run string) (bool, error)) (int, error) {
+	lists := map[string][]string{}
+	err := s.bucket.List(ctx, "runs/", func(o Object) error {
+		if parts := strings.Split(o.Key, "/"); len(parts) == 3 {
+			lists[parts[1]] = append(lists[parts[1]], o.Key)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for run, keys := range lists {
+		if is, err := gone(run); err != nil || !is {
+			if err != nil {
+				return n, err
+			}
+			continue
+		}
+		for _, key := range keys {
+			if err := s.bucket.RemoveOlder(ctx, key, now); err != nil {
+				return n, err
+			}
+		}
+		delete(lists, run)
+		n++
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	return n, s.sweepContent(ctx, now.Add(-youngest), lists)
+}
+
+// sweepContent removes content that is not in the lists.
+func (s *Store) sweepContent(ctx context.Context, before time.Time, lists map[string][]string) error {
+	used := map[string]bool{}
+	for _, keys := range lists {
+		for _, key := range keys {
+			k, err := s.read(ctx, key)
+			if err != nil {
+				return err // nobody knows what it refers to
+			}
+			if k == nil {
+				continue
+			}
+			for _, f := range k.Files {
+				used[contentKey(f.SHA256)] = true
+			}
+		}
+	}
+	return s.bucket.List(ctx, "content/", func(o Object) error {
+		if used[o.Key] || o.Modified.After(before) {
+			return nil
+		}
+		return s.bucket.RemoveOlder(ctx, o.Key, before)
+	})
+}
