@@ -480,8 +480,12 @@ func overContainer(base, over *Container) *Container {
 	}
 	out := *over
 	for _, f := range []struct{ to, from *tree.Value }{
-		{&out.Image, &base.Image}, {&out.Args, &base.Args}, {&out.Volumes, &base.Volumes}, {&out.User, &base.User},
-		{&out.Network, &base.Network}, {&out.Options, &base.Options},
+		{&out.Image, &base.Image},
+		{&out.Args, &base.Args},
+		{&out.Volumes, &base.Volumes},
+		{&out.User, &base.User},
+		{&out.Network, &base.Network},
+		{&out.Options, &base.Options},
 	} {
 		if f.to.IsZero() {
 			*f.to = *f.from

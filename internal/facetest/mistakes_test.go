@@ -40,7 +40,7 @@ func TestNamesThatOthersReadOtherwise(t *testing.T) {
 			`the workflow id "\xff" is not valid UTF-8`:      start("\xff"),
 			`the workflow id "a\x00b" has the character NUL`: start("a\x00b"),
 			"the workflow id has 1001 bytes, more than 1000": start(long),
-			`the workflow id "@x" begins with`:       start("@x"),
+			`the workflow id "@x" begins with`:               start("@x"),
 			`the label "pawl.schedule" begins with "pawl."`:  start("l", pawl.Labels(forged)),
 			"the idempotency key has 1001 bytes":             start("k", pawl.IdempotencyKey(long)),
 			`the queue's key "\xfe" is not valid UTF-8`:      start("q", pawl.InQueue("q", "\xfe", 0)),

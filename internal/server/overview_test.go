@@ -65,7 +65,7 @@ func TestAttention(t *testing.T) {
 		}
 		b.began("other", "fail", "the card expired")
 		b.began("ask-1", "ask", "")
-		time.Sleep(time.Millisecond) // ids of one instant are in no order
+		<-time.After(time.Millisecond) // ids of one instant are in no order
 		b.began("ask-2", "ask", "")
 		b.began("late", "sleep", "")
 		b.began("held", "sleep", "")

@@ -85,8 +85,12 @@ func (c *containers) open(ctx context.Context) (*containerClient, error) {
 func (c *containers) labels(t core.Task, name string) []string {
 	var args []string
 	for _, l := range [][2]string{
-		{labelOwner, c.owner}, {labelProcess, containerProcess}, {labelName, name}, {labelRun, t.Token.Run.String()},
-		{labelStep, t.StepName}, {labelAttempt, strconv.Itoa(t.Token.Attempt)},
+		{labelOwner, c.owner},
+		{labelProcess, containerProcess},
+		{labelName, name},
+		{labelRun, t.Token.Run.String()},
+		{labelStep, t.StepName},
+		{labelAttempt, strconv.Itoa(t.Token.Attempt)},
 	} {
 		if l[1] != "" {
 			args = append(args, "--label", l[0]+"="+l[1])

@@ -58,7 +58,8 @@ func imageOf(t *testing.T, program string) io.Reader {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, h := range []tar.Header{
-		{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
+		{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
 		{Name: "bin/inside", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(text))},
 	} {
 		if err := w.WriteHeader(&h); err != nil {
