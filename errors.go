@@ -223,25 +223,30 @@ func (e *RunError) Is(target error) bool {
 // Unwrap returns the body's own error.
 func (e *RunError) Unwrap() error { return e.own }
 
-// ChangedError is the error when a workflow's code no longer decides what its run's history holds, or cannot read a
-// value in it any more: the input, or a step's result. The run stays open and its body is called again. Deploy code
-// that fits; use [Version] if old and new runs have to go on.
-type ChangedError struct {
-	Run, Workflow, Recorded, Asked string
-	Err                            error // the codec's error; nil where no value is the reason
-}
-
-// Unwrap returns what the codec says.
-func (e *ChangedError) Unwrap() error { return e.Err }
+// ChangedError is the error when a workflow's code no longer decides what its run's history holds. The run stays open,
+// and its body is called again. Deploy code that fits; use [Version] if old and new runs have to go on.
+type ChangedError struct{ Run, Workflow, Recorded, Asked string }
 
 func (e *ChangedError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("run %s of workflow %q: the code has changed: %s cannot be read as %s: %v (deploy code "+
-			"that reads what is recorded)", e.Run, e.Workflow, e.Recorded, e.Asked, e.Err)
-	}
 	return fmt.Sprintf("run %s of workflow %q: the code has changed: recorded is %s, asked for was %s (keep the "+
 		"order of steps, or branch by pawl.Version)",
 		e.Run, e.Workflow, e.Recorded, e.Asked)
+}
+
+// UnreadableError is the error when a workflow's code cannot read a value of its run's history: the input, or a step's
+// result. The run stays open and its body is called again. Err says whether the value has another type, so that code
+// that reads it has to be deployed, or whether the codec fails, which may lack a key.
+type UnreadableError struct {
+	Run, Workflow string
+	Value, Type   string // what is recorded, and what the code reads it as
+	Err           error  // the codec's error
+}
+
+// Unwrap returns what the codec says.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("run %s of workflow %q: %s cannot be read as %s: %v", e.Run, e.Workflow, e.Value, e.Type, e.Err)
 }
 
 // TaskTimeoutError is the error of a body that spent longer outside its steps than its task limit allows.

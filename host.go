@@ -74,8 +74,8 @@ func stuckError(s *body.Stuck) error {
 	case body.Changed:
 		return &ChangedError{Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked}
 	case body.Unreadable:
-		return &ChangedError{
-			Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked, Err: s.Err,
+		return &UnreadableError{
+			Run: s.Run.String(), Workflow: s.Workflow, Value: s.Recorded, Type: s.Asked, Err: s.Err,
 		}
 	case body.Unencodable:
 		return fmt.Errorf("run %s of workflow %q waits for its codec, and its body is called again: %w", s.Run,

@@ -16,8 +16,9 @@ import (
 
 // Replay calls a workflow's body with a recorded history, as [Engine.History] returns it or pawl run history prints it,
 // and nothing else: no step's function runs. It returns a *ChangedError if the code no longer decides what the history
-// holds, a *TaskTimeoutError if the body blocks, and nil once the body has been through all that is recorded and waits
-// for more. Of the configuration it needs the codec that the history was written with, and the task limit.
+// holds, an *UnreadableError if it cannot read a value there, a *TaskTimeoutError if the body blocks, and nil once the
+// body has been through all that is recorded and waits for more. Of the configuration it needs the codec that the
+// history was written with, and the task limit.
 func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error {
 	entries, err := historyfile.Read(history)
 	if err != nil {

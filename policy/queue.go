@@ -101,6 +101,10 @@ func (l *QueueLimits) Check() error {
 			return queueError(f.name, "%d is not between 0 and %d; 0 is no limit", f.n, f.limit)
 		}
 	}
+	if l.Concurrency > 0 && l.PerKey > l.Concurrency {
+		return queueError("perKey", "%d attempts of one key are more than the %d that run in all", l.PerKey,
+			l.Concurrency)
+	}
 	rates := []struct {
 		name string
 		Rate

@@ -56,3 +56,14 @@ func TestBreakerPauses(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitsOfAKey checks that a key is not promised more attempts than all keys have.
+func TestLimitsOfAKey(t *testing.T) {
+	for l, fits := range map[policy.QueueLimits]bool{
+		{Concurrency: 1, PerKey: 5}: false, {Concurrency: 5, PerKey: 5}: true, {PerKey: 5}: true,
+	} {
+		if err := l.Check(); (err == nil) != fits {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+}
