@@ -334,10 +334,10 @@ func (e *local) close() error {
 }
 
 // Problem returns what keeps the body of an open run from going on: a *ChangedError, an *UnreadableError, a
-// *TaskTimeoutError, or that its workflow is not registered; nil: nothing does. A wait for the run's result also returns
-// it when its context ends. Meanwhile no attempt of the run begins, and its body is called again after pauses that
-// double from the task limit up to ten minutes. Of a run that another node of the cluster has, the error has the same
-// text and another type.
+// *TaskTimeoutError, or that its workflow is not registered; nil: nothing does. A wait for the run's result also
+// returns it when its context ends. Meanwhile no attempt of the run begins, and its body is called again after pauses
+// that double from the task limit up to ten minutes. Of a run that another node of the cluster has, the error has the
+// same text and another type.
 func (e *Engine) Problem(id string) error {
 	if e.member == nil {
 		return e.own.problem(id)

@@ -238,7 +238,7 @@ func (e *ChangedError) Error() string {
 // that reads it has to be deployed, or whether the codec fails, which may lack a key.
 type UnreadableError struct {
 	Run, Workflow string
-	Value, Type   string // what is recorded, and what the code reads it as
+	Value, Type   string // the recorded value, and the type that the code reads
 	Err           error  // the codec's error
 }
 
