@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/pawl-dev/pawl/internal/nightly"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -64,19 +65,20 @@ func TestHostileDocuments(t *testing.T) {
 		fmt.Fprintf(&bomb, "a%d: &a%d [%s]\n", i, i,
 			strings.Join([]string{ref, ref, ref, ref, ref, ref, ref, ref, ref, ref}, ", "))
 	}
+	many := nightly.Few(1<<16, 1<<20)
 	for name, src := range map[string]string{
 		"aliases":       bomb.String(),
-		"brackets":      "a: " + strings.Repeat("[", 1<<20),
-		"braces":        strings.Repeat(`{"a":`, 1<<20),
-		"entries":       strings.Repeat("- ", 1<<20),
-		"keys":          strings.Repeat("? ", 1<<20),
-		"tags":          "a: " + strings.Repeat("!!str ", 1<<19),
-		"anchors":       "a: " + strings.Repeat("&a ", 1<<20),
-		"parentheses":   "pawl: 1\nname: x\nsteps:\n  - {name: a, noop: , when: '" + strings.Repeat("(", 1<<20) + "'}",
-		"large mapping": "pawl: 1\n" + strings.Repeat("a:\n", 1<<20),
-		"large flow":    "a: {" + strings.Repeat("a: b, ", 1<<19) + "}",
-		"merges":        "pawl: 1\n" + strings.Repeat("<<: {a: 1}\n", 1<<17),
-		"broken JSON":   `{"pawl": 1, "x": ` + strings.Repeat("[1],", 1<<18),
+		"brackets":      "a: " + strings.Repeat("[", many),
+		"braces":        strings.Repeat(`{"a":`, many),
+		"entries":       strings.Repeat("- ", many),
+		"keys":          strings.Repeat("? ", many),
+		"tags":          "a: " + strings.Repeat("!!str ", many/2),
+		"anchors":       "a: " + strings.Repeat("&a ", many),
+		"parentheses":   "pawl: 1\nname: x\nsteps:\n  - {name: a, noop: , when: '" + strings.Repeat("(", many) + "'}",
+		"large mapping": "pawl: 1\n" + strings.Repeat("a:\n", many),
+		"large flow":    "a: {" + strings.Repeat("a: b, ", many/2) + "}",
+		"merges":        "pawl: 1\n" + strings.Repeat("<<: {a: 1}\n", many/8),
+		"broken JSON":   `{"pawl": 1, "x": ` + strings.Repeat("[1],", many/4),
 		"self":          "pawl: 1\nname: &a [*a]\n",
 		"bytes":         strings.Repeat("\x00", 1000),
 		"byte order":    "\ufeff",

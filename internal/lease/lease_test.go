@@ -273,7 +273,7 @@ func TestRunsGoFromNodeToNode(t *testing.T) {
 		}
 		return 30, nil
 	})
-	seeds := uint64(nightly.Few(3, 10))
+	seeds := uint64(nightly.Few(1, 10))
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
