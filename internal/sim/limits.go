@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -79,8 +80,9 @@ type serviceModel struct {
 	until   core.Time
 	probes  int // that have failed
 	probe   core.Token
-	unknown bool // the process knows more of the breaker than the model
-	shared  bool // the process is a shared one
+	probeAt core.Time // its start
+	unknown bool      // the process knows more of the breaker than the model
+	shared  bool      // the process is a shared one
 }
 
 type serviceStart struct {
@@ -226,11 +228,12 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 		ch.u.violate(Limited, tok.Run, "attempt %s starts, the breaker of service %s is open until %s",
 			tokenText(tok), m.name, offset(m.until))
 	}
-	if m.running[m.probe] && !ch.u.bug.panicked[m.probe.Run] { // a run that is set aside leaves its places
+	mute := s.at >= m.probeAt.Add(m.limits.Breaker.PauseAfter(math.MaxInt)) // another one goes then
+	if m.running[m.probe] && !mute && !ch.u.bug.panicked[m.probe.Run] {     // a run that is set aside leaves its places
 		ch.u.violate(Limited, tok.Run, "attempt %s starts beside the probe %s of service %s", tokenText(tok),
 			tokenText(m.probe), m.name)
 	}
-	m.probe = tok
+	m.probe, m.probeAt = tok, s.at
 }
 
 // startsWithin counts starts after an instant, up to another one.

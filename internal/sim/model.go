@@ -40,6 +40,7 @@ type runModel struct {
 
 	// The rest is about the current entry.
 	at         core.Time
+	before     int // how many steps there were before it
 	operated   bool
 	op         core.Op
 	reopened   bool
@@ -96,7 +97,7 @@ func (m *runModel) applyEntry(b *checker, a *account, e core.Entry) core.Time {
 	if e.At < m.last {
 		m.fail(Recorded, "an entry of %s follows one of %s", offset(e.At), offset(m.last))
 	}
-	m.last = e.At
+	m.last, m.before = e.At, len(m.steps)
 	for i := range m.steps {
 		m.steps[i].endedNow, m.steps[i].resetNow = false, false
 	}

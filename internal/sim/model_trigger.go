@@ -169,7 +169,7 @@ func (m *runModel) checkAnew() {
 			}
 		}
 	}
-	for i := range m.steps {
+	for i := range m.before { // those that the entry has made are decided anew
 		s := &m.steps[i]
 		needs := m.flowStep(s.spec) != nil && again[s.spec.Name] && !inPart[s.spec.Name]
 		if needs && s.closed && !s.dropped && !s.resetNow {
