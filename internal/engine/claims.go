@@ -282,7 +282,7 @@ func (p *Partition) endClaim(m *core.KeyedStarted) error {
 				Err: errors.New(m.Refusal.Message), Hint: m.Refusal.Hint,
 			}
 		}
-		p.reply(c)
+		c.answer() // the other partition has stored the answer, whether or not this one can store that it knows
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ var (
 // regressions are seeds that failed once, and what each has shown.
 var regressions = map[uint64]string{
 	52059596: "the check of what a retry decides anew took what it had decided for what was kept",
+	52055798: "a keyed start whose run another partition had made was told that nothing was saved",
 	52057651: "the check of a breaker's probe did not know that a mute one makes way",
 	52006490: "the check of a child's deadline looked before the batch that made the child had moved it",
 	470:      "a start whose key was stored was told that nothing was saved when the next commit failed",
