@@ -230,10 +230,11 @@ func (m *runModel) create(rec core.RunCreated) {
 type birth struct{ child, parent *runModel }
 
 // check checks that a child run which a batch creates ends with its parent. Within the batch the parent's deadline may
-// move after the child's start was decided; the child is told of it then, in the same batch or by a message.
+// move after the child's start was decided; the child is told of it then, in the same batch or by a message. If it has
+// passed by then, the child ends at once.
 func (b birth) check(ch *checker) {
-	bound := policy.Earliest(b.parent.execution, b.parent.limit)
-	within := bound == 0 || b.child.execution != 0 && b.child.execution <= bound
+	bound := b.parent.runLimit()
+	within := bound == 0 || b.child.execution != 0 && b.child.execution <= max(bound, b.child.at+1)
 	if !within && !b.parent.closed && !b.child.closed && !ch.boundInTransit(b.child.a.id) {
 		b.child.fail(FixedDeadline, "the run's execution deadline %s is after its parent's %s",
 			offset(b.child.execution), offset(bound))

@@ -81,15 +81,15 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 		// Steps that a scope's cancel ends are restarted, too. Another check sees that the program goes on as before.
 		return
 	}
-	since := m.since(a)
+	walked := m.walked(a)
 	seen := set{}
-	for _, s := range since {
-		seen = seen.with(s)
+	for _, k := range walked {
+		seen = seen.with(k.since)
 	}
 	restart, drop := map[core.StepID]bool{}, map[core.StepID]bool{}
-	for id, s := range since {
+	for id, k := range walked {
 		for _, cause := range from {
-			if s[a.state.Steps[cause].Key()] {
+			if k.since[a.state.Steps[cause].Key()] {
 				drop[id] = true
 			}
 		}
@@ -111,7 +111,7 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 
 // checkResumed holds a retry that goes on with a compensation against what it should do: the steps of the compensation
 // that did not succeed begin again; what the program decided when it had seen one of those failures is dropped, or kept
-// where it was executed and succeeded.
+// where it was executed and succeeded. What a retry before has kept stays until the program asks for it.
 func (m *bodyModel) checkResumed(a *account, e core.Entry) {
 	if m.stop == nil || !a.model.closed {
 		m.u.violate(Decided, a.id, "a retry goes on with the compensation of a run that has none")
@@ -120,7 +120,6 @@ func (m *bodyModel) checkResumed(a *account, e core.Entry) {
 	if cancelsParts(m.program.main) || cancelsParts(m.program.undo) {
 		return // as in checkRetry
 	}
-	since := m.since(a)
 	bad, restart, drop, keep := set{}, map[core.StepID]bool{}, map[core.StepID]bool{}, map[core.StepID]bool{}
 	for id := m.stop.from; id < len(a.state.Steps); id++ {
 		step := &a.state.Steps[id]
@@ -128,9 +127,10 @@ func (m *bodyModel) checkResumed(a *account, e core.Entry) {
 			restart[core.StepID(id)], bad[step.Key()] = true, true
 		}
 	}
-	for id, seen := range since {
+	for id, k := range m.walked(a) {
 		step := &a.state.Steps[id]
-		after := slices.ContainsFunc(slices.Collect(maps.Keys(seen)), func(key string) bool { return bad[key] })
+		after := slices.ContainsFunc(slices.Collect(maps.Keys(k.since)), func(key string) bool { return bad[key] })
+		after = after || k.kept && !k.asked
 		executed := step.Spec.Kind != core.KindTask || step.Attempt > 0
 		keep[id] = after && executed && step.Phase == core.StepSucceeded
 		drop[id] = after && !keep[id]
@@ -173,14 +173,15 @@ func (m *bodyModel) compareRetry(a *account, e core.Entry, restart, drop []core.
 	m.u.checker.rewound += len(drop)
 }
 
-// since returns the failed steps that the program had seen when it decided each step.
-func (m *bodyModel) since(a *account) map[core.StepID]set {
+// walked returns what the program knows of each step when it is gone through once more: the failed steps that it had
+// seen when it decided it, and whether it asks for it.
+func (m *bodyModel) walked(a *account) map[core.StepID]*known {
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
 	m.program.walkThrough(kn, a, m.stop)
-	out := map[core.StepID]set{}
+	out := map[core.StepID]*known{}
 	for i := range a.state.Steps {
 		if s := &a.state.Steps[i]; !s.Dropped && !s.Spec.Hook {
-			out[s.ID] = kn.steps[s.Spec.Name].since
+			out[s.ID] = kn.steps[s.Spec.Name]
 		}
 	}
 	return out
