@@ -272,6 +272,9 @@ func (h *host) closeRun(b *branch, out []byte, err error) {
 		}
 		end.Failure = sealed
 		if t.Return(invalid, body.OutcomeOf(err), end) {
+			if end.Phase == core.RunSucceeded {
+				d.reached.tell(d, h.log)
+			}
 			return
 		}
 	}

@@ -120,6 +120,7 @@ func SleepUntil(ctx Context, name string, t time.Time) error {
 // options returns the options of the workflow, of its step, and of the call. An option of the call itself must have an
 // effect on it; options of the workflow need not have one on every step.
 func (b *branch) options(kind core.StepKind, name string, opts []StepOption) (stepOptions, error) {
+	b.def.reached.note(name)
 	o, err := stepPolicy(b.def.defaults, b.def.byStep[name], opts)
 	if named := b.def.byStep[name]; err == nil && len(named)+len(opts) > 0 {
 		own, _ := stepPolicy(named, opts)

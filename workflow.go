@@ -53,6 +53,7 @@ type definition struct {
 	cronSpec     *cron.Written   // as it is written
 	defaults     []StepOption
 	byStep       map[string][]StepOption
+	reached      *reached        // the steps that bodies have asked for; nil: no step has options of its own
 	document     *kind.Workflow // nil: run is the workflow
 	external     bool           // another program has the function
 
@@ -318,9 +319,14 @@ func Defaults(opts ...StepOption) Option {
 }
 
 // ForStep sets the options of one step in the definition instead of the body. They are checked before anything runs.
+// When a run has succeeded and no body has asked for a step of that name, but for one that is spelt nearly the same, the
+// log says so.
 func ForStep(name string, opts ...StepOption) Option {
 	_, err := stepPolicy(opts)
 	return func(d *definition) {
+		if d.reached == nil {
+			d.reached = &reached{names: map[string]bool{}}
+		}
 		d.note(wrap("step "+name, errors.Join(checkName(name), err)))
 		d.byStep[name] = append(d.byStep[name], opts...)
 	}

@@ -1,6 +1,7 @@
 package facetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -196,4 +197,43 @@ func TestNothing(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+}
+
+// TestOptionsForNoStep checks that the log tells, once, of options for a step whose name is probably a misspelling, and
+// says nothing of those for a step that was not needed yet.
+func TestOptionsForNoStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		charge := func(ctx pawl.Context, fail bool) (int, error) {
+			if fail {
+				return 0, errors.New("before any step")
+			}
+			return pawl.Step(ctx, "charge", func(context.Context) (int, error) { return 1, nil })
+		}
+		w := pawl.Define("w", charge, pawl.ForStep("chrage", pawl.Timeout("1m")),
+			pawl.ForStep("refund", pawl.Retry("fixed(2, 1s)")), pawl.ForStep("charge", pawl.Timeout("2m")))
+		e, err := pawl.Open(t.Context(), pawl.Config{
+			Journal: memory.New(), Workflows: []pawl.Definition{w}, Log: slog.New(slog.NewTextHandler(&logged, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		for n, fails := range []bool{true, false, false} {
+			h, err := w.Start(t.Context(), e, fmt.Sprint("run-", n), fails)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Result(t.Context()); (err != nil) != fails {
+				t.Fatal(err)
+			}
+			if told := strings.Count(logged.String(), "ForStep sets options"); told != min(n, 1) {
+				t.Errorf("after run %d: told %d times:\\n%s", n, told, logged.String())
+			}
+		}
+		if got := logged.String(); !strings.Contains(got, "step=chrage") ||
+			!strings.Contains(got, `did you mean \"charge\"?`) {
+			t.Errorf("the log says %s", got)
+		}
+	})
 }

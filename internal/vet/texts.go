@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -35,6 +36,49 @@ func (c *checker) checkTexts(call *ast.CallExpr) {
 		case isOf(f, "Service") && c.services != nil && !slices.Contains(c.services, text):
 			c.report(arg, texts, fmt.Sprintf("no Config.Services of this package has a service %q, so nothing limits "+
 				"it: name it there", text))
+		}
+	}
+}
+
+// checkStepNames checks that options of a step are for a name that the package has elsewhere, if it has one that is
+// spelt nearly the same. Names may be made when the program runs, so without such a neighbour nothing is known.
+func (c *checker) checkStepNames() {
+	var options []ast.Expr
+	for _, f := range c.pass.Files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if text, constant := c.text(n); constant {
+					c.words[text]++
+				}
+			case *ast.CallExpr:
+				if isOf(c.callee(n), "ForStep") && len(n.Args) > 0 {
+					options = append(options, n.Args[0])
+				}
+				c.noteSteps(n)
+			}
+			return true
+		})
+	}
+	for _, e := range options {
+		name, constant := c.text(e)
+		if !constant || slices.Contains(c.steps, name) || c.words[name] > 1 {
+			continue
+		}
+		if hint := nearest.Hint(name, c.steps); hint != "" {
+			c.report(e, texts, fmt.Sprintf("no step of this package has the name %q: %s", name, hint))
+		}
+	}
+}
+
+// noteSteps notes the texts that a call gets beside a Context.
+func (c *checker) noteSteps(call *ast.CallExpr) {
+	if !c.passesContext(call) {
+		return
+	}
+	for _, arg := range call.Args {
+		if text, constant := c.text(arg); constant {
+			c.steps = append(c.steps, text)
 		}
 	}
 }

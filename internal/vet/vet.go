@@ -29,7 +29,8 @@ A workflow's body is called again after a crash or a long wait, and must make th
 	context  a body's Context in a step or in a branch
 	capture  a step or a branch that writes variables of the body around it; a body that writes those of the package
 	dropped  a durable call whose error, or a future that, nobody looks at
-	texts    retries, lengths of time and services that the engine would refuse, types that cannot be recorded
+	texts    retries, lengths of time and services that the engine would refuse, options of a step that is spelt in another
+	         way, types that cannot be recorded
 
 A line is left out with a comment on it, or on a line of its own above it: //pawlvet:ignore and the reason.`,
 	URL: "https://github.com/pawl-dev/pawl/blob/main/docs/guide/vet.md",
@@ -60,8 +61,10 @@ type checker struct {
 	stack   map[ast.Node]bool               // functions that are being looked into
 	called  map[*ast.Ident]bool             // functions that are called, and not given on
 
-	services []string // those of all Config.Services; nil: none is known
-	dynamic  bool     // services are made when the program runs
+	words    map[string]int // how often each constant text of the package occurs
+	steps    []string       // constant texts that calls get beside a Context: names of steps are among them
+	services []string       // those of all Config.Services; nil: none is known
+	dynamic  bool           // services are made when the program runs
 }
 
 func run(pass *analysis.Pass) (any, error) {
@@ -73,7 +76,7 @@ func run(pass *analysis.Pass) (any, error) {
 		names: map[types.Object][]*ast.FuncLit{}, decls: map[types.Object]*ast.FuncDecl{},
 		roles: map[*ast.FuncLit]role{}, told: map[*ast.Ident]bool{},
 		ignored: map[*token.File]map[int]bool{}, stack: map[ast.Node]bool{},
-		called: map[*ast.Ident]bool{},
+		called: map[*ast.Ident]bool{}, words: map[string]int{},
 	}
 	for _, f := range pass.Files {
 		if err := c.readIgnores(f); err != nil {
@@ -91,6 +94,7 @@ func run(pass *analysis.Pass) (any, error) {
 		})
 	}
 	c.checkEncoded()
+	c.checkStepNames()
 	for _, f := range pass.Files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if kind, block := function(n); kind != nil && c.takesContext(kind) {

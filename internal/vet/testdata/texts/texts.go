@@ -3,6 +3,7 @@ package texts
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pawl-dev/pawl"
@@ -47,5 +48,22 @@ var (
 	_ = pawl.Define("y", func(pawl.Context, line) (own, error) { return own{}, nil })
 	_ = pawl.Define("z", func(pawl.Context, int) (func(), error) { return nil, nil }) // want `pawl.Define has a value of type func\(\), and a function cannot be recorded`
 )
+
+// steps names its steps in two ways.
+func steps(ctx pawl.Context, _ int) (int, error) {
+	if err := pawl.Do(ctx, "charge", nothing); err != nil {
+		return 0, err
+	}
+	return 0, pawl.Do(ctx, fmt.Sprintf("load-%d", 1), nothing)
+}
+
+func nothing(context.Context) error { return nil }
+
+const ship = "ship"
+
+var _ = pawl.Define("steps", steps,
+	pawl.ForStep("chrage", pawl.Timeout("1m")), // want `no step of this package has the name "chrage": did you mean "charge"\?`
+	pawl.ForStep("charge", pawl.Timeout("1m")), pawl.ForStep("load-1", pawl.Timeout("1m")),
+	pawl.ForStep(ship, pawl.Timeout("1m")))
 
 const paid pawl.Event[complex128] = "paid" // want `pawl.Event has a value of type complex128, and a complex number`
