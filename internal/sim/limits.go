@@ -228,12 +228,16 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 		ch.u.violate(Limited, tok.Run, "attempt %s starts, the breaker of service %s is open until %s",
 			tokenText(tok), m.name, offset(m.until))
 	}
-	mute := s.at >= m.probeAt.Add(m.limits.Breaker.PauseAfter(math.MaxInt)) // another one goes then
-	if m.running[m.probe] && !mute && !ch.u.bug.panicked[m.probe.Run] {     // a run that is set aside leaves its places
+	if m.running[m.probe] && !m.mute(s.at) && !ch.u.bug.panicked[m.probe.Run] { // a run that is set aside leaves its places
 		ch.u.violate(Limited, tok.Run, "attempt %s starts beside the probe %s of service %s", tokenText(tok),
 			tokenText(m.probe), m.name)
 	}
 	m.probe, m.probeAt = tok, s.at
+}
+
+// mute reports whether a probe that has not ended makes way for another one.
+func (m *serviceModel) mute(at core.Time) bool {
+	return at >= m.probeAt.Add(m.limits.Breaker.PauseAfter(math.MaxInt))
 }
 
 // startsWithin counts starts after an instant, up to another one.
@@ -271,6 +275,8 @@ func (m *serviceModel) end(tok core.Token, f *policy.Failure, at core.Time) {
 	}
 	switch {
 	case rule.Failures == 0 || m.open && m.probe != tok:
+	case m.open && m.mute(at):
+		m.unknown = true // another one may have its turn, and wait for a worker: nothing records that
 	case m.open && failed:
 		m.probes++
 		pause()
