@@ -162,8 +162,8 @@ func onRun[T any](ctx context.Context, s *Routed, name string, reads bool,
 		if here {
 			changed := s.own.Changed()
 			defer func() {
-				if api.CodeOf(err) == api.CodeNotFound && over(changed) {
-					err = errMoving() // the partition that knows more than the view may have left meanwhile
+				if api.CodeOf(err) == api.CodeNotFound && (over(changed) || !s.own.Runs(home)) {
+					err = errMoving() // the partition that knows more than the view has left meanwhile, or leaves
 				}
 			}()
 			id, err := s.own.Lookup(ctx, name)
@@ -173,8 +173,9 @@ func onRun[T any](ctx context.Context, s *Routed, name string, reads bool,
 			if err != nil {
 				return err
 			}
+			name = id.String() // so that it is not looked up once more, where less may be known by then
 			if away = int(core.PartitionKey(id))%s.own.PartitionCount() != home; away {
-				resolved = id.String()
+				resolved = name
 				return nil
 			}
 		}

@@ -221,14 +221,16 @@ func TestReadMoves(t *testing.T) {
 	})
 }
 
-// leavingNode owns the partition of each run until somebody lists its runs. Then the partition is with another node.
+// leavingNode owns the partition of each run until somebody lists its runs. Then the partition is with another node,
+// or on its way there.
 type leavingNode struct {
 	source
-	left  chan struct{}
-	other api.Node
+	leaves bool // it takes no requests any more, and is not gone yet
+	left   chan struct{}
+	other  api.Node
 }
 
-func (n *leavingNode) Runs(int) bool            { return !over(n.left) }
+func (n *leavingNode) Runs(int) bool            { return !n.leaves && !over(n.left) }
 func (*leavingNode) PartitionCount() int        { return 4 }
 func (*leavingNode) Owned() []int               { return nil }
 func (n *leavingNode) Owner(int) api.Node       { return n.other }
@@ -240,16 +242,43 @@ func (*leavingNode) Lookup(_ context.Context, name string) (core.RunID, error) {
 func (*leavingNode) Asks(context.Context) bool { return false }
 
 func (n *leavingNode) List(context.Context, journal.Query) (journal.Page, error) {
-	close(n.left)
+	if n.left == nil {
+		n.leaves = true
+	} else {
+		close(n.left)
+	}
 	return journal.Page{}, nil // the view is late
 }
 
 // TestRunOfAPartitionThatLeaves checks that a run which the view does not have yet is asked of the next owner, and not
-// said to be unknown, when its partition leaves while it is looked for.
+// said to be unknown, when its partition leaves while it is looked for, or has begun to.
 func TestRunOfAPartitionThatLeaves(t *testing.T) {
-	n := &leavingNode{left: make(chan struct{}), other: answering{}}
-	s := NewRouted(&Embedded{reads: &reads{src: n}}, n, n, movePatience)
-	if err := s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"}); err != nil {
-		t.Error(err)
+	for name, left := range map[string]chan struct{}{"gone": make(chan struct{}), "going": nil} {
+		n := &leavingNode{left: left, other: answering{}}
+		s := NewRouted(&Embedded{reads: &reads{src: n}}, n, n, movePatience)
+		if err := s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"}); err != nil {
+			t.Error(name, err)
+		}
+	}
+}
+
+// knowingNode is a node whose partition knows a run that the view does not have.
+type knowingNode struct {
+	absentNode
+	run core.RunID
+}
+
+func (*knowingNode) Runs(int) bool                                        { return true }
+func (n *knowingNode) Lookup(context.Context, string) (core.RunID, error) { return n.run, nil }
+
+// TestRunIsLookedUpOnce checks that a request gets the run's id where that was looked up: whoever looked once more
+// might know less, since the partition may have left.
+func TestRunIsLookedUpOnce(t *testing.T) {
+	n := &knowingNode{run: core.RunID{15: 1}}
+	s := NewRouted(&Embedded{reads: &reads{}}, n, n, movePatience)
+	s.For(answering{})
+	r, err := s.Run(t.Context(), "order-1")
+	if err != nil || r.WorkflowID != n.run.String() {
+		t.Errorf("the run is asked for as %+v, %v", r, err)
 	}
 }
