@@ -147,16 +147,20 @@ func summary(r *api.Run) string {
 	return totals(r)
 }
 
-// totals says how a run ended, how long it took, and how many attempts its steps (items among them) needed.
+// totals says how a run ended, how long it took, and how many attempts its steps needed. Hooks are not counted, and a
+// loop is one step, as where the run is shown.
 func totals(r *api.Run) string {
 	text := fmt.Sprintf("%s %s %s in %s", screen.Clean(r.Workflow), live.Short(r.Run),
 		strings.ReplaceAll(string(r.Phase), "_", " "), screen.For(r.EndedAt.Sub(r.CreatedAt)))
 	text += toleratedItems(r)
 	steps, attempts := 0, 0
 	for _, s := range r.Steps {
-		if !s.Superseded {
+		if s.Superseded || s.Hook {
+			continue
+		}
+		attempts += len(s.Attempts)
+		if s.Group == "" {
 			steps++
-			attempts += len(s.Attempts)
 		}
 	}
 	if attempts > 0 {

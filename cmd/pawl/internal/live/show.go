@@ -171,7 +171,11 @@ func (d *drawing) outlook(r *api.Run, fact func(label, text string)) {
 	if r.Phase.Closed() {
 		return
 	}
-	fact("now", screen.Clean(r.Says.Reads(d.now, screen.Left)))
+	label := "now"
+	if r.Resting {
+		label = "was left" // nothing goes on in it, whatever the clock says
+	}
+	fact(label, screen.Clean(r.Says.Reads(d.now, screen.Left)))
 	fact("then", screen.Clean(r.Then.Reads(d.now, screen.Left)))
 	for i, e := range r.Ends {
 		text := screen.Clean(e.Text)
