@@ -269,8 +269,9 @@ func unknownVerb(cmd *cobra.Command, args []string) error {
 
 // foreignVerbs are the words by which other programs call what a verb does.
 var foreignVerbs = map[string]string{
-	"ps": "run list", "status": "run show", "start": "run", "stop": "run cancel", "kill": "run terminate", "show": "run show",
-	"lint": "flow validate", "new": "init", "serve": "server", "up": "dev", "runs": "run list", "flows": "flow list",
+	"ps": "run list", "status": "run show", "show": "run show", "start": "run", "stop": "run cancel",
+	"kill": "run terminate", "lint": "flow validate", "new": "init", "serve": "server", "up": "dev",
+	"runs": "run list", "flows": "flow list",
 }
 
 // suggest returns the command line that a misspelt verb most likely stands for, or "".

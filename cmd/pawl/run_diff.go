@@ -26,8 +26,9 @@ type difference struct {
 func (a runVerbs) runDiffCommand() *cobra.Command {
 	var full bool
 	cmd := &cobra.Command{
-		Use: "diff RUN [RUN]", Short: "Compare two runs: input, definition, and each step's end, attempts, time, output",
-		Args: cobra.RangeArgs(1, 2),
+		Use:   "diff RUN [RUN]",
+		Short: "Compare two runs: input, definition, and each step's end, attempts, time, output",
+		Args:  cobra.RangeArgs(1, 2),
 		Long: `Compares two runs, such as the last one that succeeded and one that failed. With one RUN it compares the
 run of the same workflow before it with this one. Of times it tells those that differ by half and by more than a
 second. The output of a process is compared without what it printed.`,

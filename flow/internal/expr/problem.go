@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// What the library says of types, in the words of Go.
+// Messages of the library about types, in the words of Go.
 var (
 	unknownField = regexp.MustCompile(`type \*?expr\.(\w+) has no (?:field|method) (\w+)`)
 	wrongCall    = regexp.MustCompile(`^cannot use (\S+) as argument \(type (\S+)\) to call (\w+)`)
