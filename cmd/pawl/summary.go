@@ -61,6 +61,16 @@ func (f *follower) summarise(r *api.Run) {
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s |\n", cell.Replace(screen.Clean(name)), s.Phase, len(s.Attempts),
 			screen.For(s.EndedAt.Sub(s.ScheduledAt)), cell.Replace(screen.Clean(s.Why)))
 	}
+	for _, s := range r.Steps {
+		results := s.Tests()
+		if results == nil || s.Superseded {
+			continue
+		}
+		fmt.Fprintf(&b, "\n**%s**: %s\n", cell.Replace(screen.Clean(strings.TrimSpace(s.Step+" "+s.ItemName))), results)
+		for _, f := range results.Failures {
+			fmt.Fprintf(&b, "- %s: %s\n", cell.Replace(screen.Clean(f.Title())), cell.Replace(screen.Clean(f.Message)))
+		}
+	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // the job's own file
 	if err == nil {
 		_, err = file.WriteString(b.String() + "\n")
