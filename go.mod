@@ -50,6 +50,8 @@ require (
 	zombiezen.com/go/sqlite v1.4.2
 )
 
+require github.com/joshdk/go-junit v1.0.0
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/bmatcuk/doublestar/v4 v4.10.4

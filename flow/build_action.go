@@ -96,9 +96,10 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	return o.Done()
 }
 
-// artifacts adds the files that are kept, and those of other steps.
+// artifacts adds the files that are kept or read, and those of other steps.
 func (b *builder) artifacts(o *expr.Object, a *Exec, vars expr.Vars) {
 	o.Add("artifacts", b.compiler.Template(tree.NodeOf(a.Artifacts), vars, true))
+	o.Add("tests", b.compiler.Template(tree.NodeOf(a.Tests), vars, true))
 	take := &tree.Node{Kind: tree.List}
 	for i, name := range a.ArtifactsFrom {
 		var at tree.Pos

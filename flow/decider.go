@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
@@ -386,7 +385,7 @@ func (t *turn) outcome() core.Close {
 // runFailure returns the step's failure, with the name of the step.
 func (t *turn) runFailure(s *core.Step) *policy.Failure {
 	def, _ := t.def.ordinal(s)
-	return failureAs(s, fmt.Sprintf("step %q %s", s.Key(), t.ending(def)))
+	return failureAs(s, t.def.titleOf(t.run, s)+" "+t.ending(def))
 }
 
 // hooks begins the hooks of a stage of the run's end.

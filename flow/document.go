@@ -254,6 +254,8 @@ type (
 		Container *Container
 		// Artifacts is a list of texts: paths and patterns of files that are kept with the run, below Dir.
 		Artifacts tree.Value
+		// Tests is a list of texts: paths and patterns of JUnit files, below Dir.
+		Tests tree.Value
 		// ArtifactsFrom names steps whose artifacts are put below Dir before the process starts.
 		ArtifactsFrom []string
 
@@ -373,7 +375,7 @@ var (
 	}
 	execKeys = []string{
 		"command", "shell", "interpreter", "results", "env", "dir", "stdin", "grace", "container",
-		"artifacts", "artifactsFrom",
+		"artifacts", "artifactsFrom", "tests",
 	}
 	execSettingsKeys = []string{"interpreter", "results", "env", "dir", "grace", "container"}
 	containerKeys    = []string{

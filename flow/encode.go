@@ -213,6 +213,7 @@ func (o *object) exec(a *Exec) {
 	o.duration("grace", a.Grace)
 	o.put("container", encodeContainer(a.Container))
 	o.put("artifacts", a.Artifacts)
+	o.put("tests", a.Tests)
 	if len(a.ArtifactsFrom) > 0 {
 		o.put("artifactsFrom", V(a.ArtifactsFrom))
 	}

@@ -232,7 +232,8 @@ func (t *turn) results(item *plan, g *group) ([]byte, *policy.Failure) {
 		f = *first.Failure
 		f.Cause = first.Failure
 	}
-	f.Message = fmt.Sprintf("%d of %d items did not succeed; first %s: %s", bad, len(g.list), first.Key(), f.Message)
+	f.Message = fmt.Sprintf("%d of %d items did not succeed; first %s%s: %s", bad, len(g.list), first.Key(),
+		t.def.inParentheses(t.run, first), f.Message)
 	f.RetryAfter = nil
 	return output, &f
 }

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -64,6 +65,22 @@ func (d *definition) itemNames(r *core.Run, s *core.Step) []string {
 		names[i] = p.nameOf(sc)
 	}
 	return names
+}
+
+// titleOf returns how messages call a step: step "test[5]" (mac, 3).
+func (d *definition) titleOf(r *core.Run, s *core.Step) string {
+	return fmt.Sprintf("step %q%s", s.Key(), d.inParentheses(r, s))
+}
+
+// inParentheses returns the name of the item that a step is, as it follows the step's key; "" if it is none.
+func (d *definition) inParentheses(r *core.Run, s *core.Step) string {
+	if s.Group == core.NoStep || s.Item < 0 {
+		return ""
+	}
+	if names := d.itemNames(r, &r.Steps[s.Group]); int(s.Item) < len(names) && names[s.Item] != "" {
+		return " (" + names[s.Item] + ")"
+	}
+	return ""
 }
 
 // nameOf returns the name of the item that a scope has.

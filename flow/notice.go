@@ -93,7 +93,7 @@ func (s *scope) ending(c *core.Closing) *expr.Notice {
 	outcome := strings.ReplaceAll(c.Phase.String(), "_", " ")
 	v := &expr.Notice{On: noticeOf(s.run), Subject: s.run.Workflow + " " + outcome}
 	lines := []string{s.whichRun() + fmt.Sprintf(" %s after %s.", outcome,
-		duration.Format(s.now.Sub(s.run.StartedAt).Round(time.Millisecond)))}
+		core.Span(s.now.Sub(s.run.StartedAt)))}
 	if v.On == noticeRecovery {
 		v.Subject += " again"
 		lines = append(lines, "The run before it had failed.")

@@ -61,7 +61,8 @@ func (p *parsing) exec(n *tree.Node) Action {
 	}
 	e.Shell = p.textValue(shell, "shell")
 	e.Stdin = p.textValue(n.Get("stdin"), "stdin")
-	e.Artifacts = artifactsIn(p, n.Get("artifacts"))
+	e.Artifacts = filesIn(p, n.Get("artifacts"), "artifacts")
+	e.Tests = filesIn(p, n.Get("tests"), "tests")
 	e.ArtifactsFrom, e.artifactsPos = p.texts(n.Get("artifactsFrom"), "artifactsFrom")
 	return e
 }
@@ -78,12 +79,12 @@ func (p *parsing) execFields(n *tree.Node) *Exec {
 	}
 }
 
-// artifactsIn reads the paths of files that are kept. They stay below the folder of the step.
-func artifactsIn(p *parsing, n *tree.Node) tree.Value {
+// filesIn reads paths and patterns of files that a step makes. They stay below the folder of the step.
+func filesIn(p *parsing, n *tree.Node, what string) tree.Value {
 	if n != nil && n.Kind == tree.Text {
 		n = &tree.Node{Kind: tree.List, Pos: n.Pos, Items: []*tree.Node{n}}
 	}
-	v := listIn(p, n, "artifacts")
+	v := listIn(p, n, what)
 	if n == nil || n.Kind != tree.List {
 		return v
 	}

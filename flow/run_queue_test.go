@@ -72,7 +72,7 @@ func TestRunQueueErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := def.RunQueue([]byte(`{"a":5}`)); err == nil || !strings.Contains(err.Error(), "cannot fetch b") {
+	if _, err := def.RunQueue([]byte(`{"a":5}`)); err == nil || !strings.Contains(err.Error(), `a number has no "b"`) {
 		t.Errorf("a key without a value: %v", err)
 	}
 }

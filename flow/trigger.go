@@ -113,9 +113,9 @@ func (t *turn) failFast(closed []core.StepID) *core.Close {
 		if !known || s.Dropped || !s.Phase.Closed() || s.Phase == core.StepCancelled || t.classify(def, s) != stateBad {
 			continue
 		}
-		text := fmt.Sprintf("step %q failed", s.Key())
+		text := t.def.titleOf(t.run, s) + " failed"
 		if s.Phase == core.StepTimedOut {
-			text = fmt.Sprintf("step %q timed out", s.Key())
+			text = t.def.titleOf(t.run, s) + " timed out"
 		}
 		f := failureAs(s, text)
 		phase := core.RunFailed

@@ -144,6 +144,9 @@ func (a serverVerbs) tellServing(ctx context.Context, m *machine, address string
 			names = append(names, f.Name)
 			a.warnOfFlow(ctx, f)
 		}
+		if len(names) == 0 {
+			names = []string{"none: no file of " + a.folder.Path() + " is a flow (*.yaml, *.yml, *.json)"}
+		}
 		a.say("flows %s", strings.Join(names, ", "))
 	}
 	a.say("Ctrl-C stops it; what is open goes on when it is started again")

@@ -111,6 +111,9 @@ func (a *app) tellDone(w operation, t target, r *api.Run) error {
 	for _, m := range moves {
 		w.done += ", " + live.Moved(m)
 	}
+	if w.op.Operation == api.OpCancel && !r.Phase.Closed() {
+		w.done = "is being cancelled"
+	}
 	a.say("%s: %s; the run is %s", about, strings.TrimPrefix(w.done, ", "),
 		strings.ReplaceAll(string(r.Phase), "_", " "))
 	a.sayHowOn(t, r)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -144,10 +145,38 @@ func (p *printed) annotation(ev *api.Event) string {
 	if title == "" {
 		title = "the run"
 	}
-	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+	return annotated(level, "title", title, ev.Text) + annotatedTests(ev)
+}
+
+// mostAnnotations is how many annotations of one kind GitHub shows of a step.
+const mostAnnotations = 10
+
+// annotatedTests returns the lines that mark the failed tests of a step, where the files of JUnit tell their source.
+func annotatedTests(ev *api.Event) string {
+	if ev.Failure == nil {
+		return ""
+	}
+	tests, lines := api.TestsOf(ev.Failure), ""
+	for i := 0; tests != nil && i < min(len(tests.Failures), mostAnnotations); i++ {
+		f := &tests.Failures[i]
+		if f.File == "" {
+			lines += annotated("error", "title", f.Title(), f.Message)
+		} else {
+			lines += annotated("error", "file", f.File, f.Title()+": "+f.Message, "line", strconv.Itoa(max(f.Line, 1)))
+		}
+	}
+	return lines
+}
+
+// annotated writes a command of GitHub Actions that marks something, after a line break.
+func annotated(level, property, value, text string, more ...string) string {
+	escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-	return fmt.Sprintf("\n::%s title=%s::%s", level, property.Replace(screen.Clean(title)),
-		data.Replace(screen.Clean(ev.Text)))
+	properties := property + "=" + escape.Replace(screen.Clean(value))
+	for i := 0; i+1 < len(more); i += 2 {
+		properties += "," + more[i] + "=" + escape.Replace(more[i+1])
+	}
+	return fmt.Sprintf("\n::%s %s::%s", level, properties, data.Replace(screen.Clean(text)))
 }
 
 // shown returns the place of the attempt whose group was begun, or -1.

@@ -206,7 +206,7 @@ func guard(cmd *cobra.Command) {
 			// Cobra counts, or takes the word for a verb; a person wants to know what to write.
 			counts := err != nil && strings.Contains(err.Error(), "arg(s)")
 			if counts || err != nil && !cmd.HasSubCommands() && strings.HasPrefix(err.Error(), "unknown command") {
-				given := fmt.Sprintf("it does not take %s", count(len(args), "argument"))
+				given := count(len(args), "argument") + " cannot be used here"
 				switch {
 				case len(args) == 0:
 					given = "nothing is given"
@@ -269,8 +269,9 @@ func unknownVerb(cmd *cobra.Command, args []string) error {
 
 // foreignVerbs are the words by which other programs call what a verb does.
 var foreignVerbs = map[string]string{
-	"ps": "run list", "status": "run show", "start": "run", "stop": "run cancel", "kill": "run terminate",
-	"lint": "flow validate", "new": "init", "serve": "server", "up": "dev", "runs": "run list", "flows": "flow list",
+	"ps": "run list", "status": "run show", "show": "run show", "start": "run", "stop": "run cancel",
+	"kill": "run terminate", "lint": "flow validate", "new": "init", "serve": "server", "up": "dev",
+	"runs": "run list", "flows": "flow list",
 }
 
 // suggest returns the command line that a misspelt verb most likely stands for, or "".
@@ -281,14 +282,14 @@ func suggest(cmd *cobra.Command, word string) string {
 			names = append(names, sub.Name())
 		}
 	}
+	if verb := foreignVerbs[word]; verb != "" && !cmd.HasParent() {
+		return cmd.CommandPath() + " " + verb
+	}
 	if near := nearest.Word(word, names); near != "" {
 		return cmd.CommandPath() + " " + near
 	}
 	if cmd.HasParent() {
 		return ""
-	}
-	if verb := foreignVerbs[word]; verb != "" {
-		return cmd.CommandPath() + " " + verb
 	}
 	for _, noun := range []string{"run", "flow", "step", "event", "schedule", "server"} { // pawl list is pawl run list
 		if sub, _, err := cmd.Find([]string{noun, word}); err == nil && sub.Name() == word {

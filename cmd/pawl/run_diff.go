@@ -26,16 +26,25 @@ type difference struct {
 func (a runVerbs) runDiffCommand() *cobra.Command {
 	var full bool
 	cmd := &cobra.Command{
-		Use: "diff RUN RUN", Short: "Compare two runs: input, definition, and each step's end, attempts, time, output",
-		Args: cobra.ExactArgs(2),
-		Long: `Compares two runs, such as one that failed and the last one that did not. Of times it tells those that
-differ by half and by more than a second. The output of a process is compared without what it printed.`,
+		Use:   "diff RUN [RUN]",
+		Short: "Compare two runs: input, definition, and each step's end, attempts, time, output",
+		Args:  cobra.RangeArgs(1, 2),
+		Long: `Compares two runs, such as the last one that succeeded and one that failed. With one RUN it compares the
+run of the same workflow before it with this one. Of times it tells those that differ by half and by more than a
+second. The output of a process is compared without what it printed.`,
 		Example: "  pawl run diff order-42 @last",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 				one, err := svc.Run(ctx, args[0])
 				if err != nil {
 					return err
+				}
+				if len(args) == 1 {
+					before, err := runBefore(ctx, svc, one)
+					if err != nil {
+						return err
+					}
+					return a.tellDiff(before, one, full)
 				}
 				other, err := svc.Run(ctx, args[1])
 				if err != nil {
@@ -51,6 +60,19 @@ differ by half and by more than a second. The output of a process is compared wi
 	cmd.Flags().BoolVar(&full, "full", false, "values as long as they are")
 	a.completeFor(cmd, 2)
 	return cmd
+}
+
+// runBefore returns the run of the same workflow that was created before a run.
+func runBefore(ctx context.Context, svc api.Service, r *api.Run) (*api.Run, error) {
+	page, err := svc.Runs(ctx, api.Query{Workflow: r.Workflow, After: r.Run, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Runs) == 0 {
+		return nil, usage("%s is the first run of %s: there is none before it to compare with", live.Short(r.Run),
+			screen.Clean(r.Workflow))
+	}
+	return svc.Run(ctx, page.Runs[0].Run)
 }
 
 func (a runVerbs) tellDiff(one, other *api.Run, full bool) error {

@@ -61,6 +61,16 @@ func (f *follower) summarise(r *api.Run) {
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s |\n", cell.Replace(screen.Clean(name)), s.Phase, len(s.Attempts),
 			screen.For(s.EndedAt.Sub(s.ScheduledAt)), cell.Replace(screen.Clean(s.Why)))
 	}
+	for _, s := range r.Steps {
+		results := s.Tests()
+		if results == nil || s.Superseded {
+			continue
+		}
+		fmt.Fprintf(&b, "\n**%s**: %s\n", cell.Replace(screen.Clean(strings.TrimSpace(s.Step+" "+s.ItemName))), results)
+		for _, f := range results.Failures {
+			fmt.Fprintf(&b, "- %s: %s\n", cell.Replace(screen.Clean(f.Title())), cell.Replace(screen.Clean(f.Message)))
+		}
+	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // the job's own file
 	if err == nil {
 		_, err = file.WriteString(b.String() + "\n")
@@ -147,16 +157,20 @@ func summary(r *api.Run) string {
 	return totals(r)
 }
 
-// totals says how a run ended, how long it took, and how many attempts its steps (items among them) needed.
+// totals says how a run ended, how long it took, and how many attempts its steps needed. Hooks are not counted, and a
+// loop is one step, as where the run is shown.
 func totals(r *api.Run) string {
 	text := fmt.Sprintf("%s %s %s in %s", screen.Clean(r.Workflow), live.Short(r.Run),
 		strings.ReplaceAll(string(r.Phase), "_", " "), screen.For(r.EndedAt.Sub(r.CreatedAt)))
 	text += toleratedItems(r)
 	steps, attempts := 0, 0
 	for _, s := range r.Steps {
-		if !s.Superseded {
+		if s.Superseded || s.Hook {
+			continue
+		}
+		attempts += len(s.Attempts)
+		if s.Group == "" {
 			steps++
-			attempts += len(s.Attempts)
 		}
 	}
 	if attempts > 0 {

@@ -21,8 +21,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
 // Limits of one attempt. Zero values are the defaults.
@@ -116,7 +114,7 @@ func (s *Store) Keep(ctx context.Context, folder string, patterns []string, of A
 		return nil, err
 	}
 	defer root.Close()
-	paths, err := s.find(root, patterns)
+	paths, err := Find("artifacts", root, patterns, s.limits.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -137,54 +135,11 @@ func (s *Store) Keep(ctx context.Context, folder string, patterns []string, of A
 	return kept.Files, s.bucket.Put(ctx, listKey(of), bytes.NewReader(text), int64(len(text)))
 }
 
-// find returns the paths of the files that patterns match, in their order.
-func (s *Store) find(root *os.Root, patterns []string) ([]string, error) {
-	var paths []string
-	for _, pattern := range patterns {
-		clean := path.Clean(filepath.ToSlash(pattern))
-		if !filepath.IsLocal(filepath.FromSlash(clean)) {
-			return nil, wrong("artifacts: %q leads out of the folder of the step", pattern)
-		}
-		found, err := doublestar.Glob(root.FS(), clean, doublestar.WithFailOnIOErrors(), doublestar.WithNoFollow())
-		if err != nil {
-			return nil, outside(pattern, err)
-		}
-		before := len(paths)
-		for _, p := range found {
-			err := fs.WalkDir(root.FS(), p, func(p string, d fs.DirEntry, err error) error {
-				if err == nil && !d.IsDir() {
-					paths = append(paths, p)
-				}
-				if err == nil && len(paths) > s.limits.Files {
-					err = wrong("artifacts: there are more than %d files; keep an archive of them", s.limits.Files)
-				}
-				return err
-			})
-			if err != nil {
-				return nil, outside(p, err)
-			}
-		}
-		if len(paths) == before {
-			return nil, wrong("artifacts: no file matches %q", pattern)
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths), nil
-}
-
-// outside makes the error of a path one that says what is refused.
-func outside(path string, err error) error {
-	if strings.Contains(err.Error(), "escapes from parent") {
-		return wrong("artifacts: %q leads out of the folder of the step", path)
-	}
-	return fmt.Errorf("artifacts: %w", err)
-}
-
 // keep keeps one file.
 func (s *Store) keep(ctx context.Context, root *os.Root, p string, left int64) (File, error) {
 	file, err := root.Open(filepath.FromSlash(p))
 	if err != nil {
-		return File{}, outside(p, err)
+		return File{}, outside("artifacts", p, err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
@@ -250,7 +205,7 @@ func (s *Store) Take(ctx context.Context, folder string, files []File) error {
 	defer root.Close()
 	for _, f := range files {
 		if err := s.take(ctx, root, f); err != nil {
-			return outside(f.Path, err)
+			return outside("artifacts", f.Path, err)
 		}
 	}
 	return nil

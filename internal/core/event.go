@@ -151,7 +151,7 @@ func (e Event) Text() string {
 		add("on %s", e.Worker)
 	}
 	if e.Took > 0 {
-		add("after %s", span(e.Took))
+		add("after %s", Span(e.Took))
 	}
 	if e.Type == EventAttemptEnded && e.Failure == nil {
 		add("succeeded")
@@ -166,7 +166,7 @@ func (e Event) Text() string {
 		add("%s", Sentence(e.Failure))
 	}
 	if e.Reason != policy.ReasonNone && e.Reason != policy.ReasonCancelled && e.Reason != policy.ReasonOperator {
-		add("not retried: %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
+		add("not retried: %s", reasonWords(e.Reason))
 	}
 	e.instants(add)
 	if e.Child != (RunID{}) {
@@ -184,14 +184,38 @@ func (e Event) Text() string {
 	return strings.Join(parts, ", ")
 }
 
+// reasonWords says why no attempt follows.
+func reasonWords(r policy.Reason) string {
+	switch r {
+	case policy.ReasonTimeoutNotRetryable:
+		return "the policy does not retry after this limit"
+	case policy.ReasonNonRetryable:
+		return "this failure is never retried"
+	case policy.ReasonNotMatched:
+		return "the retry policy does not retry this"
+	case policy.ReasonExpressionError:
+		return "the retry condition is broken"
+	case policy.ReasonAttemptsExhausted:
+		return "all attempts are used up"
+	case policy.ReasonRetriesOff:
+		return "the step has no retries"
+	case policy.ReasonNoTimeLeft:
+		return "the next attempt could not begin before the deadline"
+	case policy.ReasonWorkerLost:
+		return "too many attempts in a row were lost with their worker"
+	default:
+		return strings.ReplaceAll(r.String(), "_", " ")
+	}
+}
+
 // instants adds what is to come, as a distance from the event.
 func (e Event) instants(add func(string, ...any)) {
 	switch {
 	case e.NextAt == 0:
 	case e.Type == EventStepRetryScheduled:
-		add("next attempt in %s", span(e.NextAt.Sub(e.At)))
+		add("next attempt in %s", Span(e.NextAt.Sub(e.At)))
 	case e.Type == EventRunScheduled:
-		add("starts in %s", span(e.NextAt.Sub(e.At)))
+		add("starts in %s", Span(e.NextAt.Sub(e.At)))
 	default:
 		add("until %s", e.NextAt)
 	}
@@ -200,7 +224,7 @@ func (e Event) instants(add func(string, ...any)) {
 	case e.Deadline == 0:
 		add("%s removed", deadlineName(e.Limit))
 	default:
-		add("%s in %s", deadlineName(e.Limit), span(e.Deadline.Sub(e.At)))
+		add("%s in %s", deadlineName(e.Limit), Span(e.Deadline.Sub(e.At)))
 	}
 }
 
@@ -211,8 +235,17 @@ func deadlineName(kind policy.LimitKind) string {
 	return kind.String() + " deadline"
 }
 
-// span formats a duration in whole milliseconds, as flow files write it.
-func span(d time.Duration) string { return duration.Format(d.Truncate(time.Millisecond)) }
+// Span formats a duration for people: in milliseconds below a second, in tenths below ten, and in seconds above.
+func Span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return duration.Format(d.Truncate(time.Millisecond))
+	case d < 10*time.Second:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Truncate(100*time.Millisecond).Seconds()), ".0") + "s"
+	default:
+		return duration.Format(d.Truncate(time.Second))
+	}
+}
 
 // Sentence formats a failure and its causes as one line for people: what failed and what came before it.
 func Sentence(f *policy.Failure) string {

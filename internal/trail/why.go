@@ -44,7 +44,7 @@ func (t *Trail) stepWhy(s *core.Step) string {
 		}
 		return text
 	case policy.ReasonTimeoutNotRetryable:
-		return sentence(s.Failure)
+		return sentence(s.Failure) + hung(s, n)
 	case policy.ReasonNonRetryable:
 		return sentence(last) + " (this failure is never retried)"
 	case policy.ReasonNotMatched:
@@ -77,6 +77,17 @@ func (t *Trail) stepWhy(s *core.Step) string {
 	default:
 		return sentence(s.Failure)
 	}
+}
+
+// hung says of a step whose first attempt took the time of all attempts, which limit each attempt alone has; "" of
+// others.
+func hung(s *core.Step, attempts int) string {
+	p := s.Effective()
+	if attempts != 1 || s.Failure.Limit != policy.LimitScheduleToClose || p.Retry == nil || p.Retry.MaxAttempts == 1 ||
+		p.Get(policy.LimitStartToClose) != nil {
+		return ""
+	}
+	return "; that limit is for all attempts together, startToClose limits each"
 }
 
 func (t *Trail) noteOf(id core.StepID) string {
@@ -192,8 +203,11 @@ func (t *Trail) runWhy() string {
 				first = s
 			}
 		}
-		return fmt.Sprintf("step %q %s: %s", first.Key(), strings.ReplaceAll(first.Phase.String(), "_", " "),
-			t.stepWhy(first))
+		title := fmt.Sprintf("step %q", first.Key())
+		if item := t.teller.ItemName(first.ID); item != "" {
+			title += " (" + item + ")"
+		}
+		return fmt.Sprintf("%s %s: %s", title, strings.ReplaceAll(first.Phase.String(), "_", " "), t.stepWhy(first))
 	}
 	return sentence(r.Failure)
 }

@@ -12,7 +12,7 @@ import (
 // Why a task's context is done: context.Cause returns a *RevokedError, which matches ErrRevoked, or ErrClosing.
 var (
 	ErrRevoked = errors.New("worker: the attempt was revoked")
-	ErrClosing = errors.New("worker: the worker stops")
+	ErrClosing = errors.New("worker: stopped")
 )
 
 // RevokedError is the cause of a context whose attempt has ended for the engine while its work still ran: a limit

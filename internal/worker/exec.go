@@ -79,6 +79,8 @@ type ExecPayload struct {
 	Container *ContainerPayload `json:"container,omitempty"`
 	// Artifacts are patterns of files that are kept, below Dir.
 	Artifacts []string `json:"artifacts,omitempty"`
+	// Tests are patterns of JUnit files, below Dir, whose results are added to the output.
+	Tests []string `json:"tests,omitempty"`
 	// Take are artifacts of other steps, or lists of such: they are put below Dir before the process starts.
 	Take []json.RawMessage `json:"take,omitempty"`
 	// Placeholders are what the texts refer to instead of saying it.
@@ -277,6 +279,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	}
 	res := conclude(proc, out, results, box)
 	res.Abandoned = !gone
+	readTests(p, out, &res)
 	e.keep(ctx, t, p, out, &res)
 	return res
 }

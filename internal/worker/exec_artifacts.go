@@ -22,7 +22,7 @@ func (p *ExecPayload) folder() (string, *policy.Failure) {
 	case p.Container == nil:
 		return p.Dir, nil
 	case p.Container.Workspace == "" || filepath.IsAbs(p.Dir):
-		return "", artifactFailure(policy.KindFailed, errors.New("artifacts: they count from the workspace of the "+
+		return "", artifactFailure(policy.KindFailed, errors.New("the paths of files count from the workspace of the "+
 			"container, which has none here, or from a dir in it"))
 	}
 	return filepath.Join(p.Container.Workspace, p.Dir), nil
@@ -94,7 +94,7 @@ func (e *Exec) keep(ctx context.Context, t core.Task, p *ExecPayload, out *captu
 	files, problem := e.kept(ctx, t, p)
 	switch {
 	case problem == nil && failure == nil:
-		res.Output = withArtifacts(res.Output, files)
+		res.Output = withField(res.Output, "artifacts", files)
 	case problem != nil && failure == nil:
 		res.Failure = problem
 	case problem != nil:
@@ -133,14 +133,4 @@ func notKept(ctx context.Context, err error) *policy.Failure {
 
 func artifactFailure(kind policy.Kind, err error) *policy.Failure {
 	return &policy.Failure{Kind: kind, Type: "artifacts", Message: err.Error()}
-}
-
-// withArtifacts adds the key artifacts to an output.
-func withArtifacts(output []byte, files []artifact.File) []byte {
-	fields := map[string]json.RawMessage{}
-	if json.Unmarshal(output, &fields) != nil {
-		return output
-	}
-	fields["artifacts"] = EncodeJSON(files)
-	return EncodeJSON(fields)
 }

@@ -42,8 +42,11 @@ func unfinished() *policy.Failure {
 // lostByClosing returns the failure of an attempt that the pool's Close interrupted. It does not count against the
 // step.
 func lostByClosing(cause *policy.Failure) *policy.Failure {
+	if cause != nil && cause.Message == ErrClosing.Error() { // it says the same
+		cause = nil
+	}
 	return &policy.Failure{
 		Kind: policy.KindLost, Type: core.TypeWorkerClosed, Cause: cause,
-		Message: "the worker was stopped while the attempt ran",
+		Message: "its worker was stopped, so it is made again",
 	}
 }

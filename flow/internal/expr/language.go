@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +17,6 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/checker"
 	"github.com/expr-lang/expr/conf"
-	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
@@ -254,8 +252,6 @@ func (p *Program) Run(s Scope) (any, error) {
 	return value, nil
 }
 
-var typeNames = regexp.MustCompile(`type \*?expr\.(\w+) has no (?:field|method) (\w+)`)
-
 // Truth evaluates a condition.
 func (p *Program) Truth(s Scope) (bool, error) {
 	v, err := p.Run(s)
@@ -267,43 +263,4 @@ func (p *Program) Truth(s Scope) (bool, error) {
 		return false, fmt.Errorf("a condition is true or false, this is %s", TypeName(v))
 	}
 	return truth, nil
-}
-
-// problemOf reads the library's error.
-func problemOf(text string, err error) *Problem {
-	bad := &Problem{Msg: err.Error()}
-	var e *file.Error
-	if errors.As(err, &e) {
-		bad = &Problem{Offset: byteOffset(text, e.From), Msg: e.Message}
-	}
-	if errors.Is(err, errLoops) {
-		bad.Msg = errLoops.Error()
-	}
-	switch m := typeNames.FindStringSubmatch(bad.Msg); {
-	case m != nil:
-		known := fieldsOf(m[1])
-		bad.Msg = fmt.Sprintf("it has no %q", m[2])
-		if bad.Hint = nearest.Hint(m[2], known); bad.Hint == "" {
-			bad.Hint = "known are " + strings.Join(known, ", ")
-		}
-	case strings.Contains(bad.Msg, "time.Time is not callable"):
-		bad.Msg, bad.Hint = "now is a value, not a function", "write now"
-	case strings.HasPrefix(bad.Msg, "cannot fetch ") && strings.HasSuffix(bad.Msg, " from <nil>"):
-		field := strings.TrimSuffix(strings.TrimPrefix(bad.Msg, "cannot fetch "), " from <nil>")
-		bad.Msg = fmt.Sprintf("there is no value to take %s from", field)
-		bad.Hint = "use ?. where it may be missing"
-	}
-	bad.Msg = strings.ReplaceAll(bad.Msg, "interface {}", "any")
-	return bad
-}
-
-// byteOffset converts the library's count of characters.
-func byteOffset(text string, runes int) int {
-	for i := range text {
-		if runes == 0 {
-			return i
-		}
-		runes--
-	}
-	return len(text)
 }

@@ -122,6 +122,9 @@ func member(args ...any) (any, error) {
 	default:
 		hint = "it has " + listed(known)
 	}
+	if _, process := object["stdoutBytes"]; process {
+		hint += "; a process writes KEY=VALUE to the file $PAWL_OUTPUT, or JSON to stdout with results: lines"
+	}
 	return nil, fmt.Errorf("the output has no key %q (%s; where it may be missing, add ?? and a default)", key, hint)
 }
 

@@ -95,6 +95,12 @@ func (f *Folder) all(ctx context.Context) []readFlow {
 		all = append(all, f.flow(file))
 	}
 	slices.SortFunc(all, func(a, b readFlow) int { return inOrder(a.flow, b.flow) })
+	for i := range all { // a start by name must not choose between two
+		if i > 0 && all[i].flow.Name != "" && all[i].flow.Name == all[i-1].flow.Name {
+			all[i].flow.Problem = fmt.Sprintf("%s: the flow %q is in %s too; give one of them another name",
+				all[i].flow.File, all[i].flow.Name, all[i-1].flow.File)
+		}
+	}
 	return all
 }
 

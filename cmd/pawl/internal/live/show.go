@@ -171,7 +171,11 @@ func (d *drawing) outlook(r *api.Run, fact func(label, text string)) {
 	if r.Phase.Closed() {
 		return
 	}
-	fact("now", screen.Clean(r.Says.Reads(d.now, screen.Left)))
+	label := "now"
+	if r.Resting {
+		label = "was left" // nothing goes on in it, whatever the clock says
+	}
+	fact(label, screen.Clean(r.Says.Reads(d.now, screen.Left)))
 	fact("then", screen.Clean(r.Then.Reads(d.now, screen.Left)))
 	for i, e := range r.Ends {
 		text := screen.Clean(e.Text)
@@ -250,8 +254,28 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 		s.Reason != cancelled {
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}
+	d.tests(s, depth+1)
 	if out := Result(s); out != nil && !is(s, api.KindGroup) {
 		d.add(head, indent(depth+1).Add(screen.Dim, "output "+d.value(out)))
+	}
+}
+
+// tests draws what the JUnit files of a step tell.
+func (d *drawing) tests(s *api.Step, depth int) {
+	results := s.Tests()
+	if results == nil {
+		return
+	}
+	d.add(head, indent(depth).Add(screen.Plain, results.String()))
+	for _, f := range results.Failures {
+		line := indent(depth).Add(screen.Bad, "✗ ").Add(screen.Plain, screen.Clean(f.Title()))
+		if f.Message != "" {
+			line = line.Add(screen.Dim, "  "+screen.Clean(f.Message))
+		}
+		d.add(head, line)
+	}
+	if more := results.Failed - len(results.Failures); more > 0 {
+		d.add(head, indent(depth).Add(screen.Dim, fmt.Sprintf("… and %d more", more)))
 	}
 }
 
@@ -274,7 +298,7 @@ func Folded(payload []byte, full bool) string {
 }
 
 // boring holds the parts of a process's output that are the same for every process; run logs and -o json show them.
-var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes"}
+var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes", "tests"}
 
 // Result returns a step's output for people; nil where it holds nothing of interest.
 func Result(s *api.Step) []byte {

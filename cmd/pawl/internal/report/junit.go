@@ -60,6 +60,15 @@ func WriteJUnit(w io.Writer, r *api.Run, now api.Time) error {
 			s.Skipped++
 		}
 		s.Cases = append(s.Cases, c)
+		if results := step.Tests(); results != nil {
+			for _, f := range results.Failures {
+				s.Tests++
+				s.Failures++
+				s.Cases = append(s.Cases, testCase{
+					Class: c.Name + " " + f.Suite, Name: f.Name, Time: "0", Failure: &finding{Message: f.Message},
+				})
+			}
+		}
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err

@@ -1,0 +1,100 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/expr-lang/expr/file"
+
+	"github.com/pawl-dev/pawl/internal/nearest"
+)
+
+// Messages of the library about types, in the words of Go.
+var (
+	unknownField = regexp.MustCompile(`type \*?expr\.(\w+) has no (?:field|method) (\w+)`)
+	wrongCall    = regexp.MustCompile(`^cannot use (\S+) as argument \(type (\S+)\) to call (\w+)`)
+	conversion   = regexp.MustCompile(`^interface conversion: (?:any|interface \{\}) is (\S+), not (\S+)`)
+	operation    = regexp.MustCompile(`^invalid operation: (.+) \(mismatched types (\S+) and (\S+)\)`)
+	operands     = regexp.MustCompile(`^invalid operation: (\S+) (\S+) (\S+)$`)
+	fetch        = regexp.MustCompile(`^cannot fetch (\S+) from (\S+)$`)
+)
+
+// plainNames are the words of flow files for types of Go.
+var plainNames = map[string]string{
+	"<nil>": "null", "nil": "null", "string": "a text", "bool": "a boolean", "[]any": "a list", "array": "a list",
+	"int": "a number", "int64": "a number", "uint64": "a number", "float64": "a number", "json.Number": "a number",
+	"map[string]any": "an object", "map": "an object", "time.Time": "an instant", "time.Duration": "a duration",
+	"*expr.Step": "a step", "*expr.Run": "the run", "expr.Run": "the run",
+}
+
+// typeWord returns the word of flow files for a type of Go.
+func typeWord(name string) string {
+	if word := plainNames[name]; word != "" {
+		return word
+	}
+	return strings.TrimPrefix(name, "*expr.")
+}
+
+// problemOf reads the library's error.
+func problemOf(text string, err error) *Problem {
+	bad := &Problem{Msg: err.Error()}
+	var e *file.Error
+	if errors.As(err, &e) {
+		bad = &Problem{Offset: byteOffset(text, e.From), Msg: e.Message}
+	}
+	if errors.Is(err, errLoops) {
+		bad.Msg = errLoops.Error()
+	}
+	bad.Msg = strings.TrimSpace(strings.ReplaceAll(bad.Msg, "interface {}", "any"))
+	switch m := unknownField.FindStringSubmatch(bad.Msg); {
+	case m != nil:
+		known := fieldsOf(m[1])
+		bad.Msg = fmt.Sprintf("it has no %q", m[2])
+		if bad.Hint = nearest.Hint(m[2], known); bad.Hint == "" {
+			bad.Hint = "known are " + strings.Join(known, ", ")
+		}
+	case strings.Contains(bad.Msg, "time.Time is not callable"):
+		bad.Msg, bad.Hint = "now is a value, not a function", "write now"
+	case bad.Msg == `unexpected token Operator(":")` && strings.Contains(text, "{"):
+		bad.Hint = "within map, filter and the like an object stands in parentheses: ({key: #})"
+	default:
+		bad.Msg = inWords(bad.Msg)
+	}
+	return bad
+}
+
+// inWords puts what the library says of Go's types in the words of flow files.
+func inWords(msg string) string {
+	if m := wrongCall.FindStringSubmatch(msg); m != nil {
+		return fmt.Sprintf("%s takes %s, not %s", m[3], typeWord(m[2]), typeWord(m[1]))
+	}
+	if m := conversion.FindStringSubmatch(msg); m != nil {
+		return fmt.Sprintf("it is %s, not %s", typeWord(m[1]), typeWord(m[2]))
+	}
+	if m := operation.FindStringSubmatch(msg); m != nil {
+		return fmt.Sprintf("%s does not work with %s and %s", m[1], typeWord(m[2]), typeWord(m[3]))
+	}
+	if m := operands.FindStringSubmatch(msg); m != nil {
+		return fmt.Sprintf("%s does not work with %s and %s", m[2], typeWord(m[1]), typeWord(m[3]))
+	}
+	if m := fetch.FindStringSubmatch(msg); m != nil {
+		if m[2] == "<nil>" || m[2] == "nil" {
+			return fmt.Sprintf("there is no value to take %s from (write ?. where it may be missing)", m[1])
+		}
+		return fmt.Sprintf("%s has no %q", typeWord(m[2]), m[1])
+	}
+	return msg
+}
+
+// byteOffset converts the library's count of characters.
+func byteOffset(text string, runes int) int {
+	for i := range text {
+		if runes == 0 {
+			return i
+		}
+		runes--
+	}
+	return len(text)
+}

@@ -1,0 +1,46 @@
+package worker
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestJUnitFiles checks what is read of the JUnit files of a step, and what is no file of that kind.
+func TestJUnitFiles(t *testing.T) {
+	t.Parallel()
+	many := "<testsuites>" + strings.Repeat("<testsuite name='s'><testsuite name='inner'>"+
+		"<testcase name='t'><error>\n  at line 3\nmore</error></testcase></testsuite>"+
+		"<testcase name='p'/></testsuite>", 60) + "</testsuites>"
+	for name, c := range map[string]struct{ text, want string }{
+		"many":   {many, "120 tests: 60 passed, 60 failed"},
+		"empty":  {"", "no file of JUnit"},
+		"other":  {"<html></html>", "no file of JUnit"},
+		"broken": {"<testsuite><testcase name=", "XML syntax error"},
+		"binary": {"\x00\xff\x00", "tests: r.xml: "},
+		"large":  {"<!--" + strings.Repeat("x", mostTestBytes) + "-->", "larger than 16 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &ExecPayload{Dir: t.TempDir(), Tests: []string{"*.xml"}}
+			if err := os.WriteFile(filepath.Join(p.Dir, "r.xml"), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			results, err := p.tests()
+			got := ""
+			if err != nil {
+				got = err.Error()
+			} else {
+				got = results.String()
+				f := results.Failures
+				if len(f) != mostFailedTests || f[0].Suite != "inner" || f[0].Message != "at line 3" {
+					t.Errorf("failures: %d, the first %+v", len(f), f[0])
+				}
+			}
+			if !strings.Contains(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
