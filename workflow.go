@@ -319,8 +319,8 @@ func Defaults(opts ...StepOption) Option {
 }
 
 // ForStep sets the options of one step in the definition instead of the body. They are checked before anything runs.
-// When a run has succeeded and no body has asked for a step of that name, but for one that is spelt nearly the same, the
-// log says so.
+// When a run has succeeded and no body has asked for a step of that name, but for one that is spelt nearly the same,
+// the log says so.
 func ForStep(name string, opts ...StepOption) Option {
 	_, err := stepPolicy(opts)
 	return func(d *definition) {

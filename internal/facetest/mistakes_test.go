@@ -210,7 +210,9 @@ func TestOptionsForNoStep(t *testing.T) {
 			}
 			return pawl.Step(ctx, "charge", func(context.Context) (int, error) { return 1, nil })
 		}
-		w := pawl.Define("w", charge, pawl.ForStep("chrage", pawl.Timeout("1m")),
+		//pawlvet:ignore it is misspelt on purpose
+		typo := pawl.ForStep("chrage", pawl.Timeout("1m"))
+		w := pawl.Define("w", charge, typo,
 			pawl.ForStep("refund", pawl.Retry("fixed(2, 1s)")), pawl.ForStep("charge", pawl.Timeout("2m")))
 		e, err := pawl.Open(t.Context(), pawl.Config{
 			Journal: memory.New(), Workflows: []pawl.Definition{w}, Log: slog.New(slog.NewTextHandler(&logged, nil)),

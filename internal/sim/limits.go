@@ -228,7 +228,8 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 		ch.u.violate(Limited, tok.Run, "attempt %s starts, the breaker of service %s is open until %s",
 			tokenText(tok), m.name, offset(m.until))
 	}
-	if m.running[m.probe] && !m.mute(s.at) && !ch.u.bug.panicked[m.probe.Run] { // a run that is set aside leaves its places
+	aside := ch.u.bug.panicked[m.probe.Run] // such a run leaves its places
+	if m.running[m.probe] && !m.mute(s.at) && !aside {
 		ch.u.violate(Limited, tok.Run, "attempt %s starts beside the probe %s of service %s", tokenText(tok),
 			tokenText(m.probe), m.name)
 	}

@@ -29,8 +29,8 @@ A workflow's body is called again after a crash or a long wait, and must make th
 	context  a body's Context in a step or in a branch
 	capture  a step or a branch that writes variables of the body around it; a body that writes those of the package
 	dropped  a durable call whose error, or a future that, nobody looks at
-	texts    retries, lengths of time and services that the engine would refuse, options of a step that is spelt in another
-	         way, types that cannot be recorded
+	texts    retries, lengths of time and services that the engine would refuse, options of a step that is spelt in
+	         another way, types that cannot be recorded
 
 A line is left out with a comment on it, or on a line of its own above it: //pawlvet:ignore and the reason.`,
 	URL: "https://github.com/pawl-dev/pawl/blob/main/docs/guide/vet.md",
