@@ -53,7 +53,7 @@ type definition struct {
 	cronSpec     *cron.Written   // as it is written
 	defaults     []StepOption
 	byStep       map[string][]StepOption
-	reached      *reached        // the steps that bodies have asked for; nil: no step has options of its own
+	reached      *reached       // the steps that bodies have asked for; nil: no step has options of its own
 	document     *kind.Workflow // nil: run is the workflow
 	external     bool           // another program has the function
 

@@ -229,6 +229,7 @@ func TestOptionsForNoStep(t *testing.T) {
 			if _, err := h.Result(t.Context()); (err != nil) != fails {
 				t.Fatal(err)
 			}
+			synctest.Wait() // the body's end
 			if told := strings.Count(logged.String(), "ForStep sets options"); told != min(n, 1) {
 				t.Errorf("after run %d: told %d times:\\n%s", n, told, logged.String())
 			}
