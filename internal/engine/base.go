@@ -18,19 +18,24 @@ type base struct {
 	readErr    error           // why the open batch must not be saved; see noteTemporary
 }
 
-// heart advances runs. A partition is the heart of its parts, which know no more of it.
-type heart interface {
-	// advance gives an input to a run; see Partition.advance.
-	advance(r *run, def *core.Definition, in core.Input) error
-	// get returns a run of this partition, and reads it if it is not in memory.
-	get(id core.RunID) (*run, error)
-	// current returns the last run of the chain that an id belongs to.
-	current(id core.RunID) (*run, error)
-	// send sends a message to another run, of this partition or another one.
-	send(m core.Message)
-	// settle carries out what follows inside the partition from the inputs so far.
-	settle()
-}
+// heart is what the parts of a partition know of it: that it advances runs. It is no interface, because inputs would
+// then be put on the heap.
+type heart struct{ of *Partition }
+
+// advance gives an input to a run; see Partition.advance.
+func (h heart) advance(r *run, def *core.Definition, in core.Input) error { return h.of.advance(r, def, in) }
+
+// get returns a run of this partition, and reads it if it is not in memory.
+func (h heart) get(id core.RunID) (*run, error) { return h.of.get(id) }
+
+// current returns the last run of the chain that an id belongs to.
+func (h heart) current(id core.RunID) (*run, error) { return h.of.current(id) }
+
+// send sends a message to another run, of this partition or another one.
+func (h heart) send(m core.Message) { h.of.send(m) }
+
+// settle carries out what follows inside the partition from the inputs so far.
+func (h heart) settle() { h.of.settle() }
 
 // at moves the partition's time forward. If the clock went back, the time stays.
 func (b *base) at(now core.Time) { b.now = max(b.now, now) }

@@ -64,8 +64,9 @@ func (e *drivers) driverOf(partition int) *driver {
 func (e *drivers) at(partition int) *driver { return e.list[partition].Load() }
 
 // all returns the drivers of all partitions, but for those that other processes own.
-func (e *drivers) all() []*driver {
-	out := make([]*driver, 0, len(e.list))
+func (e *drivers) all() []*driver { return e.appendAll(make([]*driver, 0, len(e.list))) }
+
+func (e *drivers) appendAll(out []*driver) []*driver {
 	for i := range e.list {
 		if !e.cfg.Shared || e.runs(i) {
 			out = append(out, e.at(i))
@@ -99,7 +100,7 @@ func (e *drivers) home(r *StartRequest) (*driver, error) {
 	if named || err != nil {
 		return e.at(home), err
 	}
-	own := e.all()
+	own := e.appendAll(make([]*driver, 0, 16)) // on the stack
 	if len(own) == 0 {
 		return nil, noPartition()
 	}

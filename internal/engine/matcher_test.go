@@ -76,8 +76,8 @@ func TestClosedPartitionGivesSlotsBack(t *testing.T) {
 	m := slots.NewMatcher()
 	m.Add("w", newFakeWorkers(1))
 	var woken int
-	first := newTasks(&base{cfg: Config{Matcher: m, Wake: func(string, string) {}}}, nil)
-	second := newTasks(&base{cfg: Config{Matcher: m, Wake: func(string, string) { woken++ }}}, nil)
+	first := newTasks(&base{cfg: Config{Matcher: m, Wake: func(string, string) {}}}, heart{})
+	second := newTasks(&base{cfg: Config{Matcher: m, Wake: func(string, string) { woken++ }}}, heart{})
 	key := slots.Key{Queue: "q", Type: "t"}
 	q := first.queue(key)
 	if !first.reserve(q) {

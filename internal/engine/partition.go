@@ -54,18 +54,19 @@ func NewPartition(cfg Config) *Partition {
 func newPartition(cfg Config, defs *definitions) *Partition {
 	b := &base{cfg: cfg, defs: defs, partitions: cfg.Journal.PartitionCount()}
 	p := &Partition{base: b, audience: newAudience()}
-	p.tasks = newTasks(b, p)
+	h := heart{p}
+	p.tasks = newTasks(b, h)
 	p.residents.base = b
-	p.messages = messages{base: b, heart: p, pipeline: &p.pipeline, receive: p.reception.receive}
+	p.messages = messages{base: b, heart: h, pipeline: &p.pipeline, receive: p.reception.receive}
 	p.residents.audience = &p.audience
 	p.admissions = admissions{
-		base: b, heart: p, residents: &p.residents, tasks: &p.tasks, pipeline: &p.pipeline,
+		base: b, heart: h, residents: &p.residents, tasks: &p.tasks, pipeline: &p.pipeline,
 		limiter: cfg.Matcher.Limiter(), client: p.tasks.client, loading: true,
 	}
-	p.starts = starts{base: b, heart: p, residents: &p.residents, pipeline: &p.pipeline}
-	p.children = children{base: b, heart: p, residents: &p.residents, pipeline: &p.pipeline}
+	p.starts = starts{base: b, heart: h, residents: &p.residents, pipeline: &p.pipeline}
+	p.children = children{base: b, heart: h, residents: &p.residents, pipeline: &p.pipeline}
 	p.reception = reception{
-		base: b, heart: p, residents: &p.residents, children: &p.children, starts: &p.starts, keep: p.messages.keep,
+		base: b, heart: h, residents: &p.residents, children: &p.children, starts: &p.starts, keep: p.messages.keep,
 	}
 	p.pipeline.observes = cfg.Observer.Recorded != nil
 	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.setAsideAfterPanic(r, err) }

@@ -28,7 +28,7 @@ func newSuspectRig(t *testing.T, size, partitions int) *suspectRig {
 	for i := range s.parts {
 		name := string(rune('a' + i))
 		wake := func(queue, _ string) { s.woken = append(s.woken, name+" "+queue) }
-		s.parts[i] = newTasks(&base{cfg: Config{Matcher: m, Wake: wake}}, nil)
+		s.parts[i] = newTasks(&base{cfg: Config{Matcher: m, Wake: wake}}, heart{})
 	}
 	return s
 }
