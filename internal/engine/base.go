@@ -23,7 +23,9 @@ type base struct {
 type heart struct{ of *Partition }
 
 // advance gives an input to a run; see Partition.advance.
-func (h heart) advance(r *run, def *core.Definition, in core.Input) error { return h.of.advance(r, def, in) }
+func (h heart) advance(r *run, def *core.Definition, in core.Input) error {
+	return h.of.advance(r, def, in)
+}
 
 // get returns a run of this partition, and reads it if it is not in memory.
 func (h heart) get(id core.RunID) (*run, error) { return h.of.get(id) }
