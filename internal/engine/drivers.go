@@ -100,7 +100,7 @@ func (e *drivers) home(r *StartRequest) (*driver, error) {
 	if named || err != nil {
 		return e.at(home), err
 	}
-	own := e.appendAll(make([]*driver, 0, 16)) // on the stack
+	own := e.appendAll(make([]*driver, 0, 16)) // the array stays on the stack
 	if len(own) == 0 {
 		return nil, noPartition()
 	}
