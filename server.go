@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/naming"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -368,8 +368,8 @@ func (c *connected) give(ctx context.Context, id string, op Operation, out *api.
 		return err
 	}
 	codec := c.codec
-	if r.Kind != journal.KindGo {
-		codec = JSON{} // the run is that of a flow
+	if !kind.TraitsOf(r.Kind).Coded {
+		codec = JSON{}
 	}
 	if op.Err != nil {
 		at := placeOf(kindFailure, r.Run, r.Workflow, op.Step)

@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -81,8 +80,8 @@ func replayAll(t testing.TB, cfg pawl.Config, runs api.Reader, of string, q clie
 // readable returns what makes a stored definition fit for listing its runs and reading their histories.
 func readable(j journal.Journal) service.Read {
 	return func(d journal.Definition) (*service.Workflow, error) {
-		if d.Kind == journal.KindGo {
-			return &service.Workflow{Definition: &core.Definition{HasBody: true}}, nil
+		if shown := kind.TraitsOf(d.Kind).Shown; shown != nil {
+			return &service.Workflow{Definition: shown}, nil
 		}
 		for _, p := range kind.Plugins() {
 			if k := p.Kinds(j, nil)[d.Kind]; k.Compile != nil {
@@ -144,14 +143,14 @@ func (r *replaying) all(ctx context.Context, q client.Query) error {
 // pageLength is how many runs are listed at once.
 const pageLength = 200
 
-// one replays a run, if it is one of a Go function.
+// one replays a run, if a function decides what it does.
 func (r *replaying) one(ctx context.Context, run api.RunSummary) error {
 	r.t.Helper()
 	d, err := r.runs.Definition(ctx, run.Definition)
 	if err != nil {
 		return err
 	}
-	if d.Kind != journal.KindGo {
+	if !kind.TraitsOf(d.Kind).Body {
 		return nil
 	}
 	w := r.workflow(run.Workflow)

@@ -26,7 +26,7 @@ func (d *Daemon) plugins() []kind.Plugin {
 // read makes a stored definition ready. Workflows that processes serve can be started.
 func (d *Daemon) read(stored journal.Definition) (*service.Workflow, error) {
 	w, err := d.cfg.Read(stored)
-	if err == nil && d.bodies != nil && stored.Kind == journal.KindGo {
+	if err == nil && d.bodies != nil && kind.TraitsOf(stored.Kind).Served {
 		w.Begin = func(input []byte) (core.Start, error) {
 			_, err := d.bodies.FindStored(stored.Name)
 			return core.Start{Input: input}, err

@@ -15,6 +15,12 @@ import (
 // A place that a run has left is free when the run's end is durable. Otherwise a run of another partition could begin
 // with it, and after a crash both would be open.
 type admissions struct {
+	*base
+	heart
+	residents *residents
+	tasks     *tasks
+	pipeline  *pipeline
+
 	limiter *limit.Limiter
 	client  *limit.Client
 	tickets map[core.RunID]*limit.Ticket // the runs whose queues have limits
@@ -27,10 +33,10 @@ const admissionTask = "admission of a run"
 
 // startLoad tells the matcher that not all runs of this partition are read. Until finishLoad, no queue of runs admits
 // any.
-func (p *Partition) startLoad() {
-	if !p.admissions.loading {
-		p.admissions.loading = true
-		p.tasks.matcher.StartLoad()
+func (a *admissions) startLoad() {
+	if !a.loading {
+		a.loading = true
+		a.tasks.matcher.StartLoad()
 	}
 }
 
@@ -64,40 +70,40 @@ func (a *admissions) sorted() []*limit.Ticket {
 
 // finishLoad tells the matcher that the active runs were read and those that were restored are recovered. So all places
 // of this partition are counted, and what remote workers execute.
-func (p *Partition) finishLoad() {
-	if p.admissions.loading && p.residents.activeRead && p.residents.restored.len() == 0 {
-		p.admissions.loading = false
-		p.tasks.matcher.FinishLoad(p.tasks.client)
-		p.tasks.listSuspects()
+func (a *admissions) finishLoad() {
+	if a.loading && a.residents.activeRead && a.residents.restored.len() == 0 {
+		a.loading = false
+		a.tasks.matcher.FinishLoad(a.tasks.client)
+		a.tasks.listSuspects()
 	}
 }
 
 // followQueue keeps what the limiter knows of a run in line with its state, after each entry.
-func (p *Partition) followQueue(r *run) {
+func (a *admissions) followQueue(r *run) {
 	s := r.state
 	if s.Admission == nil || s.Phase.Closed() {
-		return // p.closed handles a run that has closed
+		return // a.closed handles a run that has closed
 	}
-	t := p.admissions.tickets[r.id()]
+	t := a.tickets[r.id()]
 	switch waits := s.InQueue() && s.PausedAt == 0 && !r.rests; {
 	case waits && t == nil:
-		p.admissions.asking = append(p.admissions.asking, r)
+		a.asking = append(a.asking, r)
 	case s.HasPlace() && t == nil:
-		p.takePlace(r)
+		a.takePlace(r)
 	case t != nil && !waits && !s.HasPlace():
-		p.leaveQueue(r) // it is paused, or ends before it has begun
+		a.leaveQueue(r) // it is paused, or ends before it has begun
 	}
 }
 
 // queueBound returns the limits of a run's queue; none: nothing bounds the run. Retries and breakers are about
 // attempts.
-func (p *Partition) queueBound(r *run) []limit.Bound {
+func (a *admissions) queueBound(r *run) []limit.Bound {
 	var ofDef map[string]*policy.QueueLimits
 	if def := r.state.Attached(); def != nil {
 		ofDef = def.Queues
 	}
 	name := r.state.Admission.Queue.Name
-	l, since := limitsOf(p.cfg.Queues, ofDef, name, r)
+	l, since := limitsOf(a.cfg.Queues, ofDef, name, r)
 	if l == nil {
 		return nil
 	}
@@ -110,112 +116,120 @@ func (p *Partition) queueBound(r *run) []limit.Bound {
 }
 
 // newTicket makes a run known to the limiter; nil: nothing bounds it.
-func (p *Partition) newTicket(r *run) *limit.Ticket {
-	bounds := p.queueBound(r)
+func (a *admissions) newTicket(r *run) *limit.Ticket {
+	bounds := a.queueBound(r)
 	if bounds == nil {
 		return nil
 	}
-	a := r.state.Admission
+	in := r.state.Admission
 	t := &limit.Ticket{
-		Token: core.Token{Run: r.id(), Step: core.NoStep}, Client: p.admissions.client,
-		Queue: a.Queue.Name, Type: admissionTask,
-		Priority: a.Queue.Priority, Order: uint64(max(a.Entered, 1)),
+		Token: core.Token{Run: r.id(), Step: core.NoStep}, Client: a.client,
+		Queue: in.Queue.Name, Type: admissionTask,
+		Priority: in.Queue.Priority, Order: uint64(max(in.Entered, 1)),
 	}
-	p.admissions.tickets[r.id()] = t
-	p.admissions.limiter.Add(t, a.Queue.Key, bounds, core.Held{}, 0, p.now)
+	a.tickets[r.id()] = t
+	a.limiter.Add(t, in.Queue.Key, bounds, core.Held{}, 0, a.now)
 	return t
 }
 
 // takePlace counts the place of a run that was admitted before.
-func (p *Partition) takePlace(r *run) {
-	if t := p.newTicket(r); t != nil {
-		p.admissions.limiter.TakePlace(t)
+func (a *admissions) takePlace(r *run) {
+	if t := a.newTicket(r); t != nil {
+		a.limiter.TakePlace(t)
 	}
 }
 
 // askQueues lets the runs that have come to their queues ask for admission. Of those that came at once, the ones with
 // priority ask first.
-func (p *Partition) askQueues() {
-	for len(p.admissions.asking) > 0 {
-		asking := p.admissions.asking
-		p.admissions.asking = nil
+func (a *admissions) askQueues() {
+	for len(a.asking) > 0 {
+		asking := a.asking
+		a.asking = nil
 		slices.SortStableFunc(asking, func(a, b *run) int {
 			return cmp.Compare(b.state.Admission.Queue.Priority, a.state.Admission.Queue.Priority)
 		})
 		for _, r := range asking {
-			p.askFirst(r)
+			a.askFirst(r)
 		}
 	}
 }
 
 // askFirst lets a run ask for admission that has no ticket yet.
-func (p *Partition) askFirst(r *run) {
-	waits := r.aside == nil && p.residents.runs[r.id()] == r && r.state.InQueue() && r.state.PausedAt == 0
-	if !waits || p.admissions.tickets[r.id()] != nil {
+func (a *admissions) askFirst(r *run) {
+	waits := r.aside == nil && a.residents.runs[r.id()] == r && r.state.InQueue() && r.state.PausedAt == 0
+	if !waits || a.tickets[r.id()] != nil {
 		return
 	}
-	if t := p.newTicket(r); t != nil {
-		p.askQueue(r, t)
+	if t := a.newTicket(r); t != nil {
+		a.askQueue(r, t)
 	} else {
-		_ = p.advance(r, nil, core.Admitted{})
+		_ = a.heart.advance(r, nil, core.Admitted{})
 	}
 }
 
 // askQueue asks the limiter to admit a run. If it does not, the reason is recorded.
-func (p *Partition) askQueue(r *run, t *limit.Ticket) {
-	held, ok := p.admissions.limiter.Start(t, p.now)
+func (a *admissions) askQueue(r *run, t *limit.Ticket) {
+	held, ok := a.limiter.Start(t, a.now)
 	switch {
 	case !ok && held.Reason != core.HeldNone:
-		p.recordRunHeld(r, held)
+		a.recordRunHeld(r, held)
 	case !ok: // not all places are counted yet
-	case p.advance(r, nil, core.Admitted{}) != nil: // a limit of the run is due, which ends it
-		if p.admissions.tickets[r.id()] == t {
-			delete(p.admissions.tickets, r.id())
+	case a.heart.advance(r, nil, core.Admitted{}) != nil: // a limit of the run is due, which ends it
+		if a.tickets[r.id()] == t {
+			delete(a.tickets, r.id())
 		}
-		p.admissions.limiter.Undo(t)
+		a.limiter.Undo(t)
 	}
 }
 
-func (p *Partition) recordRunHeld(r *run, held core.Held) {
+func (a *admissions) recordRunHeld(r *run, held core.Held) {
 	if r.state.HeldNow() != held {
-		_ = p.advance(r, nil, core.NotAdmitted{Held: held})
+		_ = a.heart.advance(r, nil, core.NotAdmitted{Held: held})
 	}
 }
 
-// takeRunTurn lets a run begin whose turn it is.
-func (p *Partition) takeRunTurn(t *limit.Ticket) {
-	if r := p.residents.runs[t.Token.Run]; r != nil && p.admissions.tickets[t.Token.Run] == t {
-		p.askQueue(r, t)
+// takeTurn lets a run begin whose turn it is.
+func (a *admissions) takeTurn(t *limit.Ticket) {
+	if r := a.residents.runs[t.Token.Run]; r != nil && a.tickets[t.Token.Run] == t {
+		a.askQueue(r, t)
 	}
 }
 
-// noticeRun records that a run is held for another reason now.
-func (p *Partition) noticeRun(n limit.Notice) {
-	r := p.residents.runs[n.Token.Run]
-	if r != nil && p.admissions.tickets[n.Token.Run] == n.Ticket && !n.Ticket.Running() {
-		p.recordRunHeld(r, n.Held)
-		p.settle()
+// notice records that a run is held for another reason now.
+func (a *admissions) notice(n limit.Notice) {
+	r := a.residents.runs[n.Token.Run]
+	if r != nil && a.tickets[n.Token.Run] == n.Ticket && !n.Ticket.Running() {
+		a.recordRunHeld(r, n.Held)
+		a.heart.settle()
 	}
 }
 
 // leaveQueue takes a run from the limiter that does not go on now: it is paused, ends without a place, or is set aside.
-func (p *Partition) leaveQueue(r *run) {
-	if t := p.admissions.tickets[r.id()]; t != nil {
-		delete(p.admissions.tickets, r.id())
-		p.admissions.limiter.Leave(t, p.now)
+func (a *admissions) leaveQueue(r *run) {
+	if t := a.tickets[r.id()]; t != nil {
+		delete(a.tickets, r.id())
+		a.limiter.Leave(t, a.now)
 	}
 }
 
 // freePlace frees the place of a run that has ended, when its end is durable.
-func (p *Partition) freePlace(r *run) {
-	t := p.admissions.tickets[r.id()]
+func (a *admissions) freePlace(r *run) {
+	t := a.tickets[r.id()]
 	if t == nil {
 		return
 	}
 	if !t.Running() {
-		p.leaveQueue(r)
+		a.leaveQueue(r)
 		return
 	}
-	delete(p.admissions.tickets, r.id())
-	p.pipeline.open.freed = append(p.pipeline.open.freed, t)
+	delete(a.tickets, r.id())
+	a.pipeline.open.freed = append(a.pipeline.open.freed, t)
+}
+
+// leaveLoad says that no places of this partition are to be counted any more, so that others need not wait for it.
+func (a *admissions) leaveLoad() {
+	if a.loading {
+		a.loading = false
+		a.tasks.matcher.FinishLoad(a.tasks.client)
+	}
 }

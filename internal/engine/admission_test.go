@@ -180,7 +180,7 @@ func TestRunsOfAKey(t *testing.T) {
 func TestHeldRunLeavesItsQueue(t *testing.T) {
 	operate := func(op core.Op) func(r *rig, id core.RunID) {
 		return func(r *rig, id core.RunID) {
-			c := r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: op, Step: core.NoStep}})
+			c := ask(r, &InputCall{Run: id, Input: core.Operation{Op: op, Step: core.NoStep}})
 			if r.settle(); c.Err != nil {
 				r.t.Fatal(c.Err)
 			}
@@ -214,7 +214,7 @@ func TestResumedRunKeepsItsAge(t *testing.T) {
 	tasks := r.workers.dispatched()
 	first, second := r.bill("", 0), r.bill("", 0)
 	for _, op := range []core.Op{core.OpPause, core.OpResume} {
-		r.call(&Call{Op: CallInput, Run: first, Input: core.Operation{Op: op, Step: core.NoStep}})
+		ask(r, &InputCall{Run: first, Input: core.Operation{Op: op, Step: core.NoStep}})
 		r.settle()
 	}
 	r.endOne(tasks)
@@ -255,7 +255,7 @@ func TestCancelledRunUsesNoTurn(t *testing.T) {
 			}
 			for _, n := range c.cancel {
 				op := core.Operation{Op: core.OpCancelGracefully, Step: core.NoStep}
-				if c := r.call(&Call{Op: CallInput, Run: waiting[n], Input: op}); c.Err != nil {
+				if c := ask(r, &InputCall{Run: waiting[n], Input: op}); c.Err != nil {
 					t.Fatal(c.Err)
 				}
 				r.settle()
@@ -308,7 +308,7 @@ func TestRetriedRunWaitsAgain(t *testing.T) {
 	failed := r.bill("", 0)
 	r.end(r.workers.dispatched()[0], failTask)
 	other := r.bill("", 0)
-	r.call(&Call{Op: CallInput, Run: failed, Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
+	ask(r, &InputCall{Run: failed, Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
 	r.settle()
 	r.wantOpen(failed, core.RunPending)
 	r.wantRunHeld(failed, core.Held{Reason: core.HeldConcurrency})
@@ -328,7 +328,7 @@ func TestRetriedBeforeItsEndIsDurable(t *testing.T) {
 	task := r.workers.dispatched()[0]
 	other := r.bill("", 0)
 	r.p.Report(failed, failTask(task), r.now)
-	r.call(&Call{Op: CallInput, Run: failed, Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
+	ask(r, &InputCall{Run: failed, Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
 	r.settle()
 	wantRuns(t, r.began(), other)
 	r.wantOpen(failed, core.RunPending)

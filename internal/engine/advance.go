@@ -43,12 +43,12 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 		return err
 	}
 	if p.tasks.tickets > 0 {
-		p.judge(&t)
+		p.tasks.judge(&t)
 	}
-	p.noteForWatchers(&t)
+	p.audience.note(p.pipeline.open, &t)
 	if next != nil {
 		p.residents.runs[next.run.id()] = next.run
-		p.noteForWatchers(next)
+		p.audience.note(p.pipeline.open, next)
 	}
 	p.handleEffects(&t, next)
 	return nil
@@ -87,16 +87,8 @@ func (p *Partition) handleEffects(t, next *transition) {
 		return
 	}
 	p.residents.retime(t.run)
-	p.followQueue(t.run)
+	p.admissions.followQueue(t.run)
 	p.pipeline.view.noteSettled(t.run, p.now)
-}
-
-// noteForWatchers keeps the entry for those who watch the run. They get it when the batch is durable.
-func (p *Partition) noteForWatchers(t *transition) {
-	if e := &t.out.Entry; len(e.Records) > 0 && p.audience.watched(e.Run) {
-		b := p.pipeline.open
-		b.watched = append(b.watched, watched{entry: *e, number: t.run.state.Seq})
-	}
 }
 
 // handleEffect sorts an effect: one on the outside world waits until the batch is durable, one inside the partition
@@ -105,7 +97,7 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 	switch eff := e.(type) {
 	case core.Dispatch:
 		p.tasks.hold(eff.Task.Token)
-		if p.handling.instants < mostInstants && p.hasRoom(p.cfg.Inflight) {
+		if p.handling.instants < mostInstants && p.pipeline.hasRoom(p.cfg.Inflight) {
 			if done, ok := p.tasks.do(&eff.Task); ok {
 				p.handling.instants++
 				done = p.cfg.bounded(done)
@@ -138,7 +130,7 @@ func (p *Partition) settle() {
 			break
 		}
 		if len(p.admissions.asking) > 0 { // first the queues, then the turns: who has just come may go first
-			p.askQueues()
+			p.admissions.askQueues()
 			continue
 		}
 		if p.tasks.client.Called() {
@@ -149,7 +141,7 @@ func (p *Partition) settle() {
 		if q == nil {
 			break
 		}
-		p.startNext(q)
+		p.tasks.startNext(q)
 	}
 	p.residents.evictUnneeded()
 	p.handling.instants = 0
@@ -162,12 +154,12 @@ func (p *Partition) performLocal(e localEffect) {
 		p.tasks.release(eff.Task.Token)
 	case core.Offer:
 		if e.run.aside == nil && !e.run.rests {
-			p.offer(e.run, eff)
+			p.tasks.offer(e.run, eff, e.run == p.handling.decided)
 		}
 	case core.Withdraw:
 		p.tasks.withdraw(core.Token{Run: e.run.id(), Step: eff.Step, Attempt: eff.Attempt})
 	case core.StartChild:
-		p.startChild(e.run, eff)
+		p.children.start(e.run, eff)
 	case core.StopChild:
 		p.send(core.Message{To: eff.Child, Content: core.ChildStop{Op: eff.Op}})
 	case core.BoundChild:
@@ -191,7 +183,7 @@ func (p *Partition) performLocal(e localEffect) {
 func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 	p.residents.removeNames(r, false)
 	r.endBatch = p.pipeline.open.seq
-	p.freePlace(r)
+	p.admissions.freePlace(r)
 	p.children.families.ends(r.state)
 	p.bodyEffect(r, e)
 	p.pipeline.open.ended = append(p.pipeline.open.ended, ended{r.outcome(), r.state.Next})
@@ -202,7 +194,7 @@ func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 		p.children.families.begins(next.run.state)
 	case e.Next != nil: // the next run cannot start; compute has logged why
 	case r.state.Parent.Run != (core.RunID{}):
-		p.tellParent(r)
+		p.children.tellParent(r)
 	case r.state.Notify != "":
 		p.notify(r)
 	}
@@ -211,4 +203,25 @@ func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 // permanentFailure returns a failure that no further attempt can avoid.
 func permanentFailure(kind, message string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindFailed, Type: kind, Message: message, NonRetryable: true}
+}
+
+// store keeps a definition with the open batch. It is also kept in memory: a run of it may begin before that batch
+// is durable. One that cannot be used refuses its runs later.
+func (p *Partition) store(d *journal.Definition) {
+	p.pipeline.define(d)
+	if _, err := p.defs.use(p.ctx, d); err != nil {
+		p.cfg.Log.Warn("a definition is stored that cannot be used here", "workflow", d.Name, "error", err)
+	}
+}
+
+// notify sends an event to the run that asked to know about the end of a chain.
+func (p *Partition) notify(r *run) {
+	s := r.state
+	first := s.Chain.First
+	if first == (core.RunID{}) {
+		first = s.ID
+	}
+	p.send(core.Message{Name: s.Notify, Content: core.SignalReceived{
+		Name: core.SignalEnded(s.WorkflowID), ID: first.String(), Payload: endOf(r),
+	}})
 }

@@ -39,7 +39,7 @@ type Config struct {
 	// Kinds are the kinds of workflows that the engine can run, by the name in journal.Definition.Kind. It is required:
 	// without a kind no run can be started.
 	Kinds map[string]Kind
-	// BeforeRecovery is called when the engine owns the partition and has not started any attempt yet. It ends
+	// BeforeRecovery is called by Open, before the engine takes over a partition and starts any attempt. It ends
 	// processes that the previous owner left behind. Default: none.
 	BeforeRecovery func(ctx context.Context) error
 	// Now is the clock. Only the loop of an Engine reads it. Default: the wall clock.

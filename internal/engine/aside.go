@@ -110,42 +110,42 @@ func permanent(err error) bool {
 }
 
 // setAside sets a run aside and tells everyone who waits for it.
-func (p *Partition) setAside(id core.RunID, err error) *aside {
-	p.logAside("a run is set aside, the others go on", id, err)
+func (s *residents) setAside(id core.RunID, err error) *aside {
+	s.logAside("a run is set aside, the others go on", id, err)
 	a := &aside{run: id, err: err}
-	p.residents.aside[id] = a
-	p.audience.fail(id, failure("result", id.String(), a))
+	s.aside[id] = a
+	s.audience.fail(id, failure("result", id.String(), a))
 	return a
 }
 
-func (p *Partition) logAside(what string, id core.RunID, err error) {
+func (s *residents) logAside(what string, id core.RunID, err error) {
 	var stack []any
 	if bug := (*panicked)(nil); errors.As(err, &bug) {
 		stack = []any{"stack", string(bug.stack)}
 	}
-	p.cfg.Log.Error(what, append([]any{"id", "run-set-aside", "run", id.String(), "error", err}, stack...)...)
+	s.cfg.Log.Error(what, append([]any{"id", "run-set-aside", "run", id.String(), "error", err}, stack...)...)
 }
 
 // setAsideAfterPanic sets a run in memory aside. A panic may have left its state half changed, so the state is not
 // used any more.
 //
 // The next batch also writes the run's row, which says that the run is set aside: the next owner then takes the run up
-// again with the first window (see resumeSetAside). Until then messages for it are kept (see keepMessage). A closed run
-// is taken up by nobody. Its row stays that of a closed run, and advance has made the rows of steps that the view does
-// not have.
+// again with the first window (see resumeSetAside). Until then messages for it are kept (see messages.keep). A closed
+// run is taken up by nobody. Its row stays that of a closed run, and advance has made the rows of steps that the view
+// does not have.
 func (p *Partition) setAsideAfterPanic(r *run, err error) error {
 	if !r.recorded { // its start panicked, so there is no run
-		p.logAside("a run cannot begin", r.id(), err)
+		p.residents.logAside("a run cannot begin", r.id(), err)
 		return err
 	}
 	if r.aside != nil {
 		return r.aside
 	}
-	r.aside = p.setAside(r.id(), err)
+	r.aside = p.residents.setAside(r.id(), err)
 	r.aside.explained = true
 	r.unrecovered = false
 	p.tasks.withdrawRun(r)
-	p.leaveQueue(r)
+	p.admissions.leaveQueue(r)
 	p.residents.wakes.remove(r)
 	p.pipeline.rewriteRows(r, p.now)
 	return r.aside
@@ -174,8 +174,8 @@ func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
 		}
 		switch {
 		case s.Child != id && !s.Stopping: // a message that was kept has ended that attempt already
-		case p.neverBegan(id):
-			p.loseChild(r, s.ID, id)
+		case p.children.neverBegan(id):
+			p.children.loseChild(r, s.ID, id)
 		default:
 			p.send(core.Message{To: id, Content: core.ChildAsk{}})
 		}

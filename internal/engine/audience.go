@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -18,17 +19,33 @@ func newAudience() audience {
 	return audience{waiters: make(map[core.RunID][]*Waiter), watchers: make(map[core.RunID][]*Watcher)}
 }
 
-// result answers with the outcome of a run. It follows the chain through the runs in memory. If the outcome is not
-// known yet, it adds the waiter.
+// ResultCall asks for the outcome of a run. It is answered if that is known, and if the run is not in memory. Otherwise
+// the Waiter is told later.
+type ResultCall struct {
+	repeating[Result]
+	Run    core.RunID
+	Waiter *Waiter
+}
+
+// Result answers a ResultCall.
+type Result struct {
+	Outcome Outcome
+	// Absent is the run whose outcome the view has, if it has ended; zero: the outcome is known.
+	Absent core.RunID
+}
+
+func (*ResultCall) op() string { return "read" }
+
+// do follows the chain through the runs in memory. If the outcome is not known yet, it adds the waiter.
 //
 // A run that is not in memory may have ended long ago. So the call is answered at once, and the caller looks into
 // the view. The waiter is added before, so that it also gets an end which comes in between.
-func (p *Partition) result(c *Call) {
+func (c *ResultCall) do(p *Partition) {
 	id := c.Run
 	for {
 		if a := p.residents.aside[id]; a != nil {
 			c.Err = failure(c.op(), id.String(), a)
-			p.reply(c)
+			p.pipeline.reply(c)
 			return
 		}
 		r := p.residents.runs[id]
@@ -40,21 +57,21 @@ func (p *Partition) result(c *Call) {
 			return
 		}
 		if r.state.Next == (core.RunID{}) {
-			c.Outcome = r.outcome()
+			c.Answer.Outcome = r.outcome()
 			c.answer() // it is durable
 			return
 		}
 		id = r.state.Next
 	}
 	if out, ok := p.residents.recent.of(id, p.now); ok && p.residents.runs[id] == nil {
-		c.Outcome = out
+		c.Answer.Outcome = out
 		c.answer()
 		return
 	}
 	p.audience.addWaiter(id, c.Waiter)
 	if p.residents.runs[id] == nil {
-		c.Absent, c.Run = true, id
-		p.reply(c)
+		c.Answer.Absent = id
+		p.pipeline.reply(c)
 	}
 }
 
@@ -73,9 +90,17 @@ func (a *audience) addWatcher(id core.RunID, w *Watcher) {
 // watched reports whether anybody watches the run.
 func (a *audience) watched(id core.RunID) bool { return len(a.watchers) > 0 && a.watchers[id] != nil }
 
-func (p *Partition) leave(c *Call) {
+// LeaveCall removes a waiter.
+type LeaveCall struct {
+	telling
+	Waiter *Waiter
+}
+
+func (*LeaveCall) op() string { return "read" }
+
+func (c *LeaveCall) do(p *Partition) {
 	removeFrom(p.audience.waiters, c.Waiter.run, c.Waiter)
-	p.reply(c)
+	p.pipeline.reply(c)
 }
 
 // removeFrom removes one of those who wait for a run, or who watch it.
@@ -130,7 +155,7 @@ type watched struct {
 // watchBuffer is how many entries wait for a slow watcher. Further ones are dropped.
 const watchBuffer = 64
 
-// NewWatcher returns a watcher for one CallEntries.
+// NewWatcher returns a watcher for one EntriesCall.
 func NewWatcher() *Watcher { return &Watcher{ch: make(chan watched, watchBuffer)} }
 
 func (w *Watcher) tell(e watched) {
@@ -156,6 +181,13 @@ func (a *audience) tellWatchers(b *batch) {
 		for _, w := range a.watchers[b.watched[i].entry.Run] {
 			w.tell(b.watched[i])
 		}
+	}
+}
+
+// note keeps the entry of a transition with its batch for those who watch the run.
+func (a *audience) note(b *batch, t *transition) {
+	if e := &t.out.Entry; len(e.Records) > 0 && a.watched(e.Run) {
+		b.watched = append(b.watched, watched{entry: *e, number: t.run.state.Seq})
 	}
 }
 
@@ -189,55 +221,113 @@ func (a *audience) askAgain(err error) {
 	}
 }
 
-// entries answers with the part of a run's history that the view may not have yet.
-func (p *Partition) entries(c *Call) {
+// EntriesCall asks for the part of a run's history that the view may not have yet. It also adds a watcher; nil: it only
+// reads.
+type EntriesCall struct {
+	repeating[Recent]
+	Run     core.RunID
+	Watcher *Watcher
+}
+
+// Recent answers an EntriesCall.
+type Recent struct {
+	Pieces []Piece
+	Folded int  // how many entries the run in memory has; 0: the run is not in memory
+	Closed bool // the run in memory has ended
+}
+
+func (*EntriesCall) op() string { return "read" }
+
+func (c *EntriesCall) do(p *Partition) {
 	if c.Watcher != nil {
 		p.audience.addWatcher(c.Run, c.Watcher)
 	}
 	if r := p.residents.runs[c.Run]; r != nil {
-		c.Pieces = r.pieces()
+		c.Answer.Pieces = r.pieces()
 		if r.aside == nil { // a panic may have left the state of a run that is set aside half changed
-			c.Folded, c.Closed = r.state.Seq, r.state.Phase.Closed()
+			c.Answer.Folded, c.Answer.Closed = r.state.Seq, r.state.Phase.Closed()
 		}
-	} else {
-		c.Absent = true
 	}
-	p.reply(c)
+	p.pipeline.reply(c)
 }
 
-func (p *Partition) unwatch(c *Call) {
+// UnwatchCall removes a watcher of a run.
+type UnwatchCall struct {
+	telling
+	Run     core.RunID
+	Watcher *Watcher
+}
+
+func (*UnwatchCall) op() string { return "read" }
+
+func (c *UnwatchCall) do(p *Partition) {
 	removeFrom(p.audience.watchers, c.Run, c.Watcher)
-	p.reply(c)
+	p.pipeline.reply(c)
 }
 
-// list answers with the rows that are newer than those of the view.
-func (p *Partition) list(c *Call) {
-	q := &c.Query
-	c.Masked = make(map[core.RunID]bool)
+// ListCall asks for the rows that are newer than those of the view.
+type ListCall struct {
+	repeating[Newer]
+	Query journal.Query
+}
+
+// Newer answers a ListCall.
+type Newer struct {
+	Rows   []journal.RunRow
+	Masked map[core.RunID]bool   // runs whose row in the view is out of date; Rows has the current one
+	Aside  map[core.RunID]string // why a run is set aside, if its row in the view does not say it
+}
+
+func (*ListCall) op() string { return "list" }
+
+func (c *ListCall) do(p *Partition) {
+	q, n := &c.Query, &c.Answer
+	n.Masked, n.Aside = make(map[core.RunID]bool), make(map[core.RunID]string)
 	p.pipeline.eachBehind(func(r *run) {
-		if c.Masked[r.id()] {
+		if n.Masked[r.id()] {
 			return
 		}
-		c.Masked[r.id()] = true
+		n.Masked[r.id()] = true
 		if q.WorkflowID != "" && q.WorkflowID != r.state.WorkflowID {
 			return // most lists are for one name; making the rows of all runs would hold up the loop
 		}
 		if row := r.row(p.cfg.Partition, r.lastBatch); selects(q, &row) {
-			c.Rows = append(c.Rows, row)
+			n.Rows = append(n.Rows, row)
 		}
 	})
 	for id, a := range p.residents.aside {
 		switch {
 		case a.explained:
 		case a.missingRow == nil:
-			c.note(id, a)
+			n.Aside[id] = a.Error()
 		case selects(q, a.missingRow):
-			c.Rows = append(c.Rows, *a.missingRow)
+			n.Rows = append(n.Rows, *a.missingRow)
 		}
 	}
-	slices.SortFunc(c.Rows, q.Order)
-	c.Rows = c.Rows[:min(len(c.Rows), q.Limit+1)]
-	p.reply(c)
+	slices.SortFunc(n.Rows, q.Order)
+	n.Rows = n.Rows[:min(len(n.Rows), q.Limit+1)]
+	p.pipeline.reply(c)
+}
+
+// join adds what another partition answered.
+func (n *Newer) join(o *Newer) {
+	n.Rows = append(n.Rows, o.Rows...)
+	maps.Copy(n.Masked, o.Masked)
+	maps.Copy(n.Aside, o.Aside)
+}
+
+// overlay returns the rows of a list: those that the partitions answered, and those of the view that are up to date.
+func (n *Newer) overlay(rows, view []journal.RunRow) []journal.RunRow {
+	for _, row := range view {
+		if n.Masked[row.ID] {
+			continue
+		}
+		if why, aside := n.Aside[row.ID]; aside && !row.Phase.Closed() {
+			row.Message = why
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // selects reports whether a query asks for a row on the page after q.After.

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -149,42 +148,53 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 // Decisions are rejected if their body is stale or of an earlier generation. body is nil if the inputs are no
 // decisions.
 func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(error)) {
-	c, ok := bodyCalls.Get().(*Call)
-	if !ok {
-		c = new(Call)
-	}
-	c.Op, c.Run, c.Inputs, c.Body, c.taken, c.Done = CallBody, run, inputs, body, done, (*Call).answerBody
+	c := bodyCalls.get()
+	c.Run, c.Inputs, c.Body, c.Done, c.spare = run, inputs, body, done, true
 	part := e.within(run)
 	if !part.requests.put(request{call: c}) && done != nil {
 		go done(part.refusal()) // the caller may hold a lock that done needs
 	}
 }
 
-// bodyCalls are calls of Engine.Do that were answered, to be used again.
-var bodyCalls sync.Pool
+// BodyCall gives a run what its body and its tasks report. See Engine.Do.
+type BodyCall struct {
+	telling
+	Run    core.RunID
+	Inputs []core.Input
+	Body   *Body // the body that made the decisions among Inputs; nil: there are none
 
-// answerBody answers a call of Engine.Do. Nobody uses the call after that.
-func (c *Call) answerBody() {
-	done, err := c.taken, c.Err
-	*c = Call{}
-	bodyCalls.Put(c)
-	if done != nil {
-		done(err)
+	spare bool // nobody uses the call after its answer
+}
+
+// bodyCalls are calls of Engine.Do that were answered.
+var bodyCalls spares[BodyCall, *BodyCall]
+
+func (c *BodyCall) answer() {
+	told := c.Reply
+	if c.spare {
+		bodyCalls.put(c)
 	}
+	told.answer()
+}
+
+func (c *BodyCall) op() string {
+	if c.Body == nil {
+		return "report"
+	}
+	return "body"
 }
 
 // Consult asks for whole news of a run. It arrives through Bodies.Consult.
 func (e *Engine) Consult(run core.RunID) {
-	e.within(run).requests.put(request{call: &Call{Op: CallConsult, Run: run}})
+	e.within(run).requests.put(request{call: &ConsultCall{Run: run}})
 }
 
 // Begin says that a step's task, which waited for its function, can begin.
 func (e *Engine) Begin(run core.RunID, step core.StepID) {
-	e.within(run).requests.put(request{call: &Call{Op: CallBegin, Run: run, Step: step}})
+	e.within(run).requests.put(request{call: &BeginCall{Run: run, Step: step}})
 }
 
-// body gives the inputs of a body to its run. See Engine.Do.
-func (p *Partition) body(c *Call) {
+func (c *BodyCall) do(p *Partition) {
 	r, err := p.get(c.Run)
 	if err != nil {
 		c.Err = failure(c.op(), c.Run.String(), err)
@@ -197,7 +207,7 @@ func (p *Partition) body(c *Call) {
 		}
 		_, decided := in.(core.Commands)
 		if decided && c.Err == nil {
-			c.Err = p.rejectStale(c)
+			c.Err = c.checkStale(p.generation)
 		}
 		if r != nil && (over || c.Err == nil) {
 			if err := p.advance(r, nil, in); err != nil && c.Err == nil {
@@ -214,14 +224,14 @@ func (p *Partition) body(c *Call) {
 	if c.Err != nil && c.Body != nil {
 		c.Body.Invalidate()
 	}
-	p.reply(c)
+	p.pipeline.reply(c)
 }
 
-// rejectStale returns an error if the decisions of a body must not be taken.
-func (p *Partition) rejectStale(c *Call) error {
+// checkStale returns an error if the decisions of the body must not be taken, in that generation.
+func (c *BodyCall) checkStale(generation int) error {
 	var why string
 	switch {
-	case c.Body.generation < p.generation:
+	case c.Body.generation < generation:
 		why = "the body began before the storage failed"
 	case c.Body.stale.Load():
 		why = "the body has acted on a result that was changed"
@@ -231,8 +241,15 @@ func (p *Partition) rejectStale(c *Call) error {
 	return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New(why)}
 }
 
-// consult sends a body the whole news of its run.
-func (p *Partition) consult(c *Call) {
+// ConsultCall makes the partition send a body the whole news of its run.
+type ConsultCall struct {
+	telling
+	Run core.RunID
+}
+
+func (*ConsultCall) op() string { return "body" }
+
+func (c *ConsultCall) do(p *Partition) {
 	r, err := p.get(c.Run)
 	if p.noteTemporary(err) {
 		return

@@ -8,150 +8,102 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// CallOp says what a Call asks for.
-type CallOp uint8
+// Call is one request to a partition, and its answer. Each operation has a type of its own, such as StartCall, whose
+// fields are the request. The answer comes when everything that it may be based on is durable.
+type Call interface {
+	// Answered returns the part of the answer that all calls have, and who is told.
+	Answered() *Reply
+	// op names the operation in errors.
+	op() string
+	nature() nature
+	// do carries out the call. It answers it at once, or makes the partition answer it later.
+	do(p *Partition)
+	// answer says that the answer is there.
+	answer()
+	// clear removes the answer, so that the call can be made again.
+	clear()
+}
 
-// The operations of a Call. The fields before the arrow are the request, those after it are the answer.
+// nature says what a call does, if the partition cannot save anything.
+type nature uint8
+
 const (
-	CallStart     CallOp = iota // Start → Started
-	CallInput                   // Run, Input: applies an operation or an event
-	CallResult                  // Run, Waiter → Outcome, or the Waiter is told later; see Absent
-	CallLeave                   // Waiter: stops waiting
-	CallEntries                 // Run, Watcher (nil: only reads) → Pieces, Folded, Closed
-	CallUnwatch                 // Run, Watcher: stops watching
-	CallFind                    // Name → Started.Run
-	CallList                    // Query → Rows, Masked, Aside
-	CallBody                    // Run, Inputs, Body: applies what the run's body and its tasks report
-	CallConsult                 // Run: calls Bodies.Consult with all that the body must know
-	CallBegin                   // Run, Step: the step's function can be called now
-	CallFeed                    // Name, Wake → Seq: a consumer of a feed begins to read
-	CallBeginFeed               // Name: makes a feed that nobody reads yet
-	CallSeen                    // Name, Seq: the consumer has seen all batches up to Seq → Err if its feed has lapsed
-	CallUnfeed                  // Name: the consumer stops reading
-	CallDropFeed                // Name: forgets the feed
-	CallLive                    // → Live
-	CallAttempt                 // Run, Step, Attempt → State
-	CallQueues                  // → Queues
-	CallUpdate                  // Run, Name, UpdateID → Update; see Absent
+	// saves: its caller must learn that nothing was saved. While the journal takes no writes, the call is refused.
+	saves nature = iota
+	// repeats: if it failed because of the batch that it waited for, the driver makes it again.
+	repeats
+	// tells: neither of them. It waits until the journal takes writes again.
+	tells
 )
 
-// Call is one request to a partition, and its answer. The answer comes through Done when everything that it may be
-// based on is durable.
-type Call struct {
-	Op      CallOp
-	Run     core.RunID
-	Step    core.StepID
-	Attempt int
-	Input   core.Input
-	Inputs  []core.Input
-	Body    *Body // the body that made the decisions among Inputs; nil: there are none
-	Start   StartRequest
-	Waiter  *Waiter
-	Watcher *Watcher
-	Name    string
-	// UpdateID is the id of the update of that name.
-	UpdateID string
-	Wake     chan struct{} // receives a value when there is more to read
-	Seq      uint64
-	Query    journal.Query
+// Reply is what all answers have.
+type Reply struct {
+	Err error
+	// Done is called once with Err, in the goroutine that drives the partition. It must not block. It may be nil.
+	Done func(error)
 
-	Err     error
-	Absent  bool // the run is not in memory, so the view has everything about it
-	Started Started
-	Outcome Outcome
-	Pieces  []Piece
-	Folded  int  // how many entries the run in memory has; 0: the run is not in memory
-	Closed  bool // the run in memory has ended
-	Live    int  // attempts that have a slot of a worker
-	State   AttemptState
-	Queues  []QueueStats
-	Update  UpdateState
-	Rows    []journal.RunRow
-	Masked  map[core.RunID]bool   // runs whose row in the view is out of date; Rows has the current one
-	Aside   map[core.RunID]string // why a run is set aside, if its row in the view does not say it
-
-	// Done is called once, in the goroutine that drives the partition. It must not block. It may be nil.
-	Done func(*Call)
-
-	workflow    *workflow     // the workflow of Start.Definition; nil: the partition compiles it
 	batchFailed bool          // Err is the error of the batch that the call waited for
-	ch          chan struct{} // Engine.do waits on it
-	taken       func(error)   // it receives the answer, for Engine.Do
+	ch          chan struct{} // it receives a value if Done is nil; nil: nobody waits
 }
 
-// op names the operation in errors.
-func (c *Call) op() string {
-	switch c.Op {
-	case CallStart:
-		return "start"
-	case CallInput:
-		if op, ok := c.Input.(core.Operation); ok {
-			return op.Op.String()
-		}
-		return "event send"
-	case CallList:
-		return "list"
-	case CallFind:
-		return "find"
-	case CallBody:
-		if c.Body == nil {
-			return "report"
-		}
-		return "body"
-	case CallConsult, CallBegin:
-		return "body"
-	case CallFeed, CallBeginFeed, CallSeen, CallUnfeed, CallDropFeed:
-		return "feed"
-	default:
-		return "read"
+// Answered implements Call.
+func (r *Reply) Answered() *Reply { return r }
+
+func (r *Reply) answer() {
+	switch {
+	case r.Done != nil:
+		r.Done(r.Err)
+	case r.ch != nil:
+		r.ch <- struct{}{}
 	}
 }
 
-// canRepeat reports whether a call only reads, and failed because of the batch that it waited for. Then the engine
-// makes the call again. A caller that wanted to save something must learn that this failed.
-func (c *Call) canRepeat() bool {
-	switch c.Op {
-	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallBeginFeed, CallDropFeed,
-		CallLive, CallAttempt, CallQueues, CallUpdate:
-		return c.batchFailed
-	default:
-		return false
-	}
+// asked is a call whose answer is an A.
+type asked[A any] struct {
+	Reply
+	Answer A
 }
 
-// clearAnswer makes a call ready to be made again.
-func (c *Call) clearAnswer() {
-	c.Err, c.batchFailed, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
-	c.Pieces, c.Folded, c.Closed, c.Rows, c.Masked, c.Aside = nil, 0, false, nil, nil, nil
-	c.State, c.Queues, c.Update = AttemptState{}, nil, UpdateState{}
+func (a *asked[A]) clear() {
+	var none A
+	a.Answer, a.Err, a.batchFailed = none, nil, false
 }
 
-// note adds to the answer of a list why a run is set aside.
-func (c *Call) note(id core.RunID, a *aside) {
-	if c.Aside == nil {
-		c.Aside = make(map[core.RunID]string)
+// saving, repeating and telling are calls of that nature.
+type (
+	saving[A any]    struct{ asked[A] }
+	repeating[A any] struct{ asked[A] }
+	telling          struct{ asked[struct{}] }
+)
+
+func (*saving[A]) nature() nature    { return saves }
+func (*repeating[A]) nature() nature { return repeats }
+func (*telling) nature() nature      { return tells }
+
+// mustRepeat reports whether a call must be made again, because the batch that it waited for has failed. A caller that
+// wanted to save something must learn that this failed.
+func mustRepeat(c Call) bool { return c.nature() == repeats && c.Answered().batchFailed }
+
+// spares keeps answered calls of one type, to be used again. A caller that gives up does not put its call back, because
+// the loop may still answer it.
+type spares[T any, C interface {
+	*T
+	Call
+}] struct{ pool sync.Pool }
+
+func (s *spares[T, C]) get() C {
+	if c, ok := s.pool.Get().(C); ok {
+		return c
 	}
-	c.Aside[id] = a.Error()
+	return new(T)
 }
 
-// overlay returns the rows of a list: those that the partition answered, and those of the view that are up to date.
-func (c *Call) overlay(rows, view []journal.RunRow) []journal.RunRow {
-	for _, row := range view {
-		if c.Masked[row.ID] {
-			continue
-		}
-		if why, aside := c.Aside[row.ID]; aside && !row.Phase.Closed() {
-			row.Message = why
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func (c *Call) answer() {
-	if c.Done != nil {
-		c.Done(c)
-	}
+func (s *spares[T, C]) put(c C) {
+	var empty T
+	ch := c.Answered().ch
+	*c = empty
+	c.Answered().ch = ch
+	s.pool.Put(c)
 }
 
 // Piece is a part of a run's history: encoded entries, with marks that say which batch each entry is from.
@@ -180,7 +132,7 @@ type waited struct {
 	err     error
 }
 
-// NewWaiter returns a waiter for one CallResult.
+// NewWaiter returns a waiter for one ResultCall.
 func NewWaiter() *Waiter { return &Waiter{ch: make(chan waited, 1)} }
 
 func (w *Waiter) tell(r waited) {
@@ -221,7 +173,7 @@ func (r report) token() (core.Token, bool) {
 // request is one thing that happens to a partition. One of the fields is set. If none is, the request means that all
 // waiting attempts must be looked at again; see Engine.Rematch.
 type request struct {
-	call   *Call
+	call   Call       // nil: it is something else
 	rep    report     // a worker's report
 	match  *slots.Key // a slot may be free for this task queue
 	expect bool       // messages of other partitions may have come

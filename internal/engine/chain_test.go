@@ -24,7 +24,7 @@ func relay(r *rig) plan {
 func (r *rig) send(id core.RunID, eventID, payload string) error {
 	r.t.Helper()
 	in := core.SignalReceived{Name: "go", ID: eventID, Payload: []byte(payload)}
-	c := r.call(&Call{Op: CallInput, Run: id, Input: in})
+	c := ask(r, &InputCall{Run: id, Input: in})
 	r.settle()
 	return c.Err
 }
@@ -94,11 +94,11 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 	if err := r.send(first, "", "3"); err != nil {
 		t.Errorf("an event: %v", err)
 	}
-	c := r.call(&Call{Op: CallStart, Start: StartRequest{Definition: inner.definition(), Key: "k"}})
-	if c.Err != nil || !c.Started.Existing {
-		t.Errorf("a start with the chain's key: %+v, %v", c.Started, c.Err)
+	c := ask(r, &StartCall{Start: StartRequest{Definition: inner.definition(), Key: "k"}})
+	if c.Err != nil || !c.Answer.Existing {
+		t.Errorf("a start with the chain's key: %+v, %v", c.Answer, c.Err)
 	}
-	r.call(&Call{Op: CallInput, Run: outer, Input: core.Operation{Op: core.OpCancel, Step: core.NoStep}})
+	ask(r, &InputCall{Run: outer, Input: core.Operation{Op: core.OpCancel, Step: core.NoStep}})
 	r.settle()
 	r.wantPhase(outer, core.RunCancelled)
 }
@@ -132,13 +132,13 @@ func TestNotifyAtTheEndOfTheChain(t *testing.T) {
 		t.Fatalf("the last run of the chain is %s, notified %d times, %v",
 			last.state.Phase, len(r.eventsTaken(waiting)), err)
 	}
-	r.call(&Call{Op: CallInput, Run: last.id(), Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
+	ask(r, &InputCall{Run: last.id(), Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
 	r.pass(time.Hour)
 	r.wantPhase(last.id(), core.RunSucceeded)
 	if n := len(r.eventsTaken(waiting)); n != 1 {
 		t.Errorf("notified %d times of the end of one chain", n)
 	}
-	r.call(&Call{Op: CallInput, Run: waiting, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
+	ask(r, &InputCall{Run: waiting, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
 	id := r.start(flow("job", task()), named("job", "boss"))
 	r.pass(time.Hour)
 	r.wantPhase(id, core.RunSucceeded)
@@ -156,7 +156,7 @@ func TestOperationsFollowTheChain(t *testing.T) {
 		}
 	}
 	operate := func(op core.Operation) error {
-		c := r.call(&Call{Op: CallInput, Run: first, Input: op})
+		c := ask(r, &InputCall{Run: first, Input: op})
 		r.settle()
 		return c.Err
 	}

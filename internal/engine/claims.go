@@ -13,25 +13,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// claims are the idempotency keys of this partition that were used for runs of other partitions.
-//
-// A run lives in the partition of its workflow id. A start that has a key, too, goes to the partition of the key. That
-// claims the key for a new run, which is stored in the batch with the message that starts the run, and answers its
-// caller when it is told what the start came to. A claim whose start is refused is removed. So one key starts one run,
-// whatever workflow ids its starts name, and whichever process dies meanwhile.
-type claims struct {
-	// kept are the claims that are on their way: their start is not answered, or the answer is not durable.
-	kept map[startKey]*claim
-}
-
 // claim is a key that was used for a run of another partition.
 type claim struct {
 	stored  storedClaim
-	gone    bool    // the start was refused, and the removal is not durable yet
-	first   *Call   // the start that made the claim; nil: it was made before the partition was opened
-	waiting []*Call // starts that wait for what the start of the run comes to
-	batch   uint64  // the batch with its last change; 0: it was read
-	durable bool    // it is stored, so its run may be started whatever happens to this partition
+	gone    bool         // the start was refused, and the removal is not durable yet
+	first   *StartCall   // the start that made the claim; nil: it was made before the partition was opened
+	waiting []*StartCall // starts that wait for what the start of the run comes to
+	batch   uint64       // the batch with its last change; 0: it was read
+	durable bool         // it is stored, so its run may be started whatever happens to this partition
 }
 
 // storedClaim is a claim as its document has it.
@@ -68,18 +57,18 @@ func inputHash(input []byte) string {
 
 // startKeyed answers a start whose key was, or is now, claimed for a run of another partition. It returns false if the
 // run lives here.
-func (p *Partition) startKeyed(c *Call) bool {
+func (s *starts) startKeyed(c *StartCall) bool {
 	req := &c.Start
 	key := startKey{req.Definition.Name, req.Key}
-	if home, _, err := Home(req, p.messages.partitions); err != nil || home != p.cfg.Partition {
+	if home, _, err := Home(req, s.partitions); err != nil || home != s.cfg.Partition {
 		return false
 	}
-	k, err := p.claimed(key)
-	here := p.messages.home(core.KeyOfStart(key.workflow, req.WorkflowID, key.key, 0)) == p.cfg.Partition
+	k, err := s.claimed(key)
+	here := s.home(core.KeyOfStart(key.workflow, req.WorkflowID, key.key, 0)) == s.cfg.Partition
 	if err == nil && k == nil && !here {
 		var found bool
-		if _, found, err = p.keyRun(key); err == nil && !found {
-			k, err = p.claim(c, key)
+		if _, found, err = s.residents.keyRun(key); err == nil && !found {
+			k, err = s.claim(c, key)
 		}
 	}
 	switch {
@@ -93,22 +82,22 @@ func (p *Partition) startKeyed(c *Call) bool {
 		k.waiting = append(k.waiting, c)
 		return true
 	default:
-		c.Started.Existing = true
-		c.Started.Run, c.Err = p.lastOf(k)
+		c.Answer.Existing = true
+		c.Answer.Run, c.Err = s.lastOf(k)
 	}
-	p.reply(c)
+	s.pipeline.reply(c)
 	return true
 }
 
 // claimed returns the claim of a key; nil: there is none, or its run was removed because it was old.
-func (p *Partition) claimed(key startKey) (*claim, error) {
-	if k := p.claims.kept[key]; k != nil {
+func (s *starts) claimed(key startKey) (*claim, error) {
+	if k := s.claims[key]; k != nil {
 		if k.gone {
 			return nil, nil
 		}
 		return k, nil
 	}
-	found, err := p.cfg.Journal.ReadDocuments(p.ctx, key.document(p.cfg.Partition))
+	found, err := s.cfg.Journal.ReadDocuments(s.ctx, key.document(s.cfg.Partition))
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -117,13 +106,13 @@ func (p *Partition) claimed(key startKey) (*claim, error) {
 		return nil, fmt.Errorf("the claim of the key %q: %w", key.key, err)
 	}
 	if k.stored.Pending {
-		p.claims.keep(key, k)
+		s.keep(key, k)
 		return k, nil
 	}
-	if p.cfg.Retention == 0 {
+	if s.cfg.Retention == 0 {
 		return k, nil
 	}
-	old, err := k.stored.lapsed(p.ctx, p.cfg.Journal, p.now.Add(-p.cfg.Retention))
+	old, err := k.stored.lapsed(s.ctx, s.cfg.Journal, s.now.Add(-s.cfg.Retention))
 	if old || err != nil {
 		return nil, err
 	}
@@ -143,8 +132,8 @@ func (s *storedClaim) lapsed(ctx context.Context, j journal.Journal, before core
 }
 
 // lastOf returns the last run of the chain for which a key was claimed, as far as the view knows it.
-func (p *Partition) lastOf(k *claim) (core.RunID, error) {
-	id, err := p.cfg.Journal.Find(p.ctx, journal.Lookup{Workflow: k.stored.Workflow, Key: k.stored.Key})
+func (s *starts) lastOf(k *claim) (core.RunID, error) {
+	id, err := s.cfg.Journal.Find(s.ctx, journal.Lookup{Workflow: k.stored.Workflow, Key: k.stored.Key})
 	if errors.Is(err, journal.ErrNotFound) {
 		return k.stored.Run, nil // the view is late
 	}
@@ -155,60 +144,60 @@ func (p *Partition) lastOf(k *claim) (core.RunID, error) {
 }
 
 // claim claims a key for a new run of another partition, and has the run started there.
-func (p *Partition) claim(c *Call, key startKey) (*claim, error) {
+func (s *starts) claim(c *StartCall, key startKey) (*claim, error) {
 	req := &c.Start
 	if len(req.Keep) > 0 {
 		return nil, invalid("start", req.Key, "a run that keeps results of another one has no idempotency key")
 	}
 	if c.workflow == nil {
-		if _, err := p.defs.use(p.ctx, &req.Definition); err != nil {
+		if _, err := s.defs.use(s.ctx, &req.Definition); err != nil {
 			return nil, invalid("start", req.Definition.Name, "the definition cannot be used: %w", err)
 		}
 	}
 	id := req.RunID
 	if id == (core.RunID{}) {
-		high, low := p.cfg.Random(), p.cfg.Random()
-		id = core.NewRunID(p.now, core.KeyOfWorkflowID(req.WorkflowID), high, low)
+		high, low := s.cfg.Random(), s.cfg.Random()
+		id = core.NewRunID(s.now, core.KeyOfWorkflowID(req.WorkflowID), high, low)
 	}
-	p.pipeline.define(&req.Definition)
-	p.send(core.Message{To: id, Content: core.KeyedStart{
+	s.pipeline.define(&req.Definition)
+	s.send(core.Message{To: id, Content: core.KeyedStart{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
 		Input: req.Input, Use: req.OnConflict == ConflictUse, Actor: req.Actor, Reason: req.Reason, At: req.At,
 		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Notify: req.Notify, Labels: req.Labels, Queue: req.Queue, Headers: req.Headers, AfterFailure: req.AfterFailure,
 	}})
 	k := &claim{
-		stored: storedClaim{key.workflow, key.key, id, inputHash(req.Input), p.now, true}, first: c,
+		stored: storedClaim{key.workflow, key.key, id, inputHash(req.Input), s.now, true}, first: c,
 	}
-	p.claims.keep(key, k)
-	return k, p.storeClaim(key, k)
+	s.keep(key, k)
+	return k, s.storeClaim(key, k)
 }
 
 // keep keeps a claim in memory.
-func (s *claims) keep(key startKey, k *claim) {
-	if s.kept == nil {
-		s.kept = make(map[startKey]*claim)
+func (s *starts) keep(key startKey, k *claim) {
+	if s.claims == nil {
+		s.claims = make(map[startKey]*claim)
 	}
-	s.kept[key] = k
+	s.claims[key] = k
 }
 
 // storeClaim puts a claim, or its removal, into the open batch.
-func (p *Partition) storeClaim(key startKey, k *claim) error {
-	d := journal.Document{Key: key.document(p.cfg.Partition)}
+func (s *starts) storeClaim(key startKey, k *claim) error {
+	d := journal.Document{Key: key.document(s.cfg.Partition)}
 	if !k.gone {
 		var err error
 		if d.Value, err = journal.EncodeDocument(documentVersion, k.stored); err != nil {
 			return err
 		}
 	}
-	k.batch = p.pipeline.open.seq
-	p.pipeline.open.documents = append(p.pipeline.open.documents, d)
-	p.pipeline.open.claimed = append(p.pipeline.open.claimed, key)
+	k.batch = s.pipeline.open.seq
+	s.pipeline.open.documents = append(s.pipeline.open.documents, d)
+	s.pipeline.open.claimed = append(s.pipeline.open.claimed, key)
 	return nil
 }
 
 // beginKeyed starts the run for which another partition has claimed a key, and tells that partition what came of it.
-func (p *Partition) beginKeyed(id core.RunID, m *core.KeyedStart) {
+func (s *starts) beginKeyed(id core.RunID, m *core.KeyedStart) {
 	req := StartRequest{
 		Definition: journal.Definition{ID: m.Definition, Name: m.Workflow}, RunID: id,
 		WorkflowID: m.WorkflowID, Key: m.Key, Input: m.Input, Actor: m.Actor, Reason: m.Reason, At: m.At,
@@ -218,11 +207,11 @@ func (p *Partition) beginKeyed(id core.RunID, m *core.KeyedStart) {
 	if m.Use {
 		req.OnConflict = ConflictUse
 	}
-	started, err := p.existingNamed(&req)
+	started, err := s.residents.existingNamed(&req)
 	if err == nil && !started.Existing {
-		started, err = p.createKeyed(&req)
+		started, err = s.createKeyed(&req)
 	}
-	if err != nil && !decided(CodeOf(err)) && p.noteTemporary(err) {
+	if err != nil && !decided(CodeOf(err)) && s.noteTemporary(err) {
 		return
 	}
 	answer := core.KeyedStarted{Workflow: m.Workflow, Key: m.Key, Claimed: id, Run: started.Run}
@@ -233,15 +222,15 @@ func (p *Partition) beginKeyed(id core.RunID, m *core.KeyedStart) {
 			Code: string(refused.Code), ID: refused.ID, Message: refused.Reason(), Hint: refused.Hint,
 		}
 	}
-	p.send(core.Message{Content: answer})
+	s.send(core.Message{Content: answer})
 }
 
-func (p *Partition) createKeyed(req *StartRequest) (Started, error) {
-	w, err := p.defs.stored(p.ctx, req.Definition.ID)
+func (s *starts) createKeyed(req *StartRequest) (Started, error) {
+	w, err := s.defs.stored(s.ctx, req.Definition.ID)
 	if err != nil {
 		return Started{}, failure("start", req.Definition.Name, err)
 	}
-	return p.create(req, w)
+	return s.create(req, w)
 }
 
 // decided reports whether an error with that code is the answer to a start. With the others it is not known yet.
@@ -255,27 +244,27 @@ func decided(code Code) bool {
 }
 
 // endClaim answers those who wait for the start of a run in another partition.
-func (p *Partition) endClaim(m *core.KeyedStarted) error {
+func (s *starts) endClaim(m *core.KeyedStarted) error {
 	key := startKey{m.Workflow, m.Key}
-	k, err := p.claimed(key)
+	k, err := s.claimed(key)
 	if err != nil || k == nil || k.stored.Run != m.Claimed || !k.stored.Pending {
 		return err
 	}
 	k.stored.Pending, k.gone = false, m.Run != m.Claimed
 	waiting := k.waiting
 	k.waiting = nil
-	if err := p.storeClaim(key, k); err != nil {
+	if err := s.storeClaim(key, k); err != nil {
 		return err
 	}
 	for _, c := range waiting {
 		switch {
 		case !k.gone:
-			c.Started = Started{Run: m.Run, Existing: c != k.first}
+			c.Answer = Started{Run: m.Run, Existing: c != k.first}
 		case c != k.first:
-			p.start(c) // the key is free again, and this start may have another workflow id
+			s.start(c) // the key is free again, and this start may have another workflow id
 			continue
 		case m.Run != (core.RunID{}):
-			c.Started = Started{Run: m.Run, Existing: true}
+			c.Answer = Started{Run: m.Run, Existing: true}
 		default:
 			c.Err = &Error{
 				Code: Code(m.Refusal.Code), Op: "start", ID: m.Refusal.ID,
@@ -288,22 +277,22 @@ func (p *Partition) endClaim(m *core.KeyedStarted) error {
 }
 
 // committed forgets the claims whose last change is durable now: they are read when they are needed.
-func (s *claims) committed(b *batch) {
+func (s *starts) committed(b *batch) {
 	for _, key := range b.claimed {
-		k := s.kept[key]
+		k := s.claims[key]
 		if k == nil || k.batch != b.seq {
 			continue
 		}
 		if k.durable = true; len(k.waiting) == 0 {
-			delete(s.kept, key)
+			delete(s.claims, key)
 		}
 	}
 }
 
 // forget drops the claims. Those who wait for one that is stored are told that the outcome is not known: the partition
 // of the run starts it, or refuses it.
-func (s *claims) forget(why error) {
-	for _, k := range s.kept {
+func (s *starts) forget(why error) {
+	for _, k := range s.claims {
 		for _, c := range k.waiting {
 			if c.Err = failure("start", c.Start.Key, why); k.durable {
 				c.Err = &Error{
@@ -314,12 +303,12 @@ func (s *claims) forget(why error) {
 			c.answer()
 		}
 	}
-	s.kept = nil
+	s.claims = nil
 }
 
 // dropClaims removes claims whose runs are gone. They were read before, so each is looked at again.
-func (p *Partition) dropClaims(old []journal.Document) error {
-	if p.pipeline.open == nil {
+func (s *starts) dropClaims(old []journal.Document) error {
+	if s.pipeline.open == nil {
 		return nil // the partition is not open
 	}
 	for _, d := range old {
@@ -328,17 +317,17 @@ func (p *Partition) dropClaims(old []journal.Document) error {
 			return err
 		}
 		key := startKey{stored.Workflow, stored.Key}
-		if p.claims.kept[key] != nil {
+		if s.claims[key] != nil {
 			continue
 		}
-		now, err := p.cfg.Journal.ReadDocuments(p.ctx, d.Key)
+		now, err := s.cfg.Journal.ReadDocuments(s.ctx, d.Key)
 		if err != nil {
 			return err
 		}
 		if len(now) == 1 && bytes.Equal(now[0].Value, d.Value) {
 			k := &claim{stored: stored, gone: true}
-			p.claims.keep(key, k)
-			if err := p.storeClaim(key, k); err != nil {
+			s.keep(key, k)
+			if err := s.storeClaim(key, k); err != nil {
 				return err
 			}
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // keyed sends a start with a key and a workflow id to the partition of the key. The call is answered later.
-func (w *partitionPair) keyed(key, workflowID string, more ...func(*StartRequest)) *Call {
+func (w *partitionPair) keyed(key, workflowID string, more ...func(*StartRequest)) *StartCall {
 	w.t.Helper()
 	req := StartRequest{
 		Definition: flow("charge", nap(time.Hour)).definition(), Input: []byte(`{"n":1}`),
@@ -25,19 +25,19 @@ func (w *partitionPair) keyed(key, workflowID string, more ...func(*StartRequest
 	if err != nil || !named {
 		w.t.Fatal(named, err)
 	}
-	c := &Call{Op: CallStart, Start: req, ch: make(chan struct{}, 1)}
-	c.Done = func(c *Call) { c.ch <- struct{}{} }
+	c := &StartCall{Start: req}
+	c.ch = make(chan struct{}, 1)
 	w.p[home].Handle(c, w.now)
 	return c
 }
 
 // answered runs the partitions until a call is answered, and returns the answer.
-func (w *partitionPair) answered(c *Call) (Started, error) {
+func (w *partitionPair) answered(c *StartCall) (Started, error) {
 	w.t.Helper()
 	w.settle()
 	select {
 	case <-c.ch:
-		return c.Started, c.Err
+		return c.Answer, c.Err
 	default:
 		w.t.Fatal("the start was not answered")
 		return Started{}, nil
@@ -65,7 +65,7 @@ func TestOneRunForAKey(t *testing.T) {
 			var first core.RunID
 			for try := range 6 {
 				at := fmt.Sprintf("try %d of %s", try, name)
-				calls := []*Call{
+				calls := []*StartCall{
 					w.keyed(name, fmt.Sprintf("order-%d-%d", key, try)), w.keyed(name, ""),
 					w.keyed(name, fmt.Sprintf("order-%d-%d-b", key, try)),
 				}
@@ -231,7 +231,7 @@ func TestKeyOfARemovedRun(t *testing.T) {
 	if n, err := w.journal.Prune(t.Context(), 1-home, w.now, 10); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if err := w.p[home].dropClaims(old()); err != nil {
+	if err := w.p[home].starts.dropClaims(old()); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()

@@ -55,14 +55,14 @@ func (e *driver) start(ctx context.Context, r StartRequest, w *workflow) (Starte
 		return Started{}, err
 	}
 	defer e.leave()
-	c := e.call(CallStart)
+	c := e.spare.starts.get()
 	c.Start, c.workflow = r, w
-	if err := e.do(ctx, c); err != nil {
+	if err := e.ask(ctx, c); err != nil {
 		return Started{}, err
 	}
-	started, err := c.Started, c.Err
-	e.free(c)
-	return started, err
+	started := c.Answer
+	e.spare.starts.put(c)
+	return started, nil
 }
 
 // lastFailed reports whether the last run of a workflow failed. Child runs do not count, nor do runs that were stopped.
@@ -127,7 +127,7 @@ func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error 
 }
 
 func (e *driver) input(ctx context.Context, id core.RunID, in core.Input) error {
-	c := e.call(CallInput)
+	c := e.spare.inputs.get()
 	c.Run, c.Input = id, in
 	if id == (core.RunID{}) {
 		return emptyID(c.op())
@@ -136,12 +136,11 @@ func (e *driver) input(ctx context.Context, id core.RunID, in core.Input) error 
 		return err
 	}
 	defer e.leave()
-	if err := e.do(ctx, c); err != nil {
+	if err := e.ask(ctx, c); err != nil {
 		return err
 	}
-	err := c.Err
-	e.free(c)
-	return err
+	e.spare.inputs.put(c)
+	return nil
 }
 
 // Result waits until the run has ended. If the chain goes on, Result waits until the chain has ended.
@@ -163,7 +162,7 @@ func (e *Engine) Result(ctx context.Context, id core.RunID) (Outcome, error) {
 // result waits for the outcome of one run. It may instead return a run whose outcome to wait for next.
 func (e *driver) result(ctx context.Context, id core.RunID) (Outcome, core.RunID, error) {
 	w := NewWaiter()
-	c := e.call(CallResult)
+	c := e.spare.results.get()
 	c.Run, c.Waiter = id, w
 	if err := e.send(ctx, c); err != nil {
 		return Outcome{}, core.RunID{}, err
@@ -175,29 +174,28 @@ func (e *driver) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 			case <-c.ch: // takes the answer out, if there was one: the call goes back into the pool
 			default:
 			}
-			e.free(c)
+			e.spare.results.put(c)
 			if r.again {
 				return Outcome{}, id, nil
 			}
 			return r.outcome, core.RunID{}, r.err
 		case <-c.ch:
-			if c.canRepeat() {
-				e.free(c)
+			again, answer, failed := mustRepeat(c), c.Answer, c.Err
+			switch {
+			case again:
+				e.spare.results.put(c)
 				return Outcome{}, id, nil
+			case failed != nil || answer.Absent == (core.RunID{}):
+				e.spare.results.put(c)
+				return answer.Outcome, core.RunID{}, failed
 			}
-			if c.Err != nil || !c.Absent {
-				out, err := c.Outcome, c.Err
-				e.free(c)
-				return out, core.RunID{}, err
-			}
-			out, next, ended, err := e.ended(ctx, c.Run)
+			out, next, ended, err := e.ended(ctx, answer.Absent)
 			if err != nil || ended {
-				e.stopWaiting(w)
+				e.tell(&LeaveCall{Waiter: w})
 				return out, next, err
 			}
-			c.Absent = false
 		case <-ctx.Done():
-			e.stopWaiting(w)
+			e.tell(&LeaveCall{Waiter: w})
 			return Outcome{}, core.RunID{}, e.gaveUp(ctx, c)
 		}
 	}
@@ -220,9 +218,4 @@ func (e *driver) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID,
 		return Outcome{}, core.RunID{}, false, err
 	}
 	return outcomeOf(r), r.Next, true, nil
-}
-
-// stopWaiting removes a waiter. It does not wait until that is done.
-func (e *driver) stopWaiting(w *Waiter) {
-	e.requests.put(request{call: &Call{Op: CallLeave, Waiter: w}})
 }

@@ -14,23 +14,19 @@ import (
 func (e *Engine) Queues(ctx context.Context) ([]QueueStats, error) {
 	byKey := map[slots.Key]QueueStats{}
 	for _, part := range e.all() {
-		c := part.call(CallQueues)
-		if err := part.do(ctx, c); errors.Is(err, errHeld) {
+		c := &QueuesCall{}
+		if err := part.ask(ctx, c); errors.Is(err, errHeld) {
 			continue // it went to another node meanwhile
 		} else if err != nil {
 			return nil, err
 		}
-		if c.Err != nil {
-			return nil, c.Err
-		}
-		for _, q := range c.Queues {
+		for _, q := range c.Answer {
 			key := slots.Key{Queue: q.Queue, Type: q.Type}
 			sum := byKey[key]
 			q.Waiting, q.Running = q.Waiting+sum.Waiting, q.Running+sum.Running
 			q.Waits = append(q.Waits, sum.Waits...)
 			byKey[key] = q // the slots are those of all partitions
 		}
-		part.free(c)
 	}
 	out := make([]QueueStats, 0, len(byKey))
 	for _, q := range byKey {
@@ -42,10 +38,14 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueStats, error) {
 	return out, nil
 }
 
-// queueStats answers with the queues of this partition.
-func (p *Partition) queueStats(c *Call) {
-	c.Queues = p.tasks.stats()
-	p.reply(c)
+// QueuesCall asks for the queues of a partition.
+type QueuesCall struct{ repeating[[]QueueStats] }
+
+func (*QueuesCall) op() string { return "read" }
+
+func (c *QueuesCall) do(p *Partition) {
+	c.Answer = p.tasks.stats()
+	p.pipeline.reply(c)
 }
 
 // mostWaits is how many attempts of a queue are told that wait.
@@ -97,20 +97,23 @@ func (t *tasks) stats() []QueueStats {
 func (e *Engine) Live(ctx context.Context) (int, error) {
 	n := 0
 	for _, part := range e.all() {
-		c := part.call(CallLive)
-		if err := part.do(ctx, c); errors.Is(err, errHeld) {
+		c := &LiveCall{}
+		if err := part.ask(ctx, c); errors.Is(err, errHeld) {
 			continue // its attempts are stopped
 		} else if err != nil {
 			return 0, err
 		}
-		n += c.Live
-		part.free(c)
+		n += c.Answer
 	}
 	return n, nil
 }
 
-// live answers how many attempts have a slot.
-func (p *Partition) live(c *Call) {
-	c.Live = len(p.tasks.held)
-	p.reply(c)
+// LiveCall asks how many attempts have a slot of a worker.
+type LiveCall struct{ repeating[int] }
+
+func (*LiveCall) op() string { return "read" }
+
+func (c *LiveCall) do(p *Partition) {
+	c.Answer = len(p.tasks.held)
+	p.pipeline.reply(c)
 }

@@ -21,7 +21,7 @@ const (
 // If the wait was in vain, the body probably computes, and others may do so too: the next batch does not wait. It
 // reports whether more requests may be waiting.
 func (l *loop) awaitDecision() (more bool) {
-	if l.busy || l.patience == 0 || !l.p.awaitsDecision() {
+	if l.busy || l.patience == 0 || !l.p.pipeline.awaitsDecision() {
 		return false
 	}
 	if l.hasty > 0 {
@@ -31,8 +31,8 @@ func (l *loop) awaitDecision() (more bool) {
 	began := time.Now()
 	for range patientLooks {
 		runtime.Gosched() // the body goes on in this thread
-		more = l.handle(l.clock.read())
-		if !l.p.awaitsDecision() || !l.hasRoom() {
+		more = l.handle(l.clock.Read())
+		if !l.p.pipeline.awaitsDecision() || !l.hasRoom() {
 			return more
 		}
 		if time.Since(began) >= l.patience {
@@ -45,8 +45,8 @@ func (l *loop) awaitDecision() (more bool) {
 
 // awaitsDecision reports whether the open batch holds something that a body was asked about, and the body has not
 // decided yet. Only the run that was asked last counts: by the time its body has decided, most others have.
-func (p *Partition) awaitsDecision() bool {
-	b := p.pipeline.open
+func (l *pipeline) awaitsDecision() bool {
+	b := l.open
 	if b == nil || b.asked == nil || !b.mustSave() {
 		return false
 	}

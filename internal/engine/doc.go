@@ -7,10 +7,15 @@
 //	             children, chains, task starts ◄── same batch ─────┘   dispatches, answers, watchers
 //
 // [Partition] does all of that without goroutines and without a clock. With the same calls and instants it always does
-// the same. So the simulation can drive it in virtual time. A driver is the loop around one partition, and only the
-// loop reads a clock. [Engine] stands in front of the drivers of all partitions, be it one or many, and gives each call
-// to the driver of its run. What all of them share has rooms of its own: package slots counts the workers, and package
-// limit what the limits of queues and services bound.
+// the same. So the simulation can drive it in virtual time. It is made of parts with a state of their own: the runs in
+// memory (residents), the attempts (tasks), the runs of queues (admissions), the batches (pipeline), what other runs
+// send (messages, reception, children), what callers start (starts), who waits and watches (audience), and the feeds.
+// The parts share a base, and know the partition only as the heart that advances runs.
+//
+// A driver is the loop around one partition, and only the loop reads a clock. [Engine] stands in front of the drivers
+// of all partitions, be it one or many, and gives each [Call] to the driver of its run. What knows no partition has
+// rooms of its own: package slots counts the workers of all partitions, package limit what the limits of queues and
+// services bound, and package clock tells the time.
 //
 // While one batch is being synced, the partition computes the next one. Everything that leaves the partition, such as a
 // task for a worker or an answer, waits until the batches that it is based on are durable. If an append fails, the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/clock"
 	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
@@ -19,9 +20,13 @@ type driver struct {
 	defs     *definitions
 	requests *requestQueue
 	gate     chan struct{} // bounds how many callers wait for the loop at once
-	calls    sync.Pool     // it holds *Call
-	state    atomic.Pointer[status]
-	counts   struct {
+	spare    struct {
+		starts  spares[StartCall, *StartCall]
+		inputs  spares[InputCall, *InputCall]
+		results spares[ResultCall, *ResultCall]
+	}
+	state  atomic.Pointer[status]
+	counts struct {
 		sync.Mutex
 		Stats
 	}
@@ -99,7 +104,7 @@ func (e *driver) close() error {
 			l := newLoop(e)
 			l.drain()
 			if e.cfg.Shared {
-				l.p.leaveLoad()
+				l.p.admissions.leaveLoad()
 			}
 			close(e.done)
 		}
@@ -138,55 +143,45 @@ func (e *driver) stats() Stats {
 	return s
 }
 
-// call takes a call from the pool. A caller that gives up does not put its call back, because the loop may still answer
-// it.
-func (e *driver) call(op CallOp) *Call {
-	c, ok := e.calls.Get().(*Call)
-	if !ok {
-		c = &Call{ch: make(chan struct{}, 1), Done: func(c *Call) { c.ch <- struct{}{} }}
-	}
-	c.Op = op
-	return c
-}
-
-// free puts a call back into the pool.
-func (e *driver) free(c *Call) {
-	*c = Call{ch: c.ch, Done: c.Done}
-	e.calls.Put(c)
-}
-
-// do gives a call to the loop and waits for its answer. After an error the caller must not use the call any more,
-// because the loop may still use it.
-func (e *driver) do(ctx context.Context, c *Call) error {
+// ask gives a call to the loop and waits for its answer, whose error it returns. After an error the caller must not use
+// the call any more, because the loop may still use it.
+func (e *driver) ask(ctx context.Context, c Call) error {
 	for {
 		if err := e.send(ctx, c); err != nil {
 			return err
 		}
+		reply := c.Answered()
 		select {
-		case <-c.ch:
+		case <-reply.ch:
 		case <-ctx.Done():
 			return e.gaveUp(ctx, c)
 		}
-		if !c.canRepeat() {
-			return nil
+		if !mustRepeat(c) {
+			return reply.Err
 		}
-		c.clearAnswer()
+		c.clear()
 	}
 }
 
-// send gives a call to the loop.
-func (e *driver) send(ctx context.Context, c *Call) error {
-	if s := e.state.Load(); s != nil && (s.final || c.Op <= CallInput) {
+// send gives a call to the loop. The answer comes through the channel of its reply.
+func (e *driver) send(ctx context.Context, c Call) error {
+	if s := e.state.Load(); s != nil && (s.final || c.nature() == saves) {
 		return s.err
 	}
 	if err := ctx.Err(); err != nil {
-		return failure(c.op(), c.Run.String(), err)
+		return failure(c.op(), "", err)
+	}
+	if reply := c.Answered(); reply.ch == nil {
+		reply.ch = make(chan struct{}, 1)
 	}
 	if !e.requests.put(request{call: c}) {
 		return e.refusal()
 	}
 	return nil
 }
+
+// tell gives a call to the loop of which nobody needs the answer.
+func (e *driver) tell(c Call) { e.requests.put(request{call: c}) }
 
 // refusal returns why the queue of requests is closed. The reason is always final: while the journal only takes no
 // writes for a time, it stays open.
@@ -198,9 +193,9 @@ func (e *driver) refusal() error {
 }
 
 // gaveUp returns the error of a call whose caller stopped waiting.
-func (e *driver) gaveUp(ctx context.Context, c *Call) error {
+func (e *driver) gaveUp(ctx context.Context, c Call) error {
 	err := &Error{Code: CodeCancelled, Op: c.op(), Err: ctx.Err()}
-	if c.Op <= CallInput {
+	if c.nature() == saves {
 		err.Hint = "the request may still be saved; it is safe to repeat it with the same run id or key"
 	}
 	return err
@@ -230,19 +225,19 @@ func (e *driver) leave() { <-e.gate }
 type loop struct {
 	e       *driver
 	p       *Partition
-	clock   clock
+	clock   clock.Clock
 	timer   *time.Timer
-	alarm   *alarm          // rings before the timer, where the system has alarms; nil: there is none
+	alarm   *clock.Alarm    // rings before the timer, where the system has alarms; nil: there is none
 	rings   <-chan struct{} // the alarm's rings
 	timerAt core.Time       // the instant that timer and alarm are set to; 0: they are not set
-	stall   stall
+	stall   clock.Stall
 
 	taken     []request // requests from the queue; those from next on are not handled yet
 	next      int
 	jobs      chan job
 	results   chan result
 	busy      bool // the committer has a job
-	tenure    Tenure
+	tenure    clock.Tenure
 	retry     core.Time     // when to open the partition again, while the journal takes no writes
 	backoff   time.Duration // the delay before retry
 	stalledAt time.Time     // when the journal began to take no writes

@@ -130,17 +130,12 @@ func (c *Carried) count() int {
 	return len(c.tops)
 }
 
-// rests reports whether a run rests.
-func (p *Partition) rests(s *core.Run) bool {
-	return s.Elsewhere() || p.cfg.Carried != nil && !p.cfg.Carried.Has(s.Top())
-}
-
 // takeOver recovers a run that was read, unless it rests. The place that a resting run has in its queue is counted, and
 // what remote workers execute of it.
 func (p *Partition) takeOver(r *run) {
 	if r.rests {
-		p.followQueue(r)
-		p.keepRemote(r)
+		p.admissions.followQueue(r)
+		p.tasks.keepRemote(r)
 		return
 	}
 	p.recover(r)
@@ -159,7 +154,7 @@ func (p *Partition) carryAdded() {
 	})
 	for _, id := range ids {
 		r := p.residents.runs[id]
-		if r == nil || !r.rests || r.aside != nil || p.rests(r.state) {
+		if r == nil || !r.rests || r.aside != nil || p.residents.rests(r.state) {
 			continue
 		}
 		r.rests = false
@@ -169,7 +164,7 @@ func (p *Partition) carryAdded() {
 			for _, e := range r.state.Offers() {
 				p.handleEffect(r, e, nil)
 			}
-			p.followQueue(r)
+			p.admissions.followQueue(r)
 		}
 		if r.aside == nil && r.state.WaitsForBody() {
 			p.sendAllNews(r) // it has not heard of what happened while it rested

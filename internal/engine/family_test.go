@@ -21,12 +21,12 @@ func TestNames(t *testing.T) {
 	p := flow("wait", nap(time.Hour))
 	wid := func(s *StartRequest) { s.WorkflowID = "order-1" }
 	key := func(s *StartRequest) { s.Key = "k" }
-	try := func(opts ...func(*StartRequest)) *Call {
+	try := func(opts ...func(*StartRequest)) *StartCall {
 		req := StartRequest{Definition: p.definition()}
 		for _, o := range opts {
 			o(&req)
 		}
-		return r.call(&Call{Op: CallStart, Start: req})
+		return ask(r, &StartCall{Start: req})
 	}
 	id := r.start(p, wid, key)
 	check := func(where string) {
@@ -34,14 +34,14 @@ func TestNames(t *testing.T) {
 		if c := try(wid); !errors.Is(c.Err, ErrConflict) {
 			t.Fatalf("run %s: a start with the same workflow id: %v", where, c.Err)
 		}
-		if c := try(wid, func(s *StartRequest) { s.OnConflict = ConflictUse }); c.Started != (Started{id, true}) {
-			t.Fatalf("run %s: a start with ConflictUse: %+v %v", where, c.Started, c.Err)
+		if c := try(wid, func(s *StartRequest) { s.OnConflict = ConflictUse }); c.Answer != (Started{id, true}) {
+			t.Fatalf("run %s: a start with ConflictUse: %+v %v", where, c.Answer, c.Err)
 		}
-		if c := try(key); c.Started != (Started{id, true}) {
-			t.Fatalf("run %s: a start with the same key: %+v %v", where, c.Started, c.Err)
+		if c := try(key); c.Answer != (Started{id, true}) {
+			t.Fatalf("run %s: a start with the same key: %+v %v", where, c.Answer, c.Err)
 		}
-		if c := try(func(s *StartRequest) { s.RunID = id }); c.Started != (Started{id, true}) {
-			t.Fatalf("run %s: a start with the same run id: %+v %v", where, c.Started, c.Err)
+		if c := try(func(s *StartRequest) { s.RunID = id }); c.Answer != (Started{id, true}) {
+			t.Fatalf("run %s: a start with the same run id: %+v %v", where, c.Answer, c.Err)
 		}
 	}
 	check("not durable")
@@ -54,12 +54,12 @@ func TestNames(t *testing.T) {
 		t.Fatal("the run is still in memory")
 	}
 	check("in the view")
-	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
-	if c := try(wid); c.Err != nil || c.Started.Existing {
-		t.Fatalf("the workflow id of an ended run is not free: %+v %v", c.Started, c.Err)
+	ask(r, &InputCall{Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
+	if c := try(wid); c.Err != nil || c.Answer.Existing {
+		t.Fatalf("the workflow id of an ended run is not free: %+v %v", c.Answer, c.Err)
 	}
-	if c := try(key); !c.Started.Existing {
-		t.Fatalf("the key of an ended run was forgotten: %+v", c.Started)
+	if c := try(key); !c.Answer.Existing {
+		t.Fatalf("the key of an ended run was forgotten: %+v", c.Answer)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestResultOfAChain(t *testing.T) {
 	p.Again = 5
 	id := r.start(p)
 	w := NewWaiter()
-	r.call(&Call{Op: CallResult, Run: id, Waiter: w})
+	ask(r, &ResultCall{Run: id, Waiter: w})
 	r.settle()
 	out, ok := w.Ended()
 	if !ok || out.Phase != core.RunSucceeded || out.Run == id {
@@ -158,7 +158,7 @@ func TestCancelReachesChildren(t *testing.T) {
 			r.plans["inner"] = flow("inner", nap(time.Hour)).definition()
 			id := r.start(flow("outer", child(payload("inner"))))
 			r.pass(time.Minute)
-			r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: op, Step: core.NoStep}})
+			ask(r, &InputCall{Run: id, Input: core.Operation{Op: op, Step: core.NoStep}})
 			r.pass(time.Second)
 			page, err := r.journal.List(context.Background(), journal.Query{Limit: 10})
 			if err != nil || len(page.Runs) != 2 {
@@ -183,7 +183,7 @@ func TestChildrenFollowTheirParentsDeadline(t *testing.T) {
 		s.Run = &policy.Limit{After: time.Hour}
 	})
 	r.pass(30 * time.Minute)
-	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpExtend, Step: core.NoStep, By: time.Hour}})
+	ask(r, &InputCall{Run: id, Input: core.Operation{Op: core.OpExtend, Step: core.NoStep, By: time.Hour}})
 	r.settle()
 	r.restart()
 	r.pass(2 * time.Hour)

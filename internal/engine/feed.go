@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -169,70 +168,137 @@ func (f *feed) wake() {
 	}
 }
 
-// feed handles the calls of consumers.
-func (p *Partition) feed(c *Call) {
-	f := &p.feeds
-	one := f.byName[c.Name]
-	switch c.Op {
-	case CallFeed, CallBeginFeed:
-		if one == nil { // a new feed begins with what happens from now on
-			one = &feed{Feed: journal.Feed{Name: c.Name, Seq: p.pipeline.open.seq - 1}}
-			f.byName[c.Name] = one
-			f.markChanged(one, p.now)
-			f.urgent = true
-		}
-		if c.Op == CallFeed {
-			c.Err = one.attach(c)
-		} else if one.Lapsed {
-			c.Err = lapsed(c.Name)
-		}
-		if c.Err != nil {
-			break
-		}
-		if one.changed && f.urgent {
-			p.pipeline.open.calls = append(p.pipeline.open.calls, c) // answered with the batch that stores it
-		} else {
-			p.reply(c)
-		}
-		return
-	case CallSeen:
-		switch {
-		case one == nil:
-			c.Err = &Error{Code: CodeNotFound, Op: "feed", ID: c.Name, Err: errors.New("the feed was dropped")}
-		case one.Lapsed:
-			c.Err = lapsed(c.Name)
-		case c.Seq > one.Seq:
-			one.Seq = c.Seq
-			f.markChanged(one, p.now)
-		}
-	case CallUnfeed:
-		if one != nil && one.reader == c.Wake {
-			one.reader = nil
-		}
-	case CallDropFeed:
-		if one != nil {
-			one.wake()
-			delete(f.byName, c.Name)
-			f.removed = append(f.removed, journal.Feed{Name: c.Name, Removed: true})
-			f.changedSince, f.urgent = max(p.now, 1), true
-			p.pipeline.open.calls = append(p.pipeline.open.calls, c)
-			return
-		}
-	default:
+// AttachCall makes its caller the reader of a feed. The answer is the position of the feed.
+type AttachCall struct {
+	repeating[uint64]
+	Name string
+	Wake chan struct{} // receives a value when there is more to read
+}
+
+// BeginFeedCall makes a feed that nobody reads yet.
+type BeginFeedCall struct {
+	repeating[struct{}]
+	Name string
+}
+
+// SeenCall says that the reader of a feed has seen all batches up to Seq.
+type SeenCall struct {
+	telling
+	Name string
+	Seq  uint64
+}
+
+// DetachCall says that the reader of a feed stops reading.
+type DetachCall struct {
+	telling
+	Name string
+	Wake chan struct{}
+}
+
+// DropFeedCall removes a feed.
+type DropFeedCall struct {
+	repeating[struct{}]
+	Name string
+}
+
+func (*AttachCall) op() string    { return "feed" }
+func (*BeginFeedCall) op() string { return "feed" }
+func (*SeenCall) op() string      { return "feed" }
+func (*DetachCall) op() string    { return "feed" }
+func (*DropFeedCall) op() string  { return "feed" }
+
+func (c *AttachCall) do(p *Partition) {
+	c.Answer, c.Err = p.feeds.open(c.Name, p.pipeline.open.seq, p.now).attach(c.Wake)
+	p.replyWithFeeds(c)
+}
+
+func (c *BeginFeedCall) do(p *Partition) {
+	if p.feeds.open(c.Name, p.pipeline.open.seq, p.now).Lapsed {
+		c.Err = lapsed(c.Name)
 	}
+	p.replyWithFeeds(c)
+}
+
+func (c *SeenCall) do(p *Partition) {
+	c.Err = p.feeds.seen(c.Name, c.Seq, p.now)
 	c.answer()
 }
 
-// attach makes the caller the reader of the feed and returns the position to it.
-func (f *feed) attach(c *Call) error {
+func (c *DetachCall) do(p *Partition) {
+	p.feeds.detach(c.Name, c.Wake)
+	c.answer()
+}
+
+func (c *DropFeedCall) do(p *Partition) {
+	p.feeds.drop(c.Name, p.now)
+	p.replyWithFeeds(c)
+}
+
+// replyWithFeeds answers a call with the batch that stores its feed.
+func (p *Partition) replyWithFeeds(c Call) {
+	switch {
+	case c.Answered().Err != nil:
+		c.answer()
+	case p.feeds.urgent:
+		p.pipeline.open.calls = append(p.pipeline.open.calls, c)
+	default:
+		p.pipeline.reply(c)
+	}
+}
+
+// open returns a feed. A new one begins with what happens from now on, which is in the batch with that number first.
+func (f *feeds) open(name string, batch uint64, now core.Time) *feed {
+	one := f.byName[name]
+	if one == nil {
+		one = &feed{Feed: journal.Feed{Name: name, Seq: batch - 1}}
+		f.byName[name] = one
+		f.markChanged(one, now)
+		f.urgent = true
+	}
+	return one
+}
+
+// seen moves a feed to a later position.
+func (f *feeds) seen(name string, seq uint64, now core.Time) error {
+	switch one := f.byName[name]; {
+	case one == nil:
+		return &Error{Code: CodeNotFound, Op: "feed", ID: name, Err: errors.New("the feed was dropped")}
+	case one.Lapsed:
+		return lapsed(name)
+	case seq > one.Seq:
+		one.Seq = seq
+		f.markChanged(one, now)
+	}
+	return nil
+}
+
+// detach ends the reading of a feed, unless another call reads it.
+func (f *feeds) detach(name string, reader chan struct{}) {
+	if one := f.byName[name]; one != nil && one.reader == reader {
+		one.reader = nil
+	}
+}
+
+// drop removes a feed.
+func (f *feeds) drop(name string, now core.Time) {
+	if one := f.byName[name]; one != nil {
+		one.wake()
+		delete(f.byName, name)
+		f.removed = append(f.removed, journal.Feed{Name: name, Removed: true})
+		f.changedSince, f.urgent = max(now, 1), true
+	}
+}
+
+// attach makes a caller the reader of the feed and returns the position to it.
+func (f *feed) attach(reader chan struct{}) (uint64, error) {
 	switch {
 	case f.Lapsed:
-		return lapsed(c.Name)
-	case f.reader != nil && f.reader != c.Wake:
-		return &Error{Code: CodeConflict, Op: "feed", ID: c.Name, Err: errors.New("another call reads this feed")}
+		return 0, lapsed(f.Name)
+	case f.reader != nil && f.reader != reader:
+		return 0, &Error{Code: CodeConflict, Op: "feed", ID: f.Name, Err: errors.New("another call reads this feed")}
 	}
-	f.reader, c.Seq = c.Wake, f.Seq
-	return nil
+	f.reader = reader
+	return f.Seq, nil
 }
 
 func lapsed(name string) error {
@@ -243,112 +309,18 @@ func lapsed(name string) error {
 	}
 }
 
-// Feed calls fn with every batch of committed entries after the position of the named feed. Within a partition the
-// batches come in order and without gaps. Feed returns when ctx is done or fn fails. A new feed begins with what
-// happens from now on.
-//
-// When fn has returned nil, the position moves on; it is durable soon after. So after a crash fn may get some
-// batches a second time, but it misses none. Only one call at a time can read a feed.
-//
-// The journal keeps what a feed has not seen, at most Config.FeedLimit bytes of entries. If there is more, the feed
-// that is furthest behind lapses, and its consumer gets CodeLapsed. The consumer may drop the feed and begin it
-// again.
-//
-// If the journal is shared, fn is also called without entries when the feed of a partition is there that the engine has
-// taken: another process has read it up to then, or nobody has.
-//
-// Errors: CodeLapsed, CodeConflict (another call reads the feed), CodeInvalid, CodeClosed, CodeCancelled, and what
-// fn returned.
-func (e *Engine) Feed(
-	ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error,
-) error {
-	if name == "" {
-		return invalid("feed", "", "a feed needs a name")
-	}
-	var one sync.Mutex
-	oneByOne := func(partition int, seq uint64, entries []core.Entry) error {
-		one.Lock()
-		defer one.Unlock()
-		return fn(partition, seq, entries)
-	}
-	if e.cfg.Shared {
-		return e.feedOwned(ctx, name, oneByOne)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make(chan error, len(e.drivers))
-	for i := range e.drivers {
-		part := e.at(i)
-		go func() { errs <- part.feed(ctx, name, oneByOne) }()
-	}
-	var first error
-	for range e.drivers { // the first error ends all of them
-		if err := <-errs; first == nil {
-			first = err
-			cancel()
-		}
-	}
-	return first
-}
-
 // feed reads the feed of a partition.
 func (e *driver) feed(
 	ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error,
 ) error {
 	r := &feedReader{e: e, name: name, fn: fn, wake: make(chan struct{}, 1)}
-	c := e.call(CallFeed)
-	c.Name, c.Wake = name, r.wake
-	if err := e.do(ctx, c); err != nil {
-		e.requests.put(request{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}})
+	defer e.tell(&DetachCall{Name: name, Wake: r.wake})
+	c := &AttachCall{Name: name, Wake: r.wake}
+	if err := e.ask(ctx, c); err != nil {
 		return err
 	}
-	seq, err := c.Seq, c.Err
-	e.free(c)
-	if err != nil {
-		return err
-	}
-	r.seen, r.reported = seq, seq
-	defer func() { e.requests.put(request{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}}) }()
+	r.seen, r.reported = c.Answer, c.Answer
 	return r.run(ctx)
-}
-
-// BeginFeed makes a feed that nobody reads yet, unless there is one. From its return on the journal keeps for it what
-// happens, until Feed reads it. Errors: CodeLapsed, CodeInvalid, CodeClosed, CodeCancelled.
-func (e *Engine) BeginFeed(ctx context.Context, name string) error {
-	if name == "" {
-		return invalid("feed", "", "a feed needs a name")
-	}
-	var errs []error
-	all := e.all()
-	for _, part := range all {
-		errs = append(errs, part.askFeed(ctx, CallBeginFeed, name))
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.begun[name] = all
-	return errors.Join(errs...)
-}
-
-// DropFeed removes a feed. The journal keeps nothing for it any more. If there is no such feed, DropFeed does
-// nothing.
-func (e *Engine) DropFeed(ctx context.Context, name string) error {
-	var errs []error
-	for _, part := range e.all() {
-		errs = append(errs, part.askFeed(ctx, CallDropFeed, name))
-	}
-	return errors.Join(errs...)
-}
-
-// askFeed makes a call about a feed whose answer is whether it succeeded.
-func (e *driver) askFeed(ctx context.Context, op CallOp, name string) error {
-	c := e.call(op)
-	c.Name = name
-	if err := e.do(ctx, c); err != nil {
-		return err
-	}
-	err := c.Err
-	e.free(c)
-	return err
 }
 
 // feedReader is one call of Feed.
@@ -413,15 +385,9 @@ func (r *feedReader) read(ctx context.Context) error {
 // A batch without entries does not count as a new position. Storing a position makes such a batch. If it counted, it
 // would be a new position to store, and so on for ever.
 func (r *feedReader) report(ctx context.Context) error {
-	c := r.e.call(CallSeen)
-	c.Name, c.Seq = r.name, r.delivered
-	if err := r.e.do(context.WithoutCancel(ctx), c); err != nil {
+	if err := r.e.ask(context.WithoutCancel(ctx), &SeenCall{Name: r.name, Seq: r.delivered}); err != nil {
 		return err
 	}
-	err := c.Err
-	r.e.free(c)
-	if err == nil {
-		r.reported = max(r.reported, r.delivered)
-	}
-	return err
+	r.reported = max(r.reported, r.delivered)
+	return nil
 }

@@ -361,8 +361,8 @@ func (r *rig) restart() {
 	}
 }
 
-// call handles a call and returns it. If the call changes something, its answer comes with the next commit.
-func (r *rig) call(c *Call) *Call {
+// ask gives the partition a call and returns it. If the call changes something, its answer comes with the next commit.
+func ask[C Call](r *rig, c C) C {
 	r.p.Handle(c, r.now)
 	return c
 }
@@ -373,11 +373,11 @@ func (r *rig) start(p plan, more ...func(*StartRequest)) core.RunID {
 	for _, m := range more {
 		m(&req)
 	}
-	c := r.call(&Call{Op: CallStart, Start: req})
+	c := ask(r, &StartCall{Start: req})
 	if c.Err != nil {
 		r.t.Fatal(c.Err)
 	}
-	return c.Started.Run
+	return c.Answer.Run
 }
 
 // commit appends one batch and reports whether there was one.
@@ -447,22 +447,25 @@ func (r *rig) pass(d time.Duration) {
 func (r *rig) outcome(id core.RunID) (Outcome, bool) {
 	r.t.Helper()
 	w := NewWaiter()
-	c := &Call{Op: CallResult, Run: id, Waiter: w}
+	c := &ResultCall{Run: id, Waiter: w}
 	done := false
-	c.Done = func(*Call) { done = true }
-	r.call(c)
+	c.Done = func(error) { done = true }
+	ask(r, c)
 	r.settle()
 	if out, ok := w.Ended(); ok {
 		return out, true
 	}
-	if done && !c.Absent {
-		return c.Outcome, true
+	if done && c.Answer.Absent == (core.RunID{}) {
+		return c.Answer.Outcome, true
 	}
-	h, err := r.journal.History(context.Background(), c.Run)
+	if c.Answer.Absent != (core.RunID{}) {
+		id = c.Answer.Absent
+	}
+	h, err := r.journal.History(context.Background(), id)
 	if err != nil {
 		return Outcome{}, false
 	}
-	s := core.Restore(c.Run, r.definition(h.Entries), h.Entries)
+	s := core.Restore(id, r.definition(h.Entries), h.Entries)
 	return outcomeOf(s), s.Phase.Closed()
 }
 

@@ -56,12 +56,10 @@ func kindsOf(entries []core.Entry) (kinds []string) {
 // TestInstantTasksOfALostBatch checks that if the batch is not saved, nothing of the run has happened.
 func TestInstantTasksOfALostBatch(t *testing.T) {
 	r := instantRig(t)
-	answer := r.call(&Call{
-		Op: CallStart, Start: StartRequest{Definition: flow("one", task()).definition(), WorkflowID: "w"},
-	})
+	answer := ask(r, &StartCall{Start: StartRequest{Definition: flow("one", task()).definition(), WorkflowID: "w"}})
 	r.p.Cut(r.now)
 	r.restart()
-	if _, err := r.journal.History(context.Background(), answer.Started.Run); err == nil {
+	if _, err := r.journal.History(context.Background(), answer.Answer.Run); err == nil {
 		t.Fatal("there is a history of a run that was not saved")
 	}
 	id := r.start(flow("one", task()), func(s *StartRequest) { s.WorkflowID = "w" })
@@ -144,25 +142,30 @@ func TestRecentOutcomes(t *testing.T) {
 	if r.p.Stats().Loaded != 0 {
 		t.Fatal("the run is still in memory")
 	}
-	ask := func() (c *Call, answered bool) {
-		c = &Call{Op: CallResult, Run: id, Waiter: NewWaiter(), Done: func(*Call) { answered = true }}
-		return r.call(c), answered
+	result := func() (got Result, answered bool) {
+		c := &ResultCall{Run: id, Waiter: NewWaiter()}
+		c.Done = func(error) { answered = true }
+		return ask(r, c).Answer, answered
 	}
-	c, answered := ask()
-	if !answered || c.Absent || c.Outcome.Phase != core.RunSucceeded || c.Outcome.Run != id {
-		t.Fatalf("answered: %v, %+v", answered, c)
+	absent := func() bool {
+		got, _ := result()
+		return got.Absent != core.RunID{}
+	}
+	got, answered := result()
+	if !answered || absent() || got.Outcome.Phase != core.RunSucceeded || got.Outcome.Run != id {
+		t.Fatalf("answered: %v, %+v", answered, got)
 	}
 	r.pass(recentAge)
-	if c, _ = ask(); !c.Absent {
+	if !absent() {
 		t.Fatal("it is known long after its end")
 	}
 	id = r.start(flow("one", task()))
 	r.pass(recentAge / 2)
-	if _, answered = ask(); !answered || r.p.Stats().Loaded != 0 {
+	if _, answered = result(); !answered || r.p.Stats().Loaded != 0 {
 		t.Fatal("the outcome of the second run is not known")
 	}
-	r.p.Pruned()
-	if c, _ = ask(); !c.Absent {
+	r.p.residents.recent.forget()
+	if !absent() {
 		t.Fatal("it is known after old runs were removed")
 	}
 }

@@ -44,15 +44,15 @@ var tenMinutes = &policy.Limit{After: 10 * time.Minute}
 
 var keptCases = []keptCase{
 	{"a child is told to stop", family("", time.Hour, nil), func(r *rig, parent core.RunID) {
-		r.call(&Call{Op: CallInput, Run: parent, Input: operation(core.OpCancel)})
+		ask(r, &InputCall{Run: parent, Input: operation(core.OpCancel)})
 	}, time.Minute, core.RunCancelled, core.RunCancelled},
 	{"a child is let go", family("abandon", time.Hour, nil), func(r *rig, parent core.RunID) {
-		r.call(&Call{Op: CallInput, Run: parent, Input: operation(core.OpCancel)})
+		ask(r, &InputCall{Run: parent, Input: operation(core.OpCancel)})
 	}, time.Minute, core.RunWaiting, core.RunCancelled},
 	{"a child gets a later deadline", family("", 30*time.Minute, tenMinutes), func(r *rig, parent core.RunID) {
 		op := operation(core.OpExtend)
 		op.Limit, op.To = policy.LimitExecution, r.now.Add(2*time.Hour)
-		r.call(&Call{Op: CallInput, Run: parent, Input: op})
+		ask(r, &InputCall{Run: parent, Input: op})
 	}, time.Hour, core.RunSucceeded, core.RunSucceeded},
 	{"a run is told of the end that it waits for", func(r *rig) (bad, other core.RunID) {
 		bad = r.start(flow("bad", task(), event(core.SignalEnded("job"))),

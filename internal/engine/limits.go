@@ -13,13 +13,13 @@ import (
 
 // bounds returns the limits that a step's attempts share with others: those of its queue and of its service. What the
 // engine's configuration says about one replaces what the definition says.
-func (p *Partition) bounds(r *run, step core.StepID) []limit.Bound {
+func (t *tasks) bounds(r *run, step core.StepID) []limit.Bound {
 	spec, def := r.state.Steps[step].Spec, r.state.Attached()
 	var ofDef map[string]*policy.QueueLimits
 	if def != nil {
 		ofDef = def.Queues
 	}
-	if spec.Share == nil && len(p.cfg.Queues) == 0 && ofDef == nil {
+	if spec.Share == nil && len(t.cfg.Queues) == 0 && ofDef == nil {
 		return nil
 	}
 	var out []limit.Bound
@@ -27,7 +27,7 @@ func (p *Partition) bounds(r *run, step core.StepID) []limit.Bound {
 	if spec.Share != nil && spec.Share.Queue != "" {
 		name = spec.Share.Queue
 	}
-	if l, since := limitsOf(p.cfg.Queues, ofDef, name, r); l != nil {
+	if l, since := limitsOf(t.cfg.Queues, ofDef, name, r); l != nil {
 		out = append(out, limit.Bound{Place: limit.Place{Name: name}, Limits: l, Since: since})
 	}
 	if spec.Share == nil || spec.Share.Service == "" {
@@ -36,7 +36,7 @@ func (p *Partition) bounds(r *run, step core.StepID) []limit.Bound {
 	if def != nil {
 		ofDef = def.Services
 	}
-	if l, since := limitsOf(p.cfg.Services, ofDef, spec.Share.Service, r); l != nil {
+	if l, since := limitsOf(t.cfg.Services, ofDef, spec.Share.Service, r); l != nil {
 		of := limit.Place{Service: true, Name: spec.Share.Service}
 		out = append(out, limit.Bound{Place: of, Limits: l, Since: since})
 	}
@@ -65,136 +65,61 @@ func limitsOf(
 }
 
 // bind makes an attempt known to the limiter.
-func (p *Partition) bind(o *offer, bounds []limit.Bound) {
+func (t *tasks) bind(o *offer, bounds []limit.Bound) {
 	s := &o.run.state.Steps[o.step]
 	o.ticket = &limit.Ticket{
-		Token: o.token(), Client: p.tasks.client, Queue: o.queue.key.Queue, Type: o.queue.key.Type, Priority: o.prio,
+		Token: o.token(), Client: t.client, Queue: o.queue.key.Queue, Type: o.queue.key.Type, Priority: o.prio,
 		Retry: s.Counted > 1,
 	}
 	var since core.Time
 	if s.Shared != nil {
 		since = s.Shared.Since
 	}
-	p.tasks.tickets++
-	p.tasks.matcher.Limiter().Add(o.ticket, s.ShareKey(), bounds, s.HeldNow(), since, p.now)
+	t.tickets++
+	t.matcher.Limiter().Add(o.ticket, s.ShareKey(), bounds, s.HeldNow(), since, t.now)
 	if s.HeldNow().Reason != core.HeldNone {
 		o.queue.turns = append(o.queue.turns, o) // held when its run was last in memory: where no worker is, no longer
 	}
 }
 
 // admit asks the limiter to let an attempt start, for which a slot is reserved. If it is held, that is recorded.
-func (p *Partition) admit(o *offer) bool {
-	held, ok := p.tasks.matcher.Limiter().Start(o.ticket, p.now)
+func (t *tasks) admit(o *offer) bool {
+	held, ok := t.matcher.Limiter().Start(o.ticket, t.now)
 	if ok {
-		p.tasks.admitted = o.ticket
+		t.admitted = o.ticket
 		return true
 	}
 	o.heldBack = true
-	p.tasks.unreserve()
-	p.recordHeld(o, held)
+	t.unreserve()
+	t.recordHeld(o, held)
 	return false
 }
 
 // recordHeld records why an attempt is held.
-func (p *Partition) recordHeld(o *offer, held core.Held) {
+func (t *tasks) recordHeld(o *offer, held core.Held) {
 	if o.run.state.Steps[o.step].HeldNow() != held {
-		_ = p.advance(o.run, nil, core.TaskHeld{Step: o.step, Attempt: o.attempt, Held: held})
-	}
-}
-
-// takeTurns puts the attempts whose turn it is back into their task queues.
-func (p *Partition) takeTurns() {
-	for _, t := range p.tasks.matcher.Limiter().Turns(p.tasks.client) {
-		if t.IsRun() {
-			p.takeRunTurn(t)
-			continue
-		}
-		o := p.tasks.offers[t.Token]
-		if o == nil || o.ticket != t || !o.heldBack {
-			continue // it has been withdrawn, or has asked again by itself
-		}
-		o.heldBack = false
-		o.queue.waiting.Push(o)
-		o.queue.turns = append(o.queue.turns, o)
-		p.tasks.listForMatch(o.queue)
+		_ = t.advance(o.run, nil, core.TaskHeld{Step: o.step, Attempt: o.attempt, Held: held})
 	}
 }
 
 // passTurns lets others have the turns of attempts for which there is no worker now.
-func (p *Partition) passTurns(q *taskQueue) {
+func (t *tasks) passTurns(q *taskQueue) {
 	turns := q.turns
 	q.turns = nil
 	for _, o := range turns {
-		p.pass(o)
+		t.pass(o)
 	}
 }
 
 // pass gives up the turn of an attempt, if it has one. A worker or its function is what it waits for then. That a
 // breaker holds it stays recorded until its instant, for the next process to find.
-func (p *Partition) pass(o *offer) {
-	if o.ticket == nil || o.heldBack || p.tasks.offers[o.token()] != o {
+func (t *tasks) pass(o *offer) {
+	if o.ticket == nil || o.heldBack || t.offers[o.token()] != o {
 		return
 	}
-	p.tasks.matcher.Limiter().Pass(o.ticket)
-	if h := o.run.state.Steps[o.step].HeldNow(); h.Reason != core.HeldBreaker || h.Until <= p.now {
-		p.recordHeld(o, core.Held{})
-	}
-}
-
-// tickLimits offers the turns that have come with time, and records why attempts are held whose reason has changed, so
-// many at most. It reports whether there are more of them.
-func (p *Partition) tickLimits(most int) (more bool) {
-	t := &p.tasks
-	if !p.limited() {
-		return false
-	}
-	t.matcher.Limiter().Tick(t.client, p.now)
-	if !t.client.Noted() {
-		return false
-	}
-	for _, n := range t.matcher.Limiter().Notices(t.client, max(most, 1)) {
-		if n.IsRun() {
-			p.noticeRun(n)
-		} else if o := t.offers[n.Token]; o != nil && o.ticket == n.Ticket && o.heldBack {
-			p.recordHeld(o, n.Held)
-			p.settle()
-		}
-	}
-	return t.client.Noted()
-}
-
-// limited reports whether limits of queues or services bound anything in the partition.
-func (p *Partition) limited() bool { return p.tasks.tickets+len(p.admissions.tickets) > 0 }
-
-// limitsDue returns the instant at which the limiter needs a Tick; zero: never.
-func (p *Partition) limitsDue() core.Time {
-	switch t := &p.tasks; {
-	case !p.limited():
-		return 0
-	case t.client.Noted():
-		return p.now
-	default:
-		return t.matcher.Limiter().NextDue()
-	}
-}
-
-// judge tells the limiter how attempts ended that it let start.
-func (p *Partition) judge(t *transition) {
-	for _, rec := range t.out.Entry.Records {
-		ended, ok := rec.(core.AttemptEnded)
-		if !ok {
-			continue
-		}
-		failed, known := serviceFailed(ended.Failure)
-		tok := core.Token{Run: t.run.id(), Step: ended.Step, Attempt: t.run.state.Steps[ended.Step].Attempt}
-		of := p.tasks.held[tok].ticket
-		if of == nil {
-			tok.Attempt-- // the next one may be ready in the same entry
-			of = p.tasks.held[tok].ticket
-		}
-		if of != nil && known {
-			p.tasks.matcher.Limiter().Ended(of, failed, p.now)
-		}
+	t.matcher.Limiter().Pass(o.ticket)
+	if h := o.run.state.Steps[o.step].HeldNow(); h.Reason != core.HeldBreaker || h.Until <= t.now {
+		t.recordHeld(o, core.Held{})
 	}
 }
 
@@ -256,4 +181,91 @@ func (t *tasks) withSlots() []core.Token {
 	return slices.SortedFunc(maps.Keys(t.held), func(a, b core.Token) int {
 		return cmp.Or(bytes.Compare(a.Run[:], b.Run[:]), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt, b.Attempt))
 	})
+}
+
+// judge tells the limiter how attempts ended that it let start.
+func (t *tasks) judge(of *transition) {
+	for _, rec := range of.out.Entry.Records {
+		ended, ok := rec.(core.AttemptEnded)
+		if !ok {
+			continue
+		}
+		failed, known := serviceFailed(ended.Failure)
+		tok := core.Token{Run: of.run.id(), Step: ended.Step, Attempt: of.run.state.Steps[ended.Step].Attempt}
+		ticket := t.held[tok].ticket
+		if ticket == nil {
+			tok.Attempt-- // the next one may be ready in the same entry
+			ticket = t.held[tok].ticket
+		}
+		if ticket != nil && known {
+			t.matcher.Limiter().Ended(ticket, failed, t.now)
+		}
+	}
+}
+
+// takeTurn puts an attempt whose turn it is back into its task queue.
+func (t *tasks) takeTurn(of *limit.Ticket) {
+	o := t.offers[of.Token]
+	if o == nil || o.ticket != of || !o.heldBack {
+		return // it has been withdrawn, or has asked again by itself
+	}
+	o.heldBack = false
+	o.queue.waiting.Push(o)
+	o.queue.turns = append(o.queue.turns, o)
+	t.listForMatch(o.queue)
+}
+
+// notice records that an attempt is held for another reason now.
+func (t *tasks) notice(n limit.Notice) {
+	if o := t.offers[n.Token]; o != nil && o.ticket == n.Ticket && o.heldBack {
+		t.recordHeld(o, n.Held)
+		t.settle()
+	}
+}
+
+// takeTurns lets attempts and runs go on whose turn it is.
+func (p *Partition) takeTurns() {
+	for _, t := range p.tasks.matcher.Limiter().Turns(p.tasks.client) {
+		if t.IsRun() {
+			p.admissions.takeTurn(t)
+		} else {
+			p.tasks.takeTurn(t)
+		}
+	}
+}
+
+// tickLimits offers the turns that have come with time, and records why attempts are held whose reason has changed, so
+// many at most. It reports whether there are more of them.
+func (p *Partition) tickLimits(most int) (more bool) {
+	if !p.limited() {
+		return false
+	}
+	limiter, client := p.tasks.matcher.Limiter(), p.tasks.client
+	limiter.Tick(client, p.now)
+	if !client.Noted() {
+		return false
+	}
+	for _, n := range limiter.Notices(client, max(most, 1)) {
+		if n.IsRun() {
+			p.admissions.notice(n)
+		} else {
+			p.tasks.notice(n)
+		}
+	}
+	return client.Noted()
+}
+
+// limited reports whether limits of queues or services bound anything in the partition.
+func (p *Partition) limited() bool { return p.tasks.tickets+len(p.admissions.tickets) > 0 }
+
+// limitsDue returns the instant at which the limiter needs a Tick; zero: never.
+func (p *Partition) limitsDue() core.Time {
+	switch t := &p.tasks; {
+	case !p.limited():
+		return 0
+	case t.client.Noted():
+		return p.now
+	default:
+		return t.matcher.Limiter().NextDue()
+	}
 }

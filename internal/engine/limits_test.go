@@ -254,7 +254,7 @@ func TestProbeVanishes(t *testing.T) {
 	if len(probe) != 1 {
 		t.Fatalf("%d probes", len(probe))
 	}
-	r.call(&Call{Op: CallInput, Run: probe[0].Token.Run, Input: core.Operation{Op: core.OpCancel}})
+	ask(r, &InputCall{Run: probe[0].Token.Run, Input: core.Operation{Op: core.OpCancel}})
 	r.settle()
 	next := r.workers.dispatched()
 	if len(next) != 1 || next[0].Token.Run == probe[0].Token.Run || !slices.Contains(ids, next[0].Token.Run) {
@@ -278,7 +278,7 @@ func TestProbeHangs(t *testing.T) {
 			t.Fatalf("%d probes", len(hangs))
 		}
 		if op != 0 {
-			r.call(&Call{Op: CallInput, Run: hangs[0].Token.Run, Input: core.Operation{Op: op}})
+			ask(r, &InputCall{Run: hangs[0].Token.Run, Input: core.Operation{Op: op}})
 		}
 		r.pass(15*time.Second - time.Microsecond)
 		if tasks := r.workers.dispatched(); len(tasks) != 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/clock"
 )
 
 const (
@@ -29,8 +30,8 @@ const (
 
 func newLoop(e *driver) *loop {
 	l := &loop{
-		e: e, p: newPartition(e.cfg, e.defs), clock: clock{source: e.cfg.Now, log: e.cfg.Log},
-		stall: stall{off: e.cfg.Now != nil},
+		e: e, p: newPartition(e.cfg, e.defs), clock: clock.New(e.cfg.Now, e.cfg.Log),
+		stall: clock.NewStall(e.cfg.Now != nil),
 		jobs:  make(chan job, 1), results: make(chan result, 1), windows: make(chan windowPart),
 		fetches: make(chan fetched, 1), // there is one fetch at a time, so its reader never blocks
 	}
@@ -40,31 +41,32 @@ func newLoop(e *driver) *loop {
 	return l
 }
 
-// open makes the partition ready. Before that, it ends the work of the previous owner that still executes.
+// open makes the partition ready.
 func (l *loop) open(ctx context.Context) error {
-	if before := l.e.cfg.BeforeRecovery; before != nil {
-		if err := endLeftovers(ctx, before); err != nil {
-			return err
-		}
-	}
 	began := time.Now()
-	if err := l.p.Open(ctx, l.clock.read()); err != nil {
+	if err := l.p.Open(ctx, l.clock.Read()); err != nil {
 		return errors.Join(err, l.p.Release(ctx))
 	}
-	l.tenure.Begin(l.p, began, l.clock.read())
+	l.tenure = l.p.Tenure(began, l.clock.Read())
 	l.p.ctx = l.e.ctx // ctx bounds only the opening
 	return nil
 }
 
-// endLeftovers ends processes that the previous owner started and that still run.
-func endLeftovers(ctx context.Context, end func(context.Context) error) error {
-	if err := end(ctx); err != nil {
-		return &Error{
-			Code: CodeInternal, Op: "open", Err: err,
-			Hint: "processes of earlier attempts still run and could not be ended",
-		}
+// withinLease returns a context that ends with the lease, so that the loop notices that end also while it waits for the
+// journal.
+func (l *loop) withinLease() (context.Context, context.CancelFunc) {
+	if left, ends := l.tenure.Left(time.Now()); ends {
+		return context.WithTimeoutCause(l.e.ctx, left, ErrLeaseEnded)
 	}
-	return nil
+	return l.e.ctx, func() {}
+}
+
+// untilLeaseEnds shortens a sleep to the end of the lease.
+func (l *loop) untilLeaseEnds(wait time.Duration) time.Duration {
+	if left, ends := l.tenure.Left(time.Now()); ends {
+		return min(wait, left)
+	}
+	return wait
 }
 
 // run executes the loop: it handles what has come, cuts a batch when the committer is free, and sleeps until something
@@ -73,12 +75,12 @@ func (l *loop) run() {
 	committed := make(chan struct{})
 	go l.commit(committed)
 	l.timer = time.NewTimer(time.Hour)
-	if l.clock.source == nil {
-		l.alarm = newAlarm()
+	if l.clock.Real() {
+		l.alarm = clock.NewAlarm()
 	}
 	if l.alarm != nil {
-		l.rings = l.alarm.rings
-		defer l.alarm.close()
+		l.rings = l.alarm.Rings()
+		defer l.alarm.Close()
 	}
 	for l.round() {
 	}
@@ -92,8 +94,8 @@ func (l *loop) run() {
 
 // round executes one round of the loop and reports whether the loop goes on.
 func (l *loop) round() bool {
-	now := l.clock.read()
-	l.stall.woke(now)
+	now := l.clock.Read()
+	l.stall.Woke(now)
 	more := false
 	switch {
 	case l.failed():
@@ -110,7 +112,7 @@ func (l *loop) round() bool {
 		}
 	default:
 		more = l.handle(now)
-		if !l.stall.holds(now) {
+		if !l.stall.Holds(now) {
 			more = l.p.Tick(now) || more
 		}
 		l.startWindowReader(now)
@@ -125,7 +127,7 @@ func (l *loop) round() bool {
 		return false
 	default:
 	}
-	l.stall.until = now
+	l.stall.Until = now
 	if more && l.hasRoom() {
 		l.poll()
 		return true
@@ -162,7 +164,7 @@ func (l *loop) handle(now core.Time) (more bool) {
 
 // hasRoom reports whether more inputs may be taken before the journal has caught up.
 func (l *loop) hasRoom() bool {
-	return l.p.hasRoom(l.e.cfg.Inflight)
+	return l.p.pipeline.hasRoom(l.e.cfg.Inflight)
 }
 
 // dispatch gives the committer its next job, if it is free: a batch, else a renewal of the ownership, else a removal of
@@ -193,7 +195,7 @@ func (l *loop) dispatch(now core.Time) {
 // sleep waits until something happens. It handles it, except for requests, which the next round handles.
 func (l *loop) sleep(now core.Time) {
 	l.setTimer(now)
-	l.stall.until = l.timerAt
+	l.stall.Until = l.timerAt
 	ready := l.e.requests.ready
 	if !l.stalled() && !l.hasRoom() {
 		ready = nil // requests must wait until a batch is durable
@@ -234,7 +236,7 @@ func (l *loop) setTimer(now core.Time) {
 	case l.stalled():
 		at = l.retry
 	default:
-		at = l.stall.postponed(l.p.Next())
+		at = l.stall.Postponed(l.p.Next())
 		at = earliest(earliest(at, l.prune), l.tenure.Renew())
 	}
 	if at == 0 {
@@ -251,7 +253,7 @@ func (l *loop) setTimer(now core.Time) {
 		wait, l.timerAt = 10*time.Millisecond, 0
 	}
 	if l.alarm != nil && wait > 0 {
-		l.alarm.set(l.clock.wall.Add(wait))
+		l.alarm.Set(l.clock.Wall().Add(wait))
 		wait += afterAlarm
 	}
 	l.timer.Reset(max(l.untilLeaseEnds(wait), 0))
@@ -284,7 +286,7 @@ func (l *loop) commit(done chan<- struct{}) {
 // after that, so that the disk is never idle.
 func (l *loop) jobDone(r result) {
 	l.busy = false
-	now := l.clock.read()
+	now := l.clock.Read()
 	switch {
 	case r.job.renew != 0:
 		if r.err == nil && !l.tenure.Answered(r.began, time.Now()) {
@@ -325,10 +327,10 @@ func (l *loop) renewed(err error, now core.Time) {
 // pruned handles the result of a removal of old runs.
 func (l *loop) pruned(r result, now core.Time) {
 	l.prune = now.Add(min(pruneEvery, max(l.e.cfg.Retention/10, time.Second)))
-	l.p.Pruned()
+	l.p.residents.recent.forget()
 	if r.err == nil {
 		l.nextClaim = r.nextClaim
-		r.err = l.p.dropClaims(r.claims)
+		r.err = l.p.starts.dropClaims(r.claims)
 	}
 	switch {
 	case r.err != nil:
@@ -344,7 +346,7 @@ func (l *loop) startWindowReader(now core.Time) {
 	if !ok {
 		return
 	}
-	pace := newPace(w, l.clock, now)
+	pace := newPace(w, &l.clock, now)
 	l.readers.Add(1)
 	go func() {
 		defer l.readers.Done()
@@ -375,11 +377,11 @@ func (l *loop) loaded(w windowPart) {
 		return // the partition has forgotten its memory since the reader started
 	}
 	if w.end {
-		l.p.at(l.clock.read()) // the reader may have rested since its last part
+		l.p.at(l.clock.Read()) // the reader may have rested since its last part
 		l.p.WindowDone(w.window, w.far, w.err)
 		return
 	}
-	l.p.Loaded(w.window, w.runs, l.clock.read())
+	l.p.Loaded(w.window, w.runs, l.clock.Read())
 }
 
 // startInboxReader starts a goroutine that reads the messages of other partitions, if it is time for that.
@@ -400,7 +402,7 @@ func (l *loop) startInboxReader(now core.Time) {
 // fetched handles the messages that were read.
 func (l *loop) fetched(f fetched) {
 	if !l.stalled() && !l.failed() {
-		l.p.Fetched(f.fetch, f.messages, f.err, l.clock.read())
+		l.p.Fetched(f.fetch, f.messages, f.err, l.clock.Read())
 	}
 }
 
@@ -419,7 +421,7 @@ func (l *loop) publish() {
 // Then it releases the partition.
 func (l *loop) finish() {
 	l.e.state.CompareAndSwap(nil, closedStatus())
-	now := l.clock.read()
+	now := l.clock.Read()
 	for !l.stalled() && !l.failed() {
 		more := l.handle(now)
 		l.p.Flush()
@@ -472,7 +474,7 @@ func (l *loop) drain() {
 			if req.call == nil {
 				continue
 			}
-			req.call.Err = err
+			req.call.Answered().Err = err
 			req.call.answer()
 		}
 	}

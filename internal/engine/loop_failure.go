@@ -49,7 +49,7 @@ func (l *loop) end(err error) {
 	case l.e.cfg.Shared:
 		l.p.ShutShared(err)
 	case partitionLost(err):
-		l.p.RevokeAll()
+		l.p.tasks.revokeAll()
 		l.p.Shut(err)
 	default:
 		l.p.Shut(err)
@@ -71,7 +71,7 @@ func (l *loop) reopen(now core.Time) {
 		if err != nil {
 			l.p.Failed(err)
 		} else {
-			l.p.Committed(l.clock.read())
+			l.p.Committed(l.clock.Read())
 		}
 	}
 	switch {
@@ -84,7 +84,7 @@ func (l *loop) reopen(now core.Time) {
 		l.end(l.e.err())
 	default:
 		l.backoff = min(2*l.backoff, lastBackoff)
-		l.retry = l.clock.read().Add(l.backoff)
+		l.retry = l.clock.Read().Add(l.backoff)
 	}
 }
 
@@ -95,8 +95,8 @@ func (l *loop) refuse() {
 	err := l.e.err()
 	for _, requests := range [][]request{l.taken[l.next:], l.e.requests.take(nil)} {
 		for _, req := range requests {
-			if req.call != nil && req.call.Op <= CallInput {
-				req.call.Err = err
+			if req.call != nil && req.call.nature() == saves {
+				req.call.Answered().Err = err
 				req.call.answer()
 				continue
 			}
@@ -104,42 +104,4 @@ func (l *loop) refuse() {
 		}
 	}
 	l.taken, l.next = kept, 0
-}
-
-const (
-	// stallAfter is how late the loop wakes at least if its process stood still: it was stopped by a signal, its
-	// machine was suspended, or it got no processor.
-	stallAfter = time.Second
-	// stallGrace is how long nothing fires after that. What happened meanwhile is reported first: processes that have
-	// ended, output that was written, answers that have come. A step that was done in time has not timed out.
-	stallGrace = time.Second
-)
-
-// stall notices that the process stood still.
-type stall struct {
-	off   bool      // the clock is not the system's: a test skips time
-	until core.Time // the loop may sleep until then; zero: for ever
-	hold  core.Time // nothing fires before
-	held  bool      // nothing has fired since the last stall, so another one does not hold it longer
-}
-
-// woke notes that the loop goes on.
-func (s *stall) woke(now core.Time) {
-	if !s.off && !s.held && s.until != 0 && now > s.until.Add(stallAfter) {
-		s.hold, s.held = now.Add(stallGrace), true
-	}
-}
-
-// holds reports whether nothing fires yet.
-func (s *stall) holds(now core.Time) bool {
-	s.held = s.held && now < s.hold
-	return s.held
-}
-
-// postponed returns when what is due at an instant may fire; zero stays zero.
-func (s *stall) postponed(at core.Time) core.Time {
-	if at != 0 && s.held {
-		return max(at, s.hold)
-	}
-	return at
 }

@@ -22,7 +22,7 @@ func TestTimerIsSetSeldom(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.timer = time.NewTimer(time.Hour)
-		l.p.residents.window.Before = l.clock.read() // no window is to be read
+		l.p.residents.window.Before = l.clock.Read() // no window is to be read
 		const due = 10 * time.Second
 		for _, c := range []struct {
 			what string
@@ -35,7 +35,7 @@ func TestTimerIsSetSeldom(t *testing.T) {
 			{"goes off earlier", due / 2, due / 2},
 			{"has gone off", -due, due},
 		} {
-			now := l.clock.read()
+			now := l.clock.Read()
 			l.prune = now.Add(due) // there is nothing else to do
 			l.timerAt = 0
 			if c.was != 0 {
@@ -47,7 +47,7 @@ func TestTimerIsSetSeldom(t *testing.T) {
 			if slept := time.Since(began); slept != c.want {
 				t.Errorf("where the timer %s, the loop sleeps for %s, want %s", c.what, slept, c.want)
 			}
-			if until := l.stall.until.Sub(now); until != c.want {
+			if until := l.stall.Until.Sub(now); until != c.want {
 				t.Errorf("where the timer %s, the loop says that it sleeps for %s, want %s", c.what, until, c.want)
 			}
 		}

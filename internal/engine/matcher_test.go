@@ -76,7 +76,8 @@ func TestClosedPartitionGivesSlotsBack(t *testing.T) {
 	m := slots.NewMatcher()
 	m.Add("w", newFakeWorkers(1))
 	var woken int
-	first, second := newTasks(m, func(string, string) {}), newTasks(m, func(string, string) { woken++ })
+	first := newTasks(&base{cfg: Config{Matcher: m, Wake: func(string, string) {}}}, heart{})
+	second := newTasks(&base{cfg: Config{Matcher: m, Wake: func(string, string) { woken++ }}}, heart{})
 	key := slots.Key{Queue: "q", Type: "t"}
 	q := first.queue(key)
 	if !first.reserve(q) {

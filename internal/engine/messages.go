@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"maps"
+	"math"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -13,7 +15,11 @@ import (
 // stored with that batch, and the other partition reads it from its inbox. There it has its effect in the same batch
 // that records that it was taken. So it has its effect exactly once.
 type messages struct {
-	partitions int // how many the journal has
+	*base
+	heart
+	pipeline *pipeline
+	receive  func(*core.Message) // takes a message to a run of this partition
+
 	// taken is the number of the last message that was received from each sender. The batch may not be durable yet.
 	taken map[int]uint64
 	// blocked are senders whose next message this version cannot read. Their later messages must not come before it, so
@@ -35,7 +41,10 @@ const (
 
 // forget drops what was read, because the partition forgets its memory.
 func (m *messages) forget() {
-	*m = messages{partitions: m.partitions, blocked: make(map[int]bool), generation: m.generation + 1}
+	*m = messages{
+		base: m.base, heart: m.heart, pipeline: m.pipeline, receive: m.receive, blocked: make(map[int]bool),
+		generation: m.generation + 1,
+	}
 }
 
 // open continues after the messages that were taken. It has the inbox read at once, for messages that came meanwhile.
@@ -55,31 +64,17 @@ func (m *messages) due() core.Time {
 	return m.readAt
 }
 
-// home returns the partition of a partition key.
-func (m *messages) home(key uint16) int { return int(key) % m.partitions }
-
-// ownKey returns a partition key of this partition, chosen by a random number.
-func (p *Partition) ownKey(random uint16) uint16 {
-	n := p.messages.partitions
-	return uint16(int(random)%(journal.MostPartitions/n)*n + p.cfg.Partition)
-}
-
-// owns reports whether a run lives in this partition.
-func (p *Partition) owns(id core.RunID) bool {
-	return p.messages.partitions == 1 || p.messages.home(core.PartitionKey(id)) == p.cfg.Partition
-}
-
 // send sends a message to another run. If that run lives in this partition, the message has its effect at once, in the
 // open batch. Otherwise the message is stored with the open batch.
-func (p *Partition) send(m core.Message) {
-	if p.messages.partitions > 1 {
-		if to := p.messages.home(m.PartitionKey()); to != p.cfg.Partition {
-			m.At = p.now
-			p.pipeline.post(p.cfg.Partition, to, &m)
+func (m *messages) send(out core.Message) {
+	if m.partitions > 1 {
+		if to := m.home(out.PartitionKey()); to != m.cfg.Partition {
+			out.At = m.now
+			m.pipeline.post(m.cfg.Partition, to, &out)
 			return
 		}
 	}
-	p.receive(&m)
+	m.receive(&out)
 }
 
 // post puts a message to another partition into the open batch.
@@ -108,9 +103,9 @@ func (l *pipeline) take(from int, seq uint64) {
 // Expect says that messages for the partition may have come. The driver then reads them; see Fetch. An unneeded call
 // does no harm. The driver also calls it from time to time, because a sender that crashes cannot say that it sent
 // something.
-func (p *Partition) Expect() {
-	if p.messages.partitions > 1 {
-		p.messages.readAt = max(p.now, 1)
+func (m *messages) Expect() {
+	if m.partitions > 1 {
+		m.readAt = max(m.now, 1)
 	}
 }
 
@@ -123,82 +118,124 @@ type Fetch struct {
 
 // Fetch returns what to read from the inbox, or false if there is nothing to read now. The driver passes it to
 // Journal.Inbox and calls Fetched with the result.
-func (p *Partition) Fetch(now core.Time) (Fetch, bool) {
-	p.at(now)
-	m := &p.messages
-	if m.reading || m.readAt == 0 || m.readAt > p.now || p.pipeline.open == nil || !p.hasRoom(p.cfg.Inflight) {
+func (m *messages) Fetch(now core.Time) (Fetch, bool) {
+	m.at(now)
+	if m.reading || m.readAt == 0 || m.readAt > m.now || m.pipeline.open == nil || !m.pipeline.hasRoom(m.cfg.Inflight) {
 		return Fetch{}, false
 	}
 	m.reading, m.readAt = true, 0
 	after := maps.Clone(m.taken)
-	after[p.cfg.Partition] = noMessages
+	after[m.cfg.Partition] = noMessages
 	return Fetch{After: after, Limit: inboxPage, generation: m.generation}, true
 }
 
 // Fetched receives the messages that were read. Their effects join the open batch. A failed read is repeated after a
 // while.
-func (p *Partition) Fetched(f Fetch, messages []journal.Message, err error, now core.Time) {
-	p.at(now)
-	m := &p.messages
+func (m *messages) Fetched(f Fetch, messages []journal.Message, err error, now core.Time) {
+	m.at(now)
 	if f.generation != m.generation {
 		return // the partition has forgotten its memory since the read began
 	}
 	m.reading = false
 	if err != nil {
-		p.cfg.Log.Error("messages from other partitions could not be read, trying again",
+		m.cfg.Log.Error("messages from other partitions could not be read, trying again",
 			"id", "messages-unreadable", "error", err)
-		m.readAt = p.now.Add(inboxRetry)
+		m.readAt = m.now.Add(inboxRetry)
 		return
 	}
 	count := make(map[int]int)
 	for i := range messages {
 		msg := &messages[i]
 		if count[msg.From]++; count[msg.From] == f.Limit {
-			p.Expect() // there may be more
+			m.Expect() // there may be more
 		}
-		p.deliver(msg, now)
-		if p.handling.readErr != nil {
+		m.deliver(msg, now)
+		if m.readErr != nil {
 			return // the open batch will not be saved
 		}
 	}
 }
 
 // deliver receives a message unless it was received before.
-func (p *Partition) deliver(msg *journal.Message, now core.Time) {
-	m := &p.messages
+func (m *messages) deliver(msg *journal.Message, now core.Time) {
 	if msg.Seq <= m.taken[msg.From] || m.blocked[msg.From] {
 		return
 	}
 	what, err := core.ReadMessage(msg.Encoded)
 	if err != nil {
 		m.blocked[msg.From] = true
-		p.cfg.Log.Error("a message from another partition has a form that this version cannot read; "+
+		m.cfg.Log.Error("a message from another partition has a form that this version cannot read; "+
 			"it and the later messages of that partition wait for a newer version", "id", "message-of-newer-version",
 			"from", msg.From, "message", msg.Seq, "error", err)
 		return
 	}
 	m.taken[msg.From] = msg.Seq
-	p.pipeline.take(msg.From, msg.Seq)
-	p.at(min(what.At, now.Add(maxClockLead))) // the effect must not have an earlier time than its cause
-	p.receive(&what)
-	p.settle()
+	m.pipeline.take(msg.From, msg.Seq)
+	m.at(min(what.At, now.Add(maxClockLead))) // the effect must not have an earlier time than its cause
+	m.receive(&what)
+	m.settle()
 }
 
 // notifyAfterFailure notifies the partitions to which a failed append may have stored messages.
-func (p *Partition) notifyAfterFailure() {
-	for _, to := range p.pipeline.unnotified {
-		p.cfg.Sent(to)
+func (m *messages) notifyAfterFailure() {
+	for _, to := range m.pipeline.unnotified {
+		m.cfg.Sent(to)
 	}
-	p.pipeline.unnotified = nil
+	m.pipeline.unnotified = nil
 }
 
 // notifyReceivers notifies the partitions to which a durable batch has messages.
-func (p *Partition) notifyReceivers(b *batch) {
+func (m *messages) notifyReceivers(b *batch) {
 	last := -1
 	for i := range b.posted {
-		if to := b.posted[i].To; to != last && to != p.cfg.Partition {
+		if to := b.posted[i].To; to != last && to != m.cfg.Partition {
 			last = to
-			p.cfg.Sent(to)
+			m.cfg.Sent(to)
+		}
+	}
+}
+
+// A message to a run that is set aside would be lost: the run cannot take it, and its sender does not send it again. So
+// the partition keeps it as a message to itself, in its own inbox, in the batch in which it would have had its effect.
+// The next Open reads these messages before anything else happens. If a run is still set aside, its message is kept
+// again.
+
+// noMessages is after the sequence numbers of all messages.
+const noMessages = math.MaxInt64
+
+// keep keeps a message for a run that is set aside.
+func (m *messages) keep(lost *core.Message, why error) {
+	m.cfg.Log.Warn("a message is kept for a run that is set aside", "run", lost.To.String(), "workflow id", lost.Name,
+		"error", why)
+	kept := *lost
+	kept.At = m.now
+	m.pipeline.post(m.cfg.Partition, m.cfg.Partition, &kept)
+}
+
+// receiveKept receives the messages that were kept for runs that were set aside. The runs get them in the order in
+// which they came, and before later ones.
+func (m *messages) receiveKept(ctx context.Context, now core.Time) error {
+	self := m.cfg.Partition
+	after := make(map[int]uint64)
+	for other := range m.partitions {
+		after[other] = noMessages
+	}
+	last := m.taken[self]
+	for {
+		after[self] = last
+		page, err := m.cfg.Journal.Inbox(ctx, self, after, inboxPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			last = page[i].Seq
+			m.deliver(&page[i], now)
+			if m.readErr != nil {
+				return m.readErr
+			}
+		}
+		if len(page) == 0 {
+			return nil
 		}
 	}
 }

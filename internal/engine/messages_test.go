@@ -107,12 +107,12 @@ func (w *partitionPair) start(n int, p plan, more ...func(*StartRequest)) core.R
 	for _, m := range more {
 		m(&req)
 	}
-	c := &Call{Op: CallStart, Start: req}
+	c := &StartCall{Start: req}
 	w.p[n].Handle(c, w.now)
 	if c.Err != nil {
 		w.t.Fatal(c.Err)
 	}
-	return c.Started.Run
+	return c.Answer.Run
 }
 
 func (w *partitionPair) wantPhase(id core.RunID, want core.RunPhase) {
@@ -295,14 +295,14 @@ func TestHomes(t *testing.T) {
 		if err != nil || !named {
 			t.Fatal(named, err)
 		}
-		c := &Call{Op: CallStart, Start: req}
+		c := &StartCall{Start: req}
 		w.p[1-home].Handle(c, w.now)
 		if !errors.Is(c.Err, ErrInvalid) {
 			t.Errorf("a start in the wrong partition: %v", c.Err)
 		}
-		c = &Call{Op: CallStart, Start: req}
-		if w.p[home].Handle(c, w.now); c.Err != nil || !w.p[home].owns(c.Started.Run) {
-			t.Errorf("%s: %v", c.Started.Run, c.Err)
+		c = &StartCall{Start: req}
+		if w.p[home].Handle(c, w.now); c.Err != nil || !w.p[home].owns(c.Answer.Run) {
+			t.Errorf("%s: %v", c.Answer.Run, c.Err)
 		}
 		if id := w.start(home, p); !w.p[home].owns(id) {
 			t.Errorf("a run without a name, started in partition %d, has the id %s", home, id)
@@ -313,7 +313,7 @@ func TestHomes(t *testing.T) {
 			t.Errorf("a run id and a workflow id of different partitions: %v", err)
 		}
 	}
-	c := &Call{Op: CallInput, Run: core.NewRunID(w.now, 1, 1, 1), Input: core.SignalReceived{Name: "x", Payload: null}}
+	c := &InputCall{Run: core.NewRunID(w.now, 1, 1, 1), Input: core.SignalReceived{Name: "x", Payload: null}}
 	if w.p[0].Handle(c, w.now); !errors.Is(c.Err, ErrNotFound) {
 		t.Errorf("a run of the other partition: %v", c.Err)
 	}
@@ -339,7 +339,7 @@ func TestDeadlineThatHasPassed(t *testing.T) {
 				Op: core.OpExtend, Step: core.NoStep,
 				Limit: policy.LimitExecution, To: w.now.Add(50 * time.Millisecond),
 			}
-			w.p[0].Handle(&Call{Op: CallInput, Run: r.ID, Input: op}, w.now)
+			w.p[0].Handle(&InputCall{Run: r.ID, Input: op}, w.now)
 		}
 	}
 	b := w.p[0].Cut(w.now)

@@ -16,41 +16,19 @@ import (
 // startKey is an idempotency key. It belongs to a workflow: two workflows may use the same key for different runs.
 type startKey struct{ workflow, key string }
 
-// existing looks for the run that a start asks for. If the caller gave no id, key or workflow id, there is nothing
-// to look for.
-func (p *Partition) existing(req *StartRequest) (Started, error) {
-	if req.RunID != (core.RunID{}) {
-		if _, err := p.get(req.RunID); err == nil {
-			return Started{Run: req.RunID, Existing: true}, nil
-		} else if !errors.Is(err, journal.ErrNotFound) {
-			return Started{}, failure("start", req.RunID.String(), err)
-		}
-	}
-	if req.Key != "" {
-		id, found, err := p.keyRun(startKey{req.Definition.Name, req.Key})
-		if err != nil {
-			return Started{}, failure("start", req.Key, err)
-		}
-		if found {
-			return p.existingByKey(req, id)
-		}
-	}
-	return p.existingNamed(req)
-}
-
 // existingNamed looks for the open run with a request's workflow id.
-func (p *Partition) existingNamed(req *StartRequest) (Started, error) {
+func (s *residents) existingNamed(req *StartRequest) (Started, error) {
 	if req.WorkflowID == "" {
 		return Started{}, nil
 	}
-	id, found, err := p.openRun(req.WorkflowID)
+	id, found, err := s.openRun(req.WorkflowID)
 	switch {
 	case err != nil:
 		return Started{}, failure("start", req.WorkflowID, err)
 	case !found:
 		return Started{}, nil
 	case req.OnConflict == ConflictUse:
-		return p.existingOpen(req, id)
+		return s.existingOpen(req, id)
 	default:
 		return Started{}, &Error{
 			Code: CodeConflict, Op: "start", ID: req.WorkflowID,
@@ -63,10 +41,10 @@ func (p *Partition) existingNamed(req *StartRequest) (Started, error) {
 // existingByKey answers a start whose key has started a run before. If the input is the same, the caller repeats
 // itself, and gets that run or the one that followed it. If the input differs, the caller uses one key for two
 // things, which is an error.
-func (p *Partition) existingByKey(req *StartRequest, id core.RunID) (Started, error) {
-	o, known, err := p.originOf(id)
+func (s *residents) existingByKey(req *StartRequest, id core.RunID) (Started, error) {
+	o, known, err := s.originOf(id)
 	if known && o.first != (core.RunID{}) {
-		o, known, err = p.originOf(o.first) // the caller's input is that of the first run of the chain
+		o, known, err = s.originOf(o.first) // the caller's input is that of the first run of the chain
 	}
 	if err != nil {
 		return Started{}, failure("start", req.Key, err)
@@ -87,8 +65,8 @@ func otherInput(req *StartRequest, run core.RunID) error {
 }
 
 // existingOpen answers a start with the open run that has its workflow id. The run must be of the same workflow.
-func (p *Partition) existingOpen(req *StartRequest, id core.RunID) (Started, error) {
-	o, known, err := p.originOf(id)
+func (s *residents) existingOpen(req *StartRequest, id core.RunID) (Started, error) {
+	o, known, err := s.originOf(id)
 	if err != nil {
 		return Started{}, failure("start", req.WorkflowID, err)
 	}
@@ -113,11 +91,11 @@ type origin struct {
 // originOf returns what a run was started with. known is false if the run's history cannot be read: it was deleted
 // while its chain goes on, or it is damaged. An error is a failure of the storage, which may be gone at the next
 // try.
-func (p *Partition) originOf(id core.RunID) (o origin, known bool, err error) {
-	if r := p.residents.runs[id]; r != nil {
+func (s *residents) originOf(id core.RunID) (o origin, known bool, err error) {
+	if r := s.runs[id]; r != nil {
 		return origin{r.state.Workflow, r.state.Input, r.state.Chain.First}, true, nil
 	}
-	h, err := p.cfg.Journal.History(p.ctx, id)
+	h, err := s.history(id)
 	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) {
 		return origin{}, false, nil
 	}
@@ -150,24 +128,24 @@ func jsonValue(text []byte) (v any, ok bool) {
 }
 
 // keyRun finds the newest run of the chain that an idempotency key has started.
-func (p *Partition) keyRun(key startKey) (core.RunID, bool, error) {
-	if id, ok := p.residents.byKey[key]; ok {
+func (s *residents) keyRun(key startKey) (core.RunID, bool, error) {
+	if id, ok := s.byKey[key]; ok {
 		return id, true, nil
 	}
-	return p.lookup(journal.Lookup{Workflow: key.workflow, Key: key.key})
+	return s.lookup(journal.Lookup{Workflow: key.workflow, Key: key.key})
 }
 
 // openRun finds the open run of a workflow id.
-func (p *Partition) openRun(workflowID string) (core.RunID, bool, error) {
-	if id, ok := p.residents.byName[workflowID]; ok {
+func (s *residents) openRun(workflowID string) (core.RunID, bool, error) {
+	if id, ok := s.byName[workflowID]; ok {
 		return id, true, nil
 	}
-	id, ok, err := p.lookup(journal.Lookup{WorkflowID: workflowID})
+	id, ok, err := s.lookup(journal.Lookup{WorkflowID: workflowID})
 	if err != nil || !ok {
 		return core.RunID{}, false, err
 	}
 	// The view may be old. A run in memory that still had this workflow id would have been found above.
-	if p.residents.runs[id] != nil {
+	if s.runs[id] != nil {
 		return core.RunID{}, false, nil
 	}
 	return id, true, nil
@@ -270,4 +248,47 @@ func makeWay(ctx context.Context, e *Engine, r *StartRequest, conflict error) er
 	}
 	_, err = e.Result(ctx, id)
 	return err
+}
+
+// newID makes the id of a new run. The names that the caller chose give its partition key. A run without names gets
+// a random key of this partition.
+func (s *residents) newID(req *StartRequest) core.RunID {
+	for {
+		high, low := s.cfg.Random(), s.cfg.Random()
+		key := core.KeyOfStart(req.Definition.Name, req.WorkflowID, req.Key, s.ownKey(uint16(low>>48)))
+		id := core.NewRunID(s.now, key, high, low)
+		if s.runs[id] == nil {
+			return id
+		}
+	}
+}
+
+// asideNamed returns why a run with that workflow id is set aside of which the view has nothing; nil: there is none.
+func (s *residents) asideNamed(workflowID string) error {
+	for _, a := range s.aside {
+		if a.missingRow != nil && a.missingRow.WorkflowID == workflowID {
+			return a
+		}
+	}
+	return nil
+}
+
+// checkReopen refuses to open a closed run again if another open run has its workflow id.
+func (s *residents) checkReopen(of *run, in core.Input) error {
+	op, ok := in.(core.Operation)
+	r := of.state
+	if !ok || (op.Op != core.OpRetryRun && op.Op != core.OpRetryStep) || r.WorkflowID == "" || !r.Phase.Closed() {
+		return nil
+	}
+	id, taken, err := s.openRun(r.WorkflowID)
+	if err != nil {
+		return failure(op.Op.String(), r.ID.String(), err)
+	}
+	if !taken || id == r.ID {
+		return nil
+	}
+	return &Error{
+		Code: CodeConflict, Op: op.Op.String(), ID: r.ID.String(), Hint: "wait until that run has ended",
+		Err: fmt.Errorf("its workflow id %q is in use by the open run %s", r.WorkflowID, id),
+	}
 }

@@ -15,8 +15,8 @@ import (
 func (r *rig) begin(p plan, name func(*StartRequest)) (Started, error) {
 	req := StartRequest{Definition: p.definition(), Input: []byte(`{"n": 1, "list": [1]}`)}
 	name(&req)
-	c := r.call(&Call{Op: CallStart, Start: req})
-	return c.Started, c.Err
+	c := ask(r, &StartCall{Start: req})
+	return c.Answer, c.Err
 }
 
 // everywhere calls check while the runs are in memory, when they are only in the view, and after a restart.

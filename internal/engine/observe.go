@@ -81,10 +81,10 @@ func (l *pipeline) observe(r *run, e *core.Entry, rec core.Record, row *attempt)
 	l.open.observed = append(l.open.observed, o)
 }
 
-// tellObserver tells what is durable now.
-func (p *Partition) tellObserver(b *batch) {
+// tell tells the observer what is durable now.
+func (o *Observer) tell(b *batch) {
 	for i := range b.observed {
-		p.cfg.Observer.Recorded(&b.observed[i])
+		o.Recorded(&b.observed[i])
 	}
 }
 

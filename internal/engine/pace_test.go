@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/clock"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
@@ -244,10 +245,11 @@ func TestLengthOfRests(t *testing.T) {
 // away a run is.
 func TestNoRestsInAnotherTime(t *testing.T) {
 	w := Window{From: 2, Before: epoch.Add(time.Hour)}
-	if p := newPace(w, clock{}, epoch); p.off {
+	if p := newPace(w, &clock.Clock{}, epoch); p.off {
 		t.Error("the reader of a later window does not rest")
 	}
-	if p := newPace(w, clock{source: func() core.Time { return epoch }}, epoch); !p.off {
+	fixed := clock.New(func() core.Time { return epoch }, nil)
+	if p := newPace(w, &fixed, epoch); !p.off {
 		t.Error("the reader rests by the system's clock while the engine's stands still")
 	}
 }

@@ -49,7 +49,7 @@ func (r *rig) wantAside(ids ...core.RunID) {
 		if !ok || !strings.Contains(row.Message, "set aside") || !strings.Contains(row.Message, "panicked") {
 			r.t.Errorf("the list has of run %s: %v, %q", id, ok, row.Message)
 		}
-		c := r.call(&Call{Op: CallInput, Run: id, Input: core.SignalReceived{Name: "x", ID: "x", Payload: null}})
+		c := ask(r, &InputCall{Run: id, Input: core.SignalReceived{Name: "x", ID: "x", Payload: null}})
 		r.settle()
 		var own *Error
 		if !errors.As(c.Err, &own) || own.Code != CodeInternal || own.Hint == "" ||
@@ -67,13 +67,13 @@ func (r *rig) wantAside(ids ...core.RunID) {
 // rows lists all runs as Engine.List does.
 func (r *rig) rows() []journal.RunRow {
 	r.t.Helper()
-	c := r.call(&Call{Op: CallList, Query: journal.Query{Limit: 1000}})
+	c := ask(r, &ListCall{Query: journal.Query{Limit: 1000}})
 	r.settle()
 	page, err := r.journal.List(context.Background(), journal.Query{Limit: 1000})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return c.overlay(c.Rows, page.Runs)
+	return c.Answer.overlay(c.Answer.Rows, page.Runs)
 }
 
 // TestPanicSetsOneRunAside checks that the run whose code panics is set aside, and all others go on. A version without
@@ -150,15 +150,15 @@ func TestPanicAtTheStart(t *testing.T) {
 	r.restart()
 	p := flow("bad", task())
 	req := StartRequest{Definition: p.definition(), Input: null, Key: "k"}
-	c := r.call(&Call{Op: CallStart, Start: req})
+	c := ask(r, &StartCall{Start: req})
 	r.settle()
 	if c.Err == nil || len(r.p.residents.runs) != 0 || len(r.rows()) != 0 {
-		t.Fatalf("started: %+v, %v", c.Started, c.Err)
+		t.Fatalf("started: %+v, %v", c.Answer, c.Err)
 	}
 	r.wantAside()
 	r.trap = nil
 	r.restart()
-	if c = r.call(&Call{Op: CallStart, Start: req}); c.Err != nil {
+	if c = ask(r, &StartCall{Start: req}); c.Err != nil {
 		t.Fatal(c.Err)
 	}
 }
@@ -182,7 +182,7 @@ func TestPanicWhileFolding(t *testing.T) {
 			r.pass(time.Minute)
 			r.wantPhase(good, core.RunSucceeded)
 			r.wantAside(bad)
-			if c := r.call(&Call{Op: CallResult, Run: bad, Waiter: NewWaiter()}); c.Err == nil {
+			if c := ask(r, &ResultCall{Run: bad, Waiter: NewWaiter()}); c.Err == nil {
 				t.Fatal("a caller waits for a run that is set aside, and is not told")
 			}
 		}
@@ -234,7 +234,7 @@ func TestRowsOfWhatWasNotEncoded(t *testing.T) {
 	r.pass(time.Minute)
 	r.wantPhase(id, core.RunFailed)
 	r.p.pipeline.encoded = func(core.RunID) { panic("cannot be encoded") }
-	c := r.call(&Call{Op: CallInput, Run: id, Input: operation(core.OpRetryRun)})
+	c := ask(r, &InputCall{Run: id, Input: operation(core.OpRetryRun)})
 	if c.Err == nil || r.p.SetAside(id) == nil {
 		t.Fatalf("a retry that panics set no run aside: %v", c.Err)
 	}
@@ -407,7 +407,7 @@ func TestPanicOfARunThatHasEnded(t *testing.T) {
 	before := r.rows()[0]
 	at.from = 1
 	retry := core.Operation{Op: core.OpRetryRun, Step: core.NoStep, Actor: "test"}
-	c := r.call(&Call{Op: CallInput, Run: id, Input: retry})
+	c := ask(r, &InputCall{Run: id, Input: retry})
 	if c.Err == nil {
 		t.Fatal("a retry that panics was accepted")
 	}
@@ -419,7 +419,7 @@ func TestPanicOfARunThatHasEnded(t *testing.T) {
 	}
 	r.trap, r.workers.act = nil, succeed
 	r.restart()
-	c = r.call(&Call{Op: CallInput, Run: id, Input: retry})
+	c = ask(r, &InputCall{Run: id, Input: retry})
 	r.pass(time.Minute)
 	if c.Err != nil {
 		t.Fatal(c.Err)
@@ -443,7 +443,7 @@ func TestPanicRightAfterTheEnd(t *testing.T) {
 		t.Fatalf("the view has %d steps of the run already", n)
 	}
 	at.from = 1
-	c := r.call(&Call{Op: CallInput, Run: id, Input: operation(core.OpRetryRun)})
+	c := ask(r, &InputCall{Run: id, Input: operation(core.OpRetryRun)})
 	if c.Err == nil || r.p.SetAside(id) == nil {
 		t.Fatalf("a retry that panics set no run aside: %v", c.Err)
 	}
@@ -465,7 +465,7 @@ func TestEndOfAStoppingAttempt(t *testing.T) {
 	bad := r.start(flow("bad", task()))
 	r.settle()
 	end := succeed(r.workers.dispatched()[0])
-	r.call(&Call{Op: CallInput, Run: bad, Input: core.Operation{Op: core.OpCancel, Step: core.NoStep}})
+	ask(r, &InputCall{Run: bad, Input: core.Operation{Op: core.OpCancel, Step: core.NoStep}})
 	at.from = 1 // when it takes the report that its attempt has stopped
 	r.settle()
 	if r.p.SetAside(bad) == nil {

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -19,21 +17,19 @@ import (
 //   - reads the runs that are due soon (Window, ReadWindow, Loaded, WindowDone), or calls Refill, which does it all;
 //   - reads the messages of other partitions (Expect, Fetch, Fetched).
 type Partition struct {
-	cfg  Config
-	defs *definitions
-	ctx  context.Context // the context of reads of the journal
-	now  core.Time       // never goes back
+	*base
+	messages // those from and to other partitions
 
 	residents residents // the runs in memory
 	tasks     tasks     // attempts that wait for a worker, and those that a worker executes
 	pipeline  pipeline  // the batches that are not durable yet
 	audience  audience  // who waits for runs and who watches them
-	messages  messages  // messages from and to other partitions
-	claims    claims    // the idempotency keys of this partition whose runs live in others
+	starts    starts    // makes runs for callers, and claims idempotency keys
 	feeds     feeds     // the named consumers of all entries
 
 	admissions admissions // the open runs of queues
 	children   children   // the child runs that begin soon, and how many are open
+	reception  reception  // takes what other runs send to those of this partition
 
 	handling   handling // the state of the input being handled
 	generation int      // the bodies' generation; it grows whenever the partition forgets its memory
@@ -42,7 +38,6 @@ type Partition struct {
 // handling is the state of the input that the partition handles, which is a call, a report or a tick, for example.
 type handling struct {
 	todo     ring[localEffect] // effects inside the partition that must still join the open batch
-	readErr  error             // why the open batch must not be saved; see noteTemporary
 	instants int               // attempts that took no time and that it has started
 	ticking  bool              // no waiting attempt starts: what is due comes first
 	decided  *run              // whose body has made the decisions at hand; nil: they are no decisions of a body
@@ -57,9 +52,22 @@ func NewPartition(cfg Config) *Partition {
 
 // newPartition returns a partition of which the limiter knows that it is going to load its runs.
 func newPartition(cfg Config, defs *definitions) *Partition {
-	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
-	p.messages.partitions = cfg.Journal.PartitionCount()
-	p.admissions = admissions{limiter: cfg.Matcher.Limiter(), client: p.tasks.client, loading: true}
+	b := &base{cfg: cfg, defs: defs, partitions: cfg.Journal.PartitionCount()}
+	p := &Partition{base: b, audience: newAudience()}
+	h := heart{p}
+	p.tasks = newTasks(b, h)
+	p.residents.base = b
+	p.messages = messages{base: b, heart: h, pipeline: &p.pipeline, receive: p.reception.receive}
+	p.residents.audience = &p.audience
+	p.admissions = admissions{
+		base: b, heart: h, residents: &p.residents, tasks: &p.tasks, pipeline: &p.pipeline,
+		limiter: cfg.Matcher.Limiter(), client: p.tasks.client, loading: true,
+	}
+	p.starts = starts{base: b, heart: h, residents: &p.residents, pipeline: &p.pipeline}
+	p.children = children{base: b, heart: h, residents: &p.residents, pipeline: &p.pipeline}
+	p.reception = reception{
+		base: b, heart: h, residents: &p.residents, children: &p.children, starts: &p.starts, keep: p.messages.keep,
+	}
 	p.pipeline.observes = cfg.Observer.Recorded != nil
 	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.setAsideAfterPanic(r, err) }
 	p.forget()
@@ -75,54 +83,16 @@ func (p *Partition) forget() {
 	p.pipeline.forget()
 	p.messages.forget()
 	p.children.forget(p.cfg.families)
-	p.handling.todo, p.handling.readErr = ring[localEffect]{}, nil
+	p.handling.todo, p.readErr = ring[localEffect]{}, nil
 	p.residents.carried = p.cfg.Carried.count()
 }
 
-// at moves the partition's time forward. If the clock went back, the time stays.
-func (p *Partition) at(now core.Time) { p.now = max(p.now, now) }
-
-// Handle carries out a call. The answer comes through Call.Done, which may be called before Handle returns.
-func (p *Partition) Handle(c *Call, now core.Time) {
+// Handle carries out a call. Its answer may come before Handle returns.
+func (p *Partition) Handle(c Call, now core.Time) {
 	p.at(now)
-	switch c.Op {
-	case CallStart:
-		p.start(c)
-	case CallInput:
-		p.input(c)
-	case CallResult:
-		p.result(c)
-	case CallLeave:
-		p.leave(c)
-	case CallEntries:
-		p.entries(c)
-	case CallUnwatch:
-		p.unwatch(c)
-	case CallFind:
-		p.find(c)
-	case CallList:
-		p.list(c)
-	case CallQueues:
-		p.queueStats(c)
-	case CallUpdate:
-		p.update(c)
-	case CallBody:
-		p.body(c)
-		p.settle()
-		p.handling.decided = nil
-		return
-	case CallConsult:
-		p.consult(c)
-	case CallBegin:
-		p.functionReady(c)
-	case CallFeed, CallBeginFeed, CallSeen, CallUnfeed, CallDropFeed:
-		p.feed(c)
-	case CallLive:
-		p.live(c)
-	case CallAttempt:
-		p.attemptState(c)
-	}
+	c.do(p)
 	p.settle()
+	p.handling.decided = nil
 }
 
 // Report takes a worker's report. A report that comes too late changes nothing.
@@ -142,14 +112,27 @@ func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 		p.tasks.release(tok)
 	}
 	p.settle()
-	if p.pipeline.last() == nil && p.handling.readErr == nil {
+	if p.pipeline.last() == nil && p.readErr == nil {
 		// The run refused the report, and all that the run did before is durable. So the report need not be kept.
 		p.pipeline.open.reports = p.pipeline.open.reports[:0]
 	}
 }
 
-// input applies a caller's input to a run.
-func (p *Partition) input(c *Call) {
+// InputCall applies an operation or an event to a run.
+type InputCall struct {
+	saving[struct{}]
+	Run   core.RunID
+	Input core.Input
+}
+
+func (c *InputCall) op() string {
+	if op, ok := c.Input.(core.Operation); ok {
+		return op.Op.String()
+	}
+	return "event send"
+}
+
+func (c *InputCall) do(p *Partition) {
 	find := p.get
 	if forLastOfChain(c.Input) {
 		find = p.current
@@ -161,25 +144,25 @@ func (p *Partition) input(c *Call) {
 	case err != nil:
 		c.Err = failure(c.op(), c.Run.String(), err)
 	default:
-		p.inputTo(r, c)
+		c.Err = c.giveTo(p, r)
 	}
-	p.reply(c)
+	p.pipeline.reply(c)
 }
 
-// inputTo gives the call's input to a run. If it opens the run again, others find the run by its workflow id again.
-func (p *Partition) inputTo(r *run, c *Call) {
-	if c.Err = p.checkReopen(r, c.Input); c.Err != nil {
-		return
+// giveTo gives the input to a run. If it opens the run again, others find the run by its workflow id again.
+func (c *InputCall) giveTo(p *Partition, r *run) error {
+	if err := p.residents.checkReopen(r, c.Input); err != nil {
+		return err
 	}
 	closed := r.state.Phase.Closed()
 	if err := p.advance(r, nil, c.Input); err != nil {
-		c.Err = Refused(c.op(), c.Run, err)
-		return
+		return Refused(c.op(), c.Run, err)
 	}
 	p.residents.addNames(r)
 	if closed && !r.state.Phase.Closed() {
 		p.children.families.begins(r.state)
 	}
+	return nil
 }
 
 // forLastOfChain reports whether an input that names any run of a chain goes to the last run. Events do, and operations
@@ -193,35 +176,6 @@ func forLastOfChain(in core.Input) bool {
 		return in.Step == core.NoStep && in.Op != core.OpRetryRun
 	default:
 		return false
-	}
-}
-
-// checkReopen refuses to open a closed run again if another open run has its workflow id.
-func (p *Partition) checkReopen(r *run, in core.Input) error {
-	op, ok := in.(core.Operation)
-	s := r.state
-	if !ok || (op.Op != core.OpRetryRun && op.Op != core.OpRetryStep) || s.WorkflowID == "" || !s.Phase.Closed() {
-		return nil
-	}
-	id, taken, err := p.openRun(s.WorkflowID)
-	if err != nil {
-		return failure(op.Op.String(), s.ID.String(), err)
-	}
-	if !taken || id == s.ID {
-		return nil
-	}
-	return &Error{
-		Code: CodeConflict, Op: op.Op.String(), ID: s.ID.String(), Hint: "wait until that run has ended",
-		Err: fmt.Errorf("its workflow id %q is in use by the open run %s", s.WorkflowID, id),
-	}
-}
-
-// reply answers a call when everything that the answer may be based on is durable.
-func (p *Partition) reply(c *Call) {
-	if b := p.pipeline.last(); b != nil {
-		b.calls = append(b.calls, c)
-	} else {
-		c.answer()
 	}
 }
 
@@ -252,8 +206,8 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 		p.takeOver(p.residents.restored.pop())
 		p.settle()
 	}
-	p.finishLoad()
-	p.beginChildren()
+	p.admissions.finishLoad()
+	p.children.beginDue()
 	return p.tickLimits(tickRuns - n)
 }
 
@@ -265,7 +219,7 @@ func (p *Partition) fire(r *run) {
 	_ = p.advance(r, nil, core.Tick{})
 	if r.state.Seq != before {
 		p.pipeline.open.timed = true
-		p.noteFired(r, due)
+		p.residents.noteFired(r, due)
 	}
 	if r.wake != 0 && r.wake <= p.now && r.state.Seq == before {
 		// The run is due, but the tick changed nothing. Without a pause this would repeat without end.
@@ -275,31 +229,11 @@ func (p *Partition) fire(r *run) {
 	}
 }
 
-// lateTimer is how late a timer must be to be logged.
-const lateTimer = time.Second
-
-// noteFired notes that a run was due and was woken now. What was due before the partition was opened is as late as the
-// opening, which is nobody's fault.
-func (p *Partition) noteFired(r *run, due core.Time) {
-	if p.cfg.Observer.Fired != nil {
-		p.cfg.Observer.Fired(due, p.now)
-	}
-	late := p.now.Sub(max(due, p.residents.opened))
-	if late <= p.residents.late {
-		return
-	}
-	p.residents.late = late
-	if late >= lateTimer {
-		p.cfg.Log.Warn("a timer fired late: the process was stopped, or it waited for its storage",
-			"run", r.id().String(), "due", due.String(), "late", late.String())
-	}
-}
-
 // Cut closes the open batch, adds a part of the view and returns it. It returns nil if there is nothing to append. The
 // driver appends one batch after the other and calls Committed or Failed for each.
 func (p *Partition) Cut(now core.Time) *journal.Batch {
 	p.at(now)
-	if p.beginChildren(); p.handling.readErr != nil {
+	if p.children.beginDue(); p.readErr != nil {
 		return nil
 	}
 	b := p.pipeline.cut(p.cfg.Partition, p.now, p.residents.wakes.next(), p.feeds.due(p.now, p.pipeline.view.flushing))
@@ -311,12 +245,6 @@ func (p *Partition) Cut(now core.Time) *journal.Batch {
 
 // Pending returns the number of entries that are not durable yet.
 func (p *Partition) Pending() int { return p.pipeline.pending() }
-
-// hasRoom reports whether more inputs may be taken before the journal has caught up.
-func (p *Partition) hasRoom(inflight int) bool {
-	l := &p.pipeline
-	return l.open == nil || (l.pending() < inflight && len(l.open.blob)+len(l.open.encodedMessages) < batchBytes)
-}
 
 // Next returns the instant at which the partition needs a Tick or a Cut even if nothing else happens. Zero means never.
 func (p *Partition) Next() core.Time {
@@ -345,9 +273,9 @@ func (p *Partition) Committed(now core.Time) {
 	for _, c := range b.calls {
 		c.answer()
 	}
-	p.tellObserver(b)
-	p.notifyReceivers(b)
-	p.claims.committed(b)
+	p.cfg.Observer.tell(b)
+	p.messages.notifyReceivers(b)
+	p.starts.committed(b)
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
 	for _, t := range b.freed {

@@ -56,10 +56,9 @@ func TestEffectsWaitForTheirBatch(t *testing.T) {
 	if first != nil {
 		t.Fatalf("an empty partition has a batch: %+v", first)
 	}
-	r.call(&Call{
-		Op: CallStart, Start: StartRequest{Definition: flow("one", task()).definition()},
-		Done: func(*Call) { answered = true },
-	})
+	c := &StartCall{Start: StartRequest{Definition: flow("one", task()).definition()}}
+	c.Done = func(error) { answered = true }
+	ask(r, c)
 	b1 := r.p.Cut(r.now)
 	id2 := r.start(flow("one", task()))
 	b2 := r.p.Cut(r.now)
@@ -111,12 +110,12 @@ func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
 // history reads a run's entries from the journal, and adds those that the view does not have yet.
 func (r *rig) history(id core.RunID) []core.Entry {
 	r.t.Helper()
-	c := r.call(&Call{Op: CallEntries, Run: id})
+	c := ask(r, &EntriesCall{Run: id})
 	h, err := r.journal.History(context.Background(), id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		r.t.Fatal(err)
 	}
-	entries, err := join(h, c.Pieces)
+	entries, err := join(h, c.Answer.Pieces)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -235,12 +234,12 @@ func TestStaleAndUnknownReports(t *testing.T) {
 
 func TestInputsOfUnknownRuns(t *testing.T) {
 	r := newRig(t, -1)
-	c := r.call(&Call{Op: CallInput, Run: core.RunID{9}, Input: core.SignalReceived{Name: "x"}})
+	c := ask(r, &InputCall{Run: core.RunID{9}, Input: core.SignalReceived{Name: "x"}})
 	if !errors.Is(c.Err, ErrNotFound) {
 		t.Fatal(c.Err)
 	}
 	id := r.start(flow("one", task()))
-	c = r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpResume, Step: core.NoStep}})
+	c = ask(r, &InputCall{Run: id, Input: core.Operation{Op: core.OpResume, Step: core.NoStep}})
 	if !errors.Is(c.Err, ErrConflict) {
 		t.Fatal(c.Err)
 	}
@@ -269,7 +268,9 @@ func TestOutcomeWaitsForItsBatch(t *testing.T) {
 	r.settle()
 	r.p.Report(id, succeed(r.workers.dispatched()[0]), r.now)
 	w := NewWaiter()
-	r.call(&Call{Op: CallResult, Run: id, Waiter: w, Done: func(c *Call) { t.Errorf("told at once: %+v", c.Outcome) }})
+	c := &ResultCall{Run: id, Waiter: w}
+	c.Done = func(error) { t.Errorf("told at once: %+v", c.Answer) }
+	ask(r, c)
 	b := r.p.Cut(r.now)
 	if _, ok := w.Ended(); ok {
 		t.Fatal("told before the append")
@@ -302,7 +303,7 @@ func TestLoadedRunIsOutOfDate(t *testing.T) {
 	if err != nil || len(read) != 1 {
 		t.Fatal(read, err)
 	}
-	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
+	ask(r, &InputCall{Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
 	for range 10 {
 		r.now += 1_000_000
 		r.commit()
@@ -327,7 +328,7 @@ func TestSleepersHoldNoMemory(t *testing.T) {
 	def := flow("sleep", nap(24*time.Hour)).definition()
 	r.journal.Fault = nil
 	for i := range n {
-		r.call(&Call{Op: CallStart, Start: StartRequest{Definition: def}})
+		ask(r, &StartCall{Start: StartRequest{Definition: def}})
 		if i%200 == 199 {
 			for r.commit() {
 			}
@@ -370,7 +371,7 @@ func TestUnknownDefinition(t *testing.T) {
 	r.restart()
 	r.pass(time.Minute)
 	r.wantPhase(b, core.RunSucceeded)
-	if c := r.call(&Call{Op: CallInput, Run: a, Input: core.SignalReceived{Name: "x"}}); c.Err == nil {
+	if c := ask(r, &InputCall{Run: a, Input: core.SignalReceived{Name: "x"}}); c.Err == nil {
 		t.Fatal("a run that is set aside took an input")
 	}
 	r.restart()
@@ -392,7 +393,7 @@ func TestUnknownKind(t *testing.T) {
 	r.kinds = map[string]Kind{"renamed": r.kinds["plan"]}
 	r.restart()
 	r.pass(time.Minute)
-	c := r.call(&Call{Op: CallInput, Run: a, Input: core.SignalReceived{Name: "x"}})
+	c := ask(r, &InputCall{Run: a, Input: core.SignalReceived{Name: "x"}})
 	const says = `is of kind "plan", which this process cannot run (it knows: renamed)`
 	if !errors.Is(c.Err, ErrConflict) || !strings.Contains(c.Err.Error(), says) {
 		t.Fatalf("an input for a run of an unknown kind: %v", c.Err)

@@ -51,7 +51,7 @@ type batch struct {
 
 	// These wait until the batch is durable.
 	after    []effect
-	calls    []*Call
+	calls    []Call
 	ended    []ended
 	watched  []watched
 	freed    []*limit.Ticket // places of runs that have ended
@@ -221,6 +221,20 @@ func (l *pipeline) pending() int {
 		n += b.entries
 	}
 	return n
+}
+
+// hasRoom reports whether more inputs may be taken before the journal has caught up.
+func (l *pipeline) hasRoom(inflight int) bool {
+	return l.open == nil || (l.pending() < inflight && len(l.open.blob)+len(l.open.encodedMessages) < batchBytes)
+}
+
+// reply answers a call when everything that the answer may be based on is durable.
+func (l *pipeline) reply(c Call) {
+	if b := l.last(); b != nil {
+		b.calls = append(b.calls, c)
+	} else {
+		c.answer()
+	}
 }
 
 // moves reports whether anything is on its way to the journal. Nothing is while the partition is not open.

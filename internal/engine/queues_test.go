@@ -12,15 +12,15 @@ func TestQueueStats(t *testing.T) {
 	want := func(name string, want ...QueueStats) {
 		t.Helper()
 		r.settle()
-		c := r.call(&Call{Op: CallQueues})
+		c := ask(r, &QueuesCall{})
 		r.settle()
 		same := func(a, b QueueStats) bool {
 			waits := a.Waits
 			a.Waits, b.Waits = nil, nil
 			return reflect.DeepEqual(a, b) && len(waits) == a.Waiting
 		}
-		if c.Err != nil || !slices.EqualFunc(c.Queues, want, same) {
-			t.Errorf("%s: %+v, %v; want %+v", name, c.Queues, c.Err, want)
+		if c.Err != nil || !slices.EqualFunc(c.Answer, want, same) {
+			t.Errorf("%s: %+v, %v; want %+v", name, c.Answer, c.Err, want)
 		}
 	}
 	want("at first")

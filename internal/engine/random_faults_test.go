@@ -101,13 +101,13 @@ func (s *faultRun) begin() {
 	timed.Timeout = 700 * time.Millisecond
 	plans = append(plans, flow("timed", timed))
 	p := plans[s.random.IntN(len(plans))]
-	c := &Call{Op: CallStart, Start: StartRequest{Definition: p.definition(), Input: []byte("1")}}
-	c.Done = func(c *Call) {
-		if c.Err == nil {
-			s.acknowledged[c.Started.Run] = true
+	c := &StartCall{Start: StartRequest{Definition: p.definition(), Input: []byte("1")}}
+	c.Done = func(err error) {
+		if err == nil {
+			s.acknowledged[c.Answer.Run] = true
 		}
 	}
-	s.call(c)
+	ask(s.rig, c)
 }
 
 // deliver finishes one task, and reports the oldest result to the partition.

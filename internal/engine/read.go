@@ -43,19 +43,14 @@ func (e *driver) entries(ctx context.Context, id core.RunID, after int, w *Watch
 	if id == (core.RunID{}) {
 		return part{}, emptyID("read")
 	}
-	c := e.call(CallEntries)
-	c.Run, c.Watcher = id, w
-	if err := e.do(ctx, c); err != nil {
+	c := &EntriesCall{Run: id, Watcher: w}
+	if err := e.ask(ctx, c); err != nil {
 		if w == nil && e.cfg.Shared && errors.Is(err, errHeld) {
 			return e.storedEntries(ctx, id, after)
 		}
 		return part{}, err
 	}
-	pieces, folded, closed, err := c.Pieces, c.Folded, c.Closed, c.Err
-	e.free(c)
-	if err != nil {
-		return part{}, err
-	}
+	pieces, folded, closed := c.Answer.Pieces, c.Answer.Folded, c.Answer.Closed
 	if folded > 0 {
 		recent, err := join(journal.History{}, pieces)
 		if err != nil {
@@ -76,6 +71,34 @@ func (e *driver) entries(ctx context.Context, id core.RunID, after int, w *Watch
 	if len(h.Entries) == 0 && createdBy(all) == nil { // it was removed meanwhile, and memory has only its end
 		return part{}, readError(&e.state, "read", id.String(), journal.ErrNotFound)
 	}
+	for i := range all {
+		closed = all[i].Ended(i > 0 && closed)
+	}
+	return part{all[min(after, len(all)):], closed}, nil
+}
+
+// storedEntries reads the entries of a run whose partition another process owns: from the view and from the journal.
+func (e *driver) storedEntries(ctx context.Context, id core.RunID, after int) (part, error) {
+	h, err := e.cfg.Journal.History(ctx, id)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return part{}, failure("read", id.String(), err)
+	}
+	all := h.Entries
+	err = e.cfg.Journal.Tail(ctx, e.cfg.Partition, h.Applied, func(_ uint64, entries []core.Entry) error {
+		for i := range entries {
+			if entries[i].Run == id {
+				all = append(all, entries[i])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return part{}, failure("read", id.String(), err)
+	}
+	if len(all) == 0 {
+		return part{}, notFound("read", id.String())
+	}
+	closed := false
 	for i := range all {
 		closed = all[i].Ended(i > 0 && closed)
 	}
@@ -153,7 +176,7 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 		ended = more.closed
 		return nil
 	}
-	defer func() { part.requests.put(request{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()
+	defer part.tell(&UnwatchCall{Run: id, Watcher: w})
 	err := reread()
 	for err == nil && !ended {
 		select {
@@ -185,15 +208,13 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 }
 
 func (e *driver) lookup(ctx context.Context, name string) (core.RunID, error) {
-	c := e.call(CallFind)
-	c.Name = name
-	if err := e.do(ctx, c); err != nil {
+	c := &FindCall{Name: name}
+	if err := e.ask(ctx, c); err != nil {
 		return core.RunID{}, err
 	}
-	id, absent, err := c.Started.Run, c.Absent, c.Err
-	e.free(c)
-	if err != nil || !absent {
-		return id, err
+	id := c.Answer.Run
+	if !c.Answer.Absent {
+		return id, nil
 	}
 	j := e.cfg.Journal
 	if given, err := core.ParseRunID(name); err == nil {
@@ -222,14 +243,8 @@ func (e *driver) lookup(ctx context.Context, name string) (core.RunID, error) {
 
 // masked reports whether the partition has newer rows of a run than the view. Then the view's row does not count.
 func (e *driver) masked(ctx context.Context, id core.RunID) bool {
-	c := e.call(CallEntries)
-	c.Run = id
-	if e.do(ctx, c) != nil {
-		return false
-	}
-	known := len(c.Pieces) > 0
-	e.free(c)
-	return known
+	c := &EntriesCall{Run: id}
+	return e.ask(ctx, c) == nil && len(c.Answer.Pieces) > 0
 }
 
 // List lists runs in the order of the query. It includes those that are not in the view yet. Errors: CodeClosed,
@@ -274,31 +289,16 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 }
 
 // unlisted asks all partitions for the rows that are newer than those of the view.
-func (e *Engine) unlisted(ctx context.Context, q journal.Query) (known Call, err error) {
-	first := true
+func (e *Engine) unlisted(ctx context.Context, q journal.Query) (*Newer, error) {
+	known := &Newer{Masked: make(map[core.RunID]bool), Aside: make(map[core.RunID]string)}
 	for _, part := range e.all() {
-		c := part.call(CallList)
-		c.Query = q
-		if err := part.do(ctx, c); errors.Is(err, errHeld) {
+		c := &ListCall{Query: q}
+		if err := part.ask(ctx, c); errors.Is(err, errHeld) {
 			continue // it went to another node meanwhile
 		} else if err != nil {
-			return Call{}, err
+			return nil, err
 		}
-		if c.Err != nil {
-			return Call{}, c.Err
-		}
-		if first {
-			known, first = *c, false
-		} else {
-			known.Rows = append(known.Rows, c.Rows...)
-			maps.Copy(known.Masked, c.Masked)
-			if known.Aside == nil {
-				known.Aside = c.Aside
-			} else {
-				maps.Copy(known.Aside, c.Aside)
-			}
-		}
-		part.free(c)
+		known.join(&c.Answer)
 	}
 	return known, nil
 }

@@ -60,6 +60,3 @@ func (k *recent) makeRoom(id core.RunID) {
 
 // forget drops all outcomes.
 func (k *recent) forget() { *k = recent{} }
-
-// Pruned says that runs may have been removed from the journal.
-func (p *Partition) Pruned() { p.residents.recent.forget() }

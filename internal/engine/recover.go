@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/clock"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -18,10 +20,10 @@ import (
 // partition that was owned before is never taken back from a newer owner: then the error is CodeFenced, and it
 // stays.
 func (p *Partition) Open(ctx context.Context, now core.Time) error {
-	p.startLoad()
+	p.admissions.startLoad()
 	p.forget()
 	p.ctx = ctx
-	lease, err := p.acquire(ctx)
+	lease, err := p.base.acquire(ctx, p.pipeline.epoch)
 	if err != nil {
 		return failure("open", "", err)
 	}
@@ -42,11 +44,11 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		p.residents.opened = p.now
 	}
 	p.children.families.opened = p.now
-	if err := p.receiveKept(ctx, now); err != nil {
+	if err := p.messages.receiveKept(ctx, now); err != nil {
 		p.Failed(err) // attempts may have taken slots
 		return failure("open", "", err)
 	}
-	p.loseUnborn()
+	p.children.loseNotBegun()
 	if err := p.loadReported(); err != nil {
 		p.Failed(err)
 		return failure("open", "", err)
@@ -54,22 +56,19 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	reports := p.pipeline.reports
 	p.pipeline.reports = nil
 	for _, rep := range reports {
-		p.Report(rep.run, p.reportedAgain(rep), p.now)
+		p.Report(rep.run, p.residents.reportedAgain(rep), p.now)
 	}
-	if err := p.handling.readErr; err != nil {
+	if err := p.readErr; err != nil {
 		p.Failed(err)
 		return failure("open", "", err)
 	}
-	p.notifyAfterFailure()
+	p.messages.notifyAfterFailure()
 	return nil
 }
 
-// acquire makes this process the owner of the partition, or lets it go on as the owner.
-func (p *Partition) acquire(ctx context.Context) (journal.Lease, error) {
-	if epoch := p.pipeline.epoch; epoch != 0 {
-		return p.cfg.Journal.Renew(ctx, p.cfg.Partition, epoch)
-	}
-	return p.cfg.Journal.Acquire(ctx, p.cfg.Partition, p.cfg.Owner)
+// Tenure returns the tenure of the partition, which was opened. The journal was asked for it at the instant sent.
+func (p *Partition) Tenure(sent time.Time, now core.Time) clock.Tenure {
+	return clock.NewTenure(p.pipeline.term, p.cfg.Shared, sent, now)
 }
 
 // Release gives the partition back. Afterwards only Open may be called.
@@ -96,13 +95,13 @@ func (p *Partition) loadReported() error {
 // reportedAgain returns a kept report as the run takes it now. If the run is stopping an attempt that has ended by
 // itself, the attempt has stopped. The worker may have said so already, in a report that was not kept: a run that was
 // set aside did not take it.
-func (p *Partition) reportedAgain(rep report) core.Input {
+func (s *residents) reportedAgain(rep report) core.Input {
 	end, ended := rep.in.(core.TaskEnded)
-	r := p.residents.runs[rep.run]
+	r := s.runs[rep.run]
 	if !ended || r == nil || r.aside != nil || int(end.Step) >= len(r.state.Steps) {
 		return rep.in
 	}
-	if s := &r.state.Steps[end.Step]; !s.Stopping || s.Attempt != end.Attempt {
+	if step := &r.state.Steps[end.Step]; !step.Stopping || step.Attempt != end.Attempt {
 		return rep.in
 	}
 	return core.TaskStopped{Step: end.Step, Attempt: end.Attempt}
@@ -118,7 +117,7 @@ func (p *Partition) revokeAgain() error {
 		if !ok {
 			continue
 		}
-		r, err := p.onDisk(e.run)
+		r, err := p.residents.onDisk(e.run)
 		if permanent(err) {
 			later = append(later, e) // the run is set aside now, but perhaps not after the next Open
 			continue
@@ -137,24 +136,9 @@ func (p *Partition) revokeAgain() error {
 	return nil
 }
 
-// onDisk returns a run as it was restored from the tail. If it is not in the tail, the view has all of it.
-func (p *Partition) onDisk(id core.RunID) (*run, error) {
-	if a := p.residents.aside[id]; a != nil {
-		return nil, a
-	}
-	if r := p.residents.runs[id]; r != nil {
-		return r, nil
-	}
-	h, err := p.cfg.Journal.History(p.ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return p.restore(id, h.Entries, nil)
-}
-
 // setTailRunAside sets a run of the tail aside. The journal keeps its entries, from the first batch that has one.
 func (p *Partition) setTailRunAside(t *tailRun, first uint64, err error) {
-	a := p.setAside(t.id, err)
+	a := p.residents.setAside(t.id, err)
 	if created, ok := t.entries[0].Records[0].(core.RunCreated); ok {
 		a.missingRow = &journal.RunRow{
 			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID,
@@ -200,7 +184,7 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 	var restored []*run
 	for _, t := range order {
 		all := *t // restoreTail removes entries from t
-		r, err := p.restoreTail(ctx, t, byID)
+		r, err := p.residents.restoreTail(t, byID)
 		if permanent(err) {
 			p.setTailRunAside(&all, all.seqs[0], err)
 		} else if err != nil {
@@ -216,8 +200,8 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 
 // restoreTail restores a run from what the view has and what the tail adds. It returns nil if the view has
 // everything.
-func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.RunID]*tailRun) (*run, error) {
-	h, err := p.cfg.Journal.History(ctx, t.id)
+func (s *residents) restoreTail(t *tailRun, tail map[core.RunID]*tailRun) (*run, error) {
+	h, err := s.history(t.id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return nil, err
 	}
@@ -231,7 +215,7 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.R
 	if len(entries) == 0 {
 		entries, t.entries = t.entries[:1:1], t.entries[1:]
 	}
-	r, err := p.restore(t.id, entries, tail)
+	r, err := s.restore(t.id, entries, tail)
 	if err != nil {
 		return nil, fmt.Errorf("the journal's tail: %w", err)
 	}
@@ -251,7 +235,7 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.R
 		r.addPending(t.seqs[i], encoded)
 	}
 	r.firstPending = r.pending.marks[0].seq
-	p.residents.addRestored(r)
+	s.addRestored(r)
 	return r, nil
 }
 
@@ -278,7 +262,7 @@ func (p *Partition) trackRestored(restored []*run) {
 // The partition forgets what it has in memory, answers those who wait for a batch, and keeps the workers' reports.
 // Open makes it ready again.
 func (p *Partition) Failed(err error) {
-	p.startLoad()
+	p.admissions.startLoad()
 	var kept []report
 	p.tasks.alive = make(map[core.Token]bool)
 	for _, b := range p.pipeline.batches() {
@@ -293,7 +277,8 @@ func (p *Partition) Failed(err error) {
 			p.admissions.limiter.Leave(t, p.now)
 		}
 		for _, c := range b.calls {
-			c.Err, c.batchFailed = failure(c.op(), "", err), true
+			reply := c.Answered()
+			reply.Err, reply.batchFailed = failure(c.op(), "", err), true
 			c.answer()
 		}
 	}
@@ -308,7 +293,7 @@ func (p *Partition) Failed(err error) {
 		b.Reset(p.generation, p.owns)
 	}
 	p.tasks.dropUndispatched()
-	p.claims.forget(err)
+	p.starts.forget(err)
 	p.forget()
 	p.audience.askAgain(nil)
 }
@@ -319,12 +304,25 @@ func (p *Partition) Shut(err error) {
 	clear(p.admissions.tickets)
 	for _, b := range p.pipeline.batches() {
 		for _, c := range b.calls {
-			c.Err = err
+			c.Answered().Err = err
 			c.answer()
 		}
 	}
-	p.claims.forget(err)
+	p.starts.forget(err)
 	p.forget()
 	p.tasks.close()
 	p.audience.askAgain(err)
+}
+
+// ShutShared ends the work on a partition that another process takes over, while this process goes on. It stops the
+// attempts of workers in this process, and forgets what the process has counted of the partition.
+func (p *Partition) ShutShared(err error) {
+	p.tasks.revokeOwn()
+	p.admissions.forget()
+	p.generation = int(p.cfg.generations.Add(1))
+	for _, b := range p.defs.bodies() {
+		b.Reset(p.generation, p.owns)
+	}
+	p.Shut(err)
+	p.admissions.leaveLoad()
 }

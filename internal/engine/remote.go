@@ -21,30 +21,30 @@ func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
 //
 // The attempts of a run that rests are taken over too: a caller may end them, and then their workers have to hear of it
 // before the next ones start.
-func (p *Partition) keepRemote(r *run) (reachable bool) {
-	w := p.tasks.matcher.Remote()
+func (t *tasks) keepRemote(r *run) (reachable bool) {
+	w := t.matcher.Remote()
 	if w == nil || r.keptRemote {
 		return w != nil
 	}
 	r.keptRemote = true
-	for _, t := range r.state.RemoteTasks() {
-		_, known := p.tasks.held[t.Token]
-		if !known && p.tasks.alive[t.Token] {
+	for _, task := range r.state.RemoteTasks() {
+		_, known := t.held[task.Token]
+		if !known && t.alive[task.Token] {
 			continue // its end was reported before the storage failed, and is reported again after that
 		}
 		if !known {
-			key := slots.Key{Queue: t.Queue, Type: t.Type, Group: t.Group}
+			key := slots.Key{Queue: task.Queue, Type: task.Type, Group: task.Group}
 			kept := slots.Slot{Of: w, Key: key, Used: true}
-			p.tasks.held[t.Token] = hold{slot: kept, dispatched: true, ticket: p.takenBefore(r, t)}
-			p.tasks.matcher.Keep(key)
+			t.held[task.Token] = hold{slot: kept, dispatched: true, ticket: t.takenBefore(r, task)}
+			t.matcher.Keep(key)
 		}
-		w.Remote.Keep(t)
-		if s := &r.state.Steps[t.Token.Step]; s.Stopping {
+		w.Remote.Keep(task)
+		if s := &r.state.Steps[task.Token.Step]; s.Stopping {
 			why := policy.KindCancelled // an operator has skipped or completed the step
 			if s.Failure != nil {
 				why = s.Failure.Kind
 			}
-			w.Remote.Revoke(t.Token, why)
+			w.Remote.Revoke(task.Token, why)
 		}
 	}
 	return true
@@ -52,16 +52,16 @@ func (p *Partition) keepRemote(r *run) (reachable bool) {
 
 // takenBefore counts an attempt in the limits of its queue and service that started before the engine was opened. It
 // returns nil if nothing bounds it.
-func (p *Partition) takenBefore(r *run, t core.Task) *limit.Ticket {
-	bounds := p.bounds(r, t.Token.Step)
+func (t *tasks) takenBefore(r *run, task core.Task) *limit.Ticket {
+	bounds := t.bounds(r, task.Token.Step)
 	if bounds == nil {
 		return nil
 	}
-	of := &limit.Ticket{Token: t.Token, Client: p.tasks.client, Queue: t.Queue, Type: t.Type}
-	p.tasks.tickets++
-	s := &r.state.Steps[t.Token.Step]
-	p.tasks.matcher.Limiter().Add(of, s.ShareKey(), bounds, core.Held{}, 0, p.now)
-	p.tasks.matcher.Limiter().TakePlace(of)
+	of := &limit.Ticket{Token: task.Token, Client: t.client, Queue: task.Queue, Type: task.Type}
+	t.tickets++
+	s := &r.state.Steps[task.Token.Step]
+	t.matcher.Limiter().Add(of, s.ShareKey(), bounds, core.Held{}, 0, t.now)
+	t.matcher.Limiter().TakePlace(of)
 	return of
 }
 
@@ -80,41 +80,41 @@ type AttemptState struct {
 
 // Attempt returns how the attempt of a step is doing. Errors: CodeNotFound, CodeStale (it has ended).
 func (e *Engine) Attempt(ctx context.Context, tok core.Token) (AttemptState, error) {
-	return e.of(tok.Run).attempt(ctx, tok)
-}
-
-func (e *driver) attempt(ctx context.Context, tok core.Token) (AttemptState, error) {
-	c := e.call(CallAttempt)
-	c.Run, c.Step, c.Attempt = tok.Run, tok.Step, tok.Attempt
-	if err := e.do(ctx, c); err != nil {
+	c := &AttemptCall{Token: tok}
+	if err := e.of(tok.Run).ask(ctx, c); err != nil {
 		return AttemptState{}, err
 	}
-	state, err := c.State, c.Err
-	e.free(c)
-	return state, err
+	return c.Answer, nil
 }
 
-// attemptState answers how an attempt is doing.
-func (p *Partition) attemptState(c *Call) {
-	r, err := p.get(c.Run)
-	if err != nil {
-		c.Err = failure("report", c.Run.String(), err)
-		p.reply(c)
-		return
+// AttemptCall asks how the attempt of a step is doing.
+type AttemptCall struct {
+	repeating[AttemptState]
+	Token core.Token
+}
+
+func (*AttemptCall) op() string { return "report" }
+
+func (c *AttemptCall) do(p *Partition) {
+	if r, err := p.get(c.Token.Run); err != nil {
+		c.Err = failure(c.op(), c.Token.Run.String(), err)
+	} else if t := remoteTask(r.state, c.Token); t == nil {
+		c.Err = &Error{
+			Code: CodeStale, Op: c.op(), ID: c.Token.Run.String(),
+			Err: fmt.Errorf("attempt %d has ended", c.Token.Attempt),
+		}
+	} else {
+		c.Answer = AttemptState{Task: *t, Now: p.now, Paused: r.state.PausedAt != 0}
 	}
-	for _, t := range r.state.RemoteTasks() {
-		if t.Token.Step == c.Step && t.Token.Attempt == c.Attempt {
-			c.State = AttemptState{Task: t, Now: p.now, Paused: r.state.PausedAt != 0}
-			if r.state.Steps[c.Step].Stopping {
-				break
-			}
-			p.reply(c)
-			return
+	p.pipeline.reply(c)
+}
+
+// remoteTask returns the task of an attempt that a remote worker executes and is to go on with; nil: there is none.
+func remoteTask(r *core.Run, tok core.Token) *core.Task {
+	for _, t := range r.RemoteTasks() {
+		if t.Token.Step == tok.Step && t.Token.Attempt == tok.Attempt && !r.Steps[tok.Step].Stopping {
+			return &t
 		}
 	}
-	c.Err = &Error{
-		Code: CodeStale, Op: "report", ID: c.Run.String(),
-		Err: fmt.Errorf("attempt %d has ended", c.Attempt),
-	}
-	p.reply(c)
+	return nil
 }

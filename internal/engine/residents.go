@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,8 @@ import (
 // residents are the runs in memory, with the indexes that find them and the window of wake times that is in memory.
 // They know nothing of batches, tasks or callers.
 type residents struct {
+	*base
+	audience *audience // who waits for a run is told that it is set aside
 	runs     map[core.RunID]*run
 	aside    map[core.RunID]*aside   // runs that are set aside, and why
 	runsHere map[core.RunID]struct{} // runs that are known not to be set aside; see checkRunsHere
@@ -47,7 +50,7 @@ func (s *residents) forget() {
 		runs: make(map[core.RunID]*run), aside: make(map[core.RunID]*aside),
 		runsHere: make(map[core.RunID]struct{}),
 		byName:   make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
-		window: Window{gen: s.window.gen + 1}, opened: s.opened, late: s.late,
+		window: Window{gen: s.window.gen + 1}, opened: s.opened, late: s.late, base: s.base, audience: s.audience,
 	}
 }
 
@@ -191,13 +194,13 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 	if r == nil {
 		if !p.owns(id) {
 			return nil, fmt.Errorf("%w: run %s is in partition %d, this is partition %d",
-				journal.ErrNotFound, id, p.messages.home(core.PartitionKey(id)), p.cfg.Partition)
+				journal.ErrNotFound, id, p.home(core.PartitionKey(id)), p.cfg.Partition)
 		}
-		h, err := p.cfg.Journal.History(p.ctx, id)
+		h, err := p.history(id)
 		if err != nil {
 			return nil, err
 		}
-		if r, err = p.loadRun(id, h.Entries); err != nil {
+		if r, err = p.residents.loadRun(id, h.Entries); err != nil {
 			return nil, err
 		}
 		p.residents.evictLater(r)
@@ -211,52 +214,6 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 	return r, nil
 }
 
-// loadRun restores a run from its whole history and puts it into memory.
-func (p *Partition) loadRun(id core.RunID, entries []core.Entry) (*run, error) {
-	r, err := p.restore(id, entries, nil)
-	if err != nil {
-		if isPanic(err) {
-			return nil, p.setAside(id, err)
-		}
-		return nil, err
-	}
-	r.rows.forget()
-	p.residents.addRestored(r)
-	return r, nil
-}
-
-// restore makes a run from its entries. tail is the journal's tail while it is replayed, else nil.
-func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.RunID]*tailRun) (r *run, err error) {
-	defer catchPanic("its history was folded", nil, &err)
-	if len(entries) == 0 || len(entries[0].Records) == 0 {
-		return nil, fmt.Errorf("%w: the history of run %s is empty", journal.ErrCorrupt, id)
-	}
-
-	created, ok := entries[0].Records[0].(core.RunCreated)
-	if !ok {
-		return nil, fmt.Errorf("%w: the history of run %s does not begin with its creation", journal.ErrCorrupt, id)
-	}
-	w, err := p.defs.stored(p.ctx, created.Definition)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w",
-			id, created.Definition, created.Workflow, err)
-	}
-	if err := p.checkNeeds(w, &created); err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
-	}
-	if err := p.checkWaitingRun(&created, tail); err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
-	}
-	r = &run{state: core.Restore(id, w.def, nil), kind: w.kind}
-	for i := range entries {
-		if err := r.fold(&entries[i]); err != nil {
-			return nil, err
-		}
-	}
-	r.rests = p.rests(r.state)
-	return r, nil
-}
-
 // recover takes over a run that an earlier owner left with attempts. Attempts that are not known to be alive are
 // lost; the machine starts others in their place.
 func (p *Partition) recover(r *run) {
@@ -264,8 +221,8 @@ func (p *Partition) recover(r *run) {
 		return
 	}
 	r.unrecovered = false
-	p.followQueue(r)
-	reachable := p.keepRemote(r) // first: they count also where the run is set aside now
+	p.admissions.followQueue(r)
+	reachable := p.tasks.keepRemote(r) // first: they count also where the run is set aside now
 	var offers []core.Effect
 	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
 		_ = p.setAsideAfterPanic(r, err)
@@ -277,4 +234,46 @@ func (p *Partition) recover(r *run) {
 	if r.state.Live() > 0 || r.state.WaitsForBody() || r.state.Compensating() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable})
 	}
+}
+
+// lateTimer is how late a timer must be to be logged.
+const lateTimer = time.Second
+
+// noteFired notes that a run was due and was woken now. What was due before the partition was opened is as late as the
+// opening, which is nobody's fault.
+func (s *residents) noteFired(r *run, due core.Time) {
+	if s.cfg.Observer.Fired != nil {
+		s.cfg.Observer.Fired(due, s.now)
+	}
+	late := s.now.Sub(max(due, s.opened))
+	if late <= s.late {
+		return
+	}
+	s.late = late
+	if late >= lateTimer {
+		s.cfg.Log.Warn("a timer fired late: the process was stopped, or it waited for its storage",
+			"run", r.id().String(), "due", due.String(), "late", late.String())
+	}
+}
+
+// current returns the last run of the chain that an id belongs to.
+//
+// The first run of a chain may be deleted while the chain goes on. A chain without a workflow id therefore uses the
+// id of its first run as workflow id, and is found by it.
+func (p *Partition) current(id core.RunID) (*run, error) {
+	r, err := p.get(id)
+	for err == nil && r.state.Phase.Closed() && r.state.Next != (core.RunID{}) {
+		r, err = p.get(r.state.Next)
+	}
+	if !errors.Is(err, journal.ErrNotFound) {
+		return r, err
+	}
+	open, ok, lookErr := p.residents.openRun(id.String())
+	switch {
+	case lookErr != nil:
+		return nil, lookErr
+	case !ok:
+		return nil, err
+	}
+	return p.get(open)
 }

@@ -34,7 +34,7 @@ func TestLookingAtARunThatRests(t *testing.T) {
 	if state := r.state(id); state.Seq != seen || state.Steps[0].Phase != core.StepRunning {
 		t.Errorf("looking at the run changes it: %d entries, its step is %s", seen, state.Steps[0].Phase)
 	}
-	r.call(&Call{Op: CallInput, Run: id, Input: core.SignalReceived{Name: "go"}})
+	ask(r, &InputCall{Run: id, Input: core.SignalReceived{Name: "go"}})
 	r.settle()
 	s := &r.state(id).Steps[0]
 	if got := entries(); got != seen+1 || s.Phase != core.StepRunning || s.Attempt != 1 {
@@ -76,7 +76,7 @@ func TestSetAsideRunThatRests(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.settle()
-	r.call(&Call{Op: CallInput, Run: id, Input: core.SignalReceived{Name: "x"}})
+	ask(r, &InputCall{Run: id, Input: core.SignalReceived{Name: "x"}})
 	r.pass(time.Minute)
 	if rows := r.journal.Steps(id); len(rows) != len(r.state(id).Steps) || rows[0].Phase != r.state(id).Steps[0].Phase {
 		t.Errorf("the view has the steps %+v", rows)
@@ -134,7 +134,7 @@ func TestRemoteWorkOfARunThatRests(t *testing.T) {
 	carried := NewCarried()
 	r.open(workers, carried)
 	r.settle()
-	done := r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpComplete, Step: 0}})
+	done := ask(r, &InputCall{Run: id, Input: core.Operation{Op: core.OpComplete, Step: 0}})
 	r.settle()
 	if done.Err != nil {
 		t.Fatal(done.Err)

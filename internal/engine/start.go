@@ -7,45 +7,73 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// start makes a run, or finds the one that has the request's key, id or workflow id.
-func (p *Partition) start(c *Call) {
-	if c.Start.Key != "" && p.messages.partitions > 1 && p.startKeyed(c) {
-		return
-	}
-	c.Started, c.Err = p.startRun(&c.Start, c.workflow)
-	p.reply(c)
+// StartCall makes a run, or finds the one that has the request's key, id or workflow id.
+type StartCall struct {
+	saving[Started]
+	Start StartRequest
+
+	workflow *workflow // that of Start.Definition; nil: the partition compiles it
 }
 
-func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
-	if home, named, err := Home(req, p.messages.partitions); err != nil {
-		return Started{}, err
-	} else if named && home != p.cfg.Partition {
-		return Started{}, invalid("start", req.Definition.Name,
-			"it belongs to partition %d, this is partition %d", home, p.cfg.Partition)
+func (*StartCall) op() string { return "start" }
+
+func (c *StartCall) do(p *Partition) { p.starts.start(c) }
+
+// starts makes runs for callers. It also keeps the idempotency keys of this partition that were used for runs of other
+// partitions.
+//
+// A run lives in the partition of its workflow id. A start that has a key, too, goes to the partition of the key. That
+// claims the key for a new run, which is stored in the batch with the message that starts the run, and answers its
+// caller when it is told what the start came to. A claim whose start is refused is removed. So one key starts one run,
+// whatever workflow ids its starts name, and whichever process dies meanwhile.
+type starts struct {
+	*base
+	heart
+	residents *residents
+	pipeline  *pipeline
+
+	// claims are those that are on their way: their start is not answered, or the answer is not durable.
+	claims map[startKey]*claim
+}
+
+func (s *starts) start(c *StartCall) {
+	if c.Start.Key != "" && s.partitions > 1 && s.startKeyed(c) {
+		return
 	}
-	if found, err := p.existing(req); err != nil || found.Existing {
+	c.Answer, c.Err = s.startRun(&c.Start, c.workflow)
+	s.pipeline.reply(c)
+}
+
+func (s *starts) startRun(req *StartRequest, w *workflow) (Started, error) {
+	if home, named, err := Home(req, s.partitions); err != nil {
+		return Started{}, err
+	} else if named && home != s.cfg.Partition {
+		return Started{}, invalid("start", req.Definition.Name,
+			"it belongs to partition %d, this is partition %d", home, s.cfg.Partition)
+	}
+	if found, err := s.existing(req); err != nil || found.Existing {
 		return found, err
 	}
-	return p.create(req, w)
+	return s.create(req, w)
 }
 
 // create makes the run of a request.
-func (p *Partition) create(req *StartRequest, w *workflow) (Started, error) {
+func (s *starts) create(req *StartRequest, w *workflow) (Started, error) {
 	if w == nil {
 		var err error
-		if w, err = p.defs.use(p.ctx, &req.Definition); err != nil {
+		if w, err = s.defs.use(s.ctx, &req.Definition); err != nil {
 			return Started{}, invalid("start", req.Definition.Name, "the definition cannot be used: %w", err)
 		}
 	}
 	id := req.RunID
 	if id == (core.RunID{}) {
-		id = p.newID(req)
+		id = s.residents.newID(req)
 	}
-	p.pipeline.define(&req.Definition)
-	p.cfg.Carried.Add(id)
-	r := p.residents.create(id, w.kind)
+	s.pipeline.define(&req.Definition)
+	s.cfg.Carried.Add(id)
+	r := s.residents.create(id, w.kind)
 	r.rests = w.def.Elsewhere
-	err := p.advance(r, w.def, core.Start{
+	err := s.advance(r, w.def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
 		Input: req.Input, At: req.At, Firing: req.Firing, Zone: req.Zone,
 		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
@@ -53,43 +81,33 @@ func (p *Partition) create(req *StartRequest, w *workflow) (Started, error) {
 		Labels: req.Labels, Queue: req.Queue, Headers: req.Headers, Chain: core.Chain{AfterFailure: req.AfterFailure},
 	})
 	if err != nil {
-		delete(p.residents.runs, id)
+		delete(s.residents.runs, id)
 		return Started{}, Refused("start", id, err)
 	}
-	p.residents.addNames(r)
+	s.residents.addNames(r)
 	return Started{Run: id}, nil
 }
 
-// current returns the last run of the chain that an id belongs to.
-//
-// The first run of a chain may be deleted while the chain goes on. A chain without a workflow id therefore uses the
-// id of its first run as workflow id, and is found by it.
-func (p *Partition) current(id core.RunID) (*run, error) {
-	r, err := p.get(id)
-	for err == nil && r.state.Phase.Closed() && r.state.Next != (core.RunID{}) {
-		r, err = p.get(r.state.Next)
+// existing looks for the run that a start asks for. If the caller gave no id, key or workflow id, there is nothing
+// to look for.
+func (s *starts) existing(req *StartRequest) (Started, error) {
+	if req.RunID != (core.RunID{}) {
+		if _, err := s.get(req.RunID); err == nil {
+			return Started{Run: req.RunID, Existing: true}, nil
+		} else if !errors.Is(err, journal.ErrNotFound) {
+			return Started{}, failure("start", req.RunID.String(), err)
+		}
 	}
-	if !errors.Is(err, journal.ErrNotFound) {
-		return r, err
+	if req.Key != "" {
+		id, found, err := s.residents.keyRun(startKey{req.Definition.Name, req.Key})
+		if err != nil {
+			return Started{}, failure("start", req.Key, err)
+		}
+		if found {
+			return s.residents.existingByKey(req, id)
+		}
 	}
-	open, ok, lookErr := p.openRun(id.String())
-	switch {
-	case lookErr != nil:
-		return nil, lookErr
-	case !ok:
-		return nil, err
-	}
-	return p.get(open)
-}
-
-// lookup finds a run of this partition in the view.
-func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
-	by.Here, by.Partition = true, p.cfg.Partition
-	id, err := p.cfg.Journal.Find(p.ctx, by)
-	if errors.Is(err, journal.ErrNotFound) {
-		return core.RunID{}, false, nil
-	}
-	return id, err == nil, err
+	return s.residents.existingNamed(req)
 }
 
 // Home returns the partition to which a start goes: that of its idempotency key, which may pass it on, or else that of
@@ -116,42 +134,41 @@ func Home(req *StartRequest, partitions int) (home int, named bool, err error) {
 	return home, true, nil
 }
 
-// newID makes the id of a new run. The names that the caller chose give its partition key. A run without names gets
-// a random key of this partition.
-func (p *Partition) newID(req *StartRequest) core.RunID {
-	for {
-		high, low := p.cfg.Random(), p.cfg.Random()
-		key := core.KeyOfStart(req.Definition.Name, req.WorkflowID, req.Key, p.ownKey(uint16(low>>48)))
-		id := core.NewRunID(p.now, key, high, low)
-		if p.residents.runs[id] == nil {
-			return id
-		}
-	}
+// FindCall looks for a workflow id or run id among the runs in memory. If it is not there, the caller looks into the
+// view.
+type FindCall struct {
+	repeating[Found]
+	Name string
 }
 
-// find looks for a workflow id or run id among the runs in memory. If it is not there, the caller looks into the
-// view.
-func (p *Partition) find(c *Call) {
+// Found answers a FindCall.
+type Found struct {
+	Run    core.RunID
+	Absent bool // the run is not in memory. Run is the newest closed one that the view may not have; zero: none
+}
+
+func (*FindCall) op() string { return "find" }
+
+func (c *FindCall) do(p *Partition) {
 	if id, ok := p.residents.byName[c.Name]; ok {
-		c.Started.Run = id
+		c.Answer.Run = id
 	} else if id, err := core.ParseRunID(c.Name); err == nil && p.residents.runs[id] != nil {
-		c.Started.Run = id
+		c.Answer.Run = id
 	} else {
-		c.Absent = true
-		c.Started.Run = p.latest(c.Name)
+		c.Answer = Found{Run: p.pipeline.latest(c.Name), Absent: true}
 	}
-	p.reply(c)
+	p.pipeline.reply(c)
 }
 
 // latest returns the newest closed run of the workflow id among those that the view may not have yet.
-func (p *Partition) latest(workflowID string) core.RunID {
+func (l *pipeline) latest(workflowID string) core.RunID {
 	var found *run
 	consider := func(r *run) {
 		if r.state.WorkflowID == workflowID && (found == nil || r.state.CreatedAt > found.state.CreatedAt) {
 			found = r
 		}
 	}
-	p.pipeline.eachBehind(consider)
+	l.eachBehind(consider)
 	if found == nil {
 		return core.RunID{}
 	}

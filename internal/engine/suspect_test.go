@@ -27,7 +27,8 @@ func newSuspectRig(t *testing.T, size, partitions int) *suspectRig {
 	m.Add("w", s.workers)
 	for i := range s.parts {
 		name := string(rune('a' + i))
-		s.parts[i] = newTasks(m, func(queue, _ string) { s.woken = append(s.woken, name+" "+queue) })
+		wake := func(queue, _ string) { s.woken = append(s.woken, name+" "+queue) }
+		s.parts[i] = newTasks(&base{cfg: Config{Matcher: m, Wake: wake}}, heart{})
 	}
 	return s
 }

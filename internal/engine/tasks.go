@@ -13,8 +13,11 @@ import (
 )
 
 // tasks holds the attempts that wait for a worker and those that a worker executes. It knows nothing about batches, and
-// nothing about what a run does next.
+// leaves to its heart what a run does next.
 type tasks struct {
+	*base
+	heart
+
 	queues    map[slots.Key]*taskQueue
 	apart     []*taskQueue          // those of suspects
 	offers    map[core.Token]*offer // attempts that wait for a worker or for their function
@@ -77,10 +80,10 @@ type hold struct {
 	ticket     *limit.Ticket
 }
 
-func newTasks(m *slots.Matcher, wake func(queue, taskType string)) tasks {
+func newTasks(b *base, h heart) tasks {
 	return tasks{
-		queues: make(map[slots.Key]*taskQueue), held: make(map[core.Token]hold), matcher: m,
-		client: &limit.Client{Wake: wake},
+		base: b, heart: h, queues: make(map[slots.Key]*taskQueue), held: make(map[core.Token]hold),
+		matcher: b.cfg.Matcher, client: &limit.Client{Wake: b.cfg.Wake},
 	}
 }
 
@@ -341,27 +344,28 @@ func (t *tasks) listAll() {
 }
 
 // offer starts an attempt at once if a slot is free and no other attempt waits before it. Otherwise the attempt waits.
-func (p *Partition) offer(r *run, e core.Offer) {
-	q := p.tasks.queue(slots.Key{Queue: e.Queue, Type: e.Type, Group: e.Group})
+// decided says that the body of the run has just begun the step.
+func (t *tasks) offer(r *run, e core.Offer, decided bool) {
+	q := t.queue(slots.Key{Queue: e.Queue, Type: e.Type, Group: e.Group})
 	// A body knows the functions of the steps that it begins, so it need not be asked.
-	ready := r == p.handling.decided && e.Attempt == 1 || p.hasFunction(r, e.Step)
-	bounds := p.bounds(r, e.Step)
-	if ready && bounds == nil && q.waiting.Len() == 0 && p.tasks.reserve(q) {
-		if p.tasks.claim(r, core.Token{Run: r.id(), Step: e.Step, Attempt: e.Attempt}) {
-			p.startAttempt(r, e.Step, e.Attempt)
+	ready := decided && e.Attempt == 1 || r.hasFunction(e.Step)
+	bounds := t.bounds(r, e.Step)
+	if ready && bounds == nil && q.waiting.Len() == 0 && t.reserve(q) {
+		if t.claim(r, core.Token{Run: r.id(), Step: e.Step, Attempt: e.Attempt}) {
+			t.startAttempt(r, e.Step, e.Attempt)
 			return
 		}
-		p.tasks.unreserve()
+		t.unreserve()
 		ready = false // the attempt waits for a slot where its function is
 	}
-	if o := p.tasks.add(r, e, !ready); o != nil && bounds != nil {
-		p.bind(o, bounds)
+	if o := t.add(r, e, !ready); o != nil && bounds != nil {
+		t.bind(o, bounds)
 	}
 }
 
 // hasFunction reports whether the task's function can be called now. If the function is a closure in a Go body, the
 // body must first run up to it. Until then the attempt does not start, so that none of its limits run.
-func (p *Partition) hasFunction(r *run, step core.StepID) bool {
+func (r *run) hasFunction(step core.StepID) bool {
 	if r.kind.Bodies == nil {
 		return true
 	}
@@ -369,8 +373,68 @@ func (p *Partition) hasFunction(r *run, step core.StepID) bool {
 	return r.kind.Bodies.CanBegin(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
 }
 
-// functionReady puts the attempt of a step into its queue, because its body has reached the function.
-func (p *Partition) functionReady(c *Call) {
+// startAttempt records the start of an attempt, for which a slot is reserved. The machine refuses a start that comes
+// too late, for example after the deadline. Then the slot is given back.
+func (t *tasks) startAttempt(r *run, step core.StepID, attempt int) {
+	s := t.reserved
+	worker := cmp.Or(s.Seat.Worker, s.Of.Name, t.cfg.Owner)
+	_ = t.advance(r, nil, core.TaskStarted{
+		Step: step, Attempt: attempt, Worker: worker, Secret: s.Seat.Secret, Confirms: s.Seat.Confirms,
+	})
+	t.unreserve()
+}
+
+// startNext starts the first waiting attempt of a queue if a slot is free.
+func (t *tasks) startNext(q *taskQueue) {
+	if q.waiting.Len() == 0 || !t.reserve(q) {
+		t.passTurns(q)
+		return
+	}
+	o := q.waiting.First()
+	t.dequeue(o)
+	switch {
+	case !o.run.hasFunction(o.step), !t.claim(o.run, o.token()):
+		o.needsFunction = true
+		t.pass(o)
+		t.unreserve()
+	case o.ticket == nil || t.admit(o):
+		delete(t.offers, o.token())
+		t.startAttempt(o.run, o.step, o.attempt)
+	}
+	t.listForMatch(q)
+}
+
+// revokeOwn stops the attempts of workers in this process. Those of workers in other processes go on, since the next
+// owner takes their reports.
+func (t *tasks) revokeOwn() {
+	for _, tok := range t.withSlots() {
+		if h := t.held[tok]; h.dispatched && h.slot.Of.Remote == nil {
+			t.revoke(tok, policy.KindLost)
+		}
+	}
+}
+
+// revokeAll tells the workers to stop all attempts of this partition. It is used when another engine owns the partition
+// and starts these attempts again.
+func (t *tasks) revokeAll() {
+	for _, tok := range t.withSlots() {
+		if t.held[tok].dispatched {
+			t.revoke(tok, policy.KindLost)
+		}
+	}
+}
+
+// BeginCall says that the function of a step can be called now: its body has reached it. The attempt of the step goes
+// into its queue.
+type BeginCall struct {
+	telling
+	Run  core.RunID
+	Step core.StepID
+}
+
+func (*BeginCall) op() string { return "body" }
+
+func (c *BeginCall) do(p *Partition) {
 	r := p.residents.runs[c.Run]
 	if r == nil || r.aside != nil || int(c.Step) >= len(r.state.Steps) {
 		return
@@ -380,37 +444,6 @@ func (p *Partition) functionReady(c *Call) {
 		p.tasks.enqueue(o)
 		p.tasks.listForMatch(o.queue)
 	}
-}
-
-// startAttempt records the start of an attempt, for which a slot is reserved. The machine refuses a start that comes
-// too late, for example after the deadline. Then the slot is given back.
-func (p *Partition) startAttempt(r *run, step core.StepID, attempt int) {
-	s := p.tasks.reserved
-	worker := cmp.Or(s.Seat.Worker, s.Of.Name, p.cfg.Owner)
-	_ = p.advance(r, nil, core.TaskStarted{
-		Step: step, Attempt: attempt, Worker: worker, Secret: s.Seat.Secret, Confirms: s.Seat.Confirms,
-	})
-	p.tasks.unreserve()
-}
-
-// startNext starts the first waiting attempt of a queue if a slot is free.
-func (p *Partition) startNext(q *taskQueue) {
-	if q.waiting.Len() == 0 || !p.tasks.reserve(q) {
-		p.passTurns(q)
-		return
-	}
-	o := q.waiting.First()
-	p.tasks.dequeue(o)
-	switch {
-	case !p.hasFunction(o.run, o.step), !p.tasks.claim(o.run, o.token()):
-		o.needsFunction = true
-		p.pass(o)
-		p.tasks.unreserve()
-	case o.ticket == nil || p.admit(o):
-		delete(p.tasks.offers, o.token())
-		p.startAttempt(o.run, o.step, o.attempt)
-	}
-	p.tasks.listForMatch(q)
 }
 
 // Match starts waiting attempts of a task queue for which a slot may be free. The driver calls it after Config.Wake.
@@ -435,24 +468,4 @@ func (p *Partition) Rematch(now core.Time) {
 	p.carryAdded()
 	p.tasks.listAll()
 	p.settle()
-}
-
-// revokeOwn stops the attempts of workers in this process. Those of workers in other processes go on, since the next
-// owner takes their reports.
-func (p *Partition) revokeOwn() {
-	for _, tok := range p.tasks.withSlots() {
-		if h := p.tasks.held[tok]; h.dispatched && h.slot.Of.Remote == nil {
-			p.tasks.revoke(tok, policy.KindLost)
-		}
-	}
-}
-
-// RevokeAll tells the workers to stop all attempts of this partition. It is used when another engine owns the partition
-// and starts these attempts again.
-func (p *Partition) RevokeAll() {
-	for _, tok := range p.tasks.withSlots() {
-		if p.tasks.held[tok].dispatched {
-			p.tasks.revoke(tok, policy.KindLost)
-		}
-	}
 }

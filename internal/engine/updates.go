@@ -20,16 +20,12 @@ type UpdateState struct {
 // UpdateState returns what a run knows of an update, as far as that is durable. It asks the run in memory, so it costs
 // the same however much has happened to the run. Errors: CodeNotFound, and those of Inspect.
 func (e *Engine) UpdateState(ctx context.Context, run core.RunID, name, id string) (UpdateState, error) {
-	part := e.of(run)
-	c := part.call(CallUpdate)
-	c.Run, c.Name, c.UpdateID = run, name, id
-	if err := part.do(ctx, c); err != nil {
+	c := &UpdateCall{Run: run, Name: name, ID: id}
+	if err := e.of(run).ask(ctx, c); err != nil {
 		return UpdateState{}, err
 	}
-	state, absent := c.Update, c.Absent
-	part.free(c)
-	if !absent {
-		return state, nil
+	if c.Answer != nil {
+		return *c.Answer, nil
 	}
 	r, err := e.Inspect(ctx, run)
 	if err != nil {
@@ -50,12 +46,20 @@ func updateStateOf(r *core.Run, name, id string) UpdateState {
 	return s
 }
 
-// update answers what the run knows of an update, if the run is in memory.
-func (p *Partition) update(c *Call) {
+// UpdateCall asks what a run knows of an update. The answer is nil if the run is not in memory: the view has all of it,
+// or a read says why not.
+type UpdateCall struct {
+	repeating[*UpdateState]
+	Run      core.RunID
+	Name, ID string
+}
+
+func (*UpdateCall) op() string { return "read" }
+
+func (c *UpdateCall) do(p *Partition) {
 	if r := p.residents.runs[c.Run]; r != nil && r.aside == nil {
-		c.Update = updateStateOf(r.state, c.Name, c.UpdateID)
-	} else {
-		c.Absent = true // the view has all of it, or a read says why not
+		state := updateStateOf(r.state, c.Name, c.ID)
+		c.Answer = &state
 	}
-	p.reply(c)
+	p.pipeline.reply(c)
 }

@@ -18,12 +18,12 @@ import (
 //
 // Only a process that refuses a kind of workflow checks this. tail is what the journal's tail holds of each run while
 // it is replayed, else nil.
-func (p *Partition) checkWaitingRun(created *core.RunCreated, tail map[core.RunID]*tailRun) error {
-	if !p.defs.refuses {
+func (s *residents) checkWaitingRun(created *core.RunCreated, tail map[core.RunID]*tailRun) error {
+	if !s.defs.refuses {
 		return nil
 	}
 	if parent := created.Parent.Run; parent != (core.RunID{}) {
-		if err := p.checkRunsHere(parent, tail); err != nil {
+		if err := s.checkRunsHere(parent, tail); err != nil {
 			return waitingRunError(err, "its parent %s", parent)
 		}
 	}
@@ -33,11 +33,11 @@ func (p *Partition) checkWaitingRun(created *core.RunCreated, tail map[core.RunI
 	id, ok := newestNamed(created.Notify, tail)
 	if !ok {
 		var err error
-		if id, ok, err = p.openRun(created.Notify); err != nil || !ok {
+		if id, ok, err = s.openRun(created.Notify); err != nil || !ok {
 			return err
 		}
 	}
-	if err := p.checkRunsHere(id, tail); err != nil {
+	if err := s.checkRunsHere(id, tail); err != nil {
 		return waitingRunError(err, "the run %q", created.Notify)
 	}
 	return nil
@@ -46,15 +46,15 @@ func (p *Partition) checkWaitingRun(created *core.RunCreated, tail map[core.RunI
 // checkNeeds returns an error if a run must be set aside because it starts runs of a workflow that this process must
 // not run. They would be refused here, and a schedule would miss its firings, although its own program could start
 // them.
-func (p *Partition) checkNeeds(w *workflow, created *core.RunCreated) error {
-	if !p.defs.refuses || w.kind.Needs == nil {
+func (s *residents) checkNeeds(w *workflow, created *core.RunCreated) error {
+	if !s.defs.refuses || w.kind.Needs == nil {
 		return nil
 	}
 	id, ok := w.kind.Needs(created.Input)
 	if !ok {
 		return nil
 	}
-	_, err := p.defs.stored(p.ctx, id)
+	_, err := s.defs.stored(s.ctx, id)
 	return err
 }
 
@@ -67,11 +67,11 @@ func waitingRunError(err error, format string, waiting any) error {
 
 // checkRunsHere returns the reason why a run is set aside, or the error that prevented the check. It returns nil if the
 // run is not set aside or does not exist any more.
-func (p *Partition) checkRunsHere(id core.RunID, tail map[core.RunID]*tailRun) error {
-	if _, known := p.residents.runsHere[id]; known || p.residents.runs[id] != nil {
+func (s *residents) checkRunsHere(id core.RunID, tail map[core.RunID]*tailRun) error {
+	if _, known := s.runsHere[id]; known || s.runs[id] != nil {
 		return nil
 	}
-	if a := p.residents.aside[id]; a != nil {
+	if a := s.aside[id]; a != nil {
 		return a
 	}
 	var created *core.RunCreated
@@ -79,7 +79,7 @@ func (p *Partition) checkRunsHere(id core.RunID, tail map[core.RunID]*tailRun) e
 		created = t.created
 	}
 	if created == nil {
-		h, err := p.cfg.Journal.History(p.ctx, id)
+		h, err := s.history(id)
 		if errors.Is(err, journal.ErrNotFound) {
 			return nil
 		}
@@ -90,15 +90,15 @@ func (p *Partition) checkRunsHere(id core.RunID, tail map[core.RunID]*tailRun) e
 			return nil
 		}
 	}
-	_, err := p.defs.stored(p.ctx, created.Definition)
+	_, err := s.defs.stored(s.ctx, created.Definition)
 	if err == nil {
-		err = p.checkWaitingRun(created, tail)
+		err = s.checkWaitingRun(created, tail)
 	}
 	if err == nil {
-		if len(p.residents.runsHere) >= maxRunsHere {
-			clear(p.residents.runsHere)
+		if len(s.runsHere) >= maxRunsHere {
+			clear(s.runsHere)
 		}
-		p.residents.runsHere[id] = struct{}{}
+		s.runsHere[id] = struct{}{}
 	}
 	return err
 }
@@ -127,4 +127,70 @@ func createdBy(entries []core.Entry) *core.RunCreated {
 		return &created
 	}
 	return nil
+}
+
+// loadRun restores a run from its whole history and puts it into memory.
+func (s *residents) loadRun(id core.RunID, entries []core.Entry) (*run, error) {
+	r, err := s.restore(id, entries, nil)
+	if err != nil {
+		if isPanic(err) {
+			return nil, s.setAside(id, err)
+		}
+		return nil, err
+	}
+	r.rows.forget()
+	s.addRestored(r)
+	return r, nil
+}
+
+// restore makes a run from its entries. tail is the journal's tail while it is replayed, else nil.
+func (s *residents) restore(id core.RunID, entries []core.Entry, tail map[core.RunID]*tailRun) (r *run, err error) {
+	defer catchPanic("its history was folded", nil, &err)
+	if len(entries) == 0 || len(entries[0].Records) == 0 {
+		return nil, fmt.Errorf("%w: the history of run %s is empty", journal.ErrCorrupt, id)
+	}
+
+	created, ok := entries[0].Records[0].(core.RunCreated)
+	if !ok {
+		return nil, fmt.Errorf("%w: the history of run %s does not begin with its creation", journal.ErrCorrupt, id)
+	}
+	w, err := s.defs.stored(s.ctx, created.Definition)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w",
+			id, created.Definition, created.Workflow, err)
+	}
+	if err := s.checkNeeds(w, &created); err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	if err := s.checkWaitingRun(&created, tail); err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	r = &run{state: core.Restore(id, w.def, nil), kind: w.kind}
+	for i := range entries {
+		if err := r.fold(&entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	r.rests = s.rests(r.state)
+	return r, nil
+}
+
+// onDisk returns a run as it was restored from the tail. If it is not in the tail, the view has all of it.
+func (s *residents) onDisk(id core.RunID) (*run, error) {
+	if a := s.aside[id]; a != nil {
+		return nil, a
+	}
+	if r := s.runs[id]; r != nil {
+		return r, nil
+	}
+	h, err := s.history(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.restore(id, h.Entries, nil)
+}
+
+// rests reports whether a run rests.
+func (s *residents) rests(r *core.Run) bool {
+	return r.Elsewhere() || s.cfg.Carried != nil && !s.cfg.Carried.Has(r.Top())
 }

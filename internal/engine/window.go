@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/clock"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -118,14 +118,14 @@ func (p *Partition) loadDue(l *Loaded) {
 	changed := p.residents.changedMeanwhile(l.Run)
 	if l.Err != nil {
 		if !changed {
-			_ = p.setAside(l.Run, l.Err)
+			_ = p.residents.setAside(l.Run, l.Err)
 		}
 		return
 	}
 	r := p.residents.runs[l.Run]
 	if changed && r == nil && p.residents.aside[l.Run] == nil && l.Wake == journal.WakeSetAside {
 		// It left memory, and its row does not say when it wakes until it is written again.
-		h, err := p.cfg.Journal.History(p.ctx, l.Run)
+		h, err := p.history(l.Run)
 		if p.unreadable(err, "a run cannot be read and stays where it is", "run", l.Run.String()) {
 			return
 		}
@@ -133,7 +133,7 @@ func (p *Partition) loadDue(l *Loaded) {
 	}
 	if !changed {
 		var err error
-		r, err = p.loadRun(l.Run, l.History.Entries)
+		r, err = p.residents.loadRun(l.Run, l.History.Entries)
 		if p.unreadable(err, "a run cannot be loaded and stays where it is", "run", l.Run.String()) {
 			return
 		}
@@ -159,7 +159,7 @@ func (p *Partition) WindowDone(w Window, far core.Time, err error) {
 	}
 	p.residents.endWindow(far, p.now, w.rested)
 	p.residents.activeRead = true
-	p.finishLoad()
+	p.admissions.finishLoad()
 	p.settle()
 }
 
@@ -266,7 +266,7 @@ const (
 // late: their own work takes many.
 type pace struct {
 	off    bool
-	clock  clock         // the reader's own, which goes on from that of the loop
+	clock  clock.Clock   // the reader's own, which goes on from that of the loop
 	near   time.Duration // the reader does not rest after a run that wakes sooner than this
 	began  time.Time     // when the reader began with the part at hand
 	rested time.Duration // the sum of all rests
@@ -274,10 +274,10 @@ type pace struct {
 
 // newPace returns the pace of a reader that begins with a window now. If the clock is not the system's, nobody can say
 // how far away a run is, so there are no rests.
-func newPace(w Window, of clock, now core.Time) *pace {
+func newPace(w Window, of *clock.Clock, now core.Time) *pace {
 	return &pace{
-		off:   w.From <= 1 || of.source != nil,
-		clock: clock{log: slog.New(slog.DiscardHandler), wall: of.wall, now: of.now},
+		off:   w.From <= 1 || !of.Real(),
+		clock: of.Fork(),
 		near:  w.Before.Sub(now) / 4,
 		began: time.Now(),
 	}
@@ -289,7 +289,7 @@ func (p *pace) rest(ctx context.Context, part []Loaded) error {
 		return nil
 	}
 	began := time.Now()
-	if d := p.length(began.Sub(p.began), part[len(part)-1].Wake.Sub(p.clock.read())); d > 0 {
+	if d := p.length(began.Sub(p.began), part[len(part)-1].Wake.Sub(p.clock.Read())); d > 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {

@@ -148,7 +148,7 @@ func TestSetAsideRunLeavesMemoryMeanwhile(t *testing.T) {
 	id := r.start(flow("bad", wait))
 	r.settle()
 	at.from = 1
-	r.call(&Call{Op: CallInput, Run: id, Input: core.SignalReceived{Name: "go"}})
+	ask(r, &InputCall{Run: id, Input: core.SignalReceived{Name: "go"}})
 	r.pass(time.Minute)
 	if r.p.SetAside(id) == nil {
 		t.Fatal("the run is not set aside")
@@ -164,7 +164,7 @@ func TestSetAsideRunLeavesMemoryMeanwhile(t *testing.T) {
 		read = append(read, runs...)
 		return nil
 	})
-	r.call(&Call{Op: CallAttempt, Run: id, Step: 0, Attempt: 1}) // reads the run
+	ask(r, &AttemptCall{Token: core.Token{Run: id, Step: 0, Attempt: 1}}) // reads the run
 	if n := r.p.Stats().Loaded; n != 0 {
 		t.Fatalf("%d runs are in memory", n)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -119,7 +120,7 @@ func (k *Keeper) read(r *api.BodiesJoin) ([]*known, error) {
 			return nil, wrong("%v", err)
 		case name != r.Workflows[i]:
 			return nil, wrong("workflow %d is named %q and described as %q", i+1, r.Workflows[i], name)
-		case w.Definition.Kind != journal.KindGo:
+		case !kind.TraitsOf(w.Definition.Kind).Served:
 			return nil, wrong("workflow %q is no function of a program", name)
 		}
 		out[i] = &known{w, b}

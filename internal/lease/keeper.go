@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -31,6 +32,8 @@ type KeeperConfig struct {
 // Keeper leases runs to the processes that serve their workflows. For an engine it is the bodies of a kind, and the
 // workers of their local steps and hooks.
 type Keeper struct {
+	kind.Base // the processes execute the steps, and what they leave behind is theirs
+
 	cfg    KeeperConfig
 	engine body.EngineCalls
 	over   chan struct{} // closed by Drain

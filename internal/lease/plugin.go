@@ -6,8 +6,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/internal/kind"
 )
+
+var _ kind.Plugin = (*Keeper)(nil)
 
 // Kinds implements kind.Plugin: runs of Go functions are leased to the processes that have these.
 func (k *Keeper) Kinds(journal.Journal, func(string) (journal.Definition, error)) map[string]engine.Kind {
@@ -17,17 +19,8 @@ func (k *Keeper) Kinds(journal.Journal, func(string) (journal.Definition, error)
 	}}
 }
 
-// Executors implements kind.Plugin. The processes execute the steps.
-func (k *Keeper) Executors(worker.ExecConfig) map[string]worker.Executor { return nil }
-
-// EndLeftovers implements kind.Plugin. What runs in other processes is theirs.
-func (k *Keeper) EndLeftovers(worker.ExecConfig) error { return nil }
-
 // Open implements kind.Plugin. It reads what was stored of the workflows.
 func (k *Keeper) Open(e *engine.Engine) error {
 	k.Attach(e)
 	return k.Load(context.Background())
 }
-
-// Close implements kind.Plugin.
-func (k *Keeper) Close() {}

@@ -357,43 +357,43 @@ func (ch *checker) checkChild(a *account, s *stepModel, i int) {
 
 // checkAnswer checks an answer that a client got.
 func (ch *checker) checkAnswer(r *request) {
-	if r.call.Err != nil {
-		if promisesNotSaved(r.call.Err) && !r.repeated {
-			ch.noteNotSaved(r.mark, r.call.Err.Error())
+	if err := r.call.Answered().Err; err != nil {
+		if promisesNotSaved(err) && !r.repeated {
+			ch.noteNotSaved(r.mark, err.Error())
 		}
 		return
 	}
-	switch r.call.Op {
-	case engine.CallStart:
-		a := ch.accounts[r.call.Started.Run]
+	switch c := r.call.(type) {
+	case *engine.StartCall:
+		started := c.Answer
+		a := ch.accounts[started.Run]
 		if a == nil {
-			ch.u.violate(Acknowledged, r.call.Started.Run,
-				"the start of run %s was acknowledged and is not in the journal",
-				r.call.Started.Run)
-		} else if !r.call.Started.Existing && ch.marks[r.mark] != a {
+			ch.u.violate(Acknowledged, started.Run,
+				"the start of run %s was acknowledged and is not in the journal", started.Run)
+		} else if !started.Existing && ch.marks[r.mark] != a {
 			ch.u.violate(Acknowledged, a.id, "a start was acknowledged with a run that another start created")
-		} else if s := r.call.Start; s.RunID == (core.RunID{}) && a.state.Workflow != s.Definition.Name {
+		} else if s := c.Start; s.RunID == (core.RunID{}) && a.state.Workflow != s.Definition.Name {
 			ch.u.violate(Acknowledged, a.id, "a start of %s was answered with a run of %s",
 				s.Definition.Name, a.state.Workflow)
 		}
-	case engine.CallInput:
+	case *engine.InputCall:
 		if ch.marks[r.mark] == nil && !r.repeated {
-			ch.u.violate(Acknowledged, r.call.Run, "%s was acknowledged and is not in the journal", r.mark)
+			ch.u.violate(Acknowledged, c.Run, "%s was acknowledged and is not in the journal", r.mark)
 		}
-	case engine.CallResult:
-		ch.checkOutcome(r)
+	case *engine.ResultCall:
+		if c.Answer.Absent == (core.RunID{}) {
+			ch.checkOutcome(c.Run, c.Answer.Outcome)
+		}
 	default: // clients use no other calls
 	}
 }
 
-func (ch *checker) checkOutcome(r *request) {
-	if r.call.Absent {
-		return
-	}
-	a := ch.accounts[r.call.Outcome.Run]
-	if a == nil || !slices.Contains(a.model.ends, r.call.Outcome.Phase) {
-		ch.u.violate(Acknowledged, r.call.Run, "a caller was told that the run is %s, which is not in the journal",
-			r.call.Outcome.Phase)
+// checkOutcome checks what a caller was told who had asked for the outcome of a run.
+func (ch *checker) checkOutcome(id core.RunID, outcome engine.Outcome) {
+	a := ch.accounts[outcome.Run]
+	if a == nil || !slices.Contains(a.model.ends, outcome.Phase) {
+		ch.u.violate(Acknowledged, id, "a caller was told that the run is %s, which is not in the journal",
+			outcome.Phase)
 	}
 }
 

@@ -24,7 +24,7 @@ type clients struct {
 
 // request is one call of a client. The call carries its mark, so that the checker finds the request in the journal.
 type request struct {
-	call     *engine.Call
+	call     engine.Call
 	mark     string
 	to       *node
 	repeated bool // another call may have put the same signal or start into the journal
@@ -72,7 +72,7 @@ func (c *clients) send(r *request) {
 		return
 	}
 	r.to = n
-	r.call.Done = func(*engine.Call) { c.takeAnswer(r) }
+	r.call.Answered().Done = func(error) { c.takeAnswer(r) }
 	c.waiting = append(c.waiting, r)
 	n.call(r.call)
 }
@@ -83,35 +83,45 @@ func (c *clients) takeAnswer(r *request) {
 		return
 	}
 	c.waiting = slices.Delete(c.waiting, i, i+1)
-	c.u.tracef("answer to %s: run %s, %v", r.mark, short(r.call.Started.Run), r.call.Err)
+	var run core.RunID
+	start, _ := r.call.(*engine.StartCall)
+	if start != nil {
+		run = start.Answer.Run
+	}
+	err := r.call.Answered().Err
+	c.u.tracef("answer to %s: run %s, %v", r.mark, short(run), err)
 	c.u.checker.checkAnswer(r)
-	named := r.call.Start.Key != "" || r.call.Start.RunID != core.RunID{}
-	if r.call.Err != nil && r.call.Op == engine.CallStart && named {
-		c.repeatStart(r)
+	if err != nil && named(start) {
+		c.repeatStart(start, r.tries)
 	}
 }
 
-// nodeEnded drops the requests that a dead process cannot answer any more. A start with a key can be repeated safely.
+// named reports whether a start has a key or run id. Such a one can be repeated safely.
+func named(c *engine.StartCall) bool {
+	return c != nil && (c.Start.Key != "" || c.Start.RunID != core.RunID{})
+}
+
+// nodeEnded drops the requests that a dead process cannot answer any more. A start with a name is repeated.
 func (c *clients) nodeEnded(n *node) {
 	var rest []*request
 	for _, r := range c.waiting {
-		switch {
-		case r.to != n:
+		if r.to != n {
 			rest = append(rest, r)
-		case r.call.Op == engine.CallStart && (r.call.Start.Key != "" || r.call.Start.RunID != core.RunID{}):
-			c.repeatStart(r)
+		} else if start, _ := r.call.(*engine.StartCall); named(start) {
+			c.repeatStart(start, r.tries)
 		}
 	}
 	c.waiting = rest
 }
 
 // repeatStart sends a start again with the same key or run id, and a mark of its own.
-func (c *clients) repeatStart(r *request) {
-	if r.tries++; r.tries > 3 {
+func (c *clients) repeatStart(start *engine.StartCall, tries int) {
+	if tries++; tries > 3 {
 		return
 	}
-	next := &request{call: &engine.Call{Op: engine.CallStart, Start: r.call.Start}, mark: c.mark(), tries: r.tries}
-	next.call.Start.Reason, next.call.Start.Headers = next.mark, headersOfStart(next.mark)
+	call := &engine.StartCall{Start: start.Start}
+	next := &request{call: call, mark: c.mark(), tries: tries}
+	call.Start.Reason, call.Start.Headers = next.mark, headersOfStart(next.mark)
 	c.u.after(c.u.span(time.Millisecond, time.Minute), "a client starts a run again", func() { c.send(next) })
 }
 
@@ -168,7 +178,7 @@ func (c *clients) startSomeRun() {
 		s.Execution = c.limit()
 	}
 	s.Queue = c.runQueue()
-	r.call = &engine.Call{Op: engine.CallStart, Start: s}
+	r.call = &engine.StartCall{Start: s}
 	c.send(r)
 	if u.chance(0.2) {
 		c.startSomeRun() // some clients start many runs at once
@@ -225,8 +235,8 @@ func (c *clients) sendSomeEvent() {
 	u := c.u
 	if len(c.signals) > 0 && u.chance(0.2) {
 		old := pick(u.random, c.signals)
-		call := &engine.Call{Op: engine.CallInput, Run: old.call.Run, Input: old.call.Input}
-		r := &request{call: call, mark: old.mark, repeated: true}
+		sent := old.call.(*engine.InputCall)
+		r := &request{call: &engine.InputCall{Run: sent.Run, Input: sent.Input}, mark: old.mark, repeated: true}
 		c.send(r)
 		return
 	}
@@ -242,7 +252,7 @@ func (c *clients) sendSomeEvent() {
 		in.ID = fmt.Sprintf("event-%d", u.IntN(6))
 		r.repeated = true // another signal may have the same id
 	}
-	r.call = &engine.Call{Op: engine.CallInput, Run: a.id, Input: in}
+	r.call = &engine.InputCall{Run: a.id, Input: in}
 	if in.ID != "" {
 		c.signals = append(c.signals, *r)
 	}
@@ -252,7 +262,7 @@ func (c *clients) sendSomeEvent() {
 func (c *clients) operate(id core.RunID, op core.Operation) {
 	r := &request{mark: c.mark()}
 	op.Actor, op.Reason = "client", r.mark
-	r.call = &engine.Call{Op: engine.CallInput, Run: id, Input: op}
+	r.call = &engine.InputCall{Run: id, Input: op}
 	c.send(r)
 }
 

@@ -231,7 +231,7 @@ func (m *machine) takeOver(s *simPartition) {
 			old.workers.standStill()
 		}
 	}
-	n.tenure.Begin(n.p, sent, u.now)
+	n.tenure = n.p.Tenure(sent, u.now)
 	n.watchLease()
 	n.opened()
 }

@@ -249,14 +249,14 @@ type engineCalls struct{ *host }
 // Consult implements body.EngineCalls.
 func (h engineCalls) Consult(run core.RunID) {
 	h.enqueue(run, "a body asks for news", func() {
-		h.n.p.Handle(&engine.Call{Op: engine.CallConsult, Run: run}, h.n.u.clock())
+		h.n.p.Handle(&engine.ConsultCall{Run: run}, h.n.u.clock())
 	})
 }
 
 // Begin implements body.EngineCalls.
 func (h engineCalls) Begin(run core.RunID, step core.StepID) {
 	h.enqueue(run, "a body comes to a step", func() {
-		h.n.p.Handle(&engine.Call{Op: engine.CallBegin, Run: run, Step: step}, h.n.u.clock())
+		h.n.p.Handle(&engine.BeginCall{Run: run, Step: step}, h.n.u.clock())
 	})
 }
 
@@ -264,18 +264,19 @@ func (h engineCalls) Begin(run core.RunID, step core.StepID) {
 func (h engineCalls) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
 	n, generation := h.n, h.generation
 	h.pending[run]++
-	c := &engine.Call{Op: engine.CallBody, Run: run, Inputs: inputs, Body: b, Done: func(c *engine.Call) {
+	c := &engine.BodyCall{Run: run, Inputs: inputs, Body: b}
+	c.Done = func(err error) {
 		if h.pending[run]--; h.pending[run] == 0 {
 			delete(h.pending, run)
 		}
-		if c.Err != nil {
-			n.u.tracef("decisions of the body of %s are refused: %v", short(run), c.Err)
+		if err != nil {
+			n.u.tracef("decisions of the body of %s are refused: %v", short(run), err)
 		}
 		if !n.dead {
-			done(c.Err)
+			done(err)
 			n.u.talkers.tell(run)
 		}
-	}}
+	}
 	if closes(inputs) {
 		n.u.clients.interfere(run, core.NoStep)
 	}

@@ -102,17 +102,13 @@ func (b headlessBodies) Consult(n engine.News) (decides bool) {
 func untilRefused(d Decision) {
 	all := d.Call
 	for i, in := range all.Inputs {
-		c := &engine.Call{Op: engine.CallBody, Run: all.Run, Inputs: []core.Input{in}, Body: all.Body}
+		c := &engine.BodyCall{Run: all.Run, Inputs: []core.Input{in}, Body: all.Body}
 		if i == len(all.Inputs)-1 {
-			c.Done = func(c *engine.Call) {
-				all.Err = c.Err
-				all.Done(all)
-			}
+			c.Done = all.Done
 		}
 		d.Partition.Handle(c, d.At)
 		if c.Err != nil && c.Done == nil {
-			all.Err = c.Err
-			all.Done(all)
+			all.Done(c.Err)
 			return
 		}
 	}
@@ -123,7 +119,7 @@ func untilRefused(d Decision) {
 func completeFirst(d Decision) {
 	if end, ok := d.Call.Inputs[0].(core.TaskEnded); ok {
 		op := core.Operation{Op: core.OpComplete, Step: end.Step}
-		d.Partition.Handle(&engine.Call{Op: engine.CallInput, Run: d.Call.Run, Input: op}, d.At)
+		d.Partition.Handle(&engine.InputCall{Run: d.Call.Run, Input: op}, d.At)
 	}
 }
 
@@ -208,7 +204,7 @@ func withoutRepeats() func(Decision) {
 		closed, said := last[d.Call.Body]
 		last[d.Call.Body] = commands.Closed
 		if said && closed == commands.Closed && len(commands.Commands) == 0 && len(d.Call.Inputs) == 1 {
-			d.Call.Done(d.Call)
+			d.Call.Done(d.Call.Err)
 			return
 		}
 		d.take()

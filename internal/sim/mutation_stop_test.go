@@ -52,7 +52,7 @@ func cancelBefore(d Decision) {
 		for _, cmd := range cmds.Commands {
 			if s, ok := cmd.(core.Schedule); ok && !s.Spec.Detached {
 				op := core.Operation{Op: core.OpCancelGracefully, Step: core.NoStep}
-				d.Partition.Handle(&engine.Call{Op: engine.CallInput, Run: d.Call.Run, Input: op}, d.At)
+				d.Partition.Handle(&engine.InputCall{Run: d.Call.Run, Input: op}, d.At)
 				return
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/engine/clock"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -17,7 +18,7 @@ type node struct {
 	process *process
 	machine *machine // the machine of a cluster; nil: there is none
 	reached *reached // the journal of a machine
-	tenure  engine.Tenure
+	tenure  clock.Tenure
 	changed bool // something happened to the node since its last check
 	name    string
 	p       *engine.Partition
@@ -389,7 +390,7 @@ func (n *node) endFenced() {
 func (n *node) idle() bool { return n.up() && len(n.inFlight) == 0 && n.p.Pending() == 0 }
 
 // call gives the engine a client's request.
-func (n *node) call(c *engine.Call) {
+func (n *node) call(c engine.Call) {
 	n.p.Handle(c, n.u.clock())
 	n.turn()
 }

@@ -155,14 +155,14 @@ func (c *clients) waitForResult(a *account) {
 		return
 	}
 	w := engine.NewWaiter()
-	r := &request{call: &engine.Call{Op: engine.CallResult, Run: a.id, Waiter: w}, mark: c.mark(), to: n}
-	r.call.Done = func(*engine.Call) { u.checker.checkAnswer(r) }
+	r := &request{call: &engine.ResultCall{Run: a.id, Waiter: w}, mark: c.mark(), to: n}
+	r.call.Answered().Done = func(error) { u.checker.checkAnswer(r) }
 	n.call(r.call)
 	u.after(u.span(time.Second, time.Hour), "a client stops waiting", func() {
 		if outcome, ok := w.Ended(); ok {
-			u.checker.checkOutcome(&request{call: &engine.Call{Run: a.id, Outcome: outcome}})
+			u.checker.checkOutcome(a.id, outcome)
 		} else if n.up() {
-			n.call(&engine.Call{Op: engine.CallLeave, Run: a.id, Waiter: w})
+			n.call(&engine.LeaveCall{Waiter: w})
 		}
 	})
 }
@@ -194,10 +194,10 @@ func (c *clients) sendEvent(id core.RunID, event string) {
 	if c.u.chance(0.5) {
 		in.ID = "nudge " + r.mark
 	}
-	r.call = &engine.Call{Op: engine.CallInput, Run: id, Input: in}
+	r.call = &engine.InputCall{Run: id, Input: in}
 	r.repeated = in.ID != "" && c.u.chance(0.5)
 	if c.send(r); r.repeated {
-		again := &request{call: &engine.Call{Op: engine.CallInput, Run: id, Input: in}, mark: r.mark, repeated: true}
+		again := &request{call: &engine.InputCall{Run: id, Input: in}, mark: r.mark, repeated: true}
 		c.u.after(c.u.span(time.Second, time.Hour), "an event comes again", func() { c.send(again) })
 	}
 }

@@ -24,11 +24,11 @@ func (u *universe) partitionOf(run core.RunID) *simPartition {
 }
 
 // partitionOfCall returns the partition to which a client's request goes.
-func (u *universe) partitionOfCall(c *engine.Call) *simPartition {
-	if c.Op != engine.CallStart {
-		return u.partitionOf(c.Run)
+func (u *universe) partitionOfCall(c engine.Call) *simPartition {
+	if to, ok := c.(*engine.InputCall); ok {
+		return u.partitionOf(to.Run)
 	}
-	home, named, err := engine.Home(&c.Start, len(u.partitions))
+	home, named, err := engine.Home(&c.(*engine.StartCall).Start, len(u.partitions))
 	if err != nil {
 		u.violate(Recorded, core.RunID{}, "a client's start has no partition: %v", err)
 	}

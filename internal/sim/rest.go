@@ -115,8 +115,9 @@ func (n *node) restedThen(a *account) bool {
 }
 
 // cannotStart reports whether a call starts a program that the node's process does not have.
-func (n *node) cannotStart(c *engine.Call) bool {
-	return n.process.withoutPrograms && c.Op == engine.CallStart && c.Start.Definition.Kind == journal.KindGo
+func (n *node) cannotStart(c engine.Call) bool {
+	start, ok := c.(*engine.StartCall)
+	return n.process.withoutPrograms && ok && start.Start.Definition.Kind == journal.KindGo
 }
 
 // elsewhere returns the definition of a program that the process does not have.

@@ -172,11 +172,11 @@ func (ch *checker) finalPage() {
 		ch.u.violate(Replay, core.RunID{}, "the list has %d of %d runs: %v", len(page.Runs), len(ch.order), err)
 	}
 	for _, s := range ch.u.partitions {
-		call := &engine.Call{Op: engine.CallList, Query: journal.Query{Limit: len(ch.order)}}
+		call := &engine.ListCall{Query: journal.Query{Limit: len(ch.order)}}
 		s.node.p.Handle(call, ch.u.clock())
-		if len(call.Rows) != 0 {
+		if len(call.Answer.Rows) != 0 {
 			ch.u.violate(Replay, core.RunID{}, "partition %d still replaces %d rows of a view that is up to date",
-				s.number, len(call.Rows))
+				s.number, len(call.Answer.Rows))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/catalog"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/kind/schedule"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -53,9 +54,8 @@ func (s *Store) Keep(w *Workflow) (api.Definition, error) {
 
 // Get reads a stored definition to look at a run of it, which may be a Go program's.
 func (s *Store) Get(d journal.Definition) (*Workflow, error) {
-	// its steps are known from its runs alone, and nothing is decided where runs are shown
-	if d.Kind == journal.KindGo {
-		return &Workflow{Doc: &flow.Document{Name: d.Name}, Def: &core.Definition{HasBody: true}}, nil
+	if shown := kind.TraitsOf(d.Kind).Shown; shown != nil {
+		return &Workflow{Doc: &flow.Document{Name: d.Name}, Def: shown}, nil
 	}
 	if d.Kind == schedule.Name {
 		def, err := schedule.Compile(d)

@@ -1,4 +1,4 @@
-package engine
+package clock
 
 import (
 	"testing"
@@ -8,28 +8,28 @@ import (
 
 // TestAlarm checks that an alarm rings at its instant, not before, and only for the last one that was set.
 func TestAlarm(t *testing.T) {
-	a := newAlarm()
+	a := NewAlarm()
 	if a == nil {
 		t.Fatal("there is no alarm")
 	}
-	defer a.close()
-	a.set(time.Now().Add(time.Hour))
+	defer a.Close()
+	a.Set(time.Now().Add(time.Hour))
 	for range 3 {
 		at := time.Now().Add(3 * time.Millisecond)
-		a.set(at)
-		<-a.rings
+		a.Set(at)
+		<-a.Rings()
 		if early := time.Until(at); early > 0 {
 			t.Errorf("the alarm rang %s too early", early)
 		}
 	}
-	a.set(time.Now().Add(-time.Minute)) // as after the machine was suspended
-	<-a.rings
+	a.Set(time.Now().Add(-time.Minute)) // as after the machine was suspended
+	<-a.Rings()
 }
 
 // TestNoAlarmInAnotherTime checks that a process whose clock is a test's has no alarm: it would ring by another clock.
 func TestNoAlarmInAnotherTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if newAlarm() != nil {
+		if NewAlarm() != nil {
 			t.Error("there is an alarm")
 		}
 	})

@@ -1,4 +1,4 @@
-package engine
+package clock
 
 import (
 	"time"
@@ -17,11 +17,12 @@ type Tenure struct {
 	renew core.Time     // when to renew the lease; 0: never
 }
 
-// Begin begins with the lease of a partition that was opened. The journal was asked for it at the instant sent.
-func (t *Tenure) Begin(p *Partition, sent time.Time, now core.Time) {
-	t.term, t.sent = p.pipeline.term, sent
-	t.ends = p.cfg.Shared && t.term > 0
+// NewTenure returns the tenure of a lease that lasts a term without a sign of life; 0: without end. The journal was
+// asked for it at the instant sent. shared says that another process may get the partition.
+func NewTenure(term time.Duration, shared bool, sent time.Time, now core.Time) Tenure {
+	t := Tenure{term: term, sent: sent, ends: shared && term > 0}
 	t.Schedule(now)
+	return t
 }
 
 // Answered says that the journal has a sign of life, an append or a renewal. It reports whether the answer has come in
