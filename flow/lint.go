@@ -352,7 +352,8 @@ func pointless(action Action, kind policy.LimitKind, inLines bool) (severity Sev
 				"a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"
 		}
 	case *Exec:
-		if kind == policy.LimitHeartbeat && !speaksOf(action, "heartbeat") {
+		asked := action.Results == resultsInLines // whoever asks for lines knows what they are for
+		if kind == policy.LimitHeartbeat && !asked && !speaksOf(action, "heartbeat") {
 			return Info, lintNoSignOfLife,
 				`only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; ` +
 					`for the silence of all output use inactivity`

@@ -168,7 +168,7 @@ func TestReference(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString("# Flow files\n\nEvery key of a flow file. `pawl schema flow` prints the JSON Schema that this " +
-		"page is made of, for your\neditor. [Values in flows](../guide/values.md) tells of values, " +
+		"page is made of, for your\neditor. [Values of keys](types.md) says what each kind of value is, " +
 		"[expressions](expressions.md) of `${{ }}`.\n")
 	for _, p := range parts {
 		def := &root.schemaDef

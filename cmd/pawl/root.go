@@ -74,7 +74,8 @@ See what ran, and why it ended:        pawl run list; pawl run show @last
 
 A RUN is a run id, the unique beginning of one (six characters or more), a workflow id, or @last.
 
-A flag that is not given is read from the environment (--server: PAWL_SERVER), then from the configuration file
+A flag that is not given is read from the environment (--server: PAWL_SERVER; -o: PAWL_OUTPUT_FORMAT),
+then from the configuration file
 ($XDG_CONFIG_HOME/pawl/config.yaml, keys are flag names).
 
 Exit status: 0 succeeded, 1 failed, 2 wrong usage or an invalid file, 3 no such run, step or schedule, 124 timed out,

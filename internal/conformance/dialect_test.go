@@ -76,7 +76,8 @@ type stage struct {
 	journal   *memory.Journal
 	began     time.Time
 	input     string
-	real      bool     // processes, in real time
+	real      bool // processes, in real time
+	exec      worker.ExecConfig
 	across    bool     // a script goes on in the next run, instead of beginning anew in each
 	slots     int      // how many attempts run at once; 0: the pool's default
 	taskTypes []string // the types of the workers' functions
@@ -290,7 +291,7 @@ func (s *stage) perform(c *dialect.Conversion, act func(s *stage), check func(s 
 // open opens an engine on the stage's journal, and starts a run of doc, if there is one.
 func (s *stage) open(doc *flow.Document) {
 	ctx := s.t.Context()
-	builtin := flowkind.Executors(worker.ExecConfig{})
+	builtin := flowkind.Executors(s.exec)
 	if !s.real {
 		builtin["exec"], builtin["http"] = s, s
 	}

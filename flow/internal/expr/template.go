@@ -230,7 +230,7 @@ func (t *Template) Text(s Scope) (string, error) {
 }
 
 // errNull is returned where a text would have a hole: an empty word in a command is another command.
-var errNull = errors.New("it is null, which is no text; where the value may be missing, add ?? and a default")
+var errNull = errors.New("it is null, not a text; where the value may be missing, add ?? and a default")
 
 // writtenAs returns the text of a value. Null has none.
 func writtenAs(v any) (string, error) {
