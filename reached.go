@@ -32,8 +32,8 @@ func (r *reached) note(step string) {
 	}
 }
 
-// tell logs the options of a definition that are for a step which no body has asked for although a run has succeeded, if
-// they are probably meant for another one; once each. A step that has no such neighbour may be one that is seldom needed.
+// tell logs the options of a definition that are for a step which no body has asked for although a run has succeeded,
+// once each, if they are probably meant for another one. A step without such a neighbour may be seldom needed.
 func (r *reached) tell(d *definition, log *slog.Logger) {
 	if r == nil {
 		return
