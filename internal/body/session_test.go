@@ -14,12 +14,23 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // TestSession plays the conversations in testdata/session: what a session is told, and what it wants done.
 //
-//	news whole|closed          what the engine tells of the run, a step a line: "3 pay step succeeded at=7s"
-//	ask BRANCH KEY [KIND]      the branch asks for a step
+//	news whole|closed          what the engine tells of the run, a step a line: "3 pay step succeeded at=7s". The run
+//	                           may be asked to stop, from a step on: stop=cancelled from=3
+//	ask BRANCH KEY [KIND]      the branch asks for a step, in a scope: in=SCOPE
+//	scope BRANCH SCOPE         the branch makes a scope; the scope "detached" is there
+//	cancel SCOPE, KEY          a scope, or a step, is cancelled
+//	saw BRANCH KEY|BRANCH      the branch has seen how a step or a branch ended
+//	publish BRANCH VALUE       the branch publishes a value
+//	offer NAME ID              an update comes
+//	take BRANCH KEY            the branch waits until its wait is offered an update, or has taken one
+//	accept BRANCH KEY, refuse  the branch accepts the update, or refuses it
+//	leave KEY                  a branch leaves its wait, which has ended
+//	answer BRANCH KEY VALUE    the branch answers the update that its wait has taken
 //	wait BRANCH KEY|BRANCH...  the branch waits for the first of these
 //	now BRANCH KEY             the branch waits for the instant at which the step ended
 //	mark BRANCH KEY VALUE      the branch records a decision
@@ -35,7 +46,10 @@ import (
 //	unknown                    from now on, the workflow is not registered
 func TestSession(t *testing.T) {
 	datadriven.Walk(t, "testdata/session", func(t *testing.T, path string) {
-		p := &player{t: t, s: NewSession(core.RunID{1}, 0), branches: map[string]*Branch{}}
+		p := &player{
+			t: t, s: NewSession(core.RunID{1}, 0), branches: map[string]*Branch{},
+			scopes: map[string]*Scope{"detached": aside},
+		}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			p.out.Reset()
 			p.play(d)
@@ -53,6 +67,7 @@ type player struct {
 	t        *testing.T
 	s        *Session
 	branches map[string]*Branch
+	scopes   map[string]*Scope
 	unknown  bool
 	out      strings.Builder
 }
@@ -76,9 +91,11 @@ func (p *player) play(d *datadriven.TestData) {
 	case "unknown":
 		p.unknown = true
 	case "news":
-		p.news(arg(0) == "whole", d.Input)
+		p.news(arg(0) == "whole", d)
 	case "ask":
-		p.ask(p.branch(arg(0)), arg(1), arg(2))
+		in := ""
+		d.MaybeScanArgs(p.t, "in", &in)
+		p.ask(p.branch(arg(0)), p.scopes[in], arg(1), arg(2))
 	case "wait":
 		p.wait(arg(0), d.CmdArgs[1:])
 	case "now":
@@ -120,7 +137,68 @@ func (p *player) play(d *datadriven.TestData) {
 	case "discard":
 		p.s.Discard()
 	default:
-		p.t.Fatalf("unknown command %q", d.Cmd)
+		p.playMore(d.Cmd, arg)
+	}
+}
+
+// playMore plays what is about scopes, updates and values.
+func (p *player) playMore(cmd string, arg func(int) string) {
+	switch cmd {
+	case "scope":
+		p.scopes[arg(1)] = p.s.NewScope(p.branch(arg(0)), nil)
+	case "cancel":
+		if sc := p.scopes[arg(0)]; sc != nil {
+			p.s.CancelScope(sc)
+		} else {
+			p.s.CancelStep(p.step(arg(0)))
+		}
+		p.s.settle()
+	case "saw":
+		r := &Result{branch: p.branches[arg(1)]}
+		if r.branch == nil {
+			r.step = p.step(arg(1))
+		}
+		p.branch(arg(0)).saw(r)
+	case "publish":
+		p.s.publish(p.branch(arg(0)), []byte(arg(1)))
+	case "offer":
+		p.s.Offer(&Update{Name: arg(0), ID: arg(1)})
+	case "take":
+		p.take(p.branch(arg(0)), p.step(arg(1)))
+	case "accept":
+		st := p.step(arg(1))
+		p.s.accept(st)
+		p.s.Wait(p.branch(arg(0)), Named("take"), func() bool { return st.closed }, &st.changed)
+	case "refuse":
+		st := p.step(arg(1))
+		p.s.refuse(st, &policy.Failure{Message: "it does not fit"})
+		p.take(p.branch(arg(0)), st)
+	case "answer":
+		if !p.s.answer(p.branch(arg(0)), p.step(arg(1)), []byte(arg(2)), nil) {
+			p.say("it has to leave")
+		}
+	case "leave":
+		p.s.leaveWait(p.step(arg(0)))
+	default:
+		p.t.Fatalf("unknown command %q", cmd)
+	}
+}
+
+func (p *player) step(key string) *Step {
+	st := p.s.steps[key]
+	if st == nil {
+		p.t.Fatalf("there is no step %q", key)
+	}
+	return st
+}
+
+// take waits for an update as TakeUpdate does.
+func (p *player) take(b *Branch, st *Step) {
+	if !slices.Contains(p.s.takers, st) {
+		p.s.takers = append(p.s.takers, st)
+	}
+	if !p.s.Wait(b, Named("take"), func() bool { return st.closed || st.offer != nil }, &st.changed) {
+		p.say("%s is not waited for", st.key)
 	}
 }
 
@@ -133,12 +211,12 @@ func (p *player) branch(name string) *Branch {
 }
 
 // news reads steps: "ID KEY KIND PHASE [at=INSTANT] [kept] [restarted]".
-func (p *player) news(whole bool, text string) {
+func (p *player) news(whole bool, d *datadriven.TestData) {
 	n := engine.News{Run: p.s.run, Whole: whole}
 	if whole {
-		n.Head = &engine.Head{Workflow: "shop"}
+		n.Head = &engine.Head{Workflow: "shop", Stop: p.stop(d)}
 	}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(d.Input) {
 		f := strings.Fields(line)
 		st := engine.Step{ID: core.StepID(number(f[0])), Spec: specOf(f[1], f[2])}
 		if err := st.Phase.UnmarshalText([]byte(f[3])); err != nil {
@@ -154,6 +232,8 @@ func (p *player) news(whole bool, text string) {
 				st.EndedAt = core.Time(0).Add(d)
 			case "output":
 				st.Output = []byte(value)
+			case "update":
+				st.UpdateID = value
 			case "kept":
 				st.Kept = true
 			case "restarted":
@@ -165,6 +245,22 @@ func (p *player) news(whole bool, text string) {
 	p.s.News(n)
 }
 
+// stop reads how the run is asked to stop; nil: it is not.
+func (p *player) stop(d *datadriven.TestData) *core.Stop {
+	if !d.HasArg("stop") {
+		return nil
+	}
+	var phase string
+	var from int
+	d.ScanArgs(p.t, "stop", &phase)
+	d.ScanArgs(p.t, "from", &from)
+	s := &core.Stop{From: core.StepID(from), Failure: &policy.Failure{Message: "an operator has stopped it"}}
+	if err := s.Phase.UnmarshalText([]byte(phase)); err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
 func specOf(key, kind string) *core.StepSpec {
 	spec := &core.StepSpec{Name: key, Def: -1}
 	switch kind {
@@ -172,6 +268,10 @@ func specOf(key, kind string) *core.StepSpec {
 		spec.Kind = core.KindSleep
 	case "event":
 		spec.Kind, spec.Event = core.KindWait, key
+	case "update":
+		spec.Kind, spec.Update = core.KindWait, strings.TrimRight(key, "#0123456789")
+	case "answer":
+		spec.Type = TypeAnswer
 	case "mark":
 		spec.Type = TypeMark
 	case "branch":
@@ -184,13 +284,13 @@ func specOf(key, kind string) *core.StepSpec {
 	return spec
 }
 
-func (p *player) ask(b *Branch, name, kind string) {
+func (p *player) ask(b *Branch, in *Scope, name, kind string) {
 	spec := specOf(b.Key(name), kind)
 	var fn Func
 	if spec.Type == TypeLocal {
 		fn = func(context.Context) ([]byte, error) { return nil, nil }
 	}
-	switch st := p.s.Ask(b, nil, core.Schedule{Spec: spec}, fn); {
+	switch st := p.s.Ask(b, in, core.Schedule{Spec: spec}, fn); {
 	case st == nil:
 		p.say("it has to leave")
 	case st.closed:
@@ -232,6 +332,9 @@ func (p *player) carryOut() {
 		}
 		for _, st := range r.Found {
 			p.say("the function of %s is found", st.key)
+		}
+		for _, u := range r.Refused {
+			p.say("update %s %s is refused: %s", u.Update.Name, u.Update.ID, u.Failure.Message)
 		}
 		if r.GiveBack {
 			p.say("attempts that wait for their functions are given back")
@@ -299,6 +402,9 @@ func (p *player) commit(what string, inputs []core.Input) {
 			for _, cmd := range in.Commands {
 				p.say("  %s", commandText(cmd))
 			}
+			if in.Stopping {
+				p.say("  the body knows that the run stops")
+			}
 			if in.Waits {
 				p.say("  the body waits, and knows of %d ends", in.Closed)
 			}
@@ -309,17 +415,41 @@ func (p *player) commit(what string, inputs []core.Input) {
 func commandText(cmd core.Command) string {
 	switch cmd := cmd.(type) {
 	case core.Schedule:
-		return "begin " + Describe(cmd.Spec)
+		text := "begin " + Describe(cmd.Spec) + causesText(cmd.Causes)
+		if cmd.Spec.Detached {
+			text += ", detached"
+		}
+		return text
+	case core.CancelStep:
+		return "cancel " + cmd.Key
+	case core.Publish:
+		return fmt.Sprintf("publish %s", cmd.Value)
+	case core.AcceptUpdate:
+		return fmt.Sprintf("%s takes update %s %s", cmd.Key, cmd.Name, cmd.ID)
+	case core.AnswerUpdate:
+		return fmt.Sprintf("answer update %s %s: %s", cmd.Name, cmd.ID, cmd.Output)
 	case core.Mark:
 		if cmd.Spec.Type == TypeBranch {
 			return "begin " + Describe(cmd.Spec)
 		}
-		return fmt.Sprintf("mark %s = %s", cmd.Spec.Name, cmd.Output)
+		return fmt.Sprintf("mark %s = %s", cmd.Spec.Name, cmd.Output) + causesText(cmd.Causes)
 	case core.Close:
 		return fmt.Sprintf("close as %s", cmd.Phase)
 	default:
 		return fmt.Sprintf("%T", cmd)
 	}
+}
+
+// causesText says what a decision follows from.
+func causesText(c core.Causes) string {
+	text := ""
+	if len(c.Saw) > 0 {
+		text += ", after the failure of " + strings.Join(c.Saw, " and ")
+	}
+	if len(c.After) > 0 {
+		text += ", following from " + strings.Join(c.After, " and ")
+	}
+	return text
 }
 
 func number(text string) int {
