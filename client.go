@@ -107,8 +107,11 @@ func (e *local) startRun(
 		return client.Started{}, invalid(err, "start")
 	}
 	req := engine.StartRequest{
-		Definition: d.source(), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
-		Labels: labels, Queue: core.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}, Headers: headers,
+		Definition: d.source(),
+		Start: core.Start{
+			Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason, Labels: labels,
+			Queue: core.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}, Headers: headers,
+		},
 	}
 	if r.UseExisting {
 		req.OnConflict = engine.ConflictUse

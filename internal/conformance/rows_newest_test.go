@@ -50,7 +50,8 @@ hooks: {onCancel: {exec: x}}
 			got := make(chan answer, 1)
 			go func() {
 				s, err := n.engine.Start(n.t.Context(), engine.StartRequest{
-					Definition: n.defs["row"], WorkflowID: "deploy", Actor: "ann",
+					Definition: n.defs["row"],
+					Start:      core.Start{WorkflowID: "deploy", Actor: "ann"},
 				})
 				got <- answer{s.Run, time.Since(begin), err}
 			}()
@@ -79,9 +80,10 @@ hooks: {onCancel: {exec: x}}
 		other := n.defs["row"]
 		other.Name = "other"
 		n.docs["other"] = n.docs["row"]
-		s, err := n.engine.Start(n.t.Context(), engine.StartRequest{Definition: other, WorkflowID: "mine"})
+		mine := core.Start{WorkflowID: "mine"}
+		s, err := n.engine.Start(n.t.Context(), engine.StartRequest{Definition: other, Start: mine})
 		must(n.t, err)
-		_, err = n.engine.Start(n.t.Context(), engine.StartRequest{Definition: n.defs["row"], WorkflowID: "mine"})
+		_, err = n.engine.Start(n.t.Context(), engine.StartRequest{Definition: n.defs["row"], Start: mine})
 		r, look := n.engine.Inspect(n.t.Context(), s.Run)
 		must(n.t, look)
 		if !errors.Is(err, engine.ErrConflict) || r.Phase != core.RunRunning {

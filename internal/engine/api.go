@@ -76,29 +76,16 @@ type Config struct {
 
 // StartRequest starts a run.
 type StartRequest struct {
+	// Start is what the run begins with. Its Definition and Workflow are those of Definition below. An empty Input
+	// means null. With Key, a second start of the same workflow with the same key and the same input returns the run
+	// that the first one created. Chain.AfterFailure says that the last run of the workflow failed; the engine looks
+	// for it where the definition recalls it.
+	core.Start
 	Definition journal.Definition // its source is stored with the workflow's first run
-	Input      []byte             // JSON; empty means null
 	// RunID is the id of the new run. Zero: the engine makes one. Otherwise it must be made by core.NewRunID with the
 	// partition key that core.KeyOfStart returns.
 	RunID      core.RunID
-	WorkflowID string
-	// Key is an idempotency key. A second start of the same workflow with the same key and the same input returns the
-	// run that the first one created.
-	Key                string
-	OnConflict         Conflict
-	At                 core.Time // when the run begins; zero: now
-	Firing             core.Time // the firing of a schedule that the run is for; zero: none
-	Zone               string    // the time zone of the firing; empty: UTC
-	Execution, Run     *policy.Limit
-	ExecutionAt, RunAt core.RunLimit
-	Keep               []core.Kept   // results of steps of an earlier run
-	Notify             string        // the workflow id of a run that gets core.SignalEnded at the end of the chain
-	Actor, Reason      string        // who starts the run, and why
-	Labels             core.Labels   // the values that the run can be searched by
-	Queue              core.RunQueue // that it is started into; without a name: the definition's
-	Headers            core.Headers
-	// AfterFailure: the last run of the workflow failed. The engine looks for it where the definition recalls it.
-	AfterFailure bool
+	OnConflict Conflict
 }
 
 // Conflict says what a start does if an open run has the same workflow id.

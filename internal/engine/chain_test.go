@@ -94,7 +94,7 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 	if err := r.send(first, "", "3"); err != nil {
 		t.Errorf("an event: %v", err)
 	}
-	c := ask(r, &StartCall{Start: StartRequest{Definition: inner.definition(), Key: "k"}})
+	c := ask(r, &StartCall{Start: StartRequest{Definition: inner.definition(), Start: core.Start{Key: "k"}}})
 	if c.Err != nil || !c.Answer.Existing {
 		t.Errorf("a start with the chain's key: %+v, %v", c.Answer, c.Err)
 	}

@@ -164,7 +164,8 @@ func (s *starts) claim(c *StartCall, key startKey) (*claim, error) {
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
 		Input: req.Input, Use: req.OnConflict == ConflictUse, Actor: req.Actor, Reason: req.Reason, At: req.At,
 		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
-		Notify: req.Notify, Labels: req.Labels, Queue: req.Queue, Headers: req.Headers, AfterFailure: req.AfterFailure,
+		Notify: req.Notify, Labels: req.Labels, Queue: req.Queue, Headers: req.Headers,
+		AfterFailure: req.Chain.AfterFailure,
 	}})
 	k := &claim{
 		stored: storedClaim{key.workflow, key.key, id, inputHash(req.Input), s.now, true}, first: c,
@@ -200,9 +201,12 @@ func (s *starts) storeClaim(key startKey, k *claim) error {
 func (s *starts) beginKeyed(id core.RunID, m *core.KeyedStart) {
 	req := StartRequest{
 		Definition: journal.Definition{ID: m.Definition, Name: m.Workflow}, RunID: id,
-		WorkflowID: m.WorkflowID, Key: m.Key, Input: m.Input, Actor: m.Actor, Reason: m.Reason, At: m.At,
-		Execution: m.Execution, Run: m.Run, ExecutionAt: m.ExecutionAt, RunAt: m.RunAt,
-		Notify: m.Notify, Labels: m.Labels, Queue: m.Queue, Headers: m.Headers, AfterFailure: m.AfterFailure,
+		Start: core.Start{
+			WorkflowID: m.WorkflowID, Key: m.Key, Input: m.Input, Actor: m.Actor, Reason: m.Reason, At: m.At,
+			Execution: m.Execution, Run: m.Run, ExecutionAt: m.ExecutionAt, RunAt: m.RunAt,
+			Notify: m.Notify, Labels: m.Labels, Queue: m.Queue, Headers: m.Headers,
+			Chain: core.Chain{AfterFailure: m.AfterFailure},
+		},
 	}
 	if m.Use {
 		req.OnConflict = ConflictUse

@@ -15,8 +15,8 @@ import (
 func (w *partitionPair) keyed(key, workflowID string, more ...func(*StartRequest)) *StartCall {
 	w.t.Helper()
 	req := StartRequest{
-		Definition: flow("charge", nap(time.Hour)).definition(), Input: []byte(`{"n":1}`),
-		WorkflowID: workflowID, Key: key,
+		Definition: flow("charge", nap(time.Hour)).definition(),
+		Start:      core.Start{Input: []byte(`{"n":1}`), WorkflowID: workflowID, Key: key},
 	}
 	for _, m := range more {
 		m(&req)

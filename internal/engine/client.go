@@ -34,8 +34,8 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, invalid("start", r.Definition.Name, "the definition cannot be used: %w", err)
 	}
-	if w.def.Recalls && !r.AfterFailure {
-		if r.AfterFailure, err = e.lastFailed(ctx, r.Definition.Name); err != nil {
+	if w.def.Recalls && !r.Chain.AfterFailure {
+		if r.Chain.AfterFailure, err = e.lastFailed(ctx, r.Definition.Name); err != nil {
 			return Started{}, err
 		}
 	}

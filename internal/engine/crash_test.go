@@ -52,7 +52,7 @@ func (r *rig) script() map[core.RunID]core.RunPhase {
 	begin := func(n byte, p plan, phase core.RunPhase) {
 		id := core.RunID{0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x00, 0x70, n, 0x80, n}
 		for {
-			req := StartRequest{Definition: p.definition(), RunID: id, Key: fmt.Sprint("key", n)}
+			req := StartRequest{Definition: p.definition(), RunID: id, Start: core.Start{Key: fmt.Sprint("key", n)}}
 			c := ask(r, &StartCall{Start: req})
 			if c.Err != nil {
 				r.t.Fatal(c.Err)

@@ -149,11 +149,12 @@ func TestBadRequests(t *testing.T) {
 		}, func(c *Config) { c.MaxPayload = 1000 })
 		def := flow("one", task()).definition()
 		big := append(append([]byte(`"`), bytes.Repeat([]byte("x"), 2000)...), '"')
-		if _, err := e.Start(t.Context(), StartRequest{Definition: def, Input: big}); !errors.Is(err, ErrTooLarge) {
+		large := StartRequest{Definition: def, Start: core.Start{Input: big}}
+		if _, err := e.Start(t.Context(), large); !errors.Is(err, ErrTooLarge) {
 			t.Error(err)
 		}
 		var own *Error
-		_, err := e.Start(t.Context(), StartRequest{Definition: def, Input: []byte("{")})
+		_, err := e.Start(t.Context(), StartRequest{Definition: def, Start: core.Start{Input: []byte("{")}})
 		if !errors.As(err, &own) || own.Code != CodeInvalid {
 			t.Error(err)
 		}

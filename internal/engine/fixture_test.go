@@ -369,7 +369,7 @@ func ask[C Call](r *rig, c C) C {
 
 func (r *rig) start(p plan, more ...func(*StartRequest)) core.RunID {
 	r.t.Helper()
-	req := StartRequest{Definition: p.definition(), Input: []byte(`null`)}
+	req := StartRequest{Definition: p.definition(), Start: core.Start{Input: []byte(`null`)}}
 	for _, m := range more {
 		m(&req)
 	}

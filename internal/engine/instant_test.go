@@ -56,7 +56,8 @@ func kindsOf(entries []core.Entry) (kinds []string) {
 // TestInstantTasksOfALostBatch checks that if the batch is not saved, nothing of the run has happened.
 func TestInstantTasksOfALostBatch(t *testing.T) {
 	r := instantRig(t)
-	answer := ask(r, &StartCall{Start: StartRequest{Definition: flow("one", task()).definition(), WorkflowID: "w"}})
+	req := StartRequest{Definition: flow("one", task()).definition(), Start: core.Start{WorkflowID: "w"}}
+	answer := ask(r, &StartCall{Start: req})
 	r.p.Cut(r.now)
 	r.restart()
 	if _, err := r.journal.History(context.Background(), answer.Answer.Run); err == nil {

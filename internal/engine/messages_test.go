@@ -103,7 +103,7 @@ func (w *partitionPair) pass(d time.Duration) {
 
 func (w *partitionPair) start(n int, p plan, more ...func(*StartRequest)) core.RunID {
 	w.t.Helper()
-	req := StartRequest{Definition: p.definition(), Input: []byte("null")}
+	req := StartRequest{Definition: p.definition(), Start: core.Start{Input: []byte("null")}}
 	for _, m := range more {
 		m(&req)
 	}
@@ -290,7 +290,7 @@ func TestHomes(t *testing.T) {
 	w := newPartitionPair(t)
 	p := flow("one", nap(time.Second))
 	for n := range 20 {
-		req := StartRequest{Definition: p.definition(), WorkflowID: fmt.Sprint("order-", n)}
+		req := StartRequest{Definition: p.definition(), Start: core.Start{WorkflowID: fmt.Sprint("order-", n)}}
 		home, named, err := Home(&req, 2)
 		if err != nil || !named {
 			t.Fatal(named, err)
@@ -308,7 +308,7 @@ func TestHomes(t *testing.T) {
 			t.Errorf("a run without a name, started in partition %d, has the id %s", home, id)
 		}
 		otherKey := core.KeyOfWorkflowID("order-1") + 1
-		other := StartRequest{WorkflowID: "order-1", RunID: core.NewRunID(w.now, otherKey, 1, 1)}
+		other := StartRequest{RunID: core.NewRunID(w.now, otherKey, 1, 1), Start: core.Start{WorkflowID: "order-1"}}
 		if _, _, err := Home(&other, 2); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a run id and a workflow id of different partitions: %v", err)
 		}

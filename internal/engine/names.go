@@ -252,11 +252,11 @@ func makeWay(ctx context.Context, e *Engine, r *StartRequest, conflict error) er
 
 // newID makes the id of a new run. The names that the caller chose give its partition key. A run without names gets
 // a random key of this partition.
-func (s *residents) newID(req *StartRequest) core.RunID {
+func (s *residents) newID(workflow, workflowID, key string) core.RunID {
 	for {
 		high, low := s.cfg.Random(), s.cfg.Random()
-		key := core.KeyOfStart(req.Definition.Name, req.WorkflowID, req.Key, s.ownKey(uint16(low>>48)))
-		id := core.NewRunID(s.now, key, high, low)
+		place := core.KeyOfStart(workflow, workflowID, key, s.ownKey(uint16(low>>48)))
+		id := core.NewRunID(s.now, place, high, low)
 		if s.runs[id] == nil {
 			return id
 		}

@@ -13,7 +13,7 @@ import (
 
 // begin starts a run. name sets the names by which the caller identifies it.
 func (r *rig) begin(p plan, name func(*StartRequest)) (Started, error) {
-	req := StartRequest{Definition: p.definition(), Input: []byte(`{"n": 1, "list": [1]}`)}
+	req := StartRequest{Definition: p.definition(), Start: core.Start{Input: []byte(`{"n": 1, "list": [1]}`)}}
 	name(&req)
 	c := ask(r, &StartCall{Start: req})
 	return c.Answer, c.Err

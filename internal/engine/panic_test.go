@@ -149,7 +149,7 @@ func TestPanicAtTheStart(t *testing.T) {
 	r.trap = (&plantedPanic{"decide", 1}).trap
 	r.restart()
 	p := flow("bad", task())
-	req := StartRequest{Definition: p.definition(), Input: null, Key: "k"}
+	req := StartRequest{Definition: p.definition(), Start: core.Start{Input: null, Key: "k"}}
 	c := ask(r, &StartCall{Start: req})
 	r.settle()
 	if c.Err == nil || len(r.p.residents.runs) != 0 || len(r.rows()) != 0 {

@@ -40,7 +40,8 @@ func TestEngineOfPartitions(t *testing.T) {
 		var ids []core.RunID
 		for n := range 20 {
 			s, err := e.Start(t.Context(), StartRequest{
-				Definition: parentOf(3, `{"name":"kid"}`).definition(), WorkflowID: fmt.Sprint("order-", n),
+				Definition: parentOf(3, `{"name":"kid"}`).definition(),
+				Start:      core.Start{WorkflowID: fmt.Sprint("order-", n)},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -138,7 +139,8 @@ func TestPartitionsOpenAgain(t *testing.T) {
 			t.Fatalf("%v, recovered %d times", err, recovered)
 		}
 		for n := range 9 {
-			req := StartRequest{Definition: flow("one", nap(time.Second)).definition(), WorkflowID: fmt.Sprint(n)}
+			req := StartRequest{Definition: flow("one", nap(time.Second)).definition()}
+			req.WorkflowID = fmt.Sprint(n)
 			if _, err := e.Start(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}

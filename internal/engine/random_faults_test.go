@@ -101,7 +101,7 @@ func (s *faultRun) begin() {
 	timed.Timeout = 700 * time.Millisecond
 	plans = append(plans, flow("timed", timed))
 	p := plans[s.random.IntN(len(plans))]
-	c := &StartCall{Start: StartRequest{Definition: p.definition(), Input: []byte("1")}}
+	c := &StartCall{Start: StartRequest{Definition: p.definition(), Start: core.Start{Input: []byte("1")}}}
 	c.Done = func(err error) {
 		if err == nil {
 			s.acknowledged[c.Answer.Run] = true

@@ -104,7 +104,8 @@ func TestListLookupInspect(t *testing.T) {
 		if len(got) != len(want) {
 			t.Fatalf("listed %d of %d", len(got), len(want))
 		}
-		req := StartRequest{Definition: flow("x", nap(time.Hour)).definition(), WorkflowID: "order-7"}
+		req := StartRequest{Definition: flow("x", nap(time.Hour)).definition()}
+		req.WorkflowID = "order-7"
 		started, err := e.Start(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)

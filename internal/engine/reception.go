@@ -205,7 +205,7 @@ func (r *reception) startAsked(workflowID string, s *core.RunStart) error {
 	if err != nil {
 		return &unusable{err}
 	}
-	id := r.residents.newID(&StartRequest{WorkflowID: workflowID, Definition: journal.Definition{Name: s.Workflow}})
+	id := r.residents.newID(s.Workflow, workflowID, "")
 	if r.cfg.Carried.Has(s.Top) {
 		r.cfg.Carried.Add(id)
 	}

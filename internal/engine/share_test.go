@@ -47,7 +47,7 @@ func TestPartitionsMove(t *testing.T) {
 		for n := range 20 {
 			s, err := a.Start(t.Context(), StartRequest{
 				Definition: flow("f", task(), nap(time.Second), task()).definition(),
-				WorkflowID: fmt.Sprint("order-", n),
+				Start:      core.Start{WorkflowID: fmt.Sprint("order-", n)},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -216,7 +216,9 @@ func TestLimitsOfAMovedPartition(t *testing.T) {
 		for n := range 2 {
 			id := core.NewRunID(core.Time(time.Now().UnixMicro()), uint16(n), 1, uint64(n))
 			s, err := a.Start(t.Context(), StartRequest{
-				Definition: flow("f", task()).definition(), RunID: id, Queue: core.RunQueue{Name: "bills"},
+				Definition: flow("f", task()).definition(),
+				RunID:      id,
+				Start:      core.Start{Queue: core.RunQueue{Name: "bills"}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -262,7 +264,9 @@ func TestPlacesThatCome(t *testing.T) {
 		begin := func(e *Engine, partition uint16, n uint64) core.RunID {
 			id := core.NewRunID(core.Time(time.Now().UnixMicro()), partition, 1, n)
 			_, err := e.Start(t.Context(), StartRequest{
-				Definition: flow("f", task()).definition(), RunID: id, Queue: core.RunQueue{Name: "bills"},
+				Definition: flow("f", task()).definition(),
+				RunID:      id,
+				Start:      core.Start{Queue: core.RunQueue{Name: "bills"}},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -67,20 +67,15 @@ func (s *starts) create(req *StartRequest, w *workflow) (Started, error) {
 	}
 	id := req.RunID
 	if id == (core.RunID{}) {
-		id = s.residents.newID(req)
+		id = s.residents.newID(req.Definition.Name, req.WorkflowID, req.Key)
 	}
 	s.pipeline.define(&req.Definition)
 	s.cfg.Carried.Add(id)
 	r := s.residents.create(id, w.kind)
 	r.rests = w.def.Elsewhere
-	err := s.advance(r, w.def, core.Start{
-		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
-		Input: req.Input, At: req.At, Firing: req.Firing, Zone: req.Zone,
-		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
-		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
-		Labels: req.Labels, Queue: req.Queue, Headers: req.Headers, Chain: core.Chain{AfterFailure: req.AfterFailure},
-	})
-	if err != nil {
+	start := req.Start
+	start.Definition, start.Workflow = req.Definition.ID, req.Definition.Name
+	if err := s.advance(r, w.def, start); err != nil {
 		delete(s.residents.runs, id)
 		return Started{}, Refused("start", id, err)
 	}

@@ -86,9 +86,7 @@ func begin(w *Workflow, d journal.Definition, input []byte) (engine.StartRequest
 	if err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)
 	}
-	return engine.StartRequest{
-		Definition: d, Input: start.Input, Execution: start.Execution, Run: start.Run, ExecutionAt: start.ExecutionAt,
-	}, nil
+	return engine.StartRequest{Definition: d, Start: start}, nil
 }
 
 // operation converts an operation to one of the machine. The step is not set yet.

@@ -224,7 +224,7 @@ func (s *Routed) Start(ctx context.Context, r api.StartRequest) (out api.Started
 
 // home returns the partition of the run that a start makes or finds; named is false if any one may have it.
 func (s *Routed) home(r api.StartRequest) (home int, named bool) {
-	req := engine.StartRequest{WorkflowID: r.WorkflowID, Key: r.Key}
+	req := engine.StartRequest{Start: core.Start{WorkflowID: r.WorkflowID, Key: r.Key}}
 	req.Definition.Name = r.Definition.Name
 	home, named, _ = engine.Home(&req, s.own.PartitionCount()) // it has no run id, which alone could contradict
 	return home, named

@@ -145,8 +145,11 @@ func (c *clients) startSomeRun() {
 	}
 	r := &request{mark: c.mark()}
 	s := engine.StartRequest{
-		Definition: w.source, Input: fmt.Appendf(nil, `{"n":%d,"list":[%s]}`, u.IntN(8), list(u.IntN(7))),
-		Reason: r.mark, Actor: "client", Headers: headersOfStart(r.mark),
+		Definition: w.source,
+		Start: core.Start{
+			Input: fmt.Appendf(nil, `{"n":%d,"list":[%s]}`, u.IntN(8), list(u.IntN(7))), Reason: r.mark,
+			Actor: "client", Headers: headersOfStart(r.mark),
+		},
 	}
 	if n%3 == 0 {
 		s.Labels = core.Labels(fmt.Sprintf("n=%d\nstart=client", n%4))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	kindschedule "github.com/pawl-dev/pawl/internal/kind/schedule"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -35,7 +36,8 @@ func manySchedules(ctx context.Context, s *session) (Row, error) {
 			return err
 		}
 		_, err = st.engine.Start(ctx, engine.StartRequest{
-			Definition: kindschedule.Definition(), Input: input, WorkflowID: schedule.Prefix + state.Name,
+			Definition: kindschedule.Definition(),
+			Start:      core.Start{Input: input, WorkflowID: schedule.Prefix + state.Name},
 		})
 		return err
 	})

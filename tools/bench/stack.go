@@ -81,7 +81,7 @@ func (st *stack) fail(err error) error { return errors.Join(err, st.close()) }
 
 // start starts a run.
 func (st *stack) start(ctx context.Context, def journal.Definition, input []byte) (core.RunID, error) {
-	started, err := st.engine.Start(ctx, engine.StartRequest{Definition: def, Input: input})
+	started, err := st.engine.Start(ctx, engine.StartRequest{Definition: def, Start: core.Start{Input: input}})
 	return started.Run, err
 }
 
