@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/artifact"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -64,6 +65,10 @@ type Config struct {
 	// Secrets finds the secrets that flows name, each time a step refers to one: ${{ secrets.NAME }}. The value goes to
 	// the step alone; what the step writes or returns is stored without it. Default: there are none.
 	Secrets func(ctx context.Context, name string) (string, error)
+	// Artifacts is the folder for files that steps of flows keep with their runs. Default: beside a SQLite file, where
+	// the command keeps them too, shop.db.artifacts; with another database there is none, and such a step fails. The
+	// command removes those of runs that are gone: pawl prune.
+	Artifacts string
 	// Propagators take what contexts hold along with the runs that are started with them, in this order.
 	Propagators []Propagator
 	// Cluster makes the engine a node of a cluster: several processes work on one database in PostgreSQL. nil: the
@@ -184,6 +189,7 @@ func open(ctx context.Context, cfg Config, share func(*engine.Config) error) (*l
 		Engine: settings, CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
 		Processes: worker.ExecConfig{
 			Owner: ownerOf(cfg.Database), Grace: cfg.Grace, Log: cfg.Log, Secrets: secret.StoreOf(cfg.Secrets),
+			Artifacts: artifactsOf(cfg),
 		},
 		CloseWithin: 2 * cfg.Grace,
 	})
@@ -419,4 +425,18 @@ func ownerOf(database string) string {
 		return worker.OwnerOf(name)
 	}
 	return ""
+}
+
+// artifactsOf returns where the steps of flows keep files; nil: nowhere.
+func artifactsOf(cfg Config) *artifact.Store {
+	folder := cfg.Artifacts
+	if scheme, name, _ := strings.Cut(cfg.Database, ":"); folder == "" && scheme == "sqlite" {
+		if file, _, err := journal.SplitPartitions(strings.TrimPrefix(name, "//")); err == nil {
+			folder = file + ".artifacts"
+		}
+	}
+	if folder == "" {
+		return nil
+	}
+	return artifact.New(artifact.NewFolder(folder), artifact.Limits{})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/artifact"
 	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
@@ -18,14 +19,16 @@ type copied struct {
 	File     string `json:"file"`
 	Bytes    int64  `json:"bytes"`
 	Runs     int    `json:"runs"`
+	Files    int    `json:"artifacts"` // files of steps that were copied beside it
 }
 
 func (a databaseVerbs) backupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "backup FILE", Short: "Copy the database, also while it is in use", Args: cobra.ExactArgs(1),
 		Long: `Copies the database in a file as it is at one moment, also while a server writes it, and checks the copy
-as pawl doctor does. The file must not exist. What attempts print (the folder PATH.logs) is not copied. PostgreSQL has
-backups of its own: pg_dump.`,
+as pawl doctor does. The file must not exist. Artifacts that are kept in a folder are copied beside it, to
+FILE.artifacts; a bucket of S3 stays where it is. What attempts print (the folder PATH.logs) is not copied. PostgreSQL
+has backups of its own: pg_dump.`,
 		Example: "  pawl backup --database sqlite:/var/lib/pawl/pawl.db /backup/pawl-monday.db",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.fileToCopy()
@@ -35,7 +38,7 @@ backups of its own: pg_dump.`,
 			if _, err := os.Stat(p.Path); err != nil {
 				return fmt.Errorf("there is no database at %s", p.Path)
 			}
-			return a.copyChecked(cmd.Context(), p.Path, args[0], p.Path)
+			return a.copyChecked(cmd.Context(), p.Path, args[0], p.Path, a.folders(p.Path, args[0], true))
 		},
 	}
 }
@@ -43,9 +46,9 @@ backups of its own: pg_dump.`,
 func (a databaseVerbs) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore FILE", Short: "Restore the database from a backup", Args: cobra.ExactArgs(1),
-		Long: `Checks a backup as pawl doctor does, and copies it to where the database is to be. There must be no
-database: move an old one away, with its -wal and -shm files. What happened after the backup is not in it: attempts that
-were made since are made again.`,
+		Long: `Checks a backup as pawl doctor does, and copies it to where the database is to be, with its artifacts.
+There must be no database: move an old one away, with its -wal and -shm files. What happened after the backup is not in
+it: attempts that were made since are made again.`,
 		Example: "  pawl restore --database sqlite:/var/lib/pawl/pawl.db /backup/pawl-monday.db",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.fileToCopy()
@@ -57,7 +60,7 @@ were made since are made again.`,
 					return fmt.Errorf("%s exists: move it away first", p.Path+suffix)
 				}
 			}
-			return a.copyChecked(cmd.Context(), args[0], p.Path, p.Path)
+			return a.copyChecked(cmd.Context(), args[0], p.Path, p.Path, a.folders(args[0], p.Path, false))
 		},
 	}
 }
@@ -71,8 +74,38 @@ func (a databaseVerbs) fileToCopy() (database.Place, error) {
 	return p, err
 }
 
-// copyChecked copies a database and checks the copy. A copy that is not sound is removed.
-func (a databaseVerbs) copyChecked(ctx context.Context, from, to, database string) error {
+// folders are where the artifacts of a database are, and where those of its copy belong; empty: there is none.
+type folders struct{ from, to string }
+
+// folders returns the folders of a copy. The flag --artifacts names that of the database, which is the first one in a
+// backup.
+func (a databaseVerbs) folders(from, to string, backup bool) folders {
+	f := folders{from + ".artifacts", to + ".artifacts"}
+	switch {
+	case strings.Contains(a.artifacts, "://"):
+		return folders{}
+	case a.artifacts != "" && backup:
+		f.from = a.artifacts
+	case a.artifacts != "":
+		f.to = a.artifacts
+	}
+	return f
+}
+
+// copyArtifacts copies the files that steps have kept, and returns how many.
+func (f folders) copyArtifacts(ctx context.Context) (int, error) {
+	if f.from == "" {
+		return 0, nil
+	}
+	files, err := artifact.New(artifact.NewFolder(f.from), artifact.Limits{}).CopyTo(ctx, artifact.NewFolder(f.to))
+	if err != nil {
+		err = fmt.Errorf("the database was copied, its artifacts were not: %w", err)
+	}
+	return files, err
+}
+
+// copyChecked copies a database with its artifacts, and checks the copy. A copy that is not sound is removed.
+func (a databaseVerbs) copyChecked(ctx context.Context, from, to, database string, kept folders) error {
 	if err := sqlite.Backup(ctx, from, to); err != nil {
 		return err
 	}
@@ -86,10 +119,17 @@ func (a databaseVerbs) copyChecked(ctx context.Context, from, to, database strin
 	for _, suffix := range []string{"-wal", "-shm"} { // the files of the check; nobody else has the copy
 		_ = os.Remove(to + suffix)
 	}
+	files, err := kept.copyArtifacts(ctx)
+	if err != nil {
+		return err
+	}
 	if a.structured() {
-		return a.print(copied{database, to, d.File.Bytes, int(d.File.Runs)})
+		return a.print(copied{database, to, d.File.Bytes, int(d.File.Runs), files})
 	}
 	a.say("%s holds what %s had: %s, %s, checked", to, from, count(int(d.File.Runs), "run"), fileSize(d.File.Bytes))
+	if files > 0 {
+		a.say("%s holds its artifacts: %s", kept.to, count(files, "file"))
+	}
 	return nil
 }
 

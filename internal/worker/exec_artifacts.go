@@ -82,7 +82,7 @@ func artifactsIn(value json.RawMessage) ([]artifact.File, error) {
 	return files, nil
 }
 
-var errNoArtifacts = errors.New("artifacts: this program keeps none; the command pawl and its server do")
+var errNoArtifacts = errors.New("artifacts: this program keeps none: say where, by Config.Artifacts")
 
 // keep keeps the artifacts of an attempt that has ended by itself, and adds them to its output. One that failed may not
 // have made all of them, so what is missing is told in its log alone.
