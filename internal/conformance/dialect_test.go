@@ -331,8 +331,7 @@ func (s *stage) start(doc *flow.Document) {
 	}
 	s.began = time.Now()
 	started, err := s.engine.Start(s.t.Context(), engine.StartRequest{
-		Definition: s.defs[doc.Name],
-		Start:      core.Start{Input: start.Input, Execution: start.Execution, Run: start.Run},
+		Definition: s.defs[doc.Name], Start: core.Start{Input: start.Input, Execution: start.Execution, Run: start.Run},
 	})
 	if err != nil {
 		s.t.Fatal(err)
