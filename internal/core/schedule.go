@@ -153,9 +153,13 @@ func (m *machine) stopItems(group StepID) {
 	if m.r.Steps[group].items == 0 {
 		return
 	}
+	why := "its loop has ended"
+	if f := m.r.Steps[group].Failure; f != nil && f.Kind == policy.KindCancelled && f.Message != "" {
+		why = f.Message // what stopped the loop stops its items
+	}
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; s.Group == group && !s.Phase.Closed() {
-			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("its loop has ended"))
+			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(why))
 		}
 	}
 }
