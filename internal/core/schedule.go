@@ -155,7 +155,7 @@ func (m *machine) stopItems(group StepID) {
 	}
 	why := "its loop has ended"
 	if f := m.r.Steps[group].Failure; f != nil && f.Kind == policy.KindCancelled && f.Message != "" {
-		why = f.Message // what stopped the loop stops its items
+		why = f.Message // the cause of the loop is that of its items
 	}
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; s.Group == group && !s.Phase.Closed() {
