@@ -127,8 +127,9 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 	return b.Version(change, minVersion, maxVersion)
 }
 
-// Now returns the time of the last thing the body has seen: the end of the step that it waited for last, or the run's
-// start. It is the same each time the body is called, and changes only when the body waits.
+// Now returns the time of the last thing the body has seen: the latest end of what it has waited for, of a step or a
+// branch, alone or among others; or the run's start. It is the same each time the body is called, and changes only when
+// the body waits.
 func Now(ctx Context) time.Time { return ctx.of().Now().Std() }
 
 // Random returns a source of random numbers that gives the same ones each time the body is called. It panics in a

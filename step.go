@@ -112,9 +112,14 @@ func SleepAsync[D Amount](ctx Context, name string, d D) *Future[struct{}] {
 
 // SleepUntil waits until t; it returns at once if t has passed.
 func SleepUntil(ctx Context, name string, t time.Time) error {
-	cmd := core.Schedule{Until: max(policy.At(t), 1)}
-	_, err := begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, cmd, nil, stepOptions{}, nil).Get(ctx)
+	_, err := SleepUntilAsync(ctx, name, t).Get(ctx)
 	return err
+}
+
+// SleepUntilAsync begins a sleep until t and does not wait for its end: it is the deadline of a [Select].
+func SleepUntilAsync(ctx Context, name string, t time.Time) *Future[struct{}] {
+	cmd := core.Schedule{Until: max(policy.At(t), 1)}
+	return begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, cmd, nil, stepOptions{}, nil)
 }
 
 // options returns the options of the workflow, of its step, and of the call. An option of the call itself must have an

@@ -16,8 +16,7 @@ type Branch struct {
 	prefix string         // the prefix of the keys of its steps; "" for the body itself
 	counts map[string]int // how often each name was used so far
 	cursor int            // recorded steps asked for so far
-	last   *Step          // the last step it has seen the end of
-	now    core.Time      // the instant of what it has seen last
+	seen   instant        // the latest end it has seen
 	draws  uint64         // random numbers so far
 	causes core.Causes    // the causes of its next decision; see causes.go
 	scope  *Scope         // that it was begun in
@@ -58,14 +57,14 @@ type Signal struct{ waiting []*Branch }
 // goes on.
 func (s *Session) Start(limit time.Duration) *Branch {
 	s.taskLimit = limit
-	return s.begin(&Branch{now: s.head.StartedAt})
+	return s.begin(&Branch{seen: instant{now: s.head.StartedAt}})
 }
 
 // Spawn begins a branch beside its parent, as the parent has decided.
 func (s *Session) Spawn(parent *Branch, key string) *Branch {
-	return s.begin(&Branch{
-		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes), path: parent.next(),
-	})
+	b := &Branch{prefix: key + "/", causes: copied(parent.causes), path: parent.next()}
+	b.seen.joins(&parent.seen)
+	return s.begin(b)
 }
 
 func (s *Session) begin(b *Branch) *Branch {
@@ -356,6 +355,7 @@ func (s *Session) EndBranch(b *Branch, out Outcome) {
 		g.ended++
 		g.failed = g.failed || out.Failed
 		g.causes = joined(g.causes, b.causes)
+		g.seen.joins(&b.seen)
 		s.fire(&g.changed)
 	}
 	s.running--

@@ -21,9 +21,11 @@ func (b *Branch) saw(r *Result) {
 	st := r.step
 	if st == nil {
 		b.causes = joined(b.causes, r.branch.causes)
+		b.seen.joins(&r.branch.seen)
 		r.branch.read = true
 		return
 	}
+	b.seen.sees(st)
 	if st.refused {
 		b.causes = joined(b.causes, cancelsOf(st.scope))
 	}

@@ -128,6 +128,7 @@ type items struct {
 	ended   int
 	failed  bool        // one of them has
 	causes  core.Causes // the causes of the next decision of those that have ended
+	seen    instant     // the latest end that those have seen
 	changed Signal
 }
 

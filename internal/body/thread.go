@@ -189,14 +189,12 @@ func (t *Thread) Ask(name string, cmd core.Schedule, fn Func) (*Result, error) {
 }
 
 // Get waits for a result and returns what is recorded of it, where it is a step's. The branch has seen its end then.
-func (t *Thread) Get(r *Result) (engine.Step, error) { return t.await(Call{result: r}, r, true) }
+func (t *Thread) Get(r *Result) (engine.Step, error) { return t.await(Call{result: r}, r) }
 
-// Await waits for a result, as part of a call of that name. It does not count as seen.
-func (t *Thread) Await(call string, r *Result) (engine.Step, error) {
-	return t.await(Named(call), r, false)
-}
+// Await waits for a result as Get does, as part of a call of that name.
+func (t *Thread) Await(call string, r *Result) (engine.Step, error) { return t.await(Named(call), r) }
 
-func (t *Thread) await(what Call, r *Result, seen bool) (engine.Step, error) {
+func (t *Thread) await(what Call, r *Result) (engine.Step, error) {
 	if err := t.enterFor(what, r); err != nil {
 		return engine.Step{}, err
 	}
@@ -205,9 +203,6 @@ func (t *Thread) await(what Call, r *Result, seen bool) (engine.Step, error) {
 	var record engine.Step
 	if r.step != nil {
 		record = r.step.record // copied, since news of its end may still come
-		if seen && !r.step.refused {
-			t.branch.last = r.step
-		}
 	}
 	t.exit()
 	return record, nil
@@ -293,6 +288,7 @@ func (t *Thread) Map(name string, count, atOnce int, f func(t *Thread, item int)
 		t.leave()
 	}
 	t.branch.causes = joined(t.branch.causes, g.causes)
+	t.branch.seen.joins(&g.seen)
 	t.exit()
 	return g.begun, nil
 }
@@ -338,23 +334,20 @@ func (t *Thread) Version(change string, oldest, newest int) (int, error) {
 	return v, nil
 }
 
-// Now returns the instant of what the branch has seen last.
+// Now returns the instant of the latest end that the branch has seen.
 func (t *Thread) Now() core.Time {
 	what := Named("pawl.Now")
 	t.live.lock()
 	if t.live.session.over() || t.branch.busy != (Call{}) {
 		defer t.live.unlock() // its own goroutine may go on
-		return t.branch.now
+		return t.branch.seen.now
 	}
 	b := t.branch
-	if st := b.last; st != nil {
-		if !st.confirmed {
-			t.live.session.expect(b)
-			t.wait(what, func() bool { return st.confirmed }, &st.changed)
-		}
-		b.now, b.last = max(b.now, st.record.EndedAt), nil
+	for st := b.seen.fold(); st != nil; st = b.seen.fold() {
+		t.live.session.expect(b)
+		t.wait(what, func() bool { return st.confirmed }, &st.changed)
 	}
-	now := b.now
+	now := b.seen.now
 	t.exit()
 	return now
 }

@@ -147,9 +147,6 @@ func (t *Thread) TakeUpdate(r *Result, check func(payload []byte) *policy.Failur
 	s.leaveWait(st)
 	t.branch.saw(r)
 	record := st.record
-	if !st.refused {
-		t.branch.last = st
-	}
 	t.exit()
 	return record, nil
 }

@@ -3,6 +3,8 @@ package facetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/pawltest"
 )
 
 func TestSteps(t *testing.T) {
@@ -47,6 +50,99 @@ func TestSleepThirtyDays(t *testing.T) {
 			t.Fatalf("got %v, %v", got, err)
 		}
 	})
+}
+
+// TestSleepsUntilAnInstant checks that a sleep until an instant ends then, that one until an instant that has passed
+// ends at once, and that one in a Select bounds what is waited for beside it. A restart in between moves nothing.
+func TestSleepsUntilAnInstant(t *testing.T) {
+	noon := time.Date(2000, time.January, 5, 12, 0, 0, 0, time.UTC)
+	w := pawl.Define("until", func(ctx pawl.Context, _ none) ([]string, error) {
+		var seen []string
+		note := func(what string) { seen = append(seen, what+" "+pawl.Now(ctx).UTC().Format("2 15:04:05")) }
+		if err := pawl.SleepUntil(ctx, "past", noon.AddDate(0, 0, -30)); err != nil {
+			return nil, err
+		}
+		note("past")
+		if err := pawl.SleepUntil(ctx, "noon", noon); err != nil {
+			return nil, err
+		}
+		note("noon")
+		paid := pawl.Event[string]("paid").WaitAsync(ctx)
+		evening := pawl.SleepUntilAsync(ctx, "evening", noon.Add(6*time.Hour))
+		if first, err := pawl.Select(ctx, paid, evening); err != nil || first != evening {
+			return nil, fmt.Errorf("%v: the event was first", err)
+		}
+		note("evening")
+		return seen, nil
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "nap", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(2 * 24 * time.Hour)
+		e.Restart()
+		e.Skip(2*24*time.Hour + 13*time.Hour)
+		e.Crash()
+		got, err := pawl.RunOf[[]string](e, r.ID).Result(t.Context())
+		want := []string{"past 1 00:00:00", "noon 5 12:00:00", "evening 5 18:00:00"}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, %q", err, got)
+		}
+	}, w)
+}
+
+// TestNow checks that the time of a body is the latest end that it has waited for, however it waited.
+func TestNow(t *testing.T) {
+	nap := func(ctx pawl.Context, length time.Duration) (none, error) {
+		return none{}, pawl.Sleep(ctx, "nap", length)
+	}
+	for name, wait := range map[string]func(ctx pawl.Context, lengths ...time.Duration) error{
+		"Get, the longest first": func(ctx pawl.Context, lengths ...time.Duration) error {
+			long, short := pawl.SleepAsync(ctx, "long", lengths[2]), pawl.SleepAsync(ctx, "short", lengths[0])
+			_, err := long.Get(ctx)
+			_, other := short.Get(ctx)
+			return errors.Join(err, other)
+		},
+		"All": func(ctx pawl.Context, lengths ...time.Duration) error {
+			var futures []pawl.Waitable
+			for _, length := range lengths {
+				futures = append(futures, pawl.SleepAsync(ctx, "one", length))
+			}
+			return pawl.All(ctx, futures...)
+		},
+		"Select": func(ctx pawl.Context, lengths ...time.Duration) error {
+			_, err := pawl.Select(ctx, pawl.Event[int]("never").WaitAsync(ctx), pawl.SleepAsync(ctx, "one", lengths[2]))
+			return err
+		},
+		"Map": func(ctx pawl.Context, lengths ...time.Duration) error {
+			_, err := pawl.Map(ctx, "each", 0, lengths, nap)
+			return err
+		},
+		"Go": func(ctx pawl.Context, lengths ...time.Duration) error {
+			f := pawl.Go(ctx, "beside", func(ctx pawl.Context) (none, error) { return nap(ctx, lengths[2]) })
+			_, err := f.Get(ctx)
+			return err
+		},
+		"steps": func(ctx pawl.Context, lengths ...time.Duration) error {
+			step := func(name string, length time.Duration) *pawl.Future[none] {
+				return pawl.Async(ctx, name, func(ctx context.Context) (none, error) { return none{}, wait(ctx, length) })
+			}
+			return pawl.All(ctx, step("long", lengths[2]), step("short", lengths[0]))
+		},
+	} {
+		w := pawl.Define("w", func(ctx pawl.Context, _ none) (time.Duration, error) {
+			began := pawl.Now(ctx)
+			err := wait(ctx, time.Second, time.Minute, time.Hour)
+			took := pawl.Now(ctx).Sub(began)
+			return took, errors.Join(err, pawl.Sleep(ctx, "later", "1d"))
+		})
+		bubble(t, func(t *testing.T) {
+			if got, err := run(t, open(t, nil, w), w, none{}); err != nil || got != time.Hour {
+				t.Errorf("%s: an hour later it is %s later, %v", name, got, err)
+			}
+		})
+	}
 }
 
 func TestRetryThenSuccess(t *testing.T) {

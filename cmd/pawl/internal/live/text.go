@@ -28,15 +28,6 @@ func (d *drawing) held(h *api.Held) string {
 	return why
 }
 
-// Count writes an attempt's number with how many there may be. Lost attempts and those before an operator's retry do
-// not use up the budget, so the number may be the larger one.
-func Count(s *api.Step, number int) string {
-	if s.MaxAttempts == 0 || number > s.MaxAttempts {
-		return fmt.Sprint(number)
-	}
-	return fmt.Sprintf("%d/%d", number, s.MaxAttempts)
-}
-
 // Moved formats a deadline that was set: which one, and until when.
 func Moved(m api.Move) string {
 	name := m.Limit + " deadline"
