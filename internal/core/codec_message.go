@@ -256,6 +256,8 @@ func (a *KeyedStart) fields(c *coder) {
 	c.runQueue(&a.Queue)
 	c.text((*string)(&a.Headers))
 	c.flag(&a.AfterFailure)
+	c.time(&a.Firing)
+	c.text(&a.Zone)
 }
 
 func (a *KeyedStarted) fields(c *coder) {

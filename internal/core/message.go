@@ -56,6 +56,8 @@ type (
 		Queue              RunQueue
 		Headers            Headers
 		AfterFailure       bool
+		Firing             Time
+		Zone               string
 	}
 
 	// KeyedStarted tells the partition of an idempotency key what a KeyedStart has come to.

@@ -165,7 +165,7 @@ func (s *starts) claim(c *StartCall, key startKey) (*claim, error) {
 		Input: req.Input, Use: req.OnConflict == ConflictUse, Actor: req.Actor, Reason: req.Reason, At: req.At,
 		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Notify: req.Notify, Labels: req.Labels, Queue: req.Queue, Headers: req.Headers,
-		AfterFailure: req.Chain.AfterFailure,
+		AfterFailure: req.Chain.AfterFailure, Firing: req.Firing, Zone: req.Zone,
 	}})
 	k := &claim{
 		stored: storedClaim{key.workflow, key.key, id, inputHash(req.Input), s.now, true}, first: c,
@@ -205,7 +205,7 @@ func (s *starts) beginKeyed(id core.RunID, m *core.KeyedStart) {
 			WorkflowID: m.WorkflowID, Key: m.Key, Input: m.Input, Actor: m.Actor, Reason: m.Reason, At: m.At,
 			Execution: m.Execution, Run: m.Run, ExecutionAt: m.ExecutionAt, RunAt: m.RunAt,
 			Notify: m.Notify, Labels: m.Labels, Queue: m.Queue, Headers: m.Headers,
-			Chain: core.Chain{AfterFailure: m.AfterFailure},
+			Chain: core.Chain{AfterFailure: m.AfterFailure}, Firing: m.Firing, Zone: m.Zone,
 		},
 	}
 	if m.Use {

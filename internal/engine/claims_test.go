@@ -240,6 +240,25 @@ func TestKeyOfARemovedRun(t *testing.T) {
 	}
 }
 
+// TestFiringOfAKeyedStart checks that a run whose key belongs to another partition knows the firing that it is for.
+func TestFiringOfAKeyedStart(t *testing.T) {
+	w := newPartitionPair(t)
+	const zone = "Europe/Berlin"
+	key, firing := "key-1", w.now.Add(-time.Hour)
+	started, err := w.answered(w.keyed(key, elsewhere(key), func(r *StartRequest) { r.Firing, r.Zone = firing, zone }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass(2 * time.Second)
+	h, err := w.journal.History(t.Context(), started.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if created := createdBy(h.Entries); created.Firing != firing || created.Zone != zone {
+		t.Errorf("the firing is %s in %q", created.Firing, created.Zone)
+	}
+}
+
 // TestStartOfAStoredKeyIsUncertain checks that a start whose key is stored, and whose run is not made yet, is not told
 // that nothing was saved when the partition of the key fails. One whose key is not stored is.
 func TestStartOfAStoredKeyIsUncertain(t *testing.T) {
