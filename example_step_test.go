@@ -102,10 +102,10 @@ func ExampleRetry() {
 	// Output: fetched <nil>
 }
 
-func ExampleRetryWith() {
+func ExampleRetryPolicy() {
 	w := pawl.Define("flaky", func(ctx pawl.Context, _ any) (int, error) {
 		_, err := pawl.Step(ctx, "fetch", func(context.Context) (int, error) { return 0, errors.New("no answer") },
-			pawl.RetryWith(pawl.RetryPolicy{
+			pawl.Retry(pawl.RetryPolicy{
 				MaxAttempts: 4, InitialInterval: time.Millisecond,
 				BackoffCoefficient: 1.5,
 			}))

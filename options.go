@@ -3,6 +3,7 @@ package pawl
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -29,8 +30,11 @@ type stepOptions struct {
 	errs     []error
 }
 
-// RetryPolicy is a retry policy in fields; [Retry] is one in a text. Zero values: one attempt, and for those that have
-// more, one second before the second one, doubled for each further one.
+// Retries says how often something is tried, and when: a [RetryPolicy], or a text such as "fixed(3, 1s)".
+type Retries interface{ ~string | RetryPolicy }
+
+// RetryPolicy is a retry policy in fields. Zero values: one attempt, and for those that have more, one second before
+// the second one, doubled for each further one.
 type RetryPolicy struct {
 	MaxAttempts        int           // the number of all attempts, the first one included; -1: unlimited
 	InitialInterval    time.Duration // default 1s
@@ -76,23 +80,22 @@ func (r RetryPolicy) decode() (*policy.Retry, error) {
 	return out, nil
 }
 
-// Retry sets a step's retry policy: "exponential(5, 1s, max=30s, jitter=0.25)", "fixed(3, 1s)", "none". The number is
-// attempts in all. Default: one attempt.
-func Retry(preset string) StepOption {
-	r, err := policy.ParsePreset(preset)
+// Retry sets a step's retry policy: "exponential(5, 1s, max=30s, jitter=0.25)", "fixed(3, 1s)", "none", or a
+// [RetryPolicy]. The number is attempts in all. Default: one attempt.
+func Retry[R Retries](r R) StepOption {
+	p, err := retryOf(r)
 	return func(o *stepOptions) {
 		o.note("retry", err)
-		o.policy.Retry = r
+		o.policy.Retry = p
 	}
 }
 
-// RetryWith sets a step's retry policy.
-func RetryWith(p RetryPolicy) StepOption {
-	r, err := p.decode()
-	return func(o *stepOptions) {
-		o.note("retry", err)
-		o.policy.Retry = r
+// retryOf returns a retry policy that was given in either form.
+func retryOf[R Retries](r R) (*policy.Retry, error) {
+	if p, ok := any(r).(RetryPolicy); ok {
+		return p.decode()
 	}
+	return policy.ParsePreset(reflect.ValueOf(r).String())
 }
 
 // Policy sets a step's whole policy, limits and retry, as the readers of policies return it; err says what is wrong

@@ -252,20 +252,11 @@ func TaskTimeout[D Amount](after D) Option {
 }
 
 // RunRetry starts a new run with the same input after a run that failed or timed out. Default: none.
-func RunRetry(preset string) Option {
-	r, err := policy.ParsePreset(preset)
+func RunRetry[R Retries](r R) Option {
+	p, err := retryOf(r)
 	return func(d *definition) {
 		d.note(wrap("run retry", err))
-		d.retry = r
-	}
-}
-
-// RunRetryWith starts a new run with the same input after a run that failed or timed out. Default: none.
-func RunRetryWith(p RetryPolicy) Option {
-	r, err := p.decode()
-	return func(d *definition) {
-		d.note(wrap("run retry", err))
-		d.retry = r
+		d.retry = p
 	}
 }
 

@@ -98,7 +98,7 @@ func (o WorkflowOptions) options() ([]pawl.Option, error) {
 		out = append(out, pawl.TaskTimeout(w.Task))
 	}
 	if r := w.Retry; r != nil {
-		out = append(out, pawl.RunRetryWith(pawl.RetryPolicy{
+		out = append(out, pawl.RunRetry(pawl.RetryPolicy{
 			MaxAttempts: r.MaxAttempts, InitialInterval: r.InitialInterval, BackoffCoefficient: r.BackoffCoefficient,
 			MaxInterval: r.MaxInterval, NonRetryable: r.NonRetryable,
 		}))

@@ -45,7 +45,7 @@ func (im *importer) workflow() *pawl.Workflow[string, int] {
 		return pawl.Step(ctx, "load", load,
 			pawl.HeartbeatTimeout("30s"), // an attempt that is silent for so long hangs: the next one begins
 			pawl.Timeout("6h"),
-			pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 10, MaxInterval: time.Minute, MaxLost: -1}))
+			pawl.Retry(pawl.RetryPolicy{MaxAttempts: 10, MaxInterval: time.Minute, MaxLost: -1}))
 	})
 }
 

@@ -45,7 +45,7 @@ func (q *quotes) workflow() *pawl.Workflow[int, string] {
 		// The step says what it uses, and for how long it is worth trying. The engine says when it may.
 		return pawl.Step(ctx, "ask", func(ctx context.Context) (string, error) { return q.ask(ctx, item) },
 			pawl.Service("quotes"), pawl.AttemptTimeout("10s"), pawl.Timeout("10m"),
-			pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1, InitialInterval: 100 * time.Millisecond, Jitter: 0.5}))
+			pawl.Retry(pawl.RetryPolicy{MaxAttempts: -1, InitialInterval: 100 * time.Millisecond, Jitter: 0.5}))
 	})
 }
 

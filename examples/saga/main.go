@@ -45,7 +45,7 @@ type shop struct {
 var errCannotShip = errors.New("a unicorn cannot be shipped")
 
 // patient is for what undoes something: it is tried again until it works, or the time for it is over.
-var patient = pawl.MustPolicy(pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1, MaxInterval: time.Minute}))
+var patient = pawl.MustPolicy(pawl.Retry(pawl.RetryPolicy{MaxAttempts: -1, MaxInterval: time.Minute}))
 
 func (s *shop) workflow() *pawl.Workflow[order, receipt] {
 	return pawl.Define("order", s.take, pawl.RunTimeout("1h"), pawl.CompensationTimeout("1h"))

@@ -194,7 +194,7 @@ func temporalScheduleToClose(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
 		_, err := pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, idle(ctx, 40*time.Second) },
 			pawl.Timeout("1m"), pawl.AttemptTimeout("30s"),
-			pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1, InitialInterval: time.Second}))
+			pawl.Retry(pawl.RetryPolicy{MaxAttempts: -1, InitialInterval: time.Second}))
 		var step *pawl.StepError
 		if !errors.As(err, &step) || !errors.Is(err, pawl.ErrTimedOut) {
 			return "", err
@@ -251,7 +251,7 @@ func temporalDefaults(t *testing.T) {
 				return 1, nil
 			}
 			return 0, errors.New("no")
-		}, pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1, MaxInterval: 100 * time.Second}))
+		}, pawl.Retry(pawl.RetryPolicy{MaxAttempts: -1, MaxInterval: 100 * time.Second}))
 	})
 	goEnv(t, func(t *testing.T, e goProgram) {
 		if _, err := result(t, e, begin(t, e, w, nothing{})); err != nil || fmt.Sprint(at) != "[0 1 3 7 15 31 63]" {
@@ -269,7 +269,7 @@ func temporalCoefficient(t *testing.T) {
 			return pawl.Step(ctx, "s", func(context.Context) (int, error) {
 				at = append(at, time.Since(start).Round(time.Second).Seconds())
 				return 0, errors.New("no")
-			}, pawl.RetryWith(p))
+			}, pawl.Retry(p))
 		}
 	}
 	constant := pawl.Define("constant", body(pawl.RetryPolicy{
@@ -308,7 +308,7 @@ func temporalNonRetryable(t *testing.T) {
 				return 0, fmt.Errorf("charging: %w", &cardDeclined{"4711"})
 			}
 			return 0, pawl.NonRetryable(&cardDeclined{"4711"})
-		}, pawl.RetryWith(p))
+		}, pawl.Retry(p))
 		var own *cardDeclined
 		if !errors.As(err, &own) || errors.Is(err, pawl.ErrRetriesExhausted) {
 			t.Errorf("the error is %v", err)

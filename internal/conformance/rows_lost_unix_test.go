@@ -72,7 +72,7 @@ func poisoned(dir string) error {
 				<-all
 			}
 			return 0, errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), context.Cause(ctx))
-		}, pawl.RetryWith(pawl.RetryPolicy{MaxLost: 2}))
+		}, pawl.Retry(pawl.RetryPolicy{MaxLost: 2}))
 	})
 	e, err := pawl.Open(context.Background(), pawl.Config{
 		Database: "sqlite:" + filepath.Join(dir, "pawl.db") + "?partitions=2", Concurrency: 2 * harmless,

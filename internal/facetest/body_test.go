@@ -471,12 +471,12 @@ func TestDefineRefuses(t *testing.T) {
 		"onFailure: it has no":   {pawl.OnFailure[string](nil)},
 		"step a/b: the name":     {pawl.ForStep("a/b", pawl.Timeout("1s"))},
 		"onFailure takes int":    {pawl.OnFailure(func(context.Context, int, error) error { return nil })},
-		"retry: maxInterval": {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{
+		"retry: maxInterval": {pawl.Defaults(pawl.Retry(pawl.RetryPolicy{
 			MaxAttempts: 3,
 			MaxInterval: time.Millisecond,
 		}))},
-		"retry: maxAttempts":        {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -2}))},
-		"retry: backoffCoefficient": {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{BackoffCoefficient: 0.5}))},
+		"retry: maxAttempts":        {pawl.Defaults(pawl.Retry(pawl.RetryPolicy{MaxAttempts: -2}))},
+		"retry: backoffCoefficient": {pawl.Defaults(pawl.Retry(pawl.RetryPolicy{BackoffCoefficient: 0.5}))},
 	} {
 		w := pawl.Define("w", body, opts...)
 		if w.Err() == nil || !strings.Contains(w.Err().Error(), want) {

@@ -28,7 +28,7 @@ func TestInvalidCalls(t *testing.T) {
 		},
 		`step "s": retry: initialInterval: -1s is negative`: func(ctx pawl.Context) error {
 			return second(pawl.Step(ctx, "s", never,
-				pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 2, InitialInterval: -time.Second})))
+				pawl.Retry(pawl.RetryPolicy{MaxAttempts: 2, InitialInterval: -time.Second})))
 		},
 		`step "do": scheduleToClose: `: func(ctx pawl.Context) error {
 			//pawlvet:ignore the mistake that is tested

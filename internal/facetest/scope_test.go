@@ -31,7 +31,7 @@ func TestWithCancelEndsAScope(t *testing.T) {
 				return none{}, ctx.Err()
 			}),
 			pawl.Async(scope, "backs off", func(context.Context) (none, error) { return none{}, errBank },
-				pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1})),
+				pawl.Retry(pawl.RetryPolicy{MaxAttempts: -1})),
 			pawl.Go(scope, "branch", func(ctx pawl.Context) (none, error) {
 				return none{}, pawl.Sleep(ctx, "sleep", time.Hour)
 			}),

@@ -126,7 +126,9 @@ func TestNow(t *testing.T) {
 		},
 		"steps": func(ctx pawl.Context, lengths ...time.Duration) error {
 			step := func(name string, length time.Duration) *pawl.Future[none] {
-				return pawl.Async(ctx, name, func(ctx context.Context) (none, error) { return none{}, wait(ctx, length) })
+				return pawl.Async(ctx, name, func(ctx context.Context) (none, error) {
+					return none{}, wait(ctx, length)
+				})
 			}
 			return pawl.All(ctx, step("long", lengths[2]), step("short", lengths[0]))
 		},

@@ -28,7 +28,7 @@ var pawlWork = pawl.Define("work", func(ctx pawl.Context, w job) (int, error) {
 				return 0, errFails
 			}
 			return i, w.did(i)
-		}, pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: w.attempts(), InitialInterval: pause, BackoffCoefficient: 1}))
+		}, pawl.Retry(pawl.RetryPolicy{MaxAttempts: w.attempts(), InitialInterval: pause, BackoffCoefficient: 1}))
 		if err != nil {
 			return 0, err
 		}
