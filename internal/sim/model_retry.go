@@ -72,6 +72,10 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 		return
 	}
 	from := m.from
+	if op.Op == core.OpRetryStep && a.state.Steps[op.Step].Spec.Hook {
+		m.compareRetry(a, e, []core.StepID{op.Step}, nil) // the run keeps its end
+		return
+	}
 	if op.Op == core.OpRetryStep {
 		from = []core.StepID{op.Step}
 	} else if !a.model.closed {
