@@ -115,7 +115,7 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 
 // checkResumed holds a retry that goes on with a compensation against what it should do: the steps of the compensation
 // that did not succeed begin again; what the program decided when it had seen one of those failures is dropped, or kept
-// where it was executed and succeeded. What a retry before has kept stays until the program asks for it.
+// where it was executed and succeeded. What a retry before has kept stays, whether or not it is named again.
 func (m *bodyModel) checkResumed(a *account, e core.Entry) {
 	if m.stop == nil || !a.model.closed {
 		m.u.violate(Decided, a.id, "a retry goes on with the compensation of a run that has none")
@@ -134,14 +134,16 @@ func (m *bodyModel) checkResumed(a *account, e core.Entry) {
 	for id, k := range m.walked(a) {
 		step := &a.state.Steps[id]
 		after := slices.ContainsFunc(slices.Collect(maps.Keys(k.since)), func(key string) bool { return bad[key] })
-		after = after || k.kept && !k.asked
 		executed := step.Spec.Kind != core.KindTask || step.Attempt > 0
 		keep[id] = after && executed && step.Phase == core.StepSucceeded
 		drop[id] = after && !keep[id]
 		restart[id] = restart[id] && !after
 	}
+	fresh := func(ids []core.StepID) []core.StepID {
+		return slices.DeleteFunc(slices.Clone(ids), func(id core.StepID) bool { return a.state.Steps[id].Kept })
+	}
 	for _, rec := range e.Records {
-		if reopened, ok := rec.(core.RunReopened); ok && !slices.Equal(reopened.Keep, chosen(keep)) {
+		if reopened, ok := rec.(core.RunReopened); ok && !slices.Equal(fresh(reopened.Keep), fresh(chosen(keep))) {
 			m.u.violate(Decided, a.id, "a retry of the compensation keeps the steps %v", reopened.Keep)
 		}
 	}
