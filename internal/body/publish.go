@@ -21,6 +21,9 @@ func (s *Session) publish(b *Branch, value []byte) {
 	if s.Replays(b) || before.After == b.place.After && b.place.Count <= before.Count {
 		return
 	}
+	if st := s.steps[before.After]; st != nil && !st.asked {
+		return // the last value came after a step that was kept, and that the branch will come to
+	}
 	cmd := core.Publish{Branch: b.prefix, After: b.place.After, Count: b.place.Count, Value: value}
 	if last := len(s.commands) - 1; last >= 0 {
 		if former, ok := s.commands[last].(core.Publish); ok && former.Branch == b.prefix {

@@ -20,7 +20,8 @@ import (
 // TestSession plays the conversations in testdata/session: what a session is told, and what it wants done.
 //
 //	news whole|closed          what the engine tells of the run, a step a line: "3 pay step succeeded at=7s". The run
-//	                           may be asked to stop, from a step on: stop=cancelled from=3
+//	                           may be asked to stop, from a step on: stop=cancelled from=3. The body has published
+//	                           one value since it came to a step: published=pay
 //	ask BRANCH KEY [KIND]      the branch asks for a step, in a scope: in=SCOPE
 //	scope BRANCH SCOPE         the branch makes a scope; the scope "detached" is there
 //	cancel SCOPE, KEY          a scope, or a step, is cancelled
@@ -214,7 +215,12 @@ func (p *player) branch(name string) *Branch {
 func (p *player) news(whole bool, d *datadriven.TestData) {
 	n := engine.News{Run: p.s.run, Whole: whole}
 	if whole {
-		n.Head = &engine.Head{Workflow: "shop", Stop: p.stop(d)}
+		n.Head = &engine.Head{Workflow: "shop", Stop: p.stop(d), Places: map[string]core.Place{}}
+		if d.HasArg("published") {
+			var after string
+			d.ScanArgs(p.t, "published", &after)
+			n.Head.Places[""] = core.Place{After: after, Count: 1}
+		}
 	}
 	for line := range strings.Lines(d.Input) {
 		f := strings.Fields(line)
