@@ -408,7 +408,9 @@ func (n *node) report(run core.RunID, in core.Input) {
 		n.u.tracef("%s gets a report of %s: %s", n.name, short(run), inputText(in))
 		n.workers.forget(run, in)
 		n.p.Report(run, in, n.u.clock())
-		n.workers.forget(run, in) // the engine may have asked for it only when it read the run for this report
+		if n.workers.forget(run, in) { // the engine has asked for it only when it read the run for this report
+			n.match("", remoteType) // its worker has nothing to do, and says so
+		}
 		n.turn()
 	}
 }

@@ -340,8 +340,8 @@ func (wt *workerTask) stopped(grace time.Duration, abandoned bool) {
 	}
 }
 
-// forget drops an attempt when the engine gets the report of its end.
-func (w *workers) forget(run core.RunID, in core.Input) {
+// forget drops an attempt when the engine gets the report of its end. It reports whether that leaves a place.
+func (w *workers) forget(run core.RunID, in core.Input) (left bool) {
 	tok := core.Token{Run: run}
 	switch in := in.(type) {
 	case core.TaskEnded:
@@ -349,7 +349,7 @@ func (w *workers) forget(run core.RunID, in core.Input) {
 	case core.TaskStopped:
 		tok.Step, tok.Attempt = in.Step, in.Attempt
 	default:
-		return
+		return false
 	}
 	wt := w.tasks[tok]
 	if _, stopped := in.(core.TaskStopped); stopped {
@@ -365,6 +365,7 @@ func (w *workers) forget(run core.RunID, in core.Input) {
 		delete(w.killed, tok)
 		w.busy[wt.task.Type]--
 	}
+	return wt != nil
 }
 
 // noteTaken notes that a run's body has taken the end of an attempt. It must give that end to the engine.
