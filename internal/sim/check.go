@@ -265,7 +265,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 	if stuck := n.host.codeChanged(a.id); stuck != nil {
 		ch.u.violate(Decided, a.id, "the run's body cannot go on, though its code is the same: %v", stuck)
 	}
-	if a.body != nil && !m.closing && !ch.bodyInTransit(n, a) {
+	if a.body != nil && !m.closing && !m.notAsked() && !ch.bodyInTransit(n, a) {
 		for _, k := range a.body.remains {
 			ch.u.violate(NoHang, a.id, "step %s is open, and its scope is cancelled", k.spec.Name)
 		}

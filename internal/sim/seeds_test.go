@@ -31,6 +31,7 @@ var regressions = map[uint64]string{
 	52052014: "the check of a retried compensation asked for what an earlier retry had kept to be named again",
 	52054265: "a body called again in a retried compensation showed an older state, which was published before",
 	52064789: "the simulation did not say that a remote worker was free whose last report came before it was asked for",
+	52072391: "the check of a cancelled scope did not know that a run which is to stop asks its body later",
 	52018076: "the check of a breaker took an end for the probe's that had made way for another one",
 	52010380: "the check of a child's deadline did not know that its parent's clock stood",
 	52011845: "the check of a child's deadline did not know that one that had passed ends it at once",
