@@ -85,7 +85,7 @@ func checkCarried(name string, r *client.StartRequest) error {
 // ErrInvalid, ErrClosed.
 type ScheduleHandle struct {
 	Name   string
-	Actor  string // who changes the schedule, for its history
+	Actor  string // the caller that changes the schedule, for its history
 	client Client
 }
 

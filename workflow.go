@@ -46,7 +46,7 @@ type definition struct {
 	execution *policy.Limit
 	runLimit  *policy.Limit
 
-	queue        core.RunQueue   // that its runs are started into; without a name: none
+	queue        core.RunQueue   // the queue of its runs; without a name: none
 	compensation time.Duration   // 0: a minute
 	task         time.Duration   // 0: the engine's; a definition may be registered with several
 	cron         *cron.Timetable // nil: runs begin when they are started, and none follows

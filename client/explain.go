@@ -25,7 +25,7 @@ type Explanation struct {
 	StartAt                  time.Time // the time of a delayed start
 	StartedAt, EndedAt       time.Time
 	QueuedAt                 time.Time // the time since which the run waits in its queue
-	Held                     string    // which limit of its queue holds it, in a sentence
+	Held                     string    // the limit of its queue that holds it, in a sentence
 	HeldUntil                time.Time // no sooner does it begin; zero: when another run ends
 	PausedAt                 time.Time
 	Wake                     time.Time             // when it next does something by itself
@@ -75,7 +75,7 @@ type StepExplanation struct {
 	Stopping    bool                  // the function of an ended attempt has not returned yet
 	Kept        bool                  // its result comes from an earlier run
 	Superseded  bool                  // it was made before the run was retried
-	Held        string                // which limit of a queue or service its attempt waits for, in a sentence
+	Held        string                // the limit of a queue or service that its attempt waits for, in a sentence
 	HeldUntil   time.Time             // no sooner does it go on; zero: when another attempt ends
 	Deadlines   []DeadlineExplanation // the deadlines with where they were set
 	Binding     *DeadlineExplanation  // the one that ends it first; nil: none
@@ -98,7 +98,7 @@ type AttemptExplanation struct {
 	StoppedAt time.Time // it ended before its work had; this is when the work was gone, or was abandoned
 	Killed    bool      // its process did not stop when it was asked, and was killed
 	Abandoned bool      // its function did not return in time
-	Held      string    // which limit of a queue or service held it last before it started, in a sentence
+	Held      string    // the limit of a queue or service that held it last before it started, in a sentence
 	Failure   *policy.Failure
 }
 

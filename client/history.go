@@ -14,9 +14,9 @@ type HistoryEvent struct {
 	Type     string // "run.started", "step.scheduled", "attempt.ended", "operation.pause" and the like
 	Step     string // empty: it is about the run
 	Attempt  int
-	Phase    Phase // that the run or the step ended in
+	Phase    Phase // the phase in which the run or the step ended
 	Reason   policy.Reason
-	Limit    policy.LimitKind // that it is about
+	Limit    policy.LimitKind // the limit that it is about
 	Deadline time.Time        // when that limit ends
 	Next     time.Time        // the next attempt, the end of a sleep, a delayed start
 	Took     time.Duration    // the time that an attempt took

@@ -33,7 +33,7 @@ type RunInfo struct {
 // RunObservation is a run that something is told of.
 type RunObservation struct {
 	RunInfo
-	Phase   Phase     // that it ended in
+	Phase   Phase     // the phase in which it ended
 	EndedAt time.Time // zero: it has not ended
 	// Failure is why it did not succeed. With another codec than pawl.JSON it is as it was recorded: kind, type and
 	// code are there, and what the program said is encoded.

@@ -17,7 +17,7 @@ type StartRequest struct {
 	Deadline      time.Time // the deadline of the chain; zero: the workflow's own
 	Actor, Reason string
 	Labels        map[string]string // the values that the run can be searched by
-	Queue         string            // that it is started into; empty: the workflow's; see pawl.InQueue
+	Queue         string            // the queue of the run; empty: the workflow's; see pawl.InQueue
 	QueueKey      string
 	Priority      int32
 	Headers       map[string]string // the headers that go along with the run; see pawl.Headers

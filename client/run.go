@@ -33,7 +33,7 @@ type Summary struct {
 	CreatedAt, EndedAt       time.Time
 	Deadline                 time.Time // the earlier of the run's two deadlines
 	Labels                   map[string]string
-	Held                     string // which limit of its queue holds the run, in a sentence; empty: none does
+	Held                     string // the limit of its queue that holds the run, in a sentence; empty: none does
 	// Problem says why an open run cannot go on until somebody acts: its code has changed or is not here, or reading it
 	// failed. Empty: it can.
 	Problem string
@@ -44,7 +44,7 @@ type StepDescription struct {
 	Name      string
 	Phase     Phase
 	Reason    policy.Reason // why it was not tried again
-	Attempts  int           // that count
+	Attempts  int           // number of attempts that count
 	Scheduled time.Time
 	Ended     time.Time
 	Next      time.Time // the next attempt, or the end of a sleep or a wait

@@ -21,7 +21,7 @@ type Document struct {
 	// Input is the JSON Schema of the input; true allows any. Absent: the flow takes the keys that its expressions use.
 	Input tree.Value
 	RunSettings
-	Queue *RunQueue // that runs are started into; nil: none
+	Queue *RunQueue // the queue of its runs; nil: none
 	// Secrets are the names of the secrets that steps may refer to, by ${{ secrets.NAME }}.
 	Secrets []string
 	// Env are the variables that steps may refer to, by ${{ env.NAME }}, of the environment of the process that
@@ -87,7 +87,7 @@ type Cron struct {
 	Zone     string        // IANA name; "": UTC
 	Skipped  string        // local times that the clocks skip: shift to the change, the default, or skip
 	Repeated string        // local times that the clocks show twice: first, the default, or both
-	Overlap  string        // if a run before has not ended: skip, the default, queue, cancel, allow or newest
+	Overlap  string        // a firing while an earlier run is open: skip, the default, queue, cancel, allow or newest
 	CatchUp  time.Duration // how late a firing may be; default a minute
 	Jitter   time.Duration // each firing waits for a part of it
 	NotAfter string        // a time of day after which no run begins or goes on

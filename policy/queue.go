@@ -34,7 +34,7 @@ type Rate struct {
 // of them goes first, the probe: its success closes the breaker, its failure doubles the pause. Errors and timeouts
 // count as failures. A failure that the service decided (of kind failed, such as HTTP 404) shows that it works.
 type Breaker struct {
-	Failures int           // that open it; 0: there is no breaker
+	Failures int           // number of failures among these attempts that open it; 0: there is no breaker
 	Of       int           // the last attempts that are looked at; 0: as many as Failures, so those in a row
 	Pause    time.Duration // the time until the first probe; 0: 10s
 	MaxPause time.Duration // the doubled pause is no longer than that; 0: 5m, or Pause where that is longer

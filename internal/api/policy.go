@@ -62,7 +62,7 @@ type SimulatedAttempt struct {
 	Started *Duration `json:"started,omitempty"`
 	Ended   *Duration `json:"ended,omitempty"`
 	End     string    `json:"end,omitempty"`   // as in the script, or timeout
-	Limit   string    `json:"limit,omitempty"` // which limit ended it
+	Limit   string    `json:"limit,omitempty"` // the limit that ended it
 	Never   bool      `json:"never,omitempty"` // it would follow, but a deadline comes first
 }
 

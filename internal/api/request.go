@@ -24,7 +24,7 @@ type StartRequest struct {
 	Notify      string          `json:"notify,omitempty"` // the workflow id of a run that is told of the end
 
 	Labels  map[string]string `json:"labels,omitempty"`  // the values that the run can be searched by
-	Queue   *RunQueue         `json:"queue,omitempty"`   // that it is started into; nil: the workflow's
+	Queue   *RunQueue         `json:"queue,omitempty"`   // the queue of the run; nil: the workflow's
 	Headers map[string]string `json:"headers,omitempty"` // the headers for the run, its steps and its children
 }
 

@@ -100,9 +100,9 @@ type Run struct {
 	StateAt     Time              `json:"stateAt,omitzero"`    // when it did
 	StartAt     Time              `json:"startAt,omitzero"`    // the time of a delayed start
 	StartedAt   Time              `json:"startedAt,omitzero"`
-	Queue       *RunQueue         `json:"queue,omitempty"`   // that it was started into
+	Queue       *RunQueue         `json:"queue,omitempty"`   // the queue that it was started into
 	QueuedAt    Time              `json:"queuedAt,omitzero"` // the time since which it waits in its queue
-	Held        *Held             `json:"held,omitempty"`    // which limit of the queue holds it
+	Held        *Held             `json:"held,omitempty"`    // the limit of the queue that holds it
 	PausedAt    Time              `json:"pausedAt,omitzero"`
 	Closing     RunPhase          `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
 	CancelAsked bool              `json:"cancelAsked,omitempty"`

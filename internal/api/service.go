@@ -71,7 +71,7 @@ type Stats struct {
 // Definition is a stored workflow definition.
 type Definition struct {
 	ID     string `json:"id"`     // the hash of its contents, hexadecimal
-	Kind   string `json:"kind"`   // who can run it: flow, go
+	Kind   string `json:"kind"`   // the kind of decider that runs it: flow, go
 	Name   string `json:"name"`   // the workflow's
 	Source string `json:"source"` // the text in the form of its kind
 }

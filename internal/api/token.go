@@ -22,9 +22,9 @@ const (
 // Token is what a caller from the network shows to be let in. Only a hash of it is stored.
 type Token struct {
 	ID        string   `json:"id"`
-	Name      string   `json:"name"` // who has it; it is the actor of what the bearer does
+	Name      string   `json:"name"` // name of its holder, who is the actor of all that its bearer does
 	Role      string   `json:"role"`
-	Namespace string   `json:"namespace"`        // whose runs its bearer sees; *: those of all
+	Namespace string   `json:"namespace"`        // the namespace whose runs its bearer sees; *: all of them
 	Queues    []string `json:"queues,omitempty"` // the queues whose tasks a worker may take; empty: all
 	CreatedAt Time     `json:"createdAt"`
 	ExpiresAt Time     `json:"expiresAt,omitzero"` // none: never

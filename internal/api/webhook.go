@@ -42,7 +42,7 @@ type WebhookRequest struct {
 	URL       string            `json:"url"`
 	Events    []string          `json:"events,omitempty"`    // types such as run.failed, run.* or *; default: see docs
 	Workflows []string          `json:"workflows,omitempty"` // names of workflows; default: all
-	Labels    map[string]string `json:"labels,omitempty"`    // that a run has to have, all of them
+	Labels    map[string]string `json:"labels,omitempty"`    // labels that a run must have, all of them
 	Secret    string            `json:"secret,omitempty"`    // whsec_ and base64; default: a random one
 	Policy    *policy.Policy    `json:"policy,omitempty"`    // each delivery's retry, startToClose, scheduleToClose
 }

@@ -19,7 +19,7 @@ type Branch struct {
 	seen   instant        // the latest end it has seen
 	draws  uint64         // random numbers so far
 	causes core.Causes    // the causes of its next decision; see causes.go
-	scope  *Scope         // that it was begun in
+	scope  *Scope         // the scope in which it began
 	scopes int            // scopes it has made so far
 	place  core.Place     // where it is, for what it publishes
 	path   []int          // the place in the code where it began; see next
@@ -29,7 +29,7 @@ type Branch struct {
 
 	ownScope bool  // it was begun by Go: the scope is its own
 	read     bool  // somebody has waited for its result
-	err      error // that it returned
+	err      error // the error that it returned
 
 	index  int // the index in Session.branches
 	state  branchState

@@ -23,7 +23,7 @@ type Workflow struct {
 	Run       *policy.Limit
 	// Compensation is how long the body may take that was asked to stop; 0: a minute.
 	Compensation time.Duration
-	Queue        core.RunQueue   // that runs are started into; without a name: none
+	Queue        core.RunQueue   // the queue of its runs; without a name: none
 	Cron         *cron.Timetable // nil: runs begin when they are started, and none follows
 }
 

@@ -14,7 +14,7 @@ import (
 // whose end is that of its run.
 type Scope struct {
 	parent    *Scope
-	by        *Branch // that made it; what is cancelled follows from the failures that it has seen
+	by        *Branch // the branch that made it; what is cancelled follows from the failures that it has seen
 	key       string  // the key of the mark that records its cancel
 	cancelled bool
 	// The place of the mark among the recorded steps is at. Steps that are recorded after it were decided when the

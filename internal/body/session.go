@@ -53,7 +53,7 @@ type Func func(ctx context.Context) ([]byte, error)
 // and which decisions are on their way to the engine.
 type Session struct {
 	run       core.RunID
-	decider   *engine.Body // whose decisions these are
+	decider   *engine.Body // the engine's body, which makes these decisions
 	taskLimit time.Duration
 
 	head     *engine.Head // nil: the run is not known yet
@@ -68,7 +68,7 @@ type Session struct {
 	unread   int                // how many of those no branch has come to in this call
 	released bool               // decisions are not held back, although there are such: see allRead
 	closing  []core.Command     // the last decisions of a body that has returned, while decisions are held back
-	versions map[string]int     // that this call goes by, by the key of the change
+	versions map[string]int     // versions that this call goes by, by the key of the change
 
 	closed    int // steps known to be closed
 	announced int // the value of closed when it was last said that the body waits; -1: never
@@ -78,8 +78,8 @@ type Session struct {
 	queued    int // local steps of this call that wait for a worker
 	pending   int // commits on their way to the engine
 
-	offers   []*Update // that no branch has yet
-	takers   []*Step   // that branches wait for updates with
+	offers   []*Update // updates that no branch has yet
+	takers   []*Step   // waits for updates
 	accepted []*Update // the updates that this call accepted
 
 	commands []core.Command // decided and not sent
@@ -116,7 +116,7 @@ type Step struct {
 	cancelled bool    // the body has cancelled it
 	refused   bool    // it never began, because its scope or its run had ended; nothing is recorded of it
 	queued    bool    // it waits for a worker, who needs its function then
-	offer     *Update // that the wait may take
+	offer     *Update // the update that the wait may take
 	scope     *Scope
 	fn        Func
 	changed   Signal

@@ -28,9 +28,9 @@ type turns struct {
 	most  int
 	taken int // the turns that those in the table have taken which are at work
 
-	line   []core.RunID // who waits; those that are not in listed wait no more
+	line   []core.RunID // runs that wait; those that are not in listed wait no more
 	listed map[core.RunID]bool
-	called map[core.RunID]bool // whose turn has come; their news are on their way
+	called map[core.RunID]bool // runs whose turn has come; their news are on their way
 
 	beat    atomic.Int64 // how often the clock below has ticked
 	ticking bool

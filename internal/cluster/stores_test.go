@@ -23,7 +23,7 @@ type where struct {
 	mu     sync.Mutex
 	parts  map[int]Partition // their stores alone
 	done   []string
-	fails  int           // so many copies fail
+	fails  int           // number of copies that fail
 	copies time.Duration // how long one takes
 	reads  time.Duration // how old a snapshot is when it arrives
 }

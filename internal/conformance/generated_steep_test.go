@@ -16,7 +16,7 @@ type steepDocument struct {
 	script           map[string][]try
 
 	vars    []string            // declarations
-	actions int                 // so far
+	actions int                 // number of actions so far
 	made    map[string][]string // variables by what they hold: one, many
 }
 

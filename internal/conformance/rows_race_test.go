@@ -48,7 +48,7 @@ type race struct {
 	stage *stage // has the flow
 
 	mu     sync.Mutex
-	newest *runner // who was the last to get the partition
+	newest *runner // the runner that got the partition last
 }
 
 // begunWork is an attempt that waits until the test lets it succeed.

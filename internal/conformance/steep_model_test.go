@@ -14,10 +14,10 @@ import (
 type steepModel struct {
 	attempts int // the attempts of a process chain
 	work     []*modelAction
-	chains   []*modelChain // that run
+	chains   []*modelChain // chains that run
 	values   map[string]any
 	ended    map[string]bool
-	loops    []*modelLoop // that were unrolled
+	loops    []*modelLoop // loops that were unrolled
 	now      time.Duration
 
 	times          map[string]int  // how often an action was executed, by its first name

@@ -29,7 +29,7 @@ type (
 		Chain              Chain
 		Keep               []Kept   // results of an earlier run that this one does not repeat
 		Signals            []Signal // the events that the run before it in the chain knew
-		Updates            []Update // that they have answered
+		Updates            []Update // updates that they have answered
 		Notify             string   // workflow id of a run that gets the event SignalEnded when the chain has ended
 		Actor, Reason      string
 		Labels             Labels

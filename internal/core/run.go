@@ -60,7 +60,7 @@ type Run struct {
 
 	Steps   []Step   // the steps by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)
-	Updates []Update // that the body has accepted, and the latest answers of the chain
+	Updates []Update // updates that the body has accepted, and the latest answers of the chain
 	answers answers
 	// Published is what the body shows of its state; nil: nothing.
 	Published *Published
@@ -93,7 +93,7 @@ type Run struct {
 	failures       *failures         // a body's account of what came from which failure; nil: nothing
 	labelLog       *labelLog         // how the run came to its labels; nil: it still has those of its start
 	extendedLimits movedLimits       // the limits that operations moved
-	signalsTaken   *signalsTaken     // which waits took which events; nil: none did
+	signalsTaken   *signalsTaken     // events that waits took, and which wait took which; nil: none did
 	turned         bool              // it has taken a turn
 	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
 	bodyPending bool
@@ -236,7 +236,7 @@ type StepSpec struct {
 	Input    []byte // JSON, where the spec travels in the record
 	Spread   bool   // KindChild: the child run may live in another partition than this one
 	Detached bool   // it goes on when its run is cancelled or expires, as a part of the body's compensation
-	Share    *Share // whose limits bound its attempts, besides those of its task queue; nil: nobody's
+	Share    *Share // the share whose limits bound its attempts, besides those of its task queue; nil: none
 }
 
 // Key names the step within its run: its name, and its item where it has one.

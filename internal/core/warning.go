@@ -8,7 +8,7 @@ import (
 
 // Warning is a deadline warning: a limit will expire if nothing happens before. It is as it was when it was given.
 type Warning struct {
-	Step     StepID // whose limit it is; NoStep: the run's
+	Step     StepID // the step whose limit it is; NoStep: the run's
 	Limit    string // the limit in words, such as "run limit of 1h"
 	Origin   string // where the limit was configured
 	Deadline Time

@@ -59,7 +59,7 @@ type Head struct {
 	Execution, Deadline       core.RunLimit
 	Parent                    core.Parent
 	Chain                     core.Chain
-	Updates                   []core.Update         // that were accepted, and the latest answers of the chain
+	Updates                   []core.Update         // updates that were accepted, and the latest answers of the chain
 	Places                    map[string]core.Place // where branches have published values
 	Stop                      *core.Stop            // the body is asked to stop; nil: it is not
 	Headers                   core.Headers

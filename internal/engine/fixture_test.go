@@ -22,7 +22,7 @@ type plan struct {
 	Steps []planStep `json:"steps"`
 	Again int        `json:"again,omitempty"` // how many runs a chain of failing runs has
 	Wants string     `json:"wants,omitempty"` // the only valid input; empty: any
-	Queue string     `json:"queue,omitempty"` // that runs are started into
+	Queue string     `json:"queue,omitempty"` // the queue of its runs
 	Limit int        `json:"limit,omitempty"` // the concurrency of that queue
 
 	trap func(place string) // called wherever the plan's code runs, so that a test can panic there; may be nil

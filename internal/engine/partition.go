@@ -23,7 +23,7 @@ type Partition struct {
 	residents residents // the runs in memory
 	tasks     tasks     // attempts that wait for a worker, and those that a worker executes
 	pipeline  pipeline  // the batches that are not durable yet
-	audience  audience  // who waits for runs and who watches them
+	audience  audience  // callers that wait for runs, and watchers of them
 	starts    starts    // makes runs for callers, and claims idempotency keys
 	feeds     feeds     // the named consumers of all entries
 
@@ -40,7 +40,7 @@ type handling struct {
 	todo     ring[localEffect] // effects inside the partition that must still join the open batch
 	instants int               // attempts that took no time and that it has started
 	ticking  bool              // no waiting attempt starts: what is due comes first
-	decided  *run              // whose body has made the decisions at hand; nil: they are no decisions of a body
+	decided  *run              // the run whose body made the decisions at hand; nil: they are no decisions of a body
 }
 
 // NewPartition returns a partition. It is ready after Open.

@@ -46,7 +46,7 @@ type batch struct {
 	view            journal.View
 	viewed          []*run // the runs that have rows in the view part
 	out             journal.Batch
-	asked           *run // whose body got news last while this batch was open; nil: none
+	asked           *run // the run whose body got news last while this batch was open; nil: none
 	timed           bool // a timer has fired in it
 
 	// These wait until the batch is durable.
@@ -57,7 +57,7 @@ type batch struct {
 	freed    []*limit.Ticket // places of runs that have ended
 	observed []Observation
 
-	reports []report // if the batch fails, these reports of workers are applied again
+	reports []report // reports of workers to apply again if the batch fails
 }
 
 // mustSave reports whether the batch holds something that must be saved. Rows of the view could also wait.

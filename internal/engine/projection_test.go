@@ -68,7 +68,7 @@ func TestManyActiveRunsAreWrittenSeldom(t *testing.T) {
 func TestRowsDoNotDelayTimers(t *testing.T) {
 	const many = 100
 	for name, c := range map[string]struct {
-		runs  int           // that wait to be written
+		runs  int           // number of runs that wait to be written
 		dueIn time.Duration // the time until the timer fires; 0: it fires in the batch
 		ends  bool          // the engine ends
 		want  bool          // rows

@@ -16,7 +16,7 @@ import (
 // They know nothing of batches, tasks or callers.
 type residents struct {
 	*base
-	audience *audience // who waits for a run is told that it is set aside
+	audience *audience // callers that wait for a run, who are told that it is set aside
 	runs     map[core.RunID]*run
 	aside    map[core.RunID]*aside   // runs that are set aside, and why
 	runsHere map[core.RunID]struct{} // runs that are known not to be set aside; see checkRunsHere

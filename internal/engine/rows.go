@@ -10,10 +10,10 @@ import (
 // rows collects which rows of the view a run's entries change. Rows of steps are made from the state later. Rows of
 // attempts are collected here, because the state has only the last attempt of each step.
 type rows struct {
-	steps    []core.StepID     // that changed; a step may be listed twice
+	steps    []core.StepID     // steps that changed; a step may be listed twice
 	made     []journal.StepRow // the rows of a run that was set aside, made from a state that could still be trusted
 	nextStep core.StepID       // the id of the next step that is recorded
-	attempts []attempt         // that are open, or changed since the view was written
+	attempts []attempt         // attempts that are open, or changed since the view was written
 	index    map[core.StepID]int
 	stored   bool // the view may have rows of the run
 }

@@ -12,7 +12,7 @@ type StartCall struct {
 	saving[Started]
 	Start StartRequest
 
-	workflow *workflow // that of Start.Definition; nil: the partition compiles it
+	workflow *workflow // the workflow of Start.Definition; nil: the partition compiles it
 }
 
 func (*StartCall) op() string { return "start" }

@@ -71,3 +71,26 @@ func TestCommentOpenings(t *testing.T) {
 		}
 	}
 }
+
+// relatives are the words that open half a sentence, whose noun the reader has to find in the name beside it.
+var relatives = []string{"that", "which", "who", "whose", "so", "if"}
+
+// TestFieldComments checks that the comment beside a field is a noun phrase, or a sentence about it.
+func TestFieldComments(t *testing.T) {
+	for _, s := range sources(t) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			fields, ok := n.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, field := range fields.Fields.List {
+				words := strings.Fields(field.Comment.Text())
+				if len(words) > 0 && slices.Contains(relatives, words[0]) {
+					t.Errorf("%s:%d: the comment of a field begins with %q: begin with the noun", s.path,
+						s.line(field.Comment.Pos()), words[0])
+				}
+			}
+			return true
+		})
+	}
+}

@@ -40,7 +40,7 @@ type holder struct {
 	leases   int
 	leaving  bool
 
-	queue []down // that it has not seen
+	queue []down // messages that it has not seen
 	sent  uint64 // the number of the newest of them
 	more  chan struct{}
 	polls int

@@ -42,7 +42,7 @@ type Keeper struct {
 	workflows  map[string]*known
 	holders    map[string]*holder
 	leases     map[core.RunID]*lease
-	wanting    map[core.RunID]*holder // whose attempts need a call of the body, for the next lease
+	wanting    map[core.RunID]*holder // runs whose attempts need a call of the body, for the next lease
 	waiting    map[core.RunID]string  // the workflows of runs that wait for a holder
 	problems   map[core.RunID]error
 	tasks      map[core.Token]*task

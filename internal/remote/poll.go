@@ -18,7 +18,7 @@ import (
 type poll struct {
 	api.PollRequest
 	room    int // tasks that it wants and for which no seat is reserved
-	seats   int // that are reserved: their tasks come soon
+	seats   int // number of reserved seats: their tasks come soon
 	tasks   []core.Task
 	full    bool // it takes no further seats, but waits for those that are reserved
 	left    bool // nobody gets its tasks any more

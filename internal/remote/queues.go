@@ -56,7 +56,7 @@ type Queues struct {
 	mu       sync.Mutex
 	closed   bool
 	polls    map[string][]*poll // the polls by queue, in the order in which they came
-	seats    map[uint64]*poll   // that are reserved, by the secrets of their attempts; nil: no poll had room
+	seats    map[uint64]*poll   // reserved seats, by the secrets of their attempts; nil: no poll had room
 	attempts map[core.Token]*attempt
 	drained  func() // looks whether all seats are free; nil: nobody wants to know
 	opened   core.Time

@@ -17,7 +17,7 @@ import (
 type fakeEngine struct {
 	mu      sync.Mutex
 	reports []core.Input
-	ends    []core.TaskEnded            // that were delivered
+	ends    []core.TaskEnded            // reports that were delivered
 	refuses error                       // the answer to a delivery
 	saved   func()                      // answers what was delivered last
 	states  []error                     // the answers to questions about an attempt, one after the other

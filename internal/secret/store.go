@@ -44,7 +44,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	values []string // all that were found in this process
-	hidden []string // that no step refers to
+	hidden []string // secrets that no step refers to
 	redact *Redactor
 }
 

@@ -77,7 +77,7 @@ const unknownEvery = 10 * time.Second
 type unknown struct {
 	mu   sync.Mutex
 	told time.Time
-	more int // that were not told of since
+	more int // number of requests that were not logged since
 }
 
 // note counts a request. now is set if it is to be told of, with those that were not since the last one.

@@ -118,7 +118,7 @@ type Server struct {
 	api     huma.API
 	others  sync.Map // the servers of other namespaces, by name
 	streams atomic.Int64
-	desk    *desk // where people sign in; nil: they do not
+	desk    *desk // the desk where people sign in; nil: they do not
 
 	draining atomic.Bool // it tells that it is not ready
 	usage    *usage      // the use of tokens

@@ -67,7 +67,7 @@ func TestReaderWatchesToTheEnd(t *testing.T) {
 type moved struct {
 	journal.Journal
 	move  func()
-	after int // that many reads more
+	after int // number of further reads
 	tails int // how often the tail was read
 }
 

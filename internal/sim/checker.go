@@ -19,7 +19,7 @@ type checker struct {
 	order    []*account // the accounts in the order in which they were created
 	batches  int
 	entries  int
-	attempts int // that were started
+	attempts int // number of attempts that were started
 	rewound  int // steps that retries have dropped
 	// Retries that have changed labels back, and events that they have given back.
 	relabelled, returned int

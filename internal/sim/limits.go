@@ -78,7 +78,7 @@ type serviceModel struct {
 	last    []bool              // how attempts ended since the breaker last opened or closed; true: failed
 	open    bool
 	until   core.Time
-	probes  int // that have failed
+	probes  int // number of probes that have failed
 	probe   core.Token
 	probeAt core.Time // its start
 	unknown bool      // the process knows more of the breaker than the model

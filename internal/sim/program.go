@@ -29,7 +29,7 @@ type program struct {
 	undo  []action      // detached: its compensation, after the rest has failed or the run was stopped
 	limit time.Duration // the limit of the compensation; 0: a minute
 
-	services map[string]*policy.QueueLimits // that its steps use; nil: none
+	services map[string]*policy.QueueLimits // services that its steps use; nil: none
 }
 
 // action is one thing that a branch of a program does.

@@ -14,7 +14,7 @@ type slowReads struct {
 	random
 	planted bool
 	most    time.Duration // how long each part takes at most
-	failing float64       // that a read fails
+	failing float64       // chance that a read fails
 	reading bool          // a window is read now
 }
 

@@ -113,7 +113,7 @@ func (r *branchRunner) update(act *action) progress {
 
 // talk is what a walk through a program finds of it.
 type talk struct {
-	values  map[string]bool   // that it publishes as far as it comes
+	values  map[string]bool   // values that the run may have published by now
 	due     []string          // values that must be recorded, since a later decision of their branch is
 	answers map[string]string // the answers by the key of the wait that took the update
 }

@@ -75,31 +75,31 @@ type stepOfRun struct {
 
 // profile says how often things happen in this universe, and how long they take. A float64 is a probability.
 type profile struct {
-	crashAtBoundary  float64 // that the process dies at a boundary of a commit
-	uncertainAppends float64 // that an append is stored but answered with an error
-	refusedAppends   float64 // that an append is refused
+	crashAtBoundary  float64 // chance that the process dies at a boundary of a commit
+	uncertainAppends float64 // chance that an append is stored but answered with an error
+	refusedAppends   float64 // chance that an append is refused
 	diskTime         time.Duration
 	pipelineDepth    int // how many batches may be cut before the first is durable
 	slots            map[string]int
 	instant          string        // the type of the tasks that take no time; "": there are none
 	callTime         time.Duration // how long calls and reports take to arrive
 	horizon          time.Duration
-	failures         float64 // that work does not succeed
+	failures         float64 // chance that work does not succeed
 	hangs            float64
-	repeats          float64       // that a report is lost and sent again, or is sent twice
-	slowStops        float64       // that work stops late or is abandoned
-	bodyRuns         float64       // that a new run has a body
+	repeats          float64       // chance that a report is lost and sent again, or is sent twice
+	slowStops        float64       // chance that work stops late or is abandoned
+	bodyRuns         float64       // chance that a new run has a body
 	computeTime      time.Duration // how long a body computes at most before it continues
-	slowBranches     float64       // that a branch computes longer than the others
-	lateLoop         float64       // that the engine's loop reads late what bodies send
-	interference     float64       // that a client operates on a run while its body decides
+	slowBranches     float64       // chance that a branch computes longer than the others
+	lateLoop         float64       // chance that the engine's loop reads late what bodies send
+	interference     float64       // chance that a client operates on a run while its body decides
 	idleTime         time.Duration // how long a body that waits keeps its goroutines
 	turns            int           // how many bodies may be at work at once; 0: any number
 	partitions       int
 	processes        int     // they share the partitions
-	lostHints        float64 // that the hint about a new message is lost
+	lostHints        float64 // chance that the hint about a new message is lost
 	family           int     // how many child runs of one family may be open in a partition; 0: as many as by default
-	repeatedMessages float64 // that the inbox returns messages again which were taken
+	repeatedMessages float64 // chance that the inbox returns messages again which were taken
 }
 
 func newUniverse(seed uint64, opt Options) *universe {

@@ -26,7 +26,7 @@ type Client struct {
 	base  string // http://host:port, without a slash at its end
 	name  string // the server's name in errors
 	http  *http.Client
-	token string // that it shows; empty: none
+	token string // the token that it shows; empty: none
 	keys  bool   // starts without a key get one
 	// namespace is the one that it works in; empty: that of its token, or the default one.
 	namespace string

@@ -72,7 +72,7 @@ type streaming struct {
 	client *Client
 	path   string
 	take   func(data []byte) error // gets each message; what it returns ends the stream
-	lines  int                     // that the stream has brought
+	lines  int                     // number of lines that the stream has brought
 }
 
 // read reads the stream. over is set if it ended because there is no more to come; else, without an error, it broke.

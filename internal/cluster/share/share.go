@@ -50,7 +50,7 @@ type Node struct {
 
 	namespace string   // empty: the default one
 	main      *Node    // the node of the default namespace; nil: this is it
-	spaces    sync.Map // that node's nodes of the other namespaces, by name
+	spaces    sync.Map // the nodes of the other namespaces of that node, by name
 }
 
 // CheckAddresses refuses addresses at which no other node could reach this one. listenAt and reachedAt are what the

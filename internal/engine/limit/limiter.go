@@ -23,7 +23,7 @@ import (
 type Limiter struct {
 	mu     sync.Mutex
 	now    core.Time // the latest instant that any partition has come with
-	called []*Ticket // who has a turn or a notice since the lock was taken
+	called []*Ticket // tickets that have a turn or a notice since the lock was taken
 	order  uint64    // the order of the newest ticket of an attempt
 	places map[Place]*limited
 	dues   heap.Heap[*limited] // those that want something at an instant
@@ -71,7 +71,7 @@ type limitedKey struct {
 	ages             ranked[*Ticket] // those in line that have a round
 	rounds           ranked[uint64]  // theirs: the oldest has the first one, and so on
 	round            uint64          // the last one that a ticket of the key was given
-	tickets          int             // that know the key
+	tickets          int             // number of tickets that know the key
 
 	due   core.Time // blocked: when it may be no longer; never: not by time alone
 	where keyState

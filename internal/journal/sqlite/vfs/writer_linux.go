@@ -80,7 +80,7 @@ type open = func(tls *libc.TLS, vfs, path, file uintptr, flags int32, outFlags u
 
 // files opens files for SQLite.
 type files struct {
-	vfs       uintptr // that below
+	vfs       uintptr // the VFS below
 	realOpen  open
 	syncsData bool    // the files below are those of SQLite's own
 	bufferAt  uintptr // where SQLite's object of a file has our buffer
