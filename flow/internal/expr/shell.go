@@ -18,19 +18,23 @@ import (
 const quoteName = "q"
 
 // quote writes a value as a word that a POSIX shell reads as it is, and a list as several such words.
-func quote(args ...any) (any, error) {
-	if list, ok := ListOf(args[0]); ok {
-		words := make([]string, len(list))
-		for i, item := range list {
-			word, err := quoteText(item)
-			if err != nil {
-				return nil, fmt.Errorf("item %d: %w", i, err)
-			}
-			words[i] = word
-		}
-		return strings.Join(words, " "), nil
+func quote(args ...any) (any, error) { return joined(args[0], " ", quoteText) }
+
+// joined writes a value, or the items of a list with a separator between them.
+func joined(v any, separator string, write func(any) (string, error)) (string, error) {
+	list, ok := ListOf(v)
+	if !ok {
+		return write(v)
 	}
-	return quoteText(args[0])
+	texts := make([]string, len(list))
+	for i, item := range list {
+		text, err := write(item)
+		if err != nil {
+			return "", fmt.Errorf("item %d: %w", i, err)
+		}
+		texts[i] = text
+	}
+	return strings.Join(texts, separator), nil
 }
 
 func quoteText(v any) (string, error) {
@@ -127,22 +131,26 @@ var plainText = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]*$`)
 
 // quoted reports whether the value of an expression is safe as a word of a shell: it is a number, true or false, a
 // plain constant, or it was quoted.
-func quoted(n ast.Node) bool {
+func quoted(n ast.Node) bool { return safe(n, quoteName, plainText.MatchString) }
+
+// safe reports whether the value of an expression is a number, true or false, a constant of a kind, or the result of
+// the function that makes every value safe.
+func safe(n ast.Node, function string, constant func(string) bool) bool {
 	switch n := n.(type) {
 	case *ast.StringNode:
-		return plainText.MatchString(n.Value)
+		return constant(n.Value)
 	case *ast.ConstantNode:
 		text, ok := n.Value.(string)
-		return !ok && isPlain(reflect.TypeOf(n.Value)) || ok && plainText.MatchString(text)
+		return !ok && isPlain(reflect.TypeOf(n.Value)) || ok && constant(text)
 	case *ast.ConditionalNode:
-		return quoted(n.Exp1) && quoted(n.Exp2)
+		return safe(n.Exp1, function, constant) && safe(n.Exp2, function, constant)
 	case *ast.CallNode:
 		callee, ok := n.Callee.(*ast.IdentifierNode)
-		if ok && callee.Value == quoteName {
+		switch {
+		case ok && callee.Value == function:
 			return true
-		}
-		if ok && (callee.Value == plusName || callee.Value == textPlusName) {
-			return quoted(n.Arguments[0]) && quoted(n.Arguments[1])
+		case ok && (callee.Value == plusName || callee.Value == textPlusName):
+			return safe(n.Arguments[0], function, constant) && safe(n.Arguments[1], function, constant)
 		}
 	}
 	return n.Type() != nil && isPlain(n.Type())

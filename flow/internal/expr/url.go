@@ -15,21 +15,7 @@ import (
 const escapeName = "u"
 
 // escape writes a value as one part of a path, and a list as several parts with slashes between them.
-func escape(args ...any) (any, error) {
-	list, ok := ListOf(args[0])
-	if !ok {
-		return escapeText(args[0])
-	}
-	parts := make([]string, len(list))
-	for i, item := range list {
-		part, err := escapeText(item)
-		if err != nil {
-			return nil, fmt.Errorf("item %d: %w", i, err)
-		}
-		parts[i] = part
-	}
-	return strings.Join(parts, "/"), nil
-}
+func escape(args ...any) (any, error) { return joined(args[0], "/", escapeText) }
 
 func escapeText(v any) (string, error) {
 	text, err := writtenAs(v)
@@ -94,19 +80,5 @@ func hostOnly(text string) error {
 
 // escaped reports whether the value of an expression stays within one part of a URL.
 func escaped(n ast.Node) bool {
-	switch n := n.(type) {
-	case *ast.StringNode: // it is part of the flow
-		return true
-	case *ast.ConditionalNode:
-		return escaped(n.Exp1) && escaped(n.Exp2)
-	case *ast.CallNode:
-		callee, ok := n.Callee.(*ast.IdentifierNode)
-		switch {
-		case ok && callee.Value == escapeName:
-			return true
-		case ok && (callee.Value == plusName || callee.Value == textPlusName):
-			return escaped(n.Arguments[0]) && escaped(n.Arguments[1])
-		}
-	}
-	return n.Type() != nil && isPlain(n.Type())
+	return safe(n, escapeName, func(string) bool { return true }) // a constant is part of the flow
 }
