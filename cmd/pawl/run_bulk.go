@@ -32,17 +32,19 @@ type bulkFlags struct {
 func (a runVerbs) runBulkCommand() *cobra.Command {
 	var f bulkFlags
 	cmd := &cobra.Command{
-		Use: "bulk VERB", Short: "Operate on all runs that match, the oldest first", Args: cobra.ExactArgs(1),
+		Use: "bulk VERB [QUERY]", Short: "Operate on all runs that match, the oldest first", Args: cobra.MinimumNArgs(1),
 		Long: `Applies a verb for one run to all runs that match: cancel, terminate, pause, resume, retry or extend. The
 runs are chosen first, the newest up to --limit of them. If one refuses, the others go on, and the exit status is 1.
 
 --dry-run shows which runs these are. --over spreads the operations over a time, so that a thousand retries do not all
-begin at once.`,
-		Example: "  pawl run bulk retry --workflow order --phase failed --since 2h --limit 1000 --over 10m\n" +
+begin at once.
+
+` + queryHelp(),
+		Example: "  pawl run bulk pause is:retrying flow:order\n  pawl run bulk retry --workflow order --phase failed --since 2h --limit 1000 --over 10m\n" +
 			"  pawl run bulk cancel --label customer=42 --open --dry-run",
 		ValidArgs: []cobra.Completion{"cancel", "terminate", "pause", "resume", "retry", "extend"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := f.request(args[0], a.clockOf(cmd.Context()))
+			r, err := f.request(args[0], args[1:], a.clockOf(cmd.Context()))
 			if err != nil {
 				return err
 			}
@@ -60,7 +62,7 @@ begin at once.`,
 }
 
 // request checks the flags.
-func (f *bulkFlags) request(verb string, now func() time.Time) (r bulk.Request, err error) {
+func (f *bulkFlags) request(verb string, text []string, now func() time.Time) (r bulk.Request, err error) {
 	op := api.Operation{Operation: manyVerbs[verb]}
 	if op.Operation == "" {
 		known := make([]string, 0, len(manyVerbs))
@@ -70,7 +72,7 @@ func (f *bulkFlags) request(verb string, now func() time.Time) (r bulk.Request, 
 		slices.Sort(known)
 		return r, usage("%q is not done to many runs: %s", verb, nearestOr(verb, known, "choose one of"))
 	}
-	if err := f.list.complete(&f.q, now); err != nil {
+	if _, err := f.list.complete(&f.q, text, now); err != nil {
 		return r, err
 	}
 	if f.q.Limit > bulk.MaxRuns {
@@ -79,8 +81,8 @@ func (f *bulkFlags) request(verb string, now func() time.Time) (r bulk.Request, 
 	q := f.q
 	if chosen := q.Workflow != "" || q.WorkflowID != "" || len(q.Phases) > 0 || len(q.Labels) > 0 ||
 		q.CreatedFrom != 0 || q.CreatedBefore != 0 || q.Stuck || q.Parent != "" || q.ByDeadline() || q.Retrying ||
-		q.Resting || len(q.Input) > 0; chosen == f.every {
-		return r, usage("say which runs, such as --workflow order --open, or --every for any")
+		q.Resting || len(q.Input) > 0 || q.Text != ""; chosen == f.every {
+		return r, usage("say which runs, such as flow:order is:open, or --every for any")
 	}
 	switch {
 	case verb == "extend":

@@ -23,19 +23,21 @@ func (a runVerbs) runListCommand() *cobra.Command {
 	var q api.Query
 	var f listFlags
 	cmd := &cobra.Command{
-		Use: "list", Short: "List runs, the newest or the most urgent first", Args: cobra.NoArgs,
+		Use: "list [QUERY]", Short: "List runs, the newest or the most urgent first", Args: cobra.ArbitraryArgs,
 		Long: "Lists the runs that somebody or a schedule started, the newest first. Runs that steps of others " +
 			"started are listed with --parent RUN, --workflow NAME or --children.\n\n" +
 			"With --deadline-within and --will-miss the runs with the soonest deadlines come first. A run will miss " +
-			"its deadline if it does nothing by itself before it, or if runs of its workflow usually take longer.",
-		Example: "  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
+			"its deadline if it does nothing by itself before it, or if runs of its workflow usually take longer.\n\n" +
+			queryHelp(),
+		Example: "  pawl run list is:open flow:order customer=42\n  pawl run list 'error:\"503 Service\"' newer:2d\n  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
 			"  pawl run list --label customer=42 --since 2d\n  pawl run list --deadline-within 10m --retrying",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.complete(&q, a.clockOf(cmd.Context())); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asked, err := f.complete(&q, args, a.clockOf(cmd.Context()))
+			if err != nil {
 				return err
 			}
-			q.Top = !f.children && q.Parent == "" && q.Workflow == "" && q.WorkflowID == "" && !q.Stuck &&
-				!q.ByDeadline() && !q.Retrying
+			q.Top = !f.children && asked.Parent == "" && asked.Workflow == "" && asked.WorkflowID == "" &&
+				!asked.Stuck && !asked.ByDeadline() && !asked.Retrying
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 				if f.counts {
 					return a.count(ctx, svc, q)
@@ -87,8 +89,32 @@ func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
 	flags.IntVar(&q.Limit, "limit", most, "how many at most")
 }
 
-// complete checks the flags and adds them to a query.
-func (f *listFlags) complete(q *api.Query, now func() time.Time) (err error) {
+// queryHelp explains the text that finds runs.
+func queryHelp() string {
+	var b strings.Builder
+	b.WriteString("A QUERY has terms between spaces, and a run has to fit all of them: words that stand in its name, its " +
+		"workflow, its labels or its message, labels as KEY=VALUE, and\n\n")
+	for _, k := range api.FindKeys() {
+		fmt.Fprintf(&b, "  %-10s %s\n", k[0]+":", k[1])
+	}
+	b.WriteString("\nWrite a text with spaces or colons in \"quotation marks\".")
+	return b.String()
+}
+
+// complete checks the flags and a text and adds them to a query. It also returns the query with what the text means.
+func (f *listFlags) complete(q *api.Query, text []string, now func() time.Time) (asked api.Query, err error) {
+	if err := f.add(q, now); err != nil {
+		return asked, err
+	}
+	q.Text = strings.Join(text, " ")
+	if asked, err = q.Read(api.At(now())); err != nil {
+		return asked, usage("%w", err)
+	}
+	return asked, nil
+}
+
+// add checks the flags and adds them to a query.
+func (f *listFlags) add(q *api.Query, now func() time.Time) (err error) {
 	for _, name := range f.phases {
 		p := api.RunPhase(strings.ReplaceAll(name, "-", "_"))
 		if !slices.Contains(api.RunPhases(), p) {

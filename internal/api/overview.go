@@ -43,24 +43,36 @@ const (
 
 // Overview is how the runs of a span of time went, and what comes next.
 type Overview struct {
-	From     Time          `json:"from"`
-	To       Time          `json:"to"`
-	Each     Duration      `json:"each" doc:"The length of each part of the span."`
-	Parts    []Figures     `json:"parts" doc:"The parts of the span, the oldest first, by when runs began."`
-	All      Figures       `json:"all"`
+	Histogram
 	Open     int           `json:"open" doc:"Runs that are open now, also those that began before."`
 	Retrying int           `json:"retrying" doc:"Open runs of which a step is tried again."`
 	Queued   int           `json:"queued" doc:"Attempts that wait for a worker now."`
 	Late     Duration      `json:"late,omitzero" doc:"How late a timer was at most, since the server began."`
 	Flows    []FlowFigures `json:"flows" doc:"The same by workflow, those with the most runs first."`
 	Due      []Due         `json:"due" doc:"Everything that is due within the hour, the soonest first."`
-	More     bool          `json:"more,omitempty" doc:"Older runs of the span were left out."`
+}
+
+// Histogram is how the runs of a span of time went, by when they began.
+type Histogram struct {
+	From  Time      `json:"from"`
+	To    Time      `json:"to"`
+	Each  Duration  `json:"each" doc:"The length of each part of the span."`
+	Parts []Figures `json:"parts" doc:"The parts of the span, the oldest first, by when runs began."`
+	All   Figures   `json:"all"`
+	More  bool      `json:"more,omitempty" doc:"Older runs of the span were left out."`
+}
+
+// Suggestion is a way to go on with a text that finds runs.
+type Suggestion struct {
+	Term string `json:"term" doc:"What takes the place of the last term of the text; one that ends with a colon goes on."`
+	Says string `json:"says,omitempty" doc:"What it means."`
 }
 
 // Figures count the runs that began in a span of time.
 type Figures struct {
 	Runs   int      `json:"runs"`
 	Failed int      `json:"failed" doc:"Those that failed or timed out."`
+	Open   int      `json:"open,omitempty" doc:"Those that have not ended."`
 	P50    Duration `json:"p50,omitzero" doc:"Half of those that ended took at most so long."`
 	P95    Duration `json:"p95,omitzero"`
 }
@@ -69,7 +81,6 @@ type Figures struct {
 type FlowFigures struct {
 	Workflow string `json:"workflow"`
 	Figures
-	Open     int `json:"open,omitempty"`
 	Retrying int `json:"retrying,omitempty"`
 }
 

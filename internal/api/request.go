@@ -129,6 +129,12 @@ type Query struct {
 	// run, unlike labels: a page looks at a few runs only, so it may have less than Limit and still have a next one.
 	Input map[string]string `json:"input,omitempty"`
 
+	// Text is what a person writes to find runs, such as is:open flow:checkout tenant=acme; see find.go. Read makes
+	// fields of it: those above, Words and Error, which are looked for row by row.
+	Text  string   `json:"q,omitempty"`
+	Words []string `json:"-"` // texts that a run has in its name, its workflow, its labels or its message
+	Error string   `json:"-"` // words of its message alone
+
 	Limit int `json:"limit,omitempty"` // how many at most; default 50
 }
 

@@ -50,15 +50,43 @@ func (t *tally) figures() api.Figures {
 	return t.Figures
 }
 
-// Overview returns how the runs went that began within a span of time that ends now, and what is due within the hour.
-func (s Sources) Overview(ctx context.Context, span time.Duration) (api.Overview, error) {
-	now := s.Now()
-	o := api.Overview{From: api.At(now.Add(-span)), To: api.At(now), Each: api.Duration(span / parts)}
+// Histogram returns how the runs of a query went that began within a span of time that ends now, unless the query
+// bounds when.
+func (s Sources) Histogram(ctx context.Context, q api.Query, span time.Duration) (api.Histogram, error) {
+	return s.histogram(ctx, q, span, func(api.RunSummary) {})
+}
+
+// histogram counts the runs of a query by when they began, and calls also with each.
+func (s Sources) histogram(
+	ctx context.Context, q api.Query, span time.Duration, also func(api.RunSummary),
+) (h api.Histogram, err error) {
+	now := api.At(s.Now())
+	if q, err = q.Read(now); err != nil {
+		return h, err
+	}
+	h.To = cmp.Or(q.CreatedBefore, now)
+	h.From = cmp.Or(q.CreatedFrom, api.At(h.To.Std().Add(-span)))
+	q.CreatedFrom = h.From
+	each := max(h.To.Sub(h.From)/parts, time.Microsecond)
+	h.Each = api.Duration(each)
 	var all tally
-	by, flows := make([]tally, parts), map[string]*tally{}
-	err := s.each(ctx, &o, func(r api.RunSummary) {
+	by := make([]tally, parts)
+	h.More, err = s.each(ctx, q, func(r api.RunSummary) {
 		all.add(r)
-		by[min(max(int(r.CreatedAt.Sub(o.From)/o.Each.Std()), 0), parts-1)].add(r)
+		by[min(max(int(r.CreatedAt.Sub(h.From)/each), 0), parts-1)].add(r)
+		also(r)
+	})
+	h.All = all.figures()
+	for i := range by {
+		h.Parts = append(h.Parts, by[i].figures())
+	}
+	return h, err
+}
+
+// Overview returns how the runs went that began within a span of time that ends now, and what is due within the hour.
+func (s Sources) Overview(ctx context.Context, span time.Duration) (o api.Overview, err error) {
+	flows := map[string]*tally{}
+	o.Histogram, err = s.histogram(ctx, api.Query{Top: true}, span, func(r api.RunSummary) {
 		f := flows[r.Workflow]
 		if f == nil {
 			f = &tally{FlowFigures: api.FlowFigures{Workflow: r.Workflow}}
@@ -68,10 +96,6 @@ func (s Sources) Overview(ctx context.Context, span time.Duration) (api.Overview
 	})
 	if err != nil {
 		return o, err
-	}
-	o.All = all.figures()
-	for i := range by {
-		o.Parts = append(o.Parts, by[i].figures())
 	}
 	o.Flows = []api.FlowFigures{}
 	for f := range maps.Values(flows) {
@@ -85,27 +109,26 @@ func (s Sources) Overview(ctx context.Context, span time.Duration) (api.Overview
 	if err := s.atPresent(ctx, &o); err != nil {
 		return o, err
 	}
-	o.Due, err = s.due(ctx, now)
+	o.Due, err = s.due(ctx, s.Now())
 	return o, err
 }
 
-// each calls fn with the runs of a span, from the newest one on.
-func (s Sources) each(ctx context.Context, o *api.Overview, fn func(api.RunSummary)) error {
-	q := api.Query{CreatedFrom: o.From, Top: true, Limit: 1000}
+// each calls fn with the runs of a query, from the newest one on. It reports whether there are more than it took.
+func (s Sources) each(ctx context.Context, q api.Query, fn func(api.RunSummary)) (more bool, err error) {
+	q.Limit = 1000
 	for n := 0; ; {
 		page, err := s.Runs.Runs(ctx, q)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for _, r := range page.Runs {
 			fn(r)
 		}
 		if q.Cursor, n = page.Next, n+len(page.Runs); q.Cursor == "" {
-			return nil
+			return false, nil
 		}
 		if n >= mostOfSpan {
-			o.More = true
-			return nil
+			return true, nil
 		}
 	}
 }

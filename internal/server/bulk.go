@@ -39,13 +39,14 @@ type BulkQuery struct {
 	Retrying      bool              `json:"retrying,omitempty" doc:"Runs of which a step is retried."`
 	WillMiss      bool              `json:"willMiss,omitempty" doc:"Runs that will miss their deadlines."`
 	Input         map[string]string `json:"input,omitempty" doc:"Runs with these values in their input, by path."`
+	Text          string            `json:"q,omitempty" maxLength:"2000" doc:"What people write: is:open flow:checkout."`
 }
 
 func (q *BulkQuery) query() api.Query {
 	return api.Query{
 		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Phases: q.Phases, Labels: q.Labels, CreatedFrom: q.CreatedFrom,
 		CreatedBefore: q.CreatedBefore, Stuck: q.Stuck, Parent: q.Parent, Top: q.Top, DeadlineWithin: q.Within,
-		Retrying: q.Retrying, WillMiss: q.WillMiss, Input: q.Input,
+		Retrying: q.Retrying, WillMiss: q.WillMiss, Input: q.Input, Text: q.Text,
 	}
 }
 

@@ -32,12 +32,38 @@ func overviewRoutes(s *Server, a huma.API) {
 		Over length `query:"over" doc:"The span, up to now: 24h, which is the default; at most 31d."`
 	},
 	) (*answered[api.Overview], error) {
-		span := in.Over.Std()
-		if span <= 0 {
-			span = usualSpan
-		}
-		return body(sourcesOf(s).Overview(ctx, min(max(span, leastSpan), mostSpan)))
+		return body(sourcesOf(s).Overview(ctx, spanOf(in.Over)))
 	})
+	op = under(api.RoleRead, "GET", "/histogram", "getHistogram", "runs", "Count runs by when they began")
+	op.Description = "The newest 5000 of the runs that the query chooses are counted. Without createdFrom, or newer in " +
+		"q, the span is the one up to now."
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		RunQuery
+		Over length `query:"over" doc:"The span, up to now or createdBefore: 24h, which is the default; at most 31d."`
+	},
+	) (*answered[api.Histogram], error) {
+		q, err := in.query()
+		if err != nil {
+			return nil, err
+		}
+		return body(sourcesOf(s).Histogram(ctx, q, spanOf(in.Over)))
+	})
+	op = under(api.RoleRead, "GET", "/suggest", "suggestRuns", "runs", "Suggest how to go on with a query")
+	op.Description = "For q as somebody writes it: the ways to end its last term, from the newest 500 runs."
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		Text string `query:"q" maxLength:"2000" doc:"The text so far."`
+	},
+	) (*answered[[]api.Suggestion], error) {
+		return body(sourcesOf(s).Suggest(ctx, in.Text))
+	})
+}
+
+// spanOf returns the span of an overview.
+func spanOf(asked length) time.Duration {
+	if asked.Std() <= 0 {
+		return usualSpan
+	}
+	return min(max(asked.Std(), leastSpan), mostSpan)
 }
 
 // sourcesOf returns where the overview of a server looks.

@@ -32,6 +32,7 @@ type RunQuery struct {
 	Within        length   `query:"deadlineWithin" doc:"Open runs whose deadline comes within this time: 10m."`
 	Retrying      bool     `query:"retrying" doc:"Open runs of which a step backs off or is tried again."`
 	WillMiss      bool     `query:"willMiss" doc:"Open runs that will miss their deadlines at their workflow's pace."`
+	Text          string   `query:"q" maxLength:"2000" doc:"What people write: is:open flow:checkout tenant=acme older:1h."`
 	Inputs        []string `query:"input,explode" doc:"Runs with this in their input: customer.id=42. Read run by run."`
 }
 
@@ -49,6 +50,7 @@ func (l *RunQuery) query() (api.Query, error) {
 		Workflow: l.Workflow, WorkflowID: l.WorkflowID, CreatedFrom: l.CreatedFrom.Time,
 		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top,
 		DeadlineWithin: l.Within.Duration, Retrying: l.Retrying, WillMiss: l.WillMiss, Resting: l.Resting,
+		Text: l.Text,
 	}
 	for _, p := range l.Phases {
 		q.Phases = append(q.Phases, api.RunPhase(p))

@@ -79,7 +79,7 @@ func (s *Embedded) Changes(feed Feed, log *slog.Logger) *Changes {
 
 // Changes implements api.Changes.
 func (c *Changes) Changes(ctx context.Context, q api.Query, after string, fn func(api.Change) error) error {
-	sel, err := selector(q)
+	sel, err := selector(q, api.Time(c.now()))
 	if err != nil {
 		return err
 	}
@@ -122,15 +122,21 @@ type selection struct {
 }
 
 // selector checks a query of changes.
-func selector(q api.Query) (selection, error) {
+func selector(q api.Query, now api.Time) (selection, error) {
+	q, err := q.Read(now)
+	if err != nil {
+		return selection{}, err
+	}
 	s := selection{within: q.DeadlineWithin.Std()}
+	if len(q.Words) > 0 || q.Error != "" {
+		return s, invalid(nil, "changes are not chosen by words")
+	}
 	if q.WillMiss || len(q.Input) > 0 || q.Stuck || q.Cursor != "" || q.Limit != 0 {
 		return s, invalid(nil, "changes are not chosen by willMiss, input, stuck, cursor or limit")
 	}
 	s.Workflow, s.WorkflowID, s.Top, s.Retrying = q.Workflow, q.WorkflowID, q.Top, q.Retrying
 	s.ByDeadline = q.ByDeadline()
 	s.CreatedFrom, s.CreatedBefore = core.Time(q.CreatedFrom), core.Time(q.CreatedBefore)
-	var err error
 	if s.Labels, err = core.MakeLabels(q.Labels); err != nil {
 		return s, invalid(err, "changes: %v", err)
 	}

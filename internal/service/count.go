@@ -8,6 +8,10 @@ import (
 
 // Counts implements api.Service. Each phase is a page of the list, so that what is counted is what a list shows.
 func (r *reads) Counts(ctx context.Context, q api.Query) ([]api.Count, error) {
+	q, err := q.Read(api.Time(r.now()))
+	if err != nil {
+		return nil, err
+	}
 	phases := q.Phases
 	if len(phases) == 0 {
 		phases = api.RunPhases()

@@ -38,6 +38,10 @@ type search struct {
 
 // newSearch checks a query.
 func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err error) {
+	asked := q // the cursor belongs to the query as it was asked: an age in its text is another instant each time
+	if q, err = q.Read(api.Time(r.now())); err != nil {
+		return nil, err
+	}
 	s = &search{reads: r, Query: q, journal: journal.Query{
 		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit, Stuck: q.Stuck, Top: q.Top,
 		CreatedFrom: core.Time(q.CreatedFrom), CreatedBefore: core.Time(q.CreatedBefore), Retrying: q.Retrying,
@@ -85,7 +89,7 @@ func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err erro
 	if q.After != "" && q.Cursor == "" {
 		return s, s.goOnAfter(ctx)
 	}
-	to.After, to.AfterDeadline, err = readCursor(&q)
+	to.After, to.AfterDeadline, err = readCursor(&asked)
 	return s, err
 }
 
@@ -140,7 +144,7 @@ func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 		}
 		for i := range page.Runs {
 			row := &page.Runs[i]
-			if s.opens() || s.WillMiss {
+			if s.opens() || s.WillMiss || s.looksForWords() {
 				s.looked++
 			}
 			if found[i].kept {
@@ -202,6 +206,9 @@ func (s *search) look(ctx context.Context, rows []journal.RunRow) ([]looked, err
 // opens reports whether histories have to be read.
 func (s *search) opens() bool { return len(s.Input) > 0 }
 
+// looksForWords reports whether the rows have to be searched for words.
+func (s *search) looksForWords() bool { return len(s.Words) > 0 || s.Error != "" }
+
 // enough reports whether so many runs were looked at that the page has to do with what was found.
 func (s *search) enough() bool {
 	return s.opens() && s.looked >= mostOpened || s.looked >= mostEstimated ||
@@ -210,7 +217,7 @@ func (s *search) enough() bool {
 
 // keeps reports whether a run that the journal has found is one that the query asks for.
 func (s *search) keeps(ctx context.Context, row *journal.RunRow, to *api.RunSummary) (bool, error) {
-	if s.Resting && !to.Resting {
+	if s.Resting && !to.Resting || !s.HasWords(to) {
 		return false, nil
 	}
 	if late := !row.Phase.Closed() && row.Deadline != 0; late || s.WillMiss {

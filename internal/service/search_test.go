@@ -1,10 +1,12 @@
 package service
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,5 +179,72 @@ func TestForgedCursors(t *testing.T) {
 				b.code(fmt.Sprintf("%s: byte %d was changed", name, i), err, api.CodeInvalid)
 			}
 		})
+	})
+}
+
+// TestFindsByText finds runs by what a person writes, whether the view has them yet or not, and counts the same runs.
+func TestFindsByText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		start := func(id, tenant string) string {
+			d := definition(strings.ReplaceAll(napFlow, ", continueOn: [error]", ""))
+			d.Name = "naps"
+			started, err := b.run.Start(t.Context(), api.StartRequest{
+				Definition: d, Input: json.RawMessage(`{"first": "1m"}`), WorkflowID: id,
+				Labels: map[string]string{"tenant": tenant},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Millisecond)
+			return started.Run
+		}
+		one, two, three := start("order-1", "acme"), start("order-2", "Beta"), start("invoice-1", "acme")
+		for _, what := range []string{"new: ", "settled: "} {
+			b.found(what+"a word", api.Query{Text: "ORDER"}, two, one)
+			b.found(what+"of a label", api.Query{Text: "beta"}, two)
+			b.found(what+"two words", api.Query{Text: "order acme"}, one)
+			b.found(what+"a word that no run has", api.Query{Text: "order-3"})
+			b.found(what+"keys", api.Query{Text: "flow:naps tenant=acme is:open"}, three, one)
+			b.found(what+"beside it", api.Query{Text: "-1", Labels: map[string]string{"tenant": "acme"}}, three, one)
+			b.both(func(name string, s api.Service) {
+				counts, err := s.Counts(t.Context(), api.Query{Text: "order is:open"})
+				n := 0
+				for _, c := range counts {
+					n += c.Runs
+				}
+				if err != nil || n != 2 || len(counts) != 4 {
+					t.Errorf("%s%s counts %+v, %v", what, name, counts, err)
+				}
+				_, err = s.Runs(t.Context(), api.Query{Text: "is:opn"})
+				b.code(name+" a word that means nothing", err, api.CodeInvalid)
+			})
+			<-time.After(15 * time.Second)
+		}
+		<-time.After(time.Hour) // the second attempt has failed
+		b.found("an error", api.Query{Text: `error:"no paper"`}, three, two, one)
+		b.found("an old error", api.Query{Text: `error:"no paper" older:2h`})
+		b.found("a new one", api.Query{Text: `error:"no paper" newer:2h is:failed`}, three, two, one)
+	})
+}
+
+// TestWordsLookFar checks that a page which looks for a word ends soon and that the next ones go on.
+func TestWordsLookFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		first := b.naps("10h", 0, 1)
+		for range 60 {
+			b.naps("10h", 0, 2)
+		}
+		b.found("the oldest run", api.Query{Text: first}, first)
+		changes := b.changes()
+		for text, fine := range map[string]bool{"is:open flow:naps": true, "naps": false, "error:x": false} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := changes.Changes(ctx, api.Query{Text: text}, "", func(api.Change) error { return nil })
+			cancel()
+			if got := api.CodeOf(err); (got == api.CodeInvalid) == fine {
+				t.Errorf("changes of %s: %v", text, err)
+			}
+		}
 	})
 }

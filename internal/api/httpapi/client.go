@@ -297,6 +297,7 @@ func values(q api.Query) url.Values {
 	for path, value := range q.Input {
 		v.Add("input", path+"="+value)
 	}
+	set("q", q.Text)
 	if q.Limit > 0 {
 		set("limit", strconv.Itoa(q.Limit))
 	}
