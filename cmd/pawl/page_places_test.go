@@ -278,7 +278,7 @@ func TestPageOverview(t *testing.T) {
 	l.sees(".needed h2", "show 1 that is hidden")
 	l.click(".needed li b a")
 	l.counts("table.runs tbody tr", 3)
-	l.evaluates(`location.search`, "?phase=failed&phase=timed_out&workflow=bad")
+	l.evaluates(`new URLSearchParams(location.search).get("q")`, "is:failed is:timed-out flow:bad")
 }
 
 // TestPageKeys checks that one comes from the list to a run that is tried again by few keys, without a mouse.
@@ -291,7 +291,7 @@ func TestPageKeys(t *testing.T) {
 	address := served(t, dir, ".")
 	begin(t, address, `{"workflow":"bad","workflowId":"bad-1"}`)
 	begin(t, address, `{"workflow":"bad","workflowId":"bad-2"}`)
-	l.does("open the list", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs?phase=failed"))
+	l.does("open the list", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs?q=is:failed"))
 	l.sees("table.runs", "bad-1")
 	l.sees("table.runs", "bad-2")
 	keys := 0

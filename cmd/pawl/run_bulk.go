@@ -32,7 +32,8 @@ type bulkFlags struct {
 func (a runVerbs) runBulkCommand() *cobra.Command {
 	var f bulkFlags
 	cmd := &cobra.Command{
-		Use: "bulk VERB [QUERY]", Short: "Operate on all runs that match, the oldest first", Args: cobra.MinimumNArgs(1),
+		Use: "bulk VERB [QUERY]", Short: "Operate on all runs that match, the oldest first",
+		Args: cobra.MinimumNArgs(1),
 		Long: `Applies a verb for one run to all runs that match: cancel, terminate, pause, resume, retry or extend. The
 runs are chosen first, the newest up to --limit of them. If one refuses, the others go on, and the exit status is 1.
 
@@ -40,7 +41,8 @@ runs are chosen first, the newest up to --limit of them. If one refuses, the oth
 begin at once.
 
 ` + queryHelp(),
-		Example: "  pawl run bulk pause is:retrying flow:order\n  pawl run bulk retry --workflow order --phase failed --since 2h --limit 1000 --over 10m\n" +
+		Example: "  pawl run bulk pause is:retrying flow:order\n" +
+			"  pawl run bulk retry --workflow order --phase failed --since 2h --limit 1000 --over 10m\n" +
 			"  pawl run bulk cancel --label customer=42 --open --dry-run",
 		ValidArgs: []cobra.Completion{"cancel", "terminate", "pause", "resume", "retry", "extend"},
 		RunE: func(cmd *cobra.Command, args []string) error {

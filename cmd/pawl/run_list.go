@@ -29,7 +29,8 @@ func (a runVerbs) runListCommand() *cobra.Command {
 			"With --deadline-within and --will-miss the runs with the soonest deadlines come first. A run will miss " +
 			"its deadline if it does nothing by itself before it, or if runs of its workflow usually take longer.\n\n" +
 			queryHelp(),
-		Example: "  pawl run list is:open flow:order customer=42\n  pawl run list 'error:\"503 Service\"' newer:2d\n  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
+		Example: "  pawl run list is:open flow:order customer=42\n  pawl run list 'error:\"503 Service\"' newer:2d\n" +
+			"  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
 			"  pawl run list --label customer=42 --since 2d\n  pawl run list --deadline-within 10m --retrying",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			asked, err := f.complete(&q, args, a.clockOf(cmd.Context()))
@@ -92,8 +93,8 @@ func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
 // queryHelp explains the text that finds runs.
 func queryHelp() string {
 	var b strings.Builder
-	b.WriteString("A QUERY has terms between spaces, and a run has to fit all of them: words that stand in its name, its " +
-		"workflow, its labels or its message, labels as KEY=VALUE, and\n\n")
+	b.WriteString("A QUERY has terms between spaces, and a run has to fit all of them: words that stand in its name, " +
+		"its workflow, its labels or its message, labels as KEY=VALUE, and\n\n")
 	for _, k := range api.FindKeys() {
 		fmt.Fprintf(&b, "  %-10s %s\n", k[0]+":", k[1])
 	}

@@ -28,7 +28,7 @@ type findKey struct {
 	read func(*finder, string) error
 }
 
-// findKeys are the keys, in the order in which people are told of them. It is a function since is refers to them.
+// findKeys returns the keys, in the order in which people are told of them. It is a function since is refers to them.
 func findKeys() []findKey {
 	return []findKey{
 		{"is", "open, closed, a phase, retrying, late, stuck, resting, top", (*finder).is},
@@ -115,7 +115,7 @@ type finder struct {
 	column int    // where the term begins, in characters from 1
 	width  int    // its length in characters
 
-	// What the term says.
+	// The term, taken apart.
 	key, value string
 	keyed      bool // it is key:value
 	quoted     bool // it begins with a quotation mark

@@ -64,7 +64,7 @@ type Histogram struct {
 
 // Suggestion is a way to go on with a text that finds runs.
 type Suggestion struct {
-	Term string `json:"term" doc:"What takes the place of the last term of the text; one that ends with a colon goes on."`
+	Term string `json:"term" doc:"It takes the place of the last term; one that ends with a colon goes on."`
 	Says string `json:"says,omitempty" doc:"What it means."`
 }
 

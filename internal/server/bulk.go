@@ -39,7 +39,7 @@ type BulkQuery struct {
 	Retrying      bool              `json:"retrying,omitempty" doc:"Runs of which a step is retried."`
 	WillMiss      bool              `json:"willMiss,omitempty" doc:"Runs that will miss their deadlines."`
 	Input         map[string]string `json:"input,omitempty" doc:"Runs with these values in their input, by path."`
-	Text          string            `json:"q,omitempty" maxLength:"2000" doc:"What people write: is:open flow:checkout."`
+	Text          string            `json:"q,omitempty" maxLength:"2000" doc:"A line of text: is:open flow:checkout."`
 }
 
 func (q *BulkQuery) query() api.Query {

@@ -35,8 +35,8 @@ func overviewRoutes(s *Server, a huma.API) {
 		return body(sourcesOf(s).Overview(ctx, spanOf(in.Over)))
 	})
 	op = under(api.RoleRead, "GET", "/histogram", "getHistogram", "runs", "Count runs by when they began")
-	op.Description = "The newest 5000 of the runs that the query chooses are counted. Without createdFrom, or newer in " +
-		"q, the span is the one up to now."
+	op.Description = "The newest 5000 of the runs that the query chooses are counted. Without createdFrom, or newer " +
+		"in q, the span is the one up to now."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		RunQuery
 		Over length `query:"over" doc:"The span, up to now or createdBefore: 24h, which is the default; at most 31d."`

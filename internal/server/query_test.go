@@ -52,7 +52,8 @@ func TestHistogram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		for range 3 {
-			if _, err := b.client.Start(t.Context(), api.StartRequest{Definition: definition(crimsonFlow)}); err != nil {
+			r := api.StartRequest{Definition: definition(crimsonFlow)}
+			if _, err := b.client.Start(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(time.Hour)

@@ -32,7 +32,7 @@ type RunQuery struct {
 	Within        length   `query:"deadlineWithin" doc:"Open runs whose deadline comes within this time: 10m."`
 	Retrying      bool     `query:"retrying" doc:"Open runs of which a step backs off or is tried again."`
 	WillMiss      bool     `query:"willMiss" doc:"Open runs that will miss their deadlines at their workflow's pace."`
-	Text          string   `query:"q" maxLength:"2000" doc:"What people write: is:open flow:checkout tenant=acme older:1h."`
+	Text          string   `query:"q" maxLength:"2000" doc:"A line of text: is:open tenant=acme older:1h."`
 	Inputs        []string `query:"input,explode" doc:"Runs with this in their input: customer.id=42. Read run by run."`
 }
 

@@ -27,7 +27,6 @@ export type Schedule = Schemas["Schedule"];
 export type Webhook = Schemas["Webhook"];
 export type Delivery = Schemas["Delivery"];
 export type BulkBody = Schemas["BulkBody"];
-export type BulkQuery = Schemas["BulkQuery"];
 export type BulkResult = Schemas["Result"];
 export type Change = Schemas["Change"];
 export type Token = Schemas["Token"];
@@ -35,6 +34,7 @@ export type Audited = Schemas["Audited"];
 export type Concern = Schemas["Concern"];
 export type Overview = Schemas["Overview"];
 export type Figures = Schemas["Figures"];
+export type Suggestion = Schemas["Suggestion"];
 export type Due = Schemas["Due"];
 export type CheckedFlow = Schemas["CheckedFlow"];
 type Problem = Schemas["Problem"];
@@ -111,6 +111,8 @@ const runPath = (run: string, ...rest: string[]) => ["/runs", run, ...rest].map(
 
 export const listRuns = (query: URLSearchParams, signal?: AbortSignal) => ask<Page>("/runs?" + query, { signal: signal ?? null });
 export const countRuns = (query: URLSearchParams) => ask<Count[]>("/counts?" + query);
+export const suggest = async (q: string) => (await ask<Suggestion[] | null>("/suggest?" + new URLSearchParams({ q }))) ?? [];
+export const getHistogram = (query: string) => ask<Schemas["Histogram"]>("/histogram?" + query);
 export const getRun = (run: string) => ask<Run>(runPath(run));
 // nextRun answers as soon as something has happened to a run after its last event: with the run as it is then.
 export const nextRun = async (run: string, last: Run, signal: AbortSignal) =>

@@ -7,7 +7,7 @@ import { actionOf, kept, shownOf, targetOf } from "./attention.ts";
 const concern = (cause: string, more: object = {}) => ({ id: cause, cause, level: "bad", name: "check out", says: { text: "" }, ...more }) as Concern;
 
 test("many runs are a list, one is its page", () => {
-  assert.equal(targetOf(concern("failed", { runs: 7, of: ["r1"] })), "/runs?phase=failed&phase=timed_out&workflow=check%20out");
+  assert.equal(targetOf(concern("failed", { runs: 7, of: ["r1"] })), "/runs?q=is%3Afailed+is%3Atimed-out+flow%3A%22check+out%22");
   assert.equal(targetOf(concern("failed", { runs: 1, of: ["r1"] })), "/run/r1");
   assert.equal(targetOf(concern("webhook")), "/webhooks");
   assert.equal(targetOf(concern("flow")), "/start?flow=check%20out");

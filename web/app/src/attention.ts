@@ -1,19 +1,19 @@
 // Where one goes from what needs a person, and what of it one has put off.
 import type { Concern } from "./api.ts";
+import { quoted, runsOf } from "./query.ts";
 
 // targetOf returns the page on which one does something about a concern.
 export function targetOf(c: Concern): string {
-  const name = encodeURIComponent(c.name);
   switch (c.cause) {
     case "schedule": return "/schedules";
     case "webhook": return "/webhooks";
-    case "flow": return `/start?flow=${name}`;
+    case "flow": return `/start?flow=${encodeURIComponent(c.name)}`;
   }
   if (c.runs === 1 && c.of?.[0]) return `/run/${c.of[0]}`;
   const queries: Record<string, string> = {
-    failed: "phase=failed&phase=timed_out", will_miss: "willMiss=true", stuck: "stuck=true", waits: "phase=waiting", paused: "phase=paused",
+    failed: "is:failed is:timed-out", will_miss: "is:late", stuck: "is:stuck", waits: "is:waiting", paused: "is:paused",
   };
-  return `/runs?${queries[c.cause] ?? ""}&workflow=${name}`;
+  return runsOf(`${queries[c.cause] ?? ""} flow:${quoted(c.name)}`.trim());
 }
 
 // actionOf returns the words for what one does about it.

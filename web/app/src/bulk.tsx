@@ -1,30 +1,19 @@
 // Applies an operation to all runs of a query: first it is told which ones, and nothing happens to them.
 import { useRef, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
-import type { BulkQuery, BulkResult } from "./api.ts";
-import { bulk } from "./api.ts";
+import type { BulkResult, RunSummary } from "./api.ts";
+import { bulk, operateRun } from "./api.ts";
 import { Dialog, Phase, Problem } from "./parts.tsx";
 
 const operations: [string, string][] = [
-  ["pause", "Pause"], ["resume", "Resume"], ["retry", "Retry failed steps"], ["cancel", "Cancel, let attempts finish"],
+  ["pause", "Pause"], ["resume", "Resume"], ["retry", "Retry failed steps"], ["cancel-gracefully", "Cancel, let attempts finish"],
   ["cancel", "Cancel"], ["terminate", "Terminate"],
 ];
 
 const most = 1000; // runs of one operation
 
-// bulkQuery is the query of the address in the form of a body.
-export function bulkQuery(q: URLSearchParams): BulkQuery {
-  const pairs = (name: string) => Object.fromEntries(q.getAll(name).map((p) => [p.slice(0, p.indexOf("=")), p.slice(p.indexOf("=") + 1)]));
-  const out: Record<string, unknown> = {};
-  for (const name of ["workflow", "workflowId", "createdFrom", "createdBefore", "parent", "deadlineWithin"]) if (q.get(name)) out[name] = q.get(name);
-  for (const name of ["stuck", "top", "retrying", "willMiss"]) if (q.get(name) === "true") out[name] = true;
-  if (q.has("phase")) out["phases"] = q.getAll("phase");
-  if (q.has("label")) out["labels"] = pairs("label");
-  if (q.has("input")) out["input"] = pairs("input");
-  return out as BulkQuery;
-}
-
-export function Bulk({ query, onClose }: { query: URLSearchParams; onClose: () => void }) {
+// Bulk acts on the runs of a query, or on those that were selected.
+export function Bulk({ query, runs, onClose }: { query: URLSearchParams; runs: RunSummary[] | null; onClose: () => void }) {
   const [operation, setOperation] = useState("pause");
   const [reason, setReason] = useState("");
   const [results, setResults] = useState<BulkResult[] | null>(null);
@@ -36,9 +25,11 @@ export function Bulk({ query, onClose }: { query: URLSearchParams; onClose: () =
     const all: BulkResult[] = [];
     setBusy(true); setError(null); setResults([]); setDone(!dryRun);
     stop.current = new AbortController();
+    const told = (r: BulkResult) => { all.push(r); if (all.length % 50 === 0) setResults([...all]); };
+    const body = { actor: "page", ...(reason ? { reason } : {}) };
     try {
-      await bulk(operation, { query: bulkQuery(query), dryRun, runs: most, actor: "page", ...(reason ? { reason } : {}) },
-        (r) => { all.push(r); if (all.length % 50 === 0) setResults([...all]); }, stop.current.signal);
+      if (runs) await each(runs, operation, body, dryRun, told, stop.current.signal);
+      else await bulk(operation, { ...body, query: { q: query.get("q") ?? "", top: query.get("top") === "true" }, dryRun, runs: most }, told, stop.current.signal);
     } catch (e) {
       if (!stop.current.signal.aborted) setError(e);
     } finally {
@@ -64,6 +55,21 @@ export function Bulk({ query, onClose }: { query: URLSearchParams; onClose: () =
       </form>
     </Dialog>
   );
+}
+
+// each acts on runs one after the other. One that refuses does not stop the others.
+async function each(runs: RunSummary[], operation: string, body: { actor: string }, dryRun: boolean, fn: (r: BulkResult) => void, signal: AbortSignal): Promise<void> {
+  for (const { run, phase, workflow, workflowId } of runs) {
+    const result: BulkResult = { run, phase, workflow, ...(workflowId ? { workflowId } : {}), done: !dryRun };
+    try {
+      if (!dryRun) await operateRun(run, operation, body);
+    } catch (e) {
+      result.done = false;
+      result.message = String(e instanceof Error ? e.message : e);
+    }
+    if (signal.aborted) return;
+    fn(result);
+  }
 }
 
 function Results({ results, done, busy }: { results: BulkResult[]; done: boolean; busy: boolean }) {

@@ -6,6 +6,7 @@ import { followHistory, getHistory, listRuns } from "./api.ts";
 import { Link, Phase, Problem } from "./parts.tsx";
 import { utc } from "./state.ts";
 import { instant, parse } from "./time.ts";
+import { runsOf } from "./query.ts";
 
 const step = 500;
 
@@ -69,7 +70,7 @@ export function Children({ run }: { run: Run }) {
     <details class="value children" open={runs.length <= 5}>
       <summary>{runs.length}{more ? "+" : ""} child run{runs.length === 1 ? "" : "s"}: {[...counts].map(([p, n]) => `${n} ${p.replaceAll("_", " ")}`).join(", ")}</summary>
       <ul>{runs.map((r) => <li key={r.run}><Link to={`/run/${r.run}`}><bdi>{r.workflowId || r.workflow}</bdi></Link> <Phase phase={r.phase} /> <bdi class="dim">{r.message}</bdi></li>)}</ul>
-      {more ? <Link to={`/runs?parent=${run.run}`}>All of them</Link> : null}
+      {more ? <Link to={runsOf(`parent:${run.run}`)}>All of them</Link> : null}
     </details>
   );
 }

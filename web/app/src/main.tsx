@@ -11,16 +11,17 @@ import { later } from "./lazy.tsx";
 import { OverviewPage } from "./overview.tsx";
 import { Signed, SignIn, useCaller } from "./signin.tsx";
 
+const others = () => import("./others.ts");
 const RunPage = later(() => import("./run.tsx").then((m) => m.RunPage));
 const Runs = later(() => import("./runs.tsx").then((m) => m.Runs));
-const Lab = later(() => import("./lab.tsx").then((m) => m.Lab));
-const Tokens = later(() => import("./access.tsx").then((m) => m.Tokens));
-const Audit = later(() => import("./access.tsx").then((m) => m.Audit));
-const Queues = later(() => import("./queues.tsx").then((m) => m.Queues));
-const Start = later(() => import("./start.tsx").then((m) => m.Start));
-const Deadlines = later(() => import("./watch.tsx").then((m) => m.Deadlines));
-const Schedules = later(() => import("./watch.tsx").then((m) => m.Schedules));
-const Webhooks = later(() => import("./watch.tsx").then((m) => m.Webhooks));
+const Lab = later(() => others().then((m) => m.Lab));
+const Tokens = later(() => others().then((m) => m.Tokens));
+const Audit = later(() => others().then((m) => m.Audit));
+const Queues = later(() => others().then((m) => m.Queues));
+const Start = later(() => others().then((m) => m.Start));
+const Deadlines = later(() => others().then((m) => m.Deadlines));
+const Schedules = later(() => others().then((m) => m.Schedules));
+const Webhooks = later(() => others().then((m) => m.Webhooks));
 
 const pages: [string, string][] = [
   ["/", "Overview"], ["/runs", "Runs"], ["/deadlines", "Deadlines"], ["/queues", "Queues"], ["/schedules", "Schedules"], ["/start", "Start"], ["/lab", "Lab"],
@@ -31,7 +32,7 @@ const themes = ["system", "light", "dark"];
 const forAdmins = new Set(["/tokens", "/audit"]);
 
 const keys: [string, string][] = [
-  ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["r", "go to what one most likely does to a run"], ["e", "the next step that failed"], ["b", "a timeline as time went, or with breaks"], ["Enter", "open the chosen run"], ["o", "fold or unfold the chosen group"],
+  ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["r", "go to what one most likely does to a run"], ["e", "the next step that failed"], ["b", "a timeline as time went, or with breaks"], ["Enter", "open the chosen run"], ["x", "select it; with shift all up to it"], ["o", "fold or unfold the chosen group"],
   ["h g", "the overview, all runs"], ["d l s", "deadlines, the lab, start a run"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
 ];
 

@@ -9,6 +9,7 @@ import { Link, Problem, Time } from "./parts.tsx";
 import { Says } from "./says.tsx";
 import { stored, store, utc } from "./state.ts";
 import { instant, length, parse, readLength } from "./time.ts";
+import { quoted, runsOf } from "./query.ts";
 
 const spans: [string, string][] = [["1h", "1h"], ["24h", "24h"], ["7d", "168h"]];
 
@@ -24,7 +25,7 @@ export function OverviewPage({ search }: { search: string }) {
       <div class="title overview-title">
         <h1>Overview</h1>
         <nav class="segments" aria-label="Over how long">{spans.map(([words, s]) => <Link key={s} to={`/?over=${s}`} current={s === over}>{words}</Link>)}</nav>
-        {got ? <span class="dim"><Link to="/runs?phase=pending&phase=running&phase=waiting&phase=paused">{got.open} open</Link> · {shown.length === 1 ? "1 thing needs" : `${shown.length} things need`} somebody</span> : null}
+        {got ? <span class="dim"><Link to={runsOf("is:open")}>{got.open} open</Link> · {shown.length === 1 ? "1 thing needs" : `${shown.length} things need`} somebody</span> : null}
       </div>
       <Problem error={error ?? wrong} />
       {got ? <Tiles o={got} words={spans.find(([, s]) => s === over)?.[0] ?? over} /> : null}
@@ -122,7 +123,7 @@ function Flows({ o }: { o: Overview }) {
             <thead><tr><th>flow</th><th>runs</th><th>failed</th><th>p50</th><th>p95</th><th>now</th></tr></thead>
             <tbody>{flows.slice(0, 12).map((f) => (
               <tr key={f.workflow}>
-                <td><Link to={`/runs?workflow=${encodeURIComponent(f.workflow)}`}><bdi>{plain(f.workflow)}</bdi></Link></td>
+                <td><Link to={runsOf(`flow:${quoted(f.workflow)}`)}><bdi>{plain(f.workflow)}</bdi></Link></td>
                 <td class="num">{count(f.runs)}</td><td class={f.failed > 0 ? "num bad" : "num"}>{count(f.failed)}</td>
                 <td class="num">{length(readLength(f.p50)) || "–"}</td><td class="num">{length(readLength(f.p95)) || "–"}</td>
                 <td class="dim">{[f.open ? `${f.open} open` : "", f.retrying ? `${f.retrying} retrying` : ""].filter(Boolean).join(", ")}</td>

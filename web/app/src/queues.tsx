@@ -7,6 +7,7 @@ import type { Sample } from "./metrics.ts";
 import { readMetrics, sums, total, within } from "./metrics.ts";
 import { Link, Problem } from "./parts.tsx";
 import { length } from "./time.ts";
+import { runsOf } from "./query.ts";
 
 const every = 2000, most = 150; // ms between two looks, and how many are kept: five minutes
 const lately = 60_000; // what counts as now
@@ -86,7 +87,7 @@ function Pressure({ samples, last, before }: { samples: Sample[]; last: Sample; 
           </table>
         </div>
       )}
-      <p><Link to="/runs?retrying=true">Runs that retry now</Link></p>
+      <p><Link to={runsOf("is:retrying")}>Runs that retry now</Link></p>
     </section>
   );
 }

@@ -15,6 +15,7 @@ import { StepPanel } from "./step.tsx";
 import { length, parse } from "./time.ts";
 import { doneOf, isClosed, matters, timeline } from "./timeline.ts";
 import { Value } from "./tree.tsx";
+import { quoted, runsOf } from "./query.ts";
 
 const Graph = later(() => import("./graph.tsx").then((m) => m.Graph));
 
@@ -104,7 +105,7 @@ function Head({ run }: { run: Run }) {
   return (
     <header class="run">
       <div>
-        <nav class="crumbs dim" aria-label="Where this is"><Link to="/runs">Runs</Link> › <Link to={`/runs?workflow=${encodeURIComponent(run.workflow)}`}><bdi>{run.workflow}</bdi></Link> ›</nav>
+        <nav class="crumbs dim" aria-label="Where this is"><Link to="/runs">Runs</Link> › <Link to={runsOf(`flow:${quoted(run.workflow)}`)}><bdi>{run.workflow}</bdi></Link> ›</nav>
         <div class="title">
           <h1><bdi>{run.workflowId || run.workflow}</bdi></h1>
           <Chip state={stateOfRun(run)} />

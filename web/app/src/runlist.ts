@@ -2,10 +2,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunSummary } from "./api.ts";
 import { changes, listRuns } from "./api.ts";
+import { followed } from "./query.ts";
 
 const quiet = 300; // ms between two looks at what has changed
-// What streams are not asked for; lists of such a query are asked for again.
-const listsOnly = ["limit", "cursor", "stuck", "willMiss", "input"];
 
 export interface RunList {
   runs: RunSummary[] | null; // null: not known yet
@@ -81,9 +80,9 @@ export function useRunList(key: string, holds: () => boolean): RunList {
       }
       loading = false;
     };
-    const followed = new URLSearchParams(key);
-    const exact = !listsOnly.slice(2).some((name) => followed.has(name));
-    for (const name of listsOnly) followed.delete(name);
+    const stream = new URLSearchParams(key);
+    const exact = followed(stream.get("q") ?? ""); // else the list is asked for again
+    for (const name of exact ? ["limit"] : ["limit", "q"]) stream.delete(name);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const look = () => {
       timer = undefined;
@@ -108,7 +107,7 @@ export function useRunList(key: string, holds: () => boolean): RunList {
     void begin();
     take.current = () => { taken = true; scrollTo(0, 0); void begin(); };
     more.current = () => void load();
-    const end = changes(followed, (c) => {
+    const end = changes(stream, (c) => {
       changed.set(c?.run?.run ?? "", c?.run && !c.left ? c.run : null);
       timer ??= setTimeout(look, quiet);
     });

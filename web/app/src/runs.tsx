@@ -1,37 +1,41 @@
-// The list of runs. Its filters are the query of the API, kept in the address.
-import type { RefObject } from "preact";
+// The list of runs. The text that chooses them is kept in the address.
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
-import type { Count, RunSummary } from "./api.ts";
+import type { RunSummary } from "./api.ts";
 import { countRuns } from "./api.ts";
+import { useAsked } from "./asked.ts";
 import { Bulk } from "./bulk.tsx";
-import { Chip, elsewhere, Link, Phase, Problem, Ticking, Time } from "./parts.tsx";
+import { Field, Histogram } from "./find.tsx";
+import { Chip, elsewhere, Link, Menu, Phase, Problem, Ticking, Time } from "./parts.tsx";
+import { inView, phasesOf, runsOf, terms, viewOf, withoutPhases, withPhase } from "./query.ts";
 import { useRunList, useSeen } from "./runlist.ts";
 import { Needs } from "./signin.tsx";
-import { go } from "./state.ts";
+import { go, store, stored } from "./state.ts";
 import { stateOfSummary } from "./states.ts";
 import { length, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
 
-const views: { label: string; query: string; says: string }[] = [
-  { label: "All", query: "", says: "every run" },
-  { label: "Open", query: "phase=pending&phase=running&phase=waiting&phase=paused", says: "runs that have not ended" },
-  { label: "Retrying", query: "retrying=true", says: "runs with a step that failed and is tried again" },
-  { label: "Deadline soon", query: "deadlineWithin=1h", says: "a deadline within an hour, the soonest first" },
-  { label: "Will miss", query: "willMiss=true", says: "runs that will miss their deadline" },
-  { label: "Failed", query: "phase=failed&phase=timed_out", says: "runs that failed or timed out" },
-  { label: "Stuck", query: "stuck=true", says: "runs that cannot go on until somebody acts" },
+const views: { label: string; q: string; says: string }[] = [
+  { label: "All", q: "", says: "every run" },
+  { label: "Open", q: "is:open", says: "runs that have not ended" },
+  { label: "Retrying", q: "is:retrying", says: "runs with a step that failed and is tried again" },
+  { label: "Deadline soon", q: "deadline:1h", says: "a deadline within an hour, the soonest first" },
+  { label: "Will miss", q: "is:late", says: "runs that will miss their deadline" },
+  { label: "Failed", q: "is:failed is:timed-out", says: "runs that failed or timed out" },
+  { label: "Stuck", q: "is:stuck", says: "runs that cannot go on until somebody acts" },
 ];
 
-const filters = ["workflow", "workflowId", "label", "input"] as const;
-
-// listQuery is what the API is asked, from the address of the page.
-function listQuery(search: string): URLSearchParams {
-  const q = new URLSearchParams(search);
-  if (!q.has("parent") && !q.has("top")) q.set("top", "true");
-  if (!q.has("limit")) q.set("limit", "100");
-  return q;
+// listQuery is what the API is asked. Children of other runs are listed where one asks for them.
+function listQuery(q: string): URLSearchParams {
+  return new URLSearchParams({ ...(q ? { q } : {}), ...(terms(q).some((t) => /^(parent|id):/.test(t)) ? {} : { top: "true" }), limit: "100" });
 }
+
+// Columns that one may leave out.
+const columns = ["Flow", "Started", "Took", "Ends by", "About", "Labels"] as const;
+type Column = (typeof columns)[number];
+
+const readList = (key: string): string[] => { try { return JSON.parse(stored(key) ?? "[]") as string[]; } catch { return []; } };
 
 // The height of a row, as in the stylesheet: on a narrow screen it is a card.
 const rowHeights = { wide: 34, narrow: 68 };
@@ -48,16 +52,31 @@ function useRowHeight(): number {
 }
 
 export function Runs({ search }: { search: string }) {
-  const [chosen, setChosen] = useState(0);
-  const [many, setMany] = useState(false);
-  const query = listQuery(search);
+  const [chosen, setShown] = useState(0);
+  const at = useRef(0); // the chosen row: a key may come before the one before it is drawn
+  const setChosen = (i: number) => { at.current = i; setShown(i); };
+  const [many, setMany] = useState<"" | "all" | "selected">("");
+  const q = new URLSearchParams(search).get("q") ?? "";
+  const query = listQuery(q);
   const key = query.toString();
+  const find = (to: string) => go(runsOf(to), true);
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set(readList("pawl.columns")));
+  const [selected, setSelected] = useState<ReadonlyMap<string, RunSummary>>(new Map());
+  const lastSelected = useRef(0);
   const rowHeight = useRowHeight();
   const looks = useRef(false), over = useRef(false);
   const { runs, next, error, more, fresh, take } = useRunList(key, () => looks.current || over.current);
   const seen = useSeen(runs?.length ?? 0, rowHeight);
   looks.current = seen.from > 0 || chosen > 0; // whoever points at a row, has chosen one, or has scrolled down
-  useEffect(() => setChosen(0), [key]);
+  useEffect(() => { setChosen(0); setSelected(new Map()); }, [key]);
+  const select = (i: number, range: boolean) => {
+    const to = new Map(selected), on = !selected.has(runs?.[i]?.run ?? "");
+    for (const r of (runs ?? []).slice(...(range ? [Math.min(i, lastSelected.current), Math.max(i, lastSelected.current) + 1] : [i, i + 1]))) {
+      if (on || range) to.set(r.run, r); else to.delete(r.run);
+    }
+    lastSelected.current = i;
+    setSelected(to);
+  };
   useEffect(() => { // what comes next is asked for before one has scrolled to it
     if (runs && next && seen.to > runs.length - 30) more();
   }, [runs, next, seen.to]);
@@ -65,13 +84,14 @@ export function Runs({ search }: { search: string }) {
     const onKey = (e: KeyboardEvent) => {
       if (elsewhere(e)) return;
       const n = runs?.length ?? 0;
-      if (e.key === "j") setChosen((c) => Math.min(c + 1, Math.max(n - 1, 0)));
-      else if (e.key === "k") setChosen((c) => Math.max(c - 1, 0));
-      else if (e.key === "Enter" && !(e.target instanceof HTMLElement && e.target.closest("table, button"))) { const r = runs?.[chosen]; if (r) go(`/run/${r.run}`); }
+      if (e.key === "j") setChosen(Math.min(at.current + 1, Math.max(n - 1, 0)));
+      else if (e.key === "k") setChosen(Math.max(at.current - 1, 0));
+      else if (e.key.toLowerCase() === "x") select(at.current, e.shiftKey);
+      else if (e.key === "Enter" && !(e.target instanceof HTMLElement && e.target.closest("table, button"))) { const r = runs?.[at.current]; if (r) go(`/run/${r.run}`); }
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [runs, chosen]);
+  }, [runs, selected]);
   useEffect(() => { // the chosen run comes into sight, also where it has no row yet
     const y = (seen.ref.current?.getBoundingClientRect().top ?? NaN) + chosen * rowHeight;
     if (chosen > 0 && (y < 0 || y + rowHeight > innerHeight)) scrollBy(0, y - innerHeight / 2);
@@ -79,90 +99,83 @@ export function Runs({ search }: { search: string }) {
   return (
     <main>
       <h1>Runs</h1>
-      <nav class="views" aria-label="Views">
-        {views.map((v) => (
-          <Link key={v.label} to={v.query ? `/runs?${v.query}` : "/runs"} current={isView(search, v.query)}>
-            <span title={v.says}>{v.label}</span>
-          </Link>
-        ))}
-      </nav>
-      <Filters search={search} />
-      <Counts search={search} />
-      {runs && runs.length > 0 ? <Needs role="operate"><div class="actions"><button type="button" onClick={() => setMany(true)}>Bulk actions…</button></div></Needs> : null}
-      {many ? <Bulk query={query} onClose={() => setMany(false)} /> : null}
+      <Field q={q} onFind={find} />
+      <Views q={q} />
+      <Histogram query={histogramQuery(query)} q={q} onFind={find} />
+      <div class="row-between">
+        <Counts q={q} />
+        <Menu label="Columns">{columns.map((c) => <button type="button" key={c} aria-pressed={!left.has(c)} onClick={() => {
+          const to = new Set(left);
+          if (!to.delete(c)) to.add(c);
+          setLeft(to);
+          store("pawl.columns", JSON.stringify([...to]));
+        }}>{left.has(c) ? "" : "✓ "}{c}</button>)}</Menu>
+        {runs && runs.length > 0 ? <Needs role="operate"><button type="button" onClick={() => setMany("all")}>Bulk actions…</button></Needs> : null}
+      </div>
+      {many ? <Bulk query={query} runs={many === "selected" ? [...selected.values()] : null} onClose={() => setMany("")} /> : null}
       <Problem error={error} />
       {fresh > 0 ? <p class="fresh" role="status"><button type="button" onClick={() => { setChosen(0); take(); }}>{fresh} new ↑</button></p> : null}
-      {runs === null ? <p class="dim">Loading…</p> : runs.length === 0 && !next ? <Empty search={search} /> : (
+      {runs === null ? <p class="dim">Loading…</p> : runs.length === 0 && !next ? <Empty q={q} /> : (
         <table class="runs" aria-rowcount={next ? -1 : runs.length + 1} onPointerEnter={() => { over.current = true; }} onPointerLeave={() => { over.current = false; }}>
-          <thead><tr><th>Run</th><th>Flow</th><th>State</th><th>Started</th><th>Took</th><th>About</th></tr></thead>
+          <thead><tr><th class="tick"><span class="unseen">Selected</span></th><th>Run</th><th class="state">State</th>{columns.map((c) => left.has(c) ? null : <th key={c} class={classOf(c)}>{c}</th>)}</tr></thead>
           <tbody ref={seen.ref as RefObject<HTMLTableSectionElement>}>
             <Space height={seen.from * rowHeight} />
-            {runs.slice(seen.from, seen.to).map((r, i) => <RowOf key={r.run} r={r} chosen={seen.from + i === chosen} />)}
+            {runs.slice(seen.from, seen.to).map((r, i) => <RowOf key={r.run} r={r} chosen={seen.from + i === chosen} left={left} selected={selected.has(r.run)} onSelect={(range) => select(seen.from + i, range)} />)}
             <Space height={(runs.length - seen.to) * rowHeight} />
           </tbody>
         </table>
       )}
+      {selected.size > 0 ? (
+        <div class="selection" role="status">
+          {selected.size} selected
+          <Needs role="operate"><button type="button" class="main" onClick={() => setMany("selected")}>Act on {selected.size === 1 ? "it" : "them"}…</button></Needs>
+          <button type="button" onClick={() => setMany("all")}>All that match…</button>
+          <button type="button" onClick={() => setSelected(new Map())}>Clear</button>
+        </div>
+      ) : null}
       {runs && runs.length > 0 ? <p class="dim loaded">{next ? `${runs.length} are loaded; more come as you scroll.` : `${runs.length} run${runs.length === 1 ? "" : "s"}.`}</p> : null}
     </main>
   );
 }
 
 // Space is as high as the rows that are not in the document.
-const Space = ({ height }: { height: number }) => height > 0 ? <tr class="space" aria-hidden="true"><td colSpan={6} style={{ height: `${height}px` }} /></tr> : null;
+const Space = ({ height }: { height: number }) => height > 0 ? <tr class="space" aria-hidden="true"><td colSpan={9} style={{ height: `${height}px` }} /></tr> : null;
 
-function isView(search: string, query: string): boolean {
-  const q = new URLSearchParams(search);
-  for (const f of filters) q.delete(f);
-  return q.toString() === new URLSearchParams(query).toString();
-}
+const classOf = (c: Column): string => c.toLowerCase().replace(" ", "-");
 
-function Filters({ search }: { search: string }) {
-  const q = new URLSearchParams(search);
-  const set = (name: string, value: string) => {
-    const to = new URLSearchParams(search);
-    if (value) to.set(name, value); else to.delete(name);
-    go(`/runs${to.size > 0 ? `?${to}` : ""}`, true);
-  };
-  const field = (name: (typeof filters)[number], label: string, hint: string) => (
-    <label>{label} <input name={name} type="search" value={q.get(name) ?? ""} placeholder={hint}
-      onChange={(e) => set(name, e.currentTarget.value.trim())} /></label>
-  );
+// The last day is shown where the text names no time.
+const histogramQuery = (query: URLSearchParams): string => {
+  const to = new URLSearchParams(query);
+  to.delete("limit");
+  return to.toString();
+};
+
+// Views choose how runs are. What else the text says stays; a text of one's own can be kept.
+function Views({ q }: { q: string }) {
+  const [own, setOwn] = useState(readList("pawl.views"));
+  const keep = (to: string[]) => { setOwn(to); store("pawl.views", JSON.stringify(to)); };
+  const isOwn = own.includes(q), known = isOwn || views.some((v) => v.q === q);
   return (
-    <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
-      {field("workflow", "Flow", "order")}
-      {field("workflowId", "Run", "order-42")}
-      {field("label", "Label", "tenant=acme")}
-      {field("input", "Input", "orderId=42")}
-    </form>
+    <nav class="views" aria-label="Views">
+      {views.map((v) => <Link key={v.label} to={runsOf(inView(q, v.q))} current={!isOwn && viewOf(q) === v.q}><span title={v.says}>{v.label}</span></Link>)}
+      {own.map((v) => <Link key={v} to={runsOf(v)} current={v === q}><bdi>{plain(v)}</bdi></Link>)}
+      {isOwn ? <button type="button" onClick={() => keep(own.filter((v) => v !== q))}>Forget this view</button> : !known ? <button type="button" onClick={() => keep([...own, q])}>Keep as a view</button> : null}
+    </nav>
   );
 }
 
 const recount = 5000; // ms between two counts
 
-// Counts says how many runs the filters leave in each phase, whichever phases are shown.
-function Counts({ search }: { search: string }) {
-  const [counts, setCounts] = useState<Count[]>([]);
-  const query = listQuery(search);
-  for (const name of ["phase", "limit", "cursor"]) query.delete(name);
-  const key = query.toString();
-  useEffect(() => {
-    let over = false;
-    const count = () => countRuns(new URLSearchParams(key)).then((c) => { if (!over) setCounts(c); }, () => {}); // the list tells of errors
-    void count();
-    const timer = setInterval(() => { if (!document.hidden) void count(); }, recount);
-    return () => { over = true; clearInterval(timer); };
-  }, [key]);
-  const shown = new URLSearchParams(search).getAll("phase");
-  const only = (phase: string) => {
-    const to = new URLSearchParams(search);
-    to.delete("phase");
-    if (!(shown.length === 1 && shown[0] === phase)) to.set("phase", phase);
-    return to.size > 0 ? `/runs?${to}` : "/runs";
-  };
+// Counts says how many runs the text leaves in each phase, whichever phases are shown.
+function Counts({ q }: { q: string }) {
+  const query = listQuery(withoutPhases(q));
+  query.delete("limit");
+  const [counts] = useAsked(() => countRuns(query), query.toString(), recount);
+  const shown = phasesOf(q);
   return (
     <nav class="phases" aria-label="Runs by phase">
-      {counts.filter((c) => c.runs > 0 || c.more).map((c) => (
-        <Link key={c.phase} to={only(c.phase)} current={shown.includes(c.phase)}>
+      {(counts ?? []).filter((c) => c.runs > 0 || c.more).map((c) => (
+        <Link key={c.phase} to={runsOf(withPhase(q, c.phase))} current={shown.includes(`is:${c.phase.replace("_", "-")}`)}>
           <b>{c.runs.toLocaleString("en")}{c.more ? "+" : ""}</b> <Phase phase={c.phase} />
         </Link>
       ))}
@@ -170,8 +183,8 @@ function Counts({ search }: { search: string }) {
   );
 }
 
-function Empty({ search }: { search: string }) {
-  if (new URLSearchParams(search).size > 0) return <p class="empty">No runs match. <Link to="/runs">Show all runs</Link></p>;
+function Empty({ q }: { q: string }) {
+  if (q) return <p class="empty">No runs match. <Link to="/runs">Show all runs</Link></p>;
   return (
     <div class="empty">
       <p>There are no runs yet. Start one:</p>
@@ -180,22 +193,29 @@ function Empty({ search }: { search: string }) {
   );
 }
 
-function RowOf({ r, chosen }: { r: RunSummary; chosen: boolean }) {
+function RowOf({ r, chosen, left, selected, onSelect }: { r: RunSummary; chosen: boolean; left: ReadonlySet<string>; selected: boolean; onSelect: (range: boolean) => void }) {
   const open = !isClosed(r.phase), began = parse(r.createdAt), deadline = parse(r.deadline);
-  const late = open && r.expectedEnd !== undefined;
-  return (
-    <tr class={chosen ? "chosen" : ""}>
-      <td><Link to={`/run/${r.run}`}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi></Link></td>
-      <td><bdi>{plain(r.workflow)}</bdi></td>
-      <td><Chip state={stateOfSummary(r)} /></td>
-      <td><Time at={r.createdAt} ago /></td>
-      <td class="num">{open ? <Ticking key={r.createdAt} of={(current) => length(current - began)} /> : length(parse(r.endedAt) - began)}</td>
-      <td class="about">
+  const late = open && r.expectedEnd !== undefined, name = plain(r.workflowId || r.run.slice(0, 18));
+  const cells: Record<Column, ComponentChildren> = {
+    Flow: <bdi>{plain(r.workflow)}</bdi>,
+    Started: <Time at={r.createdAt} ago />,
+    Took: open ? <Ticking key={r.createdAt} of={(current) => length(current - began)} /> : length(parse(r.endedAt) - began),
+    "Ends by": open && Number.isFinite(deadline) ? <span class={late ? "bad" : ""} title={late ? "It will miss its deadline" : undefined}>{late ? "⚠ " : ""}<Time at={r.deadline} ago /></span> : null,
+    About: (
+      <>
         {open && r.problem ? <bdi class="bad" title={plain(r.problem)}>{plain(r.problem.slice(0, 300))}</bdi> : r.message ? <bdi title={plain(r.message.slice(0, 1000))}>{plain(r.message.slice(0, 300))}</bdi> : null}
-        {open && Number.isFinite(deadline) ? <span class={late ? "bad" : "dim"}>{late ? "misses its deadline, " : ""}<Ticking key={r.deadline} of={(current) => `${length(deadline - current)} left`} /></span> : null}
+        {late ? <span class="bad">misses its deadline</span> : null}
         {open && r.wake && r.wake !== r.deadline ? <span class="dim">next <Time at={r.wake} ago /></span> : null}
-        {Object.entries(r.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>)}
-      </td>
+      </>
+    ),
+    Labels: Object.entries(r.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>),
+  };
+  return (
+    <tr class={`${chosen ? "chosen" : ""} ${selected ? "selected" : ""}`}>
+      <td class="tick"><input type="checkbox" checked={selected} aria-label={`Select ${name}`} onClick={(e) => { e.preventDefault(); onSelect(e.shiftKey); }} /></td>
+      <td><Link to={`/run/${r.run}`}><bdi>{name}</bdi></Link></td>
+      <td class="state"><Chip state={stateOfSummary(r)} /></td>
+      {columns.map((c) => left.has(c) ? null : <td key={c} class={classOf(c)}>{cells[c]}</td>)}
     </tr>
   );
 }

@@ -411,6 +411,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/histogram": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count runs by when they began
+         * @description The newest 5000 of the runs that the query chooses are counted. Without createdFrom, or newer in q, the span is the one up to now.
+         */
+        get: operations["getHistogram"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/overview": {
         parameters: {
             query?: never;
@@ -1177,6 +1197,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/suggest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Suggest how to go on with a query
+         * @description For q as somebody writes it: the ways to end its last term, from the newest 500 runs.
+         */
+        get: operations["suggestRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks/poll": {
         parameters: {
             query?: never;
@@ -1734,6 +1774,8 @@ export interface components {
             /** @description Child runs that the steps of this run started. */
             parent?: string;
             phases?: string[] | null;
+            /** @description A line of text: is:open flow:checkout. */
+            q?: string;
             /** @description Runs of which a step is retried. */
             retrying?: boolean;
             stuck?: boolean;
@@ -2046,6 +2088,11 @@ export interface components {
              * @description Those that failed or timed out.
              */
             failed: number;
+            /**
+             * Format: int64
+             * @description Those that have not ended.
+             */
+            open?: number;
             /** @description Half of those that ended took at most so long. */
             p50?: string;
             p95?: string;
@@ -2096,7 +2143,10 @@ export interface components {
              * @description Those that failed or timed out.
              */
             failed: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Those that have not ended.
+             */
             open?: number;
             /** @description Half of those that ended took at most so long. */
             p50?: string;
@@ -2155,6 +2205,17 @@ export interface components {
             since?: string;
             until?: string;
             why: string;
+        };
+        Histogram: {
+            all: components["schemas"]["Figures"];
+            /** @description The length of each part of the span. */
+            each: string;
+            from: string;
+            /** @description Older runs of the span were left out. */
+            more?: boolean;
+            /** @description The parts of the span, the oldest first, by when runs began. */
+            parts: components["schemas"]["Figures"][] | null;
+            to: string;
         };
         Left: {
             /** @description Until the earliest deadline; absent: there is none. */
@@ -2814,6 +2875,12 @@ export interface components {
             /** @description It is lost for good, and need not answer. */
             gone?: boolean;
             name: string;
+        };
+        Suggestion: {
+            /** @description What it means. */
+            says?: string;
+            /** @description It takes the place of the last term; one that ends with a colon goes on. */
+            term: string;
         };
         Task: {
             /**
@@ -3507,6 +3574,8 @@ export interface operations {
                 retrying?: boolean;
                 /** @description Open runs that will miss their deadlines at their workflow's pace. */
                 willMiss?: boolean;
+                /** @description A line of text: is:open tenant=acme older:1h. */
+                q?: string;
                 /** @description Runs with this in their input: customer.id=42. Read run by run. */
                 input?: string[] | null;
             };
@@ -3596,6 +3665,8 @@ export interface operations {
                 retrying?: boolean;
                 /** @description Open runs that will miss their deadlines at their workflow's pace. */
                 willMiss?: boolean;
+                /** @description A line of text: is:open tenant=acme older:1h. */
+                q?: string;
                 /** @description Runs with this in their input: customer.id=42. Read run by run. */
                 input?: string[] | null;
                 /** @description The id of the last change that you have seen; default: begin now. */
@@ -3804,6 +3875,68 @@ export interface operations {
             };
         };
     };
+    getHistogram: {
+        parameters: {
+            query?: {
+                /** @description Runs of this workflow. */
+                workflow?: string;
+                /** @description Runs with this workflow id. */
+                workflowId?: string;
+                /** @description Runs in this phase; repeat it for several. */
+                phase?: string[] | null;
+                /** @description Runs with this label: key=value; repeat it for several. */
+                label?: string[] | null;
+                /** @description Runs created at this instant or later. */
+                createdFrom?: string;
+                /** @description Runs created before it. */
+                createdBefore?: string;
+                /** @description Open runs that cannot go on until somebody acts. */
+                stuck?: boolean;
+                /** @description Open runs that nobody carries on. */
+                resting?: boolean;
+                /** @description Child runs that the steps of this run started. */
+                parent?: string;
+                /** @description No child runs. */
+                top?: boolean;
+                /** @description Open runs whose deadline comes within this time: 10m. */
+                deadlineWithin?: string;
+                /** @description Open runs of which a step backs off or is tried again. */
+                retrying?: boolean;
+                /** @description Open runs that will miss their deadlines at their workflow's pace. */
+                willMiss?: boolean;
+                /** @description A line of text: is:open tenant=acme older:1h. */
+                q?: string;
+                /** @description Runs with this in their input: customer.id=42. Read run by run. */
+                input?: string[] | null;
+                /** @description The span, up to now or createdBefore: 24h, which is the default; at most 31d. */
+                over?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Histogram"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getOverview: {
         parameters: {
             query?: {
@@ -3997,6 +4130,8 @@ export interface operations {
                 retrying?: boolean;
                 /** @description Open runs that will miss their deadlines at their workflow's pace. */
                 willMiss?: boolean;
+                /** @description A line of text: is:open tenant=acme older:1h. */
+                q?: string;
                 /** @description Runs with this in their input: customer.id=42. Read run by run. */
                 input?: string[] | null;
                 /** @description How many at most; default 50. */
@@ -5410,6 +5545,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Stats"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    suggestRuns: {
+        parameters: {
+            query?: {
+                /** @description The text so far. */
+                q?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Suggestion"][] | null;
                 };
             };
             /** @description Error */

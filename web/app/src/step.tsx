@@ -15,7 +15,7 @@ import { length, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
 import { Value } from "./tree.tsx";
 
-const Otherwise = later(() => import("./lab.tsx").then((m) => m.Otherwise));
+const Otherwise = later(() => import("./others.ts").then((m) => m.Otherwise));
 
 const prints = (s: Step): boolean => s.type === "exec" || s.kind === "exec";
 

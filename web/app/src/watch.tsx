@@ -11,6 +11,7 @@ import { Needs } from "./signin.tsx";
 import { now } from "./state.ts";
 import { stateOfSummary } from "./states.ts";
 import { length, parse } from "./time.ts";
+import { quoted, runsOf } from "./query.ts";
 
 const spans = ["1h", "24h", "168h"];
 
@@ -37,7 +38,7 @@ export function Deadlines({ search }: { search: string }) {
           <table><thead><tr><th>Workflow</th><th>Runs</th><th>The next attempt</th></tr></thead><tbody>
             {[...pressure].sort((a, b) => b[1].length - a[1].length).map(([w, runs]) => {
               const wake = runs.map((r) => r.wake ?? "").filter(Boolean).sort()[0];
-              return <tr key={w}><td><Link to={`/runs?retrying=true&workflow=${encodeURIComponent(w)}`}><bdi>{plain(w)}</bdi></Link></td><td class="num">{runs.length}{got.more ? "+" : ""}</td><td><Time at={wake} ago /></td></tr>;
+              return <tr key={w}><td><Link to={runsOf(`is:retrying flow:${quoted(w)}`)}><bdi>{plain(w)}</bdi></Link></td><td class="num">{runs.length}{got.more ? "+" : ""}</td><td><Time at={wake} ago /></td></tr>;
             })}
           </tbody></table>
         </section>
@@ -84,9 +85,9 @@ function ScheduleOf({ s, again, alone }: { s: Schedule; again: () => void; alone
       <p><code>{s.schedule.cron}</code> {s.schedule.zone ?? ""} starts <bdi>{plain(s.workflow)}</bdi>{s.file ? <span class="dim"> · from {plain(s.file)}</span> : null}</p>
       {s.paused ? <p class="dim">Paused <Time at={s.paused.at} ago />{s.paused.actor ? <> by <bdi>{plain(s.paused.actor)}</bdi></> : null}{s.paused.reason ? <>: {plain(s.paused.reason)}</> : null}</p> : null}
       {s.problem ? <p class="problem">{plain(s.problem)}</p> : null}
-      <p>{s.next ? <>Next <Time at={s.next} />, <Time at={s.next} ago /></> : "No next firing"}{s.last ? <> · last <Time at={s.last} /></> : null}{s.lastRun ? <> · <Link to={`/runs?workflowId=${encodeURIComponent(s.lastRun)}`}>the last run</Link></> : null} · {s.fired} started{s.failures > 0 ? <>, the last {s.failures} failed</> : null}</p>
+      <p>{s.next ? <>Next <Time at={s.next} />, <Time at={s.next} ago /></> : "No next firing"}{s.last ? <> · last <Time at={s.last} /></> : null}{s.lastRun ? <> · <Link to={runsOf(`id:${quoted(s.lastRun)}`)}>the last run</Link></> : null} · {s.fired} started{s.failures > 0 ? <>, the last {s.failures} failed</> : null}</p>
       {(s.coming ?? []).length > 1 ? <p class="dim">Then {(s.coming ?? []).slice(1, 6).map((c) => <span key={c} class="tag num"><Time at={c} /></span>)}</p> : null}
-      {(s.open ?? []).length > 0 ? <p class="dim">Open {(s.open ?? []).map((id) => <span key={id} class="tag"><Link to={`/runs?workflowId=${encodeURIComponent(id)}`}>{plain(id)}</Link></span>)}</p> : null}
+      {(s.open ?? []).length > 0 ? <p class="dim">Open {(s.open ?? []).map((id) => <span key={id} class="tag"><Link to={runsOf(`id:${quoted(id)}`)}>{plain(id)}</Link></span>)}</p> : null}
       {(s.waiting ?? []).length > 0 ? <p class="dim">Waiting for the run before {(s.waiting ?? []).map((w) => <span key={w} class="tag num"><Time at={w} /></span>)}</p> : null}
       {(s.skips ?? []).length > 0 ? <p class="dim">Taken out {(s.skips ?? []).map((w) => <span key={w} class="tag num"><Time at={w} /></span>)}</p> : null}
       {s.missed > 0 ? <p class="problem">{s.missed} missed{(s.recentMissed ?? []).map((m) => <span key={m.from} class="dim"> · {m.count} at <Time at={m.from} />: {m.reason}</span>)}</p> : null}

@@ -1,0 +1,6 @@
+// The pages that few look at, in one file of their own.
+export { Audit, Tokens } from "./access.tsx";
+export { Lab, Otherwise } from "./lab.tsx";
+export { Queues } from "./queues.tsx";
+export { Start } from "./start.tsx";
+export { Deadlines, Schedules, Webhooks } from "./watch.tsx";
