@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,7 +19,9 @@ import (
 // bearer asks a server with a token, and returns the status and the answer.
 func (p *process) bearer(token, method, path, body string) (int, string) {
 	p.Helper()
-	req, err := http.NewRequestWithContext(p.Context(), method, p.address+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(p.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, p.address+path, strings.NewReader(body))
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -63,12 +66,14 @@ func TestDatabaseThatSwallowsPackets(t *testing.T) {
 	ask := func(within time.Duration, token, method, path, body string, want ...int) {
 		all.Go(func() {
 			began := time.Now()
+			p.bearer(token, "GET", "/livez", "") // which needs no storage: a busy machine takes so long for anything
+			bare := time.Since(began)
 			status, text := p.bearer(token, method, path, body)
-			took, known := time.Since(began), false
+			took, known := time.Since(began)-bare, false
 			for _, w := range want {
 				known = known || w == status
 			}
-			if took > within || !known {
+			if took > within+2*bare || !known {
 				t.Errorf("%s %s after %s: %d %s", method, path, took, status, text)
 			}
 		})

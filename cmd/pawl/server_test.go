@@ -110,6 +110,9 @@ func launch(t *testing.T, cmd *exec.Cmd, args ...string) *process {
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may have ended
 		_ = p.cmd.Wait()
+		if t.Failed() {
+			t.Logf("the server said:\n%s", p.log.text.String())
+		}
 	})
 	return p
 }

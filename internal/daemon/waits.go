@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
@@ -18,9 +20,39 @@ const waitsAge = 2 * time.Second
 
 // waits knows which attempts wait until somebody acts.
 type waits struct {
-	mu    sync.Mutex
-	known map[core.RunID]error
-	until core.Time
+	flight singleflight.Group // one look at the queues, for everybody who asks meanwhile
+	mu     sync.Mutex
+	known  map[core.RunID]error
+	until  core.Time
+}
+
+// at returns what is known at an instant, or what find finds then. No caller waits longer than its context lasts: the
+// partitions may be waiting for a storage that does not answer, and whoever asks whether it does asks here, too.
+func (w *waits) at(
+	ctx context.Context, now core.Time, find func(context.Context) (map[core.RunID]error, error),
+) (map[core.RunID]error, error) {
+	w.mu.Lock()
+	known, until := w.known, w.until
+	w.mu.Unlock()
+	if known != nil && now < until {
+		return known, nil
+	}
+	found := w.flight.DoChan("", func() (any, error) {
+		known, err := find(context.WithoutCancel(ctx))
+		if err != nil {
+			return known, err
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.known, w.until = known, now.Add(waitsAge)
+		return known, nil
+	})
+	select {
+	case r := <-found:
+		return r.Val.(map[core.RunID]error), r.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // unserved reports whether no worker takes the tasks of a type from a queue.
@@ -30,27 +62,20 @@ func (d *Daemon) unserved(queue, taskType string) bool {
 
 // waitsForSomebody returns why attempts wait until somebody acts, by run.
 func (d *Daemon) waitsForSomebody(ctx context.Context) (map[core.RunID]error, error) {
-	d.waits.mu.Lock()
-	defer d.waits.mu.Unlock()
 	now := d.now()
-	if d.waits.known != nil && now < d.waits.until {
-		return d.waits.known, nil
-	}
-	queues, err := d.engine.Queues(ctx)
-	if err != nil {
-		return nil, err
-	}
-	known := map[core.RunID]error{}
-	for _, q := range queues {
-		nobody := d.unserved(q.Queue, q.Type)
-		for _, w := range q.Waits {
-			if why := whyWaits(q, w, nobody, now); why != nil {
-				known[w.Run] = why
+	return d.waits.at(ctx, now, func(ctx context.Context) (map[core.RunID]error, error) {
+		queues, err := d.engine.Queues(ctx)
+		known := map[core.RunID]error{}
+		for _, q := range queues {
+			nobody := d.unserved(q.Queue, q.Type)
+			for _, w := range q.Waits {
+				if why := whyWaits(q, w, nobody, now); why != nil {
+					known[w.Run] = why
+				}
 			}
 		}
-	}
-	d.waits.known, d.waits.until = known, now.Add(waitsAge)
-	return known, nil
+		return known, err
+	})
 }
 
 // whyWaits says why an attempt waits until somebody acts; nil: it goes on by itself.

@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -40,4 +43,36 @@ func TestWhyWaits(t *testing.T) {
 			t.Errorf("%s: %q", c.what, got)
 		}
 	}
+}
+
+// TestWaitsKeepNobody checks that who asks which attempts wait is kept no longer than its context lasts, while one look
+// at the queues goes on for all, and that what it found is used for a while.
+func TestWaitsKeepNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w waits
+		looks, back := 0, make(chan struct{})
+		find := func(ctx context.Context) (map[core.RunID]error, error) {
+			looks++
+			<-back
+			return map[core.RunID]error{{1}: errors.New("no worker")}, ctx.Err()
+		}
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := w.at(ctx, 1, find); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			cancel()
+		}
+		close(back)
+		synctest.Wait()
+		for range 2 {
+			if known, err := w.at(t.Context(), 2, find); err != nil || len(known) != 1 || looks != 1 {
+				t.Errorf("%v, %v after %d looks", known, err, looks)
+			}
+		}
+		later := core.Time(1).Add(waitsAge)
+		if _, err := w.at(t.Context(), later, find); err != nil || looks != 2 {
+			t.Errorf("%v after %d looks", err, looks)
+		}
+	})
 }

@@ -107,6 +107,43 @@ func TestRequestsWhileTheStorageIsSilent(t *testing.T) {
 	})
 }
 
+// deaf is a service whose lists go on, whatever becomes of their callers, until the storage is back.
+type deaf struct {
+	swallowing
+	back chan struct{}
+}
+
+func (s deaf) Runs(ctx context.Context, q api.Query) (api.Page, error) {
+	if s.away.Load() {
+		<-s.back
+	}
+	return s.Service.Runs(ctx, q)
+}
+
+// TestLookThatNobodyEnds checks that requests are answered in time also if the look whether the storage answers does
+// not end itself, and that all goes on when the storage is back.
+func TestLookThatNobodyEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		back := make(chan struct{})
+		b := newBed(t, func(c *Config) { c.Service = deaf{swallowing{c.Service, &away}, back} })
+		away.Store(true)
+		for range 3 {
+			began := time.Now()
+			status, header, body := b.plain("GET", httpapi.Base+"/runs/x", "")
+			b.problem("a run", status, header, body, http.StatusServiceUnavailable, api.CodeStalled, "does not answer")
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("after %s", took)
+			}
+		}
+		away.Store(false)
+		close(back)
+		if status, _, body := b.plain("GET", httpapi.Base+"/runs", ""); status != http.StatusOK {
+			t.Errorf("when it is back: %d %s", status, body)
+		}
+	})
+}
+
 // follow opens a stream or a poll as the bearer of a token, and returns what comes until it ends, and when that was.
 func (g *guarded) follow(ctx context.Context, role, method, path, body string) (ended func() (string, time.Duration)) {
 	g.Helper()

@@ -82,9 +82,10 @@ func silent(method string) error {
 	}
 }
 
-// storageAnswers reports whether the storage answers a small question. Everybody who asks at once shares the answer.
+// storageAnswers reports whether the storage answers a small question in time. Everybody who asks at once shares the
+// answer. A question that goes on, since something does not even notice that it is too late, keeps nobody.
 func (s *Server) storageAnswers(ctx context.Context) bool {
-	answers, _, _ := s.looks.Do("", func() (any, error) {
+	answer := s.looks.DoChan("", func() (any, error) {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
 		defer cancel()
 		st, err := s.cfg.Service.Stats(within)
@@ -93,7 +94,14 @@ func (s *Server) storageAnswers(ctx context.Context) bool {
 		}
 		return st.Stalled == "" && within.Err() == nil && api.CodeOf(err) != api.CodeStalled, nil
 	})
-	return answers.(bool)
+	late := time.NewTimer(lookWithin)
+	defer late.Stop()
+	select {
+	case a := <-answer:
+		return a.Val.(bool)
+	case <-late.C:
+		return false
+	}
 }
 
 // stillCounts returns an error if the token of a request does not count any more.
