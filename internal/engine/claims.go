@@ -36,6 +36,8 @@ type storedClaim struct {
 // documentVersion is the version of the documents of claims.
 const documentVersion = 1
 
+const prunePage = 200 // how many old runs or claims are removed at once
+
 // claimsOf returns the beginning of the keys of a partition's claims.
 func claimsOf(partition int) string { return journal.OfPartition(partition) + "keys/" }
 
