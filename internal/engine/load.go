@@ -134,7 +134,7 @@ func (p *Partition) recover(r *run) {
 	}
 	r.unrecovered = false
 	p.admissions.followQueue(r)
-	reachable := p.tasks.keepRemote(r) // first: they count also where the run is set aside now
+	reached := p.tasks.keepRemote(r) // first: they count also where the run is set aside now
 	var offers []core.Effect
 	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
 		_ = p.setAsideAfterPanic(r, err)
@@ -144,7 +144,7 @@ func (p *Partition) recover(r *run) {
 		p.handleEffect(r, e, nil)
 	}
 	if r.state.Live() > 0 || r.state.WaitsForBody() || r.state.Compensating() {
-		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable})
+		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reached: reached})
 	}
 }
 
@@ -199,37 +199,49 @@ func (s *residents) rests(r *core.Run) bool {
 
 // keepRemote takes over the attempts of a run that remote workers execute since before the engine was opened, once for
 // each time that the run is read. Those that have ended, and whose work was told to stop, are told again: the engine
-// that did so may have died before. It reports whether remote workers can be reached.
+// that did so may have died before. It returns the attempts whose workers can be reached.
 //
 // The attempts of a run that rests are taken over too: a caller may end them, and then their workers have to hear of it
 // before the next ones start.
-func (t *tasks) keepRemote(r *run) (reachable bool) {
-	w := t.matcher.Remote()
-	if w == nil || r.keptRemote {
-		return w != nil
-	}
+func (t *tasks) keepRemote(r *run) (reached map[core.Token]bool) {
+	kept := r.keptRemote
 	r.keptRemote = true
 	for _, task := range r.state.RemoteTasks() {
-		_, known := t.held[task.Token]
-		if !known && t.alive[task.Token] {
-			continue // its end was reported before the storage failed, and is reported again after that
+		w := t.matcher.Remote(task.Queue)
+		if w == nil {
+			continue
 		}
-		if !known {
-			key := slots.Key{Queue: task.Queue, Type: task.Type, Group: task.Group}
-			kept := slots.Slot{Of: w, Key: key, Used: true}
-			t.held[task.Token] = hold{slot: kept, dispatched: true, ticket: t.takenBefore(r, task)}
-			t.matcher.Keep(key)
+		if reached == nil {
+			reached = map[core.Token]bool{}
 		}
-		w.Remote.Keep(task)
-		if s := &r.state.Steps[task.Token.Step]; s.Stopping {
-			why := policy.KindCancelled // an operator has skipped or completed the step
-			if s.Failure != nil {
-				why = s.Failure.Kind
-			}
-			w.Remote.Revoke(task.Token, why)
+		reached[task.Token] = true
+		if !kept {
+			t.keep(r, w, task)
 		}
 	}
-	return true
+	return reached
+}
+
+// keep takes over an attempt that remote workers execute.
+func (t *tasks) keep(r *run, w *slots.Named, task core.Task) {
+	_, known := t.held[task.Token]
+	if !known && t.alive[task.Token] {
+		return // its end was reported before the storage failed, and is reported again after that
+	}
+	if !known {
+		key := slots.Key{Queue: task.Queue, Type: task.Type, Group: task.Group}
+		kept := slots.Slot{Of: w, Key: key, Used: true}
+		t.held[task.Token] = hold{slot: kept, dispatched: true, ticket: t.takenBefore(r, task)}
+		t.matcher.Keep(key)
+	}
+	w.Remote.Keep(task)
+	if s := &r.state.Steps[task.Token.Step]; s.Stopping {
+		why := policy.KindCancelled // an operator has skipped or completed the step
+		if s.Failure != nil {
+			why = s.Failure.Kind
+		}
+		w.Remote.Revoke(task.Token, why)
+	}
 }
 
 // takenBefore counts an attempt in the limits of its queue and service that started before the engine was opened. It
