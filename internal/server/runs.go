@@ -288,7 +288,7 @@ func (s *Server) definition(ctx context.Context, b httpapi.Text, input []byte) (
 			Hint: "give the definition, or start it with pawl dev FOLDER",
 		}
 	case b.Flow != "":
-		if err := mayBring(ctx, ""); err != nil {
+		if err := mayBring(ctx, true); err != nil {
 			return d, err
 		}
 		return s.readFlow(ctx, b.Flow)
