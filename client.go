@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -87,52 +86,59 @@ func (e *local) StartRun(ctx context.Context, r client.StartRequest) (client.Sta
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, e.host.propagators, r.Headers)
 	}
-	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
+	return e.startRun(ctx, r.Workflow, asked(&r), nil)
 }
 
+// startRun makes the run of a request, with results of an earlier one.
 func (e *local) startRun(
-	ctx context.Context, r client.StartRequest, refine func(*engine.StartRequest) error,
+	ctx context.Context, workflow string, r api.StartRequest, keep []core.Kept,
 ) (client.Started, error) {
-	d := e.host.definition(r.Workflow)
-	if d == nil {
-		return client.Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to "+
-			"Config.Workflows or Engine.Register", r.Workflow)
-	}
-	labels, err := labelsOf(r.Labels, "start")
+	d, err := e.host.startable(workflow)
 	if err != nil {
 		return client.Started{}, err
 	}
-	headers, err := core.MakeHeaders(r.Headers)
+	begun, err := d.begin(r.Input)
+	if err != nil {
+		return client.Started{}, err
+	}
+	req, err := service.Start(d.source(), begun, &r)
 	if err != nil {
 		return client.Started{}, invalid(err, "start")
 	}
-	req := engine.StartRequest{
-		Definition: d.source(),
-		Start: core.Start{
-			Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason, Labels: labels,
-			Queue: core.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}, Headers: headers,
-		},
-	}
-	if r.UseExisting {
-		req.OnConflict = engine.ConflictUse
-	}
-	if !r.At.IsZero() {
-		req.At = policy.At(r.At)
-	}
-	if !r.Deadline.IsZero() {
-		req.ExecutionAt = core.RunLimit{At: policy.At(r.Deadline), Origin: "start"}
-	}
-	if err := d.begin(&req); err != nil {
-		return client.Started{}, err
-	}
-	if err := refine(&req); err != nil {
-		return client.Started{}, err
-	}
+	req.Keep = keep
 	started, err := e.engine.Start(ctx, req)
 	if err != nil {
 		return client.Started{}, err
 	}
 	return client.Started{ID: started.Run.String(), Existing: started.Existing}, nil
+}
+
+// startable finds a workflow by its name, for a start.
+func (h *host) startable(name string) (*definition, error) {
+	d := h.definition(name)
+	if d == nil {
+		return nil, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to Config.Workflows or "+
+			"Engine.Register", name)
+	}
+	return d, nil
+}
+
+// asked returns a program's request in the form of the API, without its workflow.
+func asked(r *client.StartRequest) api.StartRequest {
+	req := api.StartRequest{
+		Input: r.Input, WorkflowID: r.ID, Key: r.Key, UseExisting: r.UseExisting, Actor: r.Actor, Reason: r.Reason,
+		Labels: r.Labels, Headers: r.Headers,
+	}
+	if r.Queue != "" || r.QueueKey != "" || r.Priority != 0 {
+		req.Queue = &api.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}
+	}
+	if !r.At.IsZero() {
+		req.StartAt = api.Time(policy.At(r.At))
+	}
+	if !r.Deadline.IsZero() {
+		req.Deadline = api.Time(policy.At(r.Deadline))
+	}
+	return req
 }
 
 // AwaitRun waits for the end of a run's chain.

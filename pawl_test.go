@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/golden"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
@@ -21,6 +23,23 @@ import (
 // internal/facetest.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestStartsAreWhole checks that a service is asked for whatever a program says about a start.
+func TestStartsAreWhole(t *testing.T) {
+	for field, r := range golden.Each[client.StartRequest]() {
+		switch field {
+		case "Workflow", "Steps", "From": // how the service is asked
+			continue
+		case "At":
+			r.At = time.Now()
+		case "Deadline":
+			r.Deadline = time.Now()
+		}
+		if reflect.DeepEqual(asked(&r), api.StartRequest{}) {
+			t.Errorf("a start with %s is as one without it", field)
+		}
+	}
+}
 
 // TestBodiesOfEndedRunsAreForgotten checks that a run that ends while its body cannot go on, or because of what the
 // body did with its context, leaves no call of a body behind.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -71,12 +71,6 @@ func Labels(labels map[string]string) StartOption {
 		maps.Copy(all, labels)
 		r.Labels = all
 	}
-}
-
-// labelsOf checks the labels of a request.
-func labelsOf(all map[string]string, what string) (core.Labels, error) {
-	labels, err := core.MakeLabels(all)
-	return labels, invalid(err, "%s", what)
 }
 
 // Start makes a run. It returns when the start is durable. The id, chosen by the caller, is unique among open runs;
@@ -209,17 +203,15 @@ func (e *local) RestartRun(ctx context.Context, id string, opts ...StartOption) 
 	if err := checkAgain(&req, r.Labels.Map()); err != nil {
 		return "", err
 	}
-	steps, from := req.Steps, req.From
-	req.Steps, req.From = nil, ""
-	started, err := e.startRun(ctx, req, func(req *engine.StartRequest) error {
-		req.Firing, req.Zone = r.Firing, r.Zone
-		if len(steps) == 0 && from == "" {
-			return nil
+	var keep []core.Kept
+	if len(req.Steps) > 0 || req.From != "" {
+		if keep, err = e.keptSteps(r, req.Steps, req.From); err != nil {
+			return "", err
 		}
-		var err error
-		req.Keep, err = e.keptSteps(r, steps, from)
-		return err
-	})
+	}
+	again := asked(&req)
+	again.ScheduledAt, again.Zone = api.Time(r.Firing), r.Zone
+	started, err := e.startRun(ctx, req.Workflow, again, keep)
 	return started.ID, err
 }
 
@@ -235,7 +227,10 @@ func (e *local) keptSteps(r *core.Run, steps []string, from string) ([]core.Kept
 	if from != "" {
 		steps = []string{from}
 	}
-	d := e.host.definition(r.Workflow)
+	d, err := e.host.startable(r.Workflow)
+	if err != nil {
+		return nil, err
+	}
 	if d.document == nil {
 		return body.Rerun(r, steps, from != "")
 	}

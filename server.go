@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/naming"
@@ -136,23 +135,7 @@ func (s engineService) Start(ctx context.Context, r api.StartRequest) (api.Start
 			Hint: "both programs need the same flow document; or start it by its name",
 		}
 	}
-	req := client.StartRequest{
-		Workflow: name, ID: r.WorkflowID, Key: r.Key, Input: r.Input, UseExisting: r.UseExisting, At: r.StartAt.Std(),
-		Deadline: r.Deadline.Std(), Actor: r.Actor, Reason: r.Reason, Labels: r.Labels, Headers: r.Headers,
-	}
-	if q := r.Queue; q != nil {
-		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority
-	}
-	started, err := s.engine.startRun(ctx, req, func(req *engine.StartRequest) error {
-		if r.Timeout != nil {
-			req.Run = r.Timeout
-		}
-		req.Notify, req.Firing, req.Zone = r.Notify, core.Time(r.ScheduledAt), r.Zone
-		if r.Deadline != 0 && r.Origin != "" {
-			req.ExecutionAt.Origin = r.Origin
-		}
-		return nil
-	})
+	started, err := s.engine.startRun(ctx, name, r, nil)
 	return api.Started{Run: started.ID, Existing: started.Existing}, err
 }
 
@@ -255,12 +238,12 @@ func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client
 	if err := checkNew(&r); err != nil {
 		return client.Started{}, err
 	}
-	return c.startRun(ctx, r, &api.StartRequest{})
+	return c.startRun(ctx, r, 0, "")
 }
 
-// startRun makes the run of a request, as a firing of a schedule if an earlier run was one.
+// startRun makes the run of a request, for the firing of a schedule in its zone if an earlier run was for one.
 func (c *connected) startRun(
-	ctx context.Context, r client.StartRequest, firing *api.StartRequest,
+	ctx context.Context, r client.StartRequest, firing api.Time, zone string,
 ) (client.Started, error) {
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, c.propagators, r.Headers)
@@ -271,19 +254,8 @@ func (c *connected) startRun(
 	if err := texts.Check(); err != nil { // JSON would make other names of these
 		return client.Started{}, invalid(err, "start")
 	}
-	req := api.StartRequest{
-		Input: r.Input, WorkflowID: r.ID, Key: r.Key, UseExisting: r.UseExisting, Actor: r.Actor, Reason: r.Reason,
-		Labels: r.Labels, Headers: r.Headers, ScheduledAt: firing.ScheduledAt, Zone: firing.Zone,
-	}
-	if r.Queue != "" {
-		req.Queue = &api.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}
-	}
-	if !r.At.IsZero() {
-		req.StartAt = api.Time(policy.At(r.At))
-	}
-	if !r.Deadline.IsZero() {
-		req.Deadline = api.Time(policy.At(r.Deadline))
-	}
+	req := asked(&r)
+	req.ScheduledAt, req.Zone = firing, zone
 	c.mu.Lock()
 	flow, known := c.flows[r.Workflow]
 	c.mu.Unlock()
@@ -419,7 +391,7 @@ func (c *connected) RestartRun(ctx context.Context, id string, opts ...StartOpti
 	if err := checkAgain(&req, r.Labels); err != nil {
 		return "", err
 	}
-	out, err := c.startRun(ctx, req, &api.StartRequest{ScheduledAt: r.ScheduledAt, Zone: r.Zone})
+	out, err := c.startRun(ctx, req, r.ScheduledAt, r.Zone)
 	return out.ID, err
 }
 

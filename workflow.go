@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/chain"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/naming"
@@ -186,20 +185,14 @@ func (d *definition) source() journal.Definition {
 	return *known
 }
 
-// begin completes a start by what the document says: its limits and the defaults of its input, which is checked.
-func (d *definition) begin(req *engine.StartRequest) error {
+// begin returns what the workflow says about a run with an input. A document has limits of its own and defaults of the
+// input, which it checks.
+func (d *definition) begin(input []byte) (core.Start, error) {
 	if d.document == nil {
-		return nil
+		return core.Start{Input: input}, nil
 	}
-	s, err := d.document.Begin(req.Input)
-	if err != nil {
-		return invalid(err, "start %q", d.name)
-	}
-	req.Input, req.Execution, req.Run = s.Input, s.Execution, s.Run
-	if req.ExecutionAt.At == 0 || s.ExecutionAt.At != 0 && s.ExecutionAt.At < req.ExecutionAt.At {
-		req.ExecutionAt = s.ExecutionAt
-	}
-	return nil
+	s, err := d.document.Begin(input)
+	return s, invalid(err, "start %q", d.name)
 }
 
 func (d *definition) note(err error) {

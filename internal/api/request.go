@@ -6,26 +6,26 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// StartRequest starts a run.
+// StartRequest starts a run of a definition, which is stored with its first run.
 type StartRequest struct {
-	Definition  Definition      `json:"definition"` // the workflow; it is stored with its first run
+	Definition  Definition      `json:"definition"`
 	Input       json.RawMessage `json:"input,omitempty"`
-	WorkflowID  string          `json:"workflowId,omitempty"` // unique among open runs; empty: the run's id
-	Key         string          `json:"key,omitempty"`        // idempotency key: the same key returns the run it made
-	UseExisting bool            `json:"useExisting,omitempty"`
-	StartAt     Time            `json:"startAt,omitzero"`     // zero: now
-	ScheduledAt Time            `json:"scheduledAt,omitzero"` // the firing of a schedule that it is for
-	Zone        string          `json:"zone,omitempty"`       // the time zone of that firing; empty: UTC
-	Timeout     *policy.Limit   `json:"timeout,omitempty"`    // the run's limit, instead of the workflow's
-	Deadline    Time            `json:"deadline,omitzero"`    // the run, and those that follow it, do not live past it
-	Origin      string          `json:"origin,omitempty"`     // where Deadline was set, for people; default "start"
-	Actor       string          `json:"actor,omitempty"`
-	Reason      string          `json:"reason,omitempty"`
-	Notify      string          `json:"notify,omitempty"` // the workflow id of a run that is told of the end
-
-	Labels  map[string]string `json:"labels,omitempty"`  // the values that the run can be searched by
-	Queue   *RunQueue         `json:"queue,omitempty"`   // the queue of the run; nil: the workflow's
-	Headers map[string]string `json:"headers,omitempty"` // the headers for the run, its steps and its children
+	WorkflowID  string          `json:"workflowId,omitempty" doc:"Unique among open runs; default: the run's id."`
+	Key         string          `json:"key,omitempty" doc:"Idempotency key; it may stand in Idempotency-Key instead."`
+	UseExisting bool            `json:"useExisting,omitempty" doc:"Answer with the open run of the workflow id."`
+	StartAt     Time            `json:"startAt,omitzero"`
+	ScheduledAt Time            `json:"scheduledAt,omitzero" doc:"The firing of a schedule that the run is for."`
+	Zone        string          `json:"zone,omitempty" doc:"The time zone of that firing; default UTC."`
+	Timeout     *policy.Limit   `json:"timeout,omitempty" doc:"The run's limit, instead of the workflow's."`
+	// Deadline bounds the runs that follow this one, too. The workflow's own is kept where it is earlier.
+	Deadline Time              `json:"deadline,omitzero" doc:"The run does not live past it."`
+	Origin   string            `json:"origin,omitempty" doc:"Where the deadline was set, for people."`
+	Actor    string            `json:"actor,omitempty"`
+	Reason   string            `json:"reason,omitempty"`
+	Notify   string            `json:"notify,omitempty" doc:"The workflow id of a run that is told of the end."`
+	Labels   map[string]string `json:"labels,omitempty"` // the values that the run can be searched by
+	Queue    *RunQueue         `json:"queue,omitempty"`  // the queue of the run; nil: the workflow's
+	Headers  map[string]string `json:"headers,omitempty"`
 }
 
 // Started answers a start.
@@ -34,15 +34,15 @@ type Started struct {
 	Existing bool   `json:"existing"` // the run was there before
 }
 
-// RestartRequest starts a run like an earlier one. Without Steps, From and Failed, all steps run again.
+// RestartRequest starts a run like an earlier one. Without Steps, From and Failed, all steps run again. Only with
+// Failed the text or the input may be another; a step that keeps its result must not differ in what made the result.
 type RestartRequest struct {
-	Steps []string `json:"steps,omitempty"` // only these run again, and those that have no result
-	From  string   `json:"from,omitempty"`  // this step and all that depend on it run again
-	// Failed: the steps run again that a retry of the run would make again, and what depends on them. Only with it
-	// the text or the input may be another; a step that keeps its result must not differ in what made the result.
-	Failed     bool            `json:"failed,omitempty"`
-	Definition *Definition     `json:"definition,omitempty"` // another text of the workflow
-	Input      json.RawMessage `json:"input,omitempty"`      // another input, whole
+	Steps []string `json:"steps,omitempty" doc:"Only these run again, and those that have no result."`
+	From  string   `json:"from,omitempty" doc:"This step and all that depend on it run again."`
+
+	Failed     bool            `json:"failed,omitempty" doc:"The failed steps run again, and all that depend on them."`
+	Definition *Definition     `json:"definition,omitempty" doc:"With failed: a definition as it is stored."`
+	Input      json.RawMessage `json:"input,omitempty" doc:"With failed: another input, whole."`
 	Actor      string          `json:"actor,omitempty"`
 	Reason     string          `json:"reason,omitempty"` // default: which run it repeats
 }

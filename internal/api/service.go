@@ -75,3 +75,7 @@ type Definition struct {
 	Name   string `json:"name"`   // the workflow's
 	Source string `json:"source"` // the text in the form of its kind
 }
+
+// BringsCode reports whether a definition of a kind has in it what the steps of its runs do. That of a function only
+// names what a program has.
+func BringsCode(kind string) bool { return kind != "go" }

@@ -255,7 +255,7 @@ func (a *KeyedStart) fields(c *coder) {
 	c.text((*string)(&a.Labels))
 	c.runQueue(&a.Queue)
 	c.text((*string)(&a.Headers))
-	c.flag(&a.AfterFailure)
+	c.flag(&a.Chain.AfterFailure)
 	c.time(&a.Firing)
 	c.text(&a.Zone)
 }

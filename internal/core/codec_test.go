@@ -104,6 +104,10 @@ func (f filler) fill(v reflect.Value, depth int) {
 		for i := range v.NumField() {
 			f.fill(v.Field(i), depth+1)
 		}
+		if start, ok := v.Addr().Interface().(*KeyedStart); ok {
+			start.Parent, start.Chain = Parent{}, Chain{AfterFailure: start.Chain.AfterFailure}
+			start.Keep, start.Signals, start.Updates, start.Within, start.Admitted = nil, nil, nil, nil, false
+		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		f.fill(v.Elem(), depth+1)

@@ -143,8 +143,8 @@ type (
 	// Recovered: the engine that ran the run's attempts is gone; attempts without a surviving worker are lost.
 	Recovered struct {
 		Alive map[Token]bool // attempts that a surviving worker still heartbeats
-		// Reachable: workers in other processes can report to this engine, so their attempts go on.
-		Reachable bool
+		// Reached are the attempts at workers in other processes that can report to this engine. So they go on.
+		Reached map[Token]bool
 	}
 )
 

@@ -332,7 +332,7 @@ func (m *machine) recovered(in Recovered) {
 	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
-		if in.Alive[Token{m.r.ID, s.ID, s.Attempt}] || in.Reachable && s.Secret != 0 && !s.unbegun() {
+		if tok := (Token{m.r.ID, s.ID, s.Attempt}); in.Alive[tok] || in.Reached[tok] {
 			continue
 		}
 		if s.Stopping && s.Spec.Kind != KindChild { // a child run goes on closing, and says when it has

@@ -1,7 +1,5 @@
 package core
 
-import "github.com/pawl-dev/pawl/policy"
-
 // Message is what one run does to another. Between runs of one partition it happens in the batch of its cause. Between
 // partitions it is journaled with its cause and taken later, once: so it says all that the receiver has to know.
 type Message struct {
@@ -39,25 +37,11 @@ type (
 	// ChildAsk has a child run that has ended tell its parent again.
 	ChildAsk struct{}
 
-	// KeyedStart starts the run for which the partition of an idempotency key has claimed that key. See Start.
+	// KeyedStart starts the run for which the partition of an idempotency key has claimed that key. Its definition is
+	// stored by now. It has nothing of an earlier run, and of the run's chain no more than AfterFailure.
 	KeyedStart struct {
-		Definition         DefinitionID // stored by now
-		Workflow           string
-		WorkflowID         string
-		Key                string
-		Input              []byte
-		Use                bool // a run that is open with the workflow id is as good
-		Actor, Reason      string
-		At                 Time
-		Execution, Run     *policy.Limit
-		ExecutionAt, RunAt RunLimit
-		Notify             string
-		Labels             Labels
-		Queue              RunQueue
-		Headers            Headers
-		AfterFailure       bool
-		Firing             Time
-		Zone               string
+		Start
+		Use bool // a run that is open with the workflow id is as good
 	}
 
 	// KeyedStarted tells the partition of an idempotency key what a KeyedStart has come to.

@@ -34,7 +34,11 @@ func TestRecoveredRemote(t *testing.T) {
 			if (len(tasks) == 1) != c.kept || c.kept && tasks[0].Confirms != (c.attempt == 1) {
 				t.Errorf("what remote workers have: %+v", tasks)
 			}
-			stop(t, r, Recovered{Reachable: true})
+			reached := map[Token]bool{}
+			for _, task := range tasks {
+				reached[task.Token] = true
+			}
+			stop(t, r, Recovered{Reached: reached})
 			if s := &r.Steps[0]; s.Attempt != c.attempt || (s.Phase == StepRunning) != c.kept || s.Counted != 1 {
 				t.Errorf("afterwards: attempt %d, %s, %d count", s.Attempt, s.Phase, s.Counted)
 			}

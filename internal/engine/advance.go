@@ -3,7 +3,6 @@ package engine
 import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // localEffect is an effect inside the partition: on other runs or on the task queues. It happens in the same batch
@@ -198,11 +197,6 @@ func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 	case r.state.Notify != "":
 		p.notify(r)
 	}
-}
-
-// permanentFailure returns a failure that no further attempt can avoid.
-func permanentFailure(kind, message string) *policy.Failure {
-	return &policy.Failure{Kind: policy.KindFailed, Type: kind, Message: message, NonRetryable: true}
 }
 
 // store keeps a definition with the open batch. It is also kept in memory: a run of it may begin before that batch

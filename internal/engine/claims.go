@@ -36,6 +36,8 @@ type storedClaim struct {
 // documentVersion is the version of the documents of claims.
 const documentVersion = 1
 
+const prunePage = 200 // how many old runs or claims are removed at once
+
 // claimsOf returns the beginning of the keys of a partition's claims.
 func claimsOf(partition int) string { return journal.OfPartition(partition) + "keys/" }
 
@@ -160,13 +162,9 @@ func (s *starts) claim(c *StartCall, key startKey) (*claim, error) {
 		id = core.NewRunID(s.now, core.KeyOfWorkflowID(req.WorkflowID), high, low)
 	}
 	s.pipeline.define(&req.Definition)
-	s.send(core.Message{To: id, Content: core.KeyedStart{
-		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
-		Input: req.Input, Use: req.OnConflict == ConflictUse, Actor: req.Actor, Reason: req.Reason, At: req.At,
-		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
-		Notify: req.Notify, Labels: req.Labels, Queue: req.Queue, Headers: req.Headers,
-		AfterFailure: req.Chain.AfterFailure, Firing: req.Firing, Zone: req.Zone,
-	}})
+	start := req.Start
+	start.Definition, start.Workflow = req.Definition.ID, req.Definition.Name
+	s.send(core.Message{To: id, Content: core.KeyedStart{Start: start, Use: req.OnConflict == ConflictUse}})
 	k := &claim{
 		stored: storedClaim{key.workflow, key.key, id, inputHash(req.Input), s.now, true}, first: c,
 	}
@@ -200,13 +198,7 @@ func (s *starts) storeClaim(key startKey, k *claim) error {
 // beginKeyed starts the run for which another partition has claimed a key, and tells that partition what came of it.
 func (s *starts) beginKeyed(id core.RunID, m *core.KeyedStart) {
 	req := StartRequest{
-		Definition: journal.Definition{ID: m.Definition, Name: m.Workflow}, RunID: id,
-		Start: core.Start{
-			WorkflowID: m.WorkflowID, Key: m.Key, Input: m.Input, Actor: m.Actor, Reason: m.Reason, At: m.At,
-			Execution: m.Execution, Run: m.Run, ExecutionAt: m.ExecutionAt, RunAt: m.RunAt,
-			Notify: m.Notify, Labels: m.Labels, Queue: m.Queue, Headers: m.Headers,
-			Chain: core.Chain{AfterFailure: m.AfterFailure}, Firing: m.Firing, Zone: m.Zone,
-		},
+		Definition: journal.Definition{ID: m.Definition, Name: m.Workflow}, RunID: id, Start: m.Start,
 	}
 	if m.Use {
 		req.OnConflict = ConflictUse

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -11,8 +13,6 @@ import (
 )
 
 var _ API = (*Engine)(nil)
-
-var null = []byte("null")
 
 // Start makes a run. It returns when the start is durable.
 // Errors: CodeInvalid, CodeTooLarge, CodeConflict, CodeStalled, CodeUncertain, CodeClosed.
@@ -218,4 +218,103 @@ func (e *driver) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID,
 		return Outcome{}, core.RunID{}, false, err
 	}
 	return outcomeOf(r), r.Next, true, nil
+}
+
+// newest keeps the starts that wait for the run before with their workflow id to end. The newest of them begins, the
+// others are refused.
+type newest struct {
+	mu   sync.Mutex
+	last map[string]*replacing // the newest start by workflow id
+}
+
+// replacing is a start that waits; over is closed when a newer one has come.
+type replacing struct{ over chan struct{} }
+
+// enter notes a start, and tells the one that waits that a newer one has come.
+func (n *newest) enter(workflowID string) *replacing {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.last == nil {
+		n.last = map[string]*replacing{}
+	}
+	if before := n.last[workflowID]; before != nil {
+		close(before.over)
+	}
+	r := &replacing{over: make(chan struct{})}
+	n.last[workflowID] = r
+	return r
+}
+
+// leave forgets a start that waits no more.
+func (n *newest) leave(workflowID string, r *replacing) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.last[workflowID] == r {
+		delete(n.last, workflowID)
+	}
+}
+
+var errReplaced = errors.New("a newer start with this workflow id has come")
+
+// replace starts a run in the place of the open run that has its workflow id: it cancels that one, and waits until it
+// has ended. If a newer start comes meanwhile, that one begins, and this one is refused.
+func replace(ctx context.Context, e *Engine, r StartRequest, w *workflow) (Started, error) {
+	waiting := e.newest.enter(r.WorkflowID)
+	defer e.newest.leave(r.WorkflowID, waiting)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-waiting.over:
+			cancel(errReplaced)
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		home, err := e.home(&r)
+		if err != nil {
+			return Started{}, err
+		}
+		started, err := home.start(ctx, r, w)
+		if CodeOf(err) == CodeConflict {
+			err = makeWay(ctx, e, &r, err)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil && errors.Is(context.Cause(ctx), errReplaced) {
+			err = &Error{
+				Code: CodeConflict, Op: "start", ID: r.WorkflowID, Err: errReplaced,
+				Hint: "the flow says concurrency: newest, so the newest run is the one that counts",
+			}
+		}
+		return started, err
+	}
+}
+
+// makeWay cancels the open run that has a start's workflow id, and waits until it has ended. conflict is why the start
+// was refused; it stays where the open run is of another workflow.
+func makeWay(ctx context.Context, e *Engine, r *StartRequest, conflict error) error {
+	id, err := e.Lookup(ctx, r.WorkflowID)
+	if err != nil {
+		return err
+	}
+	open, err := e.Inspect(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case open.Phase.Closed():
+		return nil
+	case open.Workflow != r.Definition.Name:
+		return conflict
+	}
+	err = e.Operate(ctx, id, core.Operation{
+		Op: core.OpCancel, Step: core.NoStep, Actor: r.Actor,
+		Reason: fmt.Sprintf("a newer run of %s is to begin", r.WorkflowID),
+	})
+	if code := CodeOf(err); err != nil && code != CodeRunClosed && code != CodeConflict { // it may be ending already
+		return err
+	}
+	_, err = e.Result(ctx, id)
+	return err
 }

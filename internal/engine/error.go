@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"runtime/debug"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // Code classifies an error for callers; see the table in package api.
@@ -198,3 +201,92 @@ func invalid(op, id, format string, args ...any) error {
 type unusable struct{ error }
 
 func (u *unusable) Unwrap() error { return u.error }
+
+// panicked is the error that a panic in one run's code becomes.
+type panicked struct {
+	doing string // completes "its code panicked while …", such as "it took core.TaskEnded of step 3, attempt 1"
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string {
+	return fmt.Sprintf("its code panicked while %s: %v", p.doing, p.value)
+}
+
+// guard calls fn, which runs the code of one run. It returns a panic of that code as an error.
+func guard(doing string, fn func()) (err error) {
+	defer catchPanic(doing, nil, &err)
+	fn()
+	return nil
+}
+
+// catchPanic turns a panic into an error; use it with defer. in is the input that the run took; nil: it took none.
+func catchPanic(doing string, in core.Input, err *error) {
+	if v := recover(); v != nil {
+		*err = &panicked{doing: doing + describeInput(in), value: v, stack: debug.Stack()}
+	}
+}
+
+// describeInput names an input without its payload, because payloads do not belong in logs. It must not store the
+// input anywhere: then the compiler would put every input on the heap.
+func describeInput(in core.Input) string {
+	if in == nil {
+		return ""
+	}
+	text := " " + reflect.TypeOf(in).String()
+	switch in := in.(type) {
+	case core.TaskStarted:
+		text += fmt.Sprintf(" of step %d, attempt %d", in.Step, in.Attempt)
+	case core.TaskEnded:
+		text += fmt.Sprintf(" of step %d, attempt %d", in.Step, in.Attempt)
+	case core.TaskStopped:
+		text += fmt.Sprintf(" of step %d, attempt %d", in.Step, in.Attempt)
+	case core.ChildEnded:
+		text += fmt.Sprintf(" of step %d, attempt %d", in.Step, in.Attempt)
+	case core.Operation:
+		text += fmt.Sprintf(" %s, step %d", in.Op, in.Step)
+	default:
+	}
+	return text
+}
+
+func isPanic(err error) bool {
+	if err == nil {
+		return false // asked for each input, so the variable below must not be made for nothing
+	}
+	var bug *panicked
+	return errors.As(err, &bug)
+}
+
+// aside is the error of a run that was set aside.
+type aside struct {
+	run core.RunID
+	err error
+
+	missingRow *journal.RunRow // shown in lists if the view has no row of the run; nil: it has one
+	explained  bool            // the row in the view says why the run stands still, or will say it with the next batch
+}
+
+func (a *aside) Error() string { return "the run is set aside: " + a.err.Error() }
+
+func (a *aside) Unwrap() error { return a.err }
+
+func isAside(err error) bool {
+	var a *aside
+	return errors.As(err, &a)
+}
+
+func isUnusable(err error) bool {
+	var u *unusable
+	return errors.As(err, &u)
+}
+
+// permanent reports whether the run stays unusable until this process ends.
+func permanent(err error) bool {
+	return isAside(err) || isUnusable(err) || isPanic(err)
+}
+
+// permanentFailure returns a failure that no further attempt can avoid.
+func permanentFailure(kind, message string) *policy.Failure {
+	return &policy.Failure{Kind: policy.KindFailed, Type: kind, Message: message, NonRetryable: true}
+}

@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -128,54 +125,4 @@ func (c *Carried) count() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return len(c.tops)
-}
-
-// takeOver recovers a run that was read, unless it rests. The place that a resting run has in its queue is counted, and
-// what remote workers execute of it.
-func (p *Partition) takeOver(r *run) {
-	if r.rests {
-		p.admissions.followQueue(r)
-		p.tasks.keepRemote(r)
-		return
-	}
-	p.recover(r)
-}
-
-// carryAdded carries the runs on whose families were added since it was called last. Those that are not in memory are
-// read with the window of what is due.
-func (p *Partition) carryAdded() {
-	n := p.cfg.Carried.count()
-	if n == p.residents.carried {
-		return
-	}
-	p.residents.carried = n
-	ids := slices.SortedFunc(maps.Keys(p.residents.runs), func(a, b core.RunID) int {
-		return bytes.Compare(a[:], b[:])
-	})
-	for _, id := range ids {
-		r := p.residents.runs[id]
-		if r == nil || !r.rests || r.aside != nil || p.residents.rests(r.state) {
-			continue
-		}
-		r.rests = false
-		if r.unrecovered = r.unrecovered || r.state.Compensating(); r.unrecovered {
-			p.recover(r)
-		} else {
-			for _, e := range r.state.Offers() {
-				p.handleEffect(r, e, nil)
-			}
-			p.admissions.followQueue(r)
-		}
-		if r.aside == nil && r.state.WaitsForBody() {
-			p.sendAllNews(r) // it has not heard of what happened while it rested
-		}
-		p.residents.retime(r)
-	}
-	p.residents.readAgain()
-}
-
-// readAgain makes the windows be read again from the first one on. One that is being read is ignored.
-func (s *residents) readAgain() {
-	s.readingWindow, s.evicted, s.nextWake = false, nil, 0
-	s.window = Window{gen: s.window.gen + 1}
 }

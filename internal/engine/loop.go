@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	batchBytes = 1 << 20 // no more inputs are taken while the open batch is this large
-
 	// While the journal takes no writes, the loop tries again after these delays.
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
@@ -24,7 +22,6 @@ const (
 	// afterAlarm is how long after the alarm the timer goes off, where there is one.
 	afterAlarm = 2 * time.Millisecond
 
-	prunePage  = 200 // how many old runs are removed at once
 	pruneEvery = time.Minute
 )
 

@@ -87,10 +87,3 @@ func (o *Observer) tell(b *batch) {
 		o.Recorded(&b.observed[i])
 	}
 }
-
-// tellCommit tells of the batch that was appended just now.
-func (l *loop) tellCommit(r result) {
-	if tell := l.e.cfg.Observer.Committed; tell != nil {
-		tell(r.took, l.p.pipeline.inFlight.first().entries, len(r.job.batch.Encoded))
-	}
-}

@@ -319,3 +319,50 @@ func (p *Partition) Stats() Stats {
 func (p *Partition) nextWake() core.Time {
 	return earliest(earliest(p.residents.nextWake, p.limitsDue()), p.residents.wakes.next())
 }
+
+// takeTurns lets attempts and runs go on whose turn it is.
+func (p *Partition) takeTurns() {
+	for _, t := range p.tasks.matcher.Limiter().Turns(p.tasks.client) {
+		if t.IsRun() {
+			p.admissions.takeTurn(t)
+		} else {
+			p.tasks.takeTurn(t)
+		}
+	}
+}
+
+// tickLimits offers the turns that have come with time, and records why attempts are held whose reason has changed, so
+// many at most. It reports whether there are more of them.
+func (p *Partition) tickLimits(most int) (more bool) {
+	if !p.limited() {
+		return false
+	}
+	limiter, client := p.tasks.matcher.Limiter(), p.tasks.client
+	limiter.Tick(client, p.now)
+	if !client.Noted() {
+		return false
+	}
+	for _, n := range limiter.Notices(client, max(most, 1)) {
+		if n.IsRun() {
+			p.admissions.notice(n)
+		} else {
+			p.tasks.notice(n)
+		}
+	}
+	return client.Noted()
+}
+
+// limited reports whether limits of queues or services bound anything in the partition.
+func (p *Partition) limited() bool { return p.tasks.tickets+len(p.admissions.tickets) > 0 }
+
+// limitsDue returns the instant at which the limiter needs a Tick; zero: never.
+func (p *Partition) limitsDue() core.Time {
+	switch t := &p.tasks; {
+	case !p.limited():
+		return 0
+	case t.client.Noted():
+		return p.now
+	default:
+		return t.matcher.Limiter().NextDue()
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
+const batchBytes = 1 << 20 // no more inputs are taken while the open batch is this large
+
 // pipeline holds what is on its way to the journal: the open batch, the batches that were cut and are not durable yet,
 // and what waits for each batch. It knows nothing about what a run does.
 type pipeline struct {

@@ -150,14 +150,6 @@ func (p *Partition) setTailRunAside(t *tailRun, first uint64, err error) {
 	p.pipeline.view.keepTailFrom(first)
 }
 
-// tailRun is what the tail has of one run.
-type tailRun struct {
-	id      core.RunID
-	created *core.RunCreated // nil: it was created before the tail
-	entries []core.Entry
-	seqs    []uint64 // the batch of each entry
-}
-
 // replay restores the runs of the journal's tail. It also moves the partition's time to the last instant in the
 // tail, so that time does not run backwards.
 func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {

@@ -2,15 +2,20 @@ package engine
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/heap"
 )
+
+// Window is a span of wake times. Runs that wake within it are loaded into memory and stay there.
+type Window struct {
+	From, Before core.Time
+	gen          uint64        // grows when the memory is forgotten; a window of an older one is ignored
+	rested       time.Duration // how long its reader has rested, once it is done
+}
 
 // residents are the runs in memory, with the indexes that find them and the window of wake times that is in memory.
 // They know nothing of batches, tasks or callers.
@@ -185,57 +190,6 @@ func (p *Partition) Each(fn func(*core.Run)) {
 	}
 }
 
-// get returns a run. If it is not in memory, the view has all of it, and get loads it.
-func (p *Partition) get(id core.RunID) (*run, error) {
-	if a := p.residents.aside[id]; a != nil {
-		return nil, a
-	}
-	r := p.residents.runs[id]
-	if r == nil {
-		if !p.owns(id) {
-			return nil, fmt.Errorf("%w: run %s is in partition %d, this is partition %d",
-				journal.ErrNotFound, id, p.home(core.PartitionKey(id)), p.cfg.Partition)
-		}
-		h, err := p.history(id)
-		if err != nil {
-			return nil, err
-		}
-		if r, err = p.residents.loadRun(id, h.Entries); err != nil {
-			return nil, err
-		}
-		p.residents.evictLater(r)
-	}
-	if r.unrecovered {
-		p.takeOver(r)
-	}
-	if r.aside != nil {
-		return nil, r.aside
-	}
-	return r, nil
-}
-
-// recover takes over a run that an earlier owner left with attempts. Attempts that are not known to be alive are
-// lost; the machine starts others in their place.
-func (p *Partition) recover(r *run) {
-	if !r.unrecovered {
-		return
-	}
-	r.unrecovered = false
-	p.admissions.followQueue(r)
-	reachable := p.tasks.keepRemote(r) // first: they count also where the run is set aside now
-	var offers []core.Effect
-	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
-		_ = p.setAsideAfterPanic(r, err)
-		return
-	}
-	for _, e := range offers {
-		p.handleEffect(r, e, nil)
-	}
-	if r.state.Live() > 0 || r.state.WaitsForBody() || r.state.Compensating() {
-		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable})
-	}
-}
-
 // lateTimer is how late a timer must be to be logged.
 const lateTimer = time.Second
 
@@ -256,24 +210,55 @@ func (s *residents) noteFired(r *run, due core.Time) {
 	}
 }
 
-// current returns the last run of the chain that an id belongs to.
-//
-// The first run of a chain may be deleted while the chain goes on. A chain without a workflow id therefore uses the
-// id of its first run as workflow id, and is found by it.
-func (p *Partition) current(id core.RunID) (*run, error) {
-	r, err := p.get(id)
-	for err == nil && r.state.Phase.Closed() && r.state.Next != (core.RunID{}) {
-		r, err = p.get(r.state.Next)
+// wakes orders the runs in memory by wake time. Runs with the same wake time are ordered by id, so that the same
+// calls always give the same order.
+type wakes struct{ heap heap.Heap[*run] }
+
+// Before orders runs by wake time.
+func (r *run) Before(o *run) bool {
+	if r.wake != o.wake {
+		return r.wake < o.wake
 	}
-	if !errors.Is(err, journal.ErrNotFound) {
-		return r, err
-	}
-	open, ok, lookErr := p.residents.openRun(id.String())
+	return bytes.Compare(r.state.ID[:], o.state.ID[:]) < 0
+}
+
+// Moved notes the run's place in the heap.
+func (r *run) Moved(to int) { r.place = to }
+
+// set gives the run a wake time. Zero removes the run.
+func (w *wakes) set(r *run, at core.Time) {
 	switch {
-	case lookErr != nil:
-		return nil, lookErr
-	case !ok:
-		return nil, err
+	case r.wake == at:
+	case at == 0:
+		w.remove(r)
+	case r.wake == 0:
+		r.wake = at
+		w.heap.Push(r)
+	default:
+		r.wake = at
+		w.heap.Fix(r.place)
 	}
-	return p.get(open)
+}
+
+// first returns the run with the earliest wake time; nil: there is none.
+func (w *wakes) first() *run {
+	if w.heap.Len() == 0 {
+		return nil
+	}
+	return w.heap.First()
+}
+
+// next returns the earliest wake time; zero: there is none.
+func (w *wakes) next() core.Time {
+	if r := w.first(); r != nil {
+		return r.wake
+	}
+	return 0
+}
+
+func (w *wakes) remove(r *run) {
+	if r.wake != 0 {
+		w.heap.Remove(r.place)
+		r.wake = 0
+	}
 }

@@ -86,6 +86,7 @@ func TestSetAsideRunThatRests(t *testing.T) {
 // remoteFake are fakeWorkers in another process.
 type remoteFake struct {
 	*fakeWorkers
+	queues  []string // those that it serves; nil: all
 	kept    []core.Token
 	stopped []core.Token
 }
@@ -94,7 +95,11 @@ func (w *remoteFake) Reserve(string, string) slots.Seat {
 	return slots.Seat{Worker: "remote", Secret: 7}
 }
 func (w *remoteFake) Return(slots.Seat) {}
-func (w *remoteFake) Keep(t core.Task)  { w.kept = append(w.kept, t.Token) }
+func (w *remoteFake) Serves(queue string) bool {
+	return w.queues == nil || slices.Contains(w.queues, queue)
+}
+func (w *remoteFake) Has(tok core.Token) bool { return slices.Contains(w.kept, tok) }
+func (w *remoteFake) Keep(t core.Task)        { w.kept = append(w.kept, t.Token) }
 
 // Revoke tells that the work of an attempt that nobody knows has stopped. What goes on stops later.
 func (w *remoteFake) Revoke(tok core.Token, why policy.Kind) {
@@ -108,10 +113,18 @@ func (w *remoteFake) Revoke(tok core.Token, why policy.Kind) {
 // open opens the partition again, with these workers of other processes.
 func (r *rig) open(workers slots.RemoteWorkers, carried *Carried) {
 	r.t.Helper()
+	r.openWith(carried, workers)
+}
+
+// openWith opens the partition again, with several sets of workers of other processes.
+func (r *rig) openWith(carried *Carried, sets ...slots.RemoteWorkers) {
+	r.t.Helper()
 	r.journal, r.inbox = r.journal.Reopen(), nil
 	cfg := r.config()
 	cfg.Workers, cfg.Carried, cfg.Matcher = nil, carried, slots.NewMatcher()
-	cfg.Matcher.AddRemote("", workers)
+	for _, workers := range sets {
+		cfg.Matcher.AddRemote("", workers)
+	}
 	r.p = NewPartition(cfg)
 	if err := r.p.Open(r.t.Context(), r.now); err != nil {
 		r.t.Fatal(err)

@@ -129,68 +129,10 @@ func createdBy(entries []core.Entry) *core.RunCreated {
 	return nil
 }
 
-// loadRun restores a run from its whole history and puts it into memory.
-func (s *residents) loadRun(id core.RunID, entries []core.Entry) (*run, error) {
-	r, err := s.restore(id, entries, nil)
-	if err != nil {
-		if isPanic(err) {
-			return nil, s.setAside(id, err)
-		}
-		return nil, err
-	}
-	r.rows.forget()
-	s.addRestored(r)
-	return r, nil
-}
-
-// restore makes a run from its entries. tail is the journal's tail while it is replayed, else nil.
-func (s *residents) restore(id core.RunID, entries []core.Entry, tail map[core.RunID]*tailRun) (r *run, err error) {
-	defer catchPanic("its history was folded", nil, &err)
-	if len(entries) == 0 || len(entries[0].Records) == 0 {
-		return nil, fmt.Errorf("%w: the history of run %s is empty", journal.ErrCorrupt, id)
-	}
-
-	created, ok := entries[0].Records[0].(core.RunCreated)
-	if !ok {
-		return nil, fmt.Errorf("%w: the history of run %s does not begin with its creation", journal.ErrCorrupt, id)
-	}
-	w, err := s.defs.stored(s.ctx, created.Definition)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w",
-			id, created.Definition, created.Workflow, err)
-	}
-	if err := s.checkNeeds(w, &created); err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
-	}
-	if err := s.checkWaitingRun(&created, tail); err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
-	}
-	r = &run{state: core.Restore(id, w.def, nil), kind: w.kind}
-	for i := range entries {
-		if err := r.fold(&entries[i]); err != nil {
-			return nil, err
-		}
-	}
-	r.rests = s.rests(r.state)
-	return r, nil
-}
-
-// onDisk returns a run as it was restored from the tail. If it is not in the tail, the view has all of it.
-func (s *residents) onDisk(id core.RunID) (*run, error) {
-	if a := s.aside[id]; a != nil {
-		return nil, a
-	}
-	if r := s.runs[id]; r != nil {
-		return r, nil
-	}
-	h, err := s.history(id)
-	if err != nil {
-		return nil, err
-	}
-	return s.restore(id, h.Entries, nil)
-}
-
-// rests reports whether a run rests.
-func (s *residents) rests(r *core.Run) bool {
-	return r.Elsewhere() || s.cfg.Carried != nil && !s.cfg.Carried.Has(r.Top())
+// tailRun is what the tail has of one run.
+type tailRun struct {
+	id      core.RunID
+	created *core.RunCreated // nil: it was created before the tail
+	entries []core.Entry
+	seqs    []uint64 // the batch of each entry
 }

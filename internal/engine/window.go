@@ -10,13 +10,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Window is a span of wake times. Runs that wake within it are loaded into memory and stay there.
-type Window struct {
-	From, Before core.Time
-	gen          uint64        // grows when the memory is forgotten; a window of an older one is ignored
-	rested       time.Duration // how long its reader has rested, once it is done
-}
-
 // Loaded is a run that a reader has read because it comes due.
 type Loaded struct {
 	Run     core.RunID
@@ -74,6 +67,12 @@ func (s *residents) isReading(w Window) bool { return s.readingWindow && w.gen =
 func (s *residents) changedMeanwhile(id core.RunID) bool {
 	_, left := s.evicted[id]
 	return left || s.runs[id] != nil || s.aside[id] != nil
+}
+
+// readAgain makes the windows be read again from the first one on. One that is being read is ignored.
+func (s *residents) readAgain() {
+	s.readingWindow, s.evicted, s.nextWake = false, nil, 0
+	s.window = Window{gen: s.window.gen + 1}
 }
 
 // endWindow notes that the reader is done. far is the first wake time after the window, zero if there is none.

@@ -1,6 +1,9 @@
 package golden
 
-import "reflect"
+import (
+	"iter"
+	"reflect"
+)
 
 // fill sets every field of a value, also of what it points to, to something that is not zero.
 func fill(v reflect.Value, depth int) {
@@ -62,4 +65,19 @@ func Full[T any]() T {
 	var v T
 	fill(reflect.ValueOf(&v).Elem(), 3)
 	return v
+}
+
+// Each yields a value for each field of a struct, with something in that field alone, and the name of the field. A test
+// with it notices a field that is left behind where such a value becomes another one.
+func Each[T any]() iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		for i := range reflect.TypeFor[T]().NumField() {
+			var v T
+			field := reflect.ValueOf(&v).Elem().Field(i)
+			fill(field, 3)
+			if !yield(reflect.TypeFor[T]().Field(i).Name, v) {
+				return
+			}
+		}
+	}
 }

@@ -113,6 +113,16 @@ func (q *Queues) secret() uint64 {
 // Perhaps the task was lost on its way to that worker when the engine died, and perhaps the worker has died with it.
 const hearWithin = time.Minute + 30*time.Second
 
+// Serves implements slots.RemoteWorkers. A worker may ask for tasks of any queue.
+func (q *Queues) Serves(string) bool { return true }
+
+// Has implements slots.RemoteWorkers.
+func (q *Queues) Has(tok core.Token) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.attempts[tok] != nil
+}
+
 // Keep implements slots.RemoteWorkers.
 func (q *Queues) Keep(t core.Task) {
 	q.mu.Lock()

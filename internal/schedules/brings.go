@@ -3,29 +3,24 @@ package schedules
 import (
 	"encoding/json"
 
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
-// kindGo is the kind of workflows that only their own program can execute: whoever names one brings no commands.
-const kindGo = "go"
-
-// Brings returns the kind of the workflow that a start brings along: a schedule brings what it starts.
-func Brings(kind string, input []byte) string {
+// Brings reports whether a start with a definition of a kind brings along what the steps of a run do. A schedule brings
+// what it starts.
+func Brings(kind string, input []byte) bool {
 	if kind != schedule.Kind {
-		return kind
+		return api.BringsCode(kind)
 	}
 	var t schedule.Target
-	if json.Unmarshal(input, &t) != nil || t.Source == "" {
-		return kindGo
-	}
-	return t.Kind
+	return json.Unmarshal(input, &t) == nil && t.Source != "" && api.BringsCode(t.Kind)
 }
 
-// BringsChange returns the kind of the workflow that an event brings along, if it changes a schedule.
-func BringsChange(event string, payload []byte) string {
+// BringsChange reports whether an event brings along what the steps of a run do, because it changes what a schedule
+// starts.
+func BringsChange(event string, payload []byte) bool {
 	var c schedule.Change
-	if event != schedule.Event || json.Unmarshal(payload, &c) != nil || c.Target == nil || c.Target.Source == "" {
-		return kindGo
-	}
-	return c.Target.Kind
+	return event == schedule.Event && json.Unmarshal(payload, &c) == nil && c.Target != nil && c.Target.Source != "" &&
+		api.BringsCode(c.Target.Kind)
 }

@@ -229,11 +229,11 @@ func (s signed) Restart(ctx context.Context, name string, r api.RestartRequest) 
 	return s.Service.Restart(ctx, name, r)
 }
 
-// mayBring refuses a flow that a caller brings along: its steps execute any command as the server.
-func mayBring(ctx context.Context, kind string) error {
+// mayBring refuses what a caller brings along where it is a flow: its steps execute any command as the server.
+func mayBring(ctx context.Context, flow bool) error {
 	c := callerOf(ctx)
 	switch {
-	case kind == kindGo || c == nil || c.local || c.token.Role == api.RoleAdmin && !c.walled:
+	case !flow || c == nil || c.local || c.token.Role == api.RoleAdmin && !c.walled:
 		return nil
 	case c.token.Role == api.RoleAdmin: // these commands could read the databases of the other namespaces
 		return &api.Error{
@@ -251,9 +251,6 @@ func mayBring(ctx context.Context, kind string) error {
 		Hint: "put the flow into the server's folder and start it by its name, or use an admin's token",
 	}
 }
-
-// kindGo is the kind of definitions that only name a Go program's workflow.
-const kindGo = "go"
 
 // mayTake refuses a poll of a queue that a worker's token does not have.
 func mayTake(ctx context.Context, queue string) error {

@@ -35,7 +35,7 @@ func (s *Server) callerIn(ctx context.Context) httpapi.Caller {
 	if c.listener != nil {
 		out.Namespaces = c.listener.namespaces()
 	}
-	out.Brings = mayBring(ctx, "") == nil
+	out.Brings = mayBring(ctx, true) == nil
 	return out
 }
 

@@ -123,12 +123,12 @@ func (s *Server) apply(ctx context.Context, name string, b *httpapi.ApplyBody) (
 	case s.cfg.Flows == nil:
 		return api.Flow{}, &api.Error{Code: api.CodeReadOnly, Message: "this server reads no flows"}
 	default:
-		if err = mayBring(ctx, ""); err == nil {
+		if err = mayBring(ctx, true); err == nil {
 			r.Definition, err = s.readFlow(ctx, b.Text)
 		}
 	}
 	if err == nil {
-		err = mayBring(ctx, r.Definition.Kind)
+		err = mayBring(ctx, api.BringsCode(r.Definition.Kind))
 	}
 	if err == nil && r.Definition.Name != name {
 		err = &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
@@ -145,7 +145,7 @@ func (s *Server) validate(ctx context.Context, text string) (api.CheckedFlow, er
 	if s.cfg.Flows == nil {
 		return api.CheckedFlow{}, &api.Error{Code: api.CodeReadOnly, Message: "this server reads no flows"}
 	}
-	if err := mayBring(ctx, ""); err != nil {
+	if err := mayBring(ctx, true); err != nil {
 		return api.CheckedFlow{}, err
 	}
 	return reading(ctx, s, func() (api.CheckedFlow, error) { return s.cfg.Flows.Check(ctx, text) })

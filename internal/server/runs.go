@@ -212,9 +212,9 @@ func (s *Server) changeRoutes(a huma.API) {
 	) (*started, error) {
 		var req api.RestartRequest
 		if in.Body != nil {
-			req = in.Body.Request()
-			if start := in.Body.Text(); start != nil {
-				d, err := s.definition(ctx, start)
+			req = in.Body.RestartRequest
+			if text, another := in.Body.Text(); another {
+				d, err := s.definition(ctx, text, req.Input)
 				if err != nil {
 					return nil, httpapi.ProblemOf(err)
 				}
@@ -256,15 +256,15 @@ func (s *Server) startRequest(ctx context.Context, in *startInput) (api.StartReq
 		}
 		b.Key = in.Key
 	}
-	d, err := s.definition(ctx, b)
+	d, err := s.definition(ctx, b.Text(), b.Input)
 	if err == nil && s.cfg.Missing != nil {
 		err = s.cfg.Missing(ctx, d)
 	}
 	return b.Request(d), err
 }
 
-// definition returns the definition that a start names or gives.
-func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.Definition, err error) {
+// definition returns the definition that a start with an input names or gives.
+func (s *Server) definition(ctx context.Context, b httpapi.Text, input []byte) (d api.Definition, err error) {
 	given := 0
 	for _, is := range []bool{b.Workflow != "", b.Flow != "", b.Definition != nil} {
 		if is {
@@ -278,7 +278,7 @@ func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.De
 			Hint: "workflow is the name of a flow that the server has, flow is the text of a flow file",
 		}
 	case b.Definition != nil:
-		if err := mayBring(ctx, schedules.Brings(b.Definition.Kind, b.Input)); err != nil {
+		if err := mayBring(ctx, schedules.Brings(b.Definition.Kind, input)); err != nil {
 			return d, err
 		}
 		return *b.Definition, checkText(b.Definition.Source)
@@ -288,7 +288,7 @@ func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.De
 			Hint: "give the definition, or start it with pawl dev FOLDER",
 		}
 	case b.Flow != "":
-		if err := mayBring(ctx, ""); err != nil {
+		if err := mayBring(ctx, true); err != nil {
 			return d, err
 		}
 		return s.readFlow(ctx, b.Flow)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -38,55 +39,61 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 	if err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)
 	}
-	req, err := begin(k.workflow, d, r.Input)
+	begun, err := begin(k.workflow, d, r.Input)
 	if err != nil {
 		return engine.StartRequest{}, err
-	}
-	req.WorkflowID, req.Key, req.At = r.WorkflowID, r.Key, core.Time(r.StartAt)
-	req.Firing, req.Zone = core.Time(r.ScheduledAt), r.Zone
-	if _, err := time.LoadLocation(r.Zone); err != nil {
-		return engine.StartRequest{}, invalid(err, "zone: %v", err)
-	}
-	req.Actor, req.Reason, req.Notify = r.Actor, r.Reason, r.Notify
-	if q := r.Queue; q != nil {
-		req.Queue = core.RunQueue{Name: q.Name, Key: q.Key, Priority: q.Priority}
 	}
 	if err := schedule.Reserved(d.Name, r.WorkflowID, r.Labels, r.ScheduledAt != 0); err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)
 	}
-	if req.Labels, err = core.MakeLabels(r.Labels); err != nil {
+	req, err := Start(d, begun, &r)
+	if err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)
-	}
-	if req.Headers, err = core.MakeHeaders(r.Headers); err != nil {
-		return engine.StartRequest{}, invalid(err, "%v", err)
-	}
-	if r.UseExisting {
-		req.OnConflict = engine.ConflictUse
-	}
-	if r.Timeout != nil {
-		req.Run = r.Timeout
-	}
-	if r.Deadline != 0 {
-		origin := r.Origin
-		if origin == "" {
-			origin = "start"
-		}
-		req.ExecutionAt = core.RunLimit{At: core.Time(r.Deadline), Origin: origin}
 	}
 	return req, nil
 }
 
-// begin makes the start of a run as its workflow defines it.
-func begin(w *Workflow, d journal.Definition, input []byte) (engine.StartRequest, error) {
+// Start returns the engine's request for a run of a definition: what its workflow says about the start, with what the
+// caller says. The earlier one of two deadlines is kept.
+func Start(d journal.Definition, begun core.Start, r *api.StartRequest) (engine.StartRequest, error) {
+	req := engine.StartRequest{Definition: d, Start: begun}
+	if r.UseExisting {
+		req.OnConflict = engine.ConflictUse
+	}
+	if _, err := time.LoadLocation(r.Zone); err != nil {
+		return req, fmt.Errorf("zone: %w", err)
+	}
+	req.WorkflowID, req.Key, req.At = r.WorkflowID, r.Key, core.Time(r.StartAt)
+	req.Firing, req.Zone = core.Time(r.ScheduledAt), r.Zone
+	req.Actor, req.Reason, req.Notify = r.Actor, r.Reason, r.Notify
+	if q := r.Queue; q != nil {
+		req.Queue = core.RunQueue{Name: q.Name, Key: q.Key, Priority: q.Priority}
+	}
+	if r.Timeout != nil {
+		req.Run = r.Timeout
+	}
+	if at := core.Time(r.Deadline); at != 0 && (req.ExecutionAt.At == 0 || at < req.ExecutionAt.At) {
+		req.ExecutionAt = core.RunLimit{At: at, Origin: cmp.Or(r.Origin, "start")}
+	}
+	var err error
+	if req.Labels, err = core.MakeLabels(r.Labels); err != nil {
+		return req, err
+	}
+	req.Headers, err = core.MakeHeaders(r.Headers)
+	return req, err
+}
+
+// begin returns what a workflow says about the start of a run with an input.
+func begin(w *Workflow, d journal.Definition, input []byte) (core.Start, error) {
 	if w.Begin == nil {
-		return engine.StartRequest{}, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
+		return core.Start{}, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
 			"workflow %q is a Go program's: only that program starts it", d.Name)}
 	}
 	start, err := w.Begin(input)
 	if err != nil {
-		return engine.StartRequest{}, invalid(err, "%v", err)
+		return core.Start{}, invalid(err, "%v", err)
 	}
-	return engine.StartRequest{Definition: d, Start: start}, nil
+	return start, nil
 }
 
 // operation converts an operation to one of the machine. The step is not set yet.

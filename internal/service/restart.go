@@ -51,10 +51,11 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 	if r.Input != nil {
 		input = r.Input
 	}
-	req, err := begin(w, d, input)
+	begun, err := begin(w, d, input)
 	if err != nil {
-		return req, err
+		return engine.StartRequest{}, err
 	}
+	req := engine.StartRequest{Definition: d, Start: begun}
 	if r.Input == nil && r.Definition == nil {
 		req.Input = run.Input
 	}

@@ -92,6 +92,12 @@ func (r *remoteWorkers) Dispatch(t core.Task) {
 // Revoke implements slots.Workers.
 func (r *remoteWorkers) Revoke(tok core.Token, why policy.Kind) { r.of(tok.Run).Revoke(tok, why) }
 
+// Serves implements slots.RemoteWorkers.
+func (*remoteWorkers) Serves(string) bool { return true }
+
+// Has implements slots.RemoteWorkers.
+func (r *remoteWorkers) Has(tok core.Token) bool { return r.of(tok.Run).tasks[tok] != nil }
+
 // Keep implements slots.RemoteWorkers. Work of the node before goes on.
 func (r *remoteWorkers) Keep(t core.Task) {
 	w := r.of(t.Token.Run)

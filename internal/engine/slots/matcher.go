@@ -39,6 +39,8 @@ type Named struct {
 	Remote  RemoteWorkers // the workers, if they are in other processes; else nil
 	Placed  Placed        // the workers, if their slots are in several places; else nil
 	Name    string
+
+	before []*Named // remote workers that were added before these, which are remote too
 }
 
 // queueSlots counts the slots of one queue and task type.
@@ -83,11 +85,12 @@ func (m *Matcher) AddRemote(name string, w RemoteWorkers) {
 func (m *Matcher) add(w *Named) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := append(slices.Clone(*m.workers.Load()), w)
-	m.workers.Store(&all)
 	if w.Remote != nil {
+		w.before = m.remotes()
 		m.limiter.ReachRemote()
 	}
+	all := append(slices.Clone(*m.workers.Load()), w)
+	m.workers.Store(&all)
 }
 
 // Limiter returns the limits of queues and services.
@@ -97,7 +100,7 @@ func (m *Matcher) Limiter() *limit.Limiter { return m.limiter }
 func (m *Matcher) Slots(queue, taskType string) int {
 	n := 0
 	for _, w := range *m.workers.Load() {
-		s := w.Workers.Slots(queue, taskType)
+		s := w.slots(queue, taskType)
 		if s < 0 {
 			return -1
 		}
@@ -202,7 +205,7 @@ func (m *Matcher) free(q *queueSlots, key Key, before int) (*Named, bool) {
 // free counts the slots of these workers for a queue that no attempt has, and reports whether they are bounded. Remote
 // workers count those that are taken themselves. No attempt has used the queue: nil.
 func (w *Named) free(q *queueSlots, key Key) (n int, bounded bool) {
-	n = w.Workers.Slots(key.Queue, key.Type)
+	n = w.slots(key.Queue, key.Type)
 	if n < 0 {
 		return 0, false
 	}
@@ -269,12 +272,12 @@ func (m *Matcher) whoCanTake(q *queueSlots, key Key, except *limit.Client) (out 
 }
 
 // Revoke stops an attempt that has no slot in any partition. Workers report an attempt that they do not know as
-// stopped, so it does not matter which workers are asked. Remote workers are asked where there are some, since they may
-// know it.
+// stopped, so it does not matter which workers are asked where none knows it.
 func (m *Matcher) Revoke(tok core.Token, why policy.Kind) {
-	if w := m.Remote(); w != nil {
-		w.Remote.Revoke(tok, why)
-	} else if all := *m.workers.Load(); len(all) > 0 {
+	all := *m.workers.Load()
+	if i := slices.IndexFunc(all, func(w *Named) bool { return w.Remote != nil && w.Remote.Has(tok) }); i >= 0 {
+		all[i].Workers.Revoke(tok, why)
+	} else if len(all) > 0 {
 		all[0].Workers.Revoke(tok, why)
 	}
 }

@@ -6,13 +6,34 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine/limit"
 )
 
-// Remote returns the remote workers; nil: there are none.
-func (m *Matcher) Remote() *Named {
-	all := *m.workers.Load()
-	if i := slices.IndexFunc(all, func(w *Named) bool { return w.Remote != nil }); i >= 0 {
-		return all[i]
+// Remote returns the remote workers to which a queue belongs; nil: there are none.
+func (m *Matcher) Remote(queue string) *Named {
+	for _, w := range *m.workers.Load() {
+		if w.Remote != nil && w.Remote.Serves(queue) {
+			return w
+		}
 	}
 	return nil
+}
+
+// remotes returns the remote workers, in the order in which they were added.
+func (m *Matcher) remotes() (all []*Named) {
+	for _, w := range *m.workers.Load() {
+		if w.Remote != nil {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// slots returns how many tasks of the type may run at once at these workers; see AnyWorkers. Remote workers have no
+// slots for a queue that belongs to others.
+func (w *Named) slots(queue, taskType string) int {
+	others := func(before *Named) bool { return before.Remote.Serves(queue) }
+	if w.Remote != nil && (!w.Remote.Serves(queue) || slices.ContainsFunc(w.before, others)) {
+		return 0
+	}
+	return w.Workers.Slots(queue, taskType)
 }
 
 // Offered wakes the partitions that wait for slots of a queue, because a remote worker has come with free ones. takes

@@ -111,7 +111,7 @@ func (m *Matcher) FinishLoad(c *limit.Client) {
 // nextSuspect returns which of the waiting suspects may take a slot, as an index; -1: none may. It is the first one
 // that may join the group, and for whose queue workers have a free slot.
 func (m *Matcher) nextSuspect() int {
-	if m.loads > 0 && m.Remote() != nil {
+	if m.loads > 0 && len(m.remotes()) > 0 {
 		return -1
 	}
 	return slices.IndexFunc(m.suspects, func(s suspects) bool {

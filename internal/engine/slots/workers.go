@@ -43,9 +43,17 @@ type Placed interface {
 //
 // Other than workers of this process they outlive the engine. An attempt of theirs goes on when the engine is started
 // again.
+//
+// A process may have several such sets of workers, one for each protocol that workers speak. A queue belongs to the
+// first of them that serves it, in the order in which they were added.
 type RemoteWorkers interface {
 	// Slots counts the seats that are free now. Else it is as for other workers.
 	AnyWorkers
+	// Serves reports whether workers of this set may take tasks of a queue. It always says the same of a queue, also
+	// after the engine was started again.
+	Serves(queue string) bool
+	// Has reports whether the set knows an attempt.
+	Has(tok core.Token) bool
 	// Reserve takes a free seat for one attempt. The matcher calls it only where Slots has just counted one.
 	Reserve(queue, taskType string) Seat
 	// Return gives a seat back whose attempt did not start.
