@@ -49,7 +49,7 @@ func TestMemoryOfBodies(t *testing.T) {
 			"POST": item.Post, "PUT": item.Put, "PATCH": item.Patch,
 		} {
 			if op == nil || op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
-				continue // what is no JSON is stored as it comes
+				continue // a body that is no JSON is stored as it comes
 			}
 			routes++
 			size := b.server.bodyBound(method + " " + path)
