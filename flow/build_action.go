@@ -39,7 +39,7 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 		p.payload = b.mail(a, vars|expr.VarPlaceholders)
 		p.refers = b.placeholders
 	case *Task:
-		p.payload = b.compiler.Template(tree.NodeOf(a.Input), vars, false)
+		p.payload = b.compiler.Template(b.taskInput(a), vars, false)
 		if a.Type == "" && b.Source == nil {
 			b.stepFail(s.pos, "", "the task has no type")
 		}
@@ -100,11 +100,43 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 func (b *builder) artifacts(o *expr.Object, a *Exec, vars expr.Vars) {
 	o.Add("artifacts", b.compiler.Template(tree.NodeOf(a.Artifacts), vars, true))
 	o.Add("tests", b.compiler.Template(tree.NodeOf(a.Tests), vars, true))
-	take := &tree.Node{Kind: tree.List}
-	for i, name := range a.ArtifactsFrom {
+	if take := b.filesOf(a.ArtifactsFrom, a.artifactsPos); len(take.Items) > 0 {
+		o.Add("take", b.compiler.Template(take, vars, false))
+	}
+}
+
+// taskInput returns the input of a task, with the files of other steps.
+func (b *builder) taskInput(a *Task) *tree.Node {
+	input := tree.NodeOf(a.Input)
+	if len(a.ArtifactsFrom) == 0 {
+		return input
+	}
+	whole := &tree.Node{Kind: tree.Mapping}
+	switch {
+	case input == nil:
+	case input.Kind != tree.Mapping:
+		b.stepFail(input.Pos, "write input: {…}", "artifactsFrom adds a field to the input, so that is a mapping")
+		return input
+	case input.Get("artifacts") != nil:
+		b.stepFail(input.Key("artifacts"), "leave one of them out",
+			"the input has artifacts, and artifactsFrom adds a field with that name")
+	default:
+		whole.Pos = input.Pos
+		for _, f := range input.Fields {
+			whole.Add(f.Name, f.Pos, f.Value)
+		}
+	}
+	whole.Add("artifacts", whole.Pos, b.filesOf(a.ArtifactsFrom, a.artifactsPos))
+	return whole
+}
+
+// filesOf returns the list of the artifacts of steps.
+func (b *builder) filesOf(names []string, places []tree.Pos) *tree.Node {
+	list := &tree.Node{Kind: tree.List}
+	for i, name := range names {
 		var at tree.Pos
-		if i < len(a.artifactsPos) {
-			at = a.artifactsPos[i]
+		if i < len(places) {
+			at = places[i]
 		}
 		from := b.stepOf(name)
 		switch {
@@ -119,11 +151,9 @@ func (b *builder) artifacts(o *expr.Object, a *Exec, vars expr.Vars) {
 		if from.isLoop() {
 			text = "${{ map(steps['" + name + "'].output ?? [], #?.artifacts) }}"
 		}
-		take.Push(&tree.Node{Kind: tree.Text, Pos: at, Text: text})
+		list.Push(&tree.Node{Kind: tree.Text, Pos: at, Text: text})
 	}
-	if len(take.Items) > 0 {
-		o.Add("take", b.compiler.Template(take, vars, false))
-	}
+	return list
 }
 
 // stepOf returns the step with a name; nil: there is none.
@@ -136,7 +166,11 @@ func (b *builder) stepOf(name string) *Step {
 	return nil
 }
 
+// keepsArtifacts reports whether a step may have files. Of a task its worker decides.
 func keepsArtifacts(s *Step) bool {
+	if _, task := s.Action.(*Task); task {
+		return true
+	}
 	e, ok := s.Action.(*Exec)
 	return ok && !e.Artifacts.IsZero()
 }

@@ -294,6 +294,10 @@ type (
 		Type  string
 		Queue string
 		Input tree.Value
+		// ArtifactsFrom names steps whose artifacts the worker gets, as the field artifacts of the input.
+		ArtifactsFrom []string
+
+		artifactsPos []tree.Pos // the places of ArtifactsFrom
 	}
 
 	// Sleep lets time pass: a duration or an instant (RFC 3339), or an expression that gives one.
@@ -383,7 +387,7 @@ var (
 	}
 	httpKeys         = []string{"method", "url", "headers", "query", "json", "body", "file", "expect"}
 	httpSettingsKeys = []string{"headers", "expect"}
-	taskKeys         = []string{"queue", "type", "input"}
+	taskKeys         = []string{"queue", "type", "input", "artifactsFrom"}
 	sleepKeys        = []string{"for", "until"}
 	waitKeys         = []string{"event", "any"}
 	firstKeys        = []string{"event", "step"}

@@ -101,6 +101,12 @@ func (o *object) text(name, text string) {
 	}
 }
 
+func (o *object) names(name string, names []string) {
+	if len(names) > 0 {
+		o.put(name, V(names))
+	}
+}
+
 func (o *object) duration(name string, d *time.Duration) {
 	if d != nil {
 		o.put(name, V(*d))
@@ -214,9 +220,7 @@ func (o *object) exec(a *Exec) {
 	o.put("container", encodeContainer(a.Container))
 	o.put("artifacts", a.Artifacts)
 	o.put("tests", a.Tests)
-	if len(a.ArtifactsFrom) > 0 {
-		o.put("artifactsFrom", V(a.ArtifactsFrom))
-	}
+	o.names("artifactsFrom", a.ArtifactsFrom)
 }
 
 func encodeAction(a Action) tree.Value {
@@ -245,6 +249,7 @@ func encodeAction(a Action) tree.Value {
 		if !a.Input.IsZero() {
 			out.must("input", a.Input)
 		}
+		out.names("artifactsFrom", a.ArtifactsFrom)
 	case *Sleep:
 		if a.Until.IsZero() {
 			return a.For

@@ -242,6 +242,7 @@ func (p *parsing) task(n *tree.Node) Action {
 		refuseOwnType(p, n.Get("type"))
 		t.Queue = p.text(n.Get("queue"), "queue")
 		t.Input = tree.ValueOf(n.Get("input"))
+		t.ArtifactsFrom, t.artifactsPos = p.texts(n.Get("artifactsFrom"), "artifactsFrom")
 	}
 	if t.Type == "" && (n.Kind == tree.Mapping || n.Kind == tree.Null) {
 		p.missing(n, taskKeys, "name the worker's function: type: SendReceipt", "the task has no type")

@@ -36,6 +36,12 @@ var personal = []string{
 	"older-than", configFlag,
 }
 
+// amounts are flags that mean an amount of time. One in the configuration file is checked by every command, so that its
+// place is told before it is needed.
+var amounts = []string{
+	"retention", "drain", "drain-within", "stop-within", "session-for", "fails-after", "over", "expires-in", "overlap",
+}
+
 // configFlag names another configuration file, for commands that have a file of their own.
 const configFlag = "config"
 
@@ -152,6 +158,11 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 			continue
 		}
 		for _, v := range values {
+			if slices.Contains(amounts, f.Name) {
+				if _, err := parseDuration(fmt.Sprint(v.Any())); err != nil {
+					file.Fail(v.Pos(), "", "%s: %v", f.Name, err)
+				}
+			}
 			out[f.Name] = append(out[f.Name], fmt.Sprint(v.Any()))
 		}
 	}

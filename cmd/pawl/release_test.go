@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,5 +57,34 @@ func TestArchive(t *testing.T) {
 	}
 	if said := tool(t, inside, "./pawl", "version"); !strings.HasPrefix(said, "pawl 1.2.3 (") {
 		t.Errorf("the command says %q", said)
+	}
+}
+
+// TestArchiveOfWindows builds the archive for Windows twice: a .zip, since a new Windows unpacks nothing else without a
+// program, and the same bytes each time.
+func TestArchiveOfWindows(t *testing.T) {
+	nightly.Only(t, "it builds the command for another system")
+	t.Parallel()
+	var sums []string
+	for range 2 {
+		out := t.TempDir()
+		script(t, out, "dist", "1.2.3", "windows/amd64")
+		tool(t, out, "sha256sum", "--check", "--strict", "SHA256SUMS")
+		sums = append(sums, tool(t, out, "cat", "SHA256SUMS"))
+		archive, err := zip.OpenReader(filepath.Join(out, "pawl-1.2.3-windows-amd64.zip"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"pawl.exe", "LICENSE", "man/pawl-run.1"} {
+			if _, err := archive.Open("pawl-1.2.3-windows-amd64/" + name); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := archive.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("the same source gives %s and %s", sums[0], sums[1])
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -38,7 +39,8 @@ reports how it ended. Without --server it works through the process that holds t
 
 --exec is a text for the shell. It gets the task's input on stdin, and PAWL_RUN_ID, PAWL_STEP, PAWL_ATTEMPT,
 PAWL_TASK_TYPE, PAWL_IDEMPOTENCY_KEY and PAWL_DEADLINE_MS. What it may print is what an exec step may print: results,
-heartbeats, failures. The task's output is the process's results, as an exec step has them.
+heartbeats, failures. The task's output is the process's results, as an exec step has them. PAWL_FILES is a folder of
+the attempt: the artifacts that the step takes are in it, and what the command adds to it is kept with the run.
 
 --http is a URL to which the task's input is posted as JSON. It gets the headers Pawl-Run, Pawl-Step, Pawl-Task-Type,
 Pawl-Attempt and Idempotency-Key. A status of 2xx is success, and its body the output.
@@ -67,8 +69,7 @@ once. What it leaves is made again by another worker.`,
 
 // work executes tasks until a signal comes.
 func (a *app) work(ctx context.Context, f *workerFlags) error {
-	executor, err := f.executor()
-	if err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	drain, err := parseDuration(f.drain)
@@ -82,6 +83,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 	if err != nil {
 		return err
 	}
+	executor := f.executor(httpapi.Files{Client: c})
 	cfg := remote.WorkerConfig{
 		Tasks: c, Queue: f.queue, Name: f.name, Slots: f.slots, DrainWithin: max(drain, time.Millisecond),
 		Log: slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -113,7 +115,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) error {
 }
 
 // tasksOf connects to the server, or to the process that holds the database.
-func (a *app) tasksOf(ctx context.Context) (api.Tasks, error) {
+func (a *app) tasksOf(ctx context.Context) (*httpapi.Client, error) {
 	if a.server != "" {
 		return a.connect()
 	}
@@ -127,30 +129,43 @@ func (a *app) tasksOf(ctx context.Context) (api.Tasks, error) {
 	return nil, fmt.Errorf("no process holds %s: start pawl dev first, or name a server with --server", p.Name())
 }
 
-// executor makes what executes the tasks.
-func (f *workerFlags) executor() (worker.Executor, error) {
+// check refuses flags that do not say what executes the tasks.
+func (f *workerFlags) check() error {
 	switch {
 	case (f.exec == "") == (f.http == ""):
-		return nil, usage("say what executes the tasks: one of --exec and --http")
+		return usage("say what executes the tasks: one of --exec and --http")
 	case f.exec != "":
-		return commandTask{f.exec, worker.NewExec(worker.ExecConfig{})}, nil
+		return nil
 	}
 	if u, err := url.Parse(f.http); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, usage("--http %q is not a URL; write it as http://localhost:9000/tasks", f.http)
+		return usage("--http %q is not a URL; write it as http://localhost:9000/tasks", f.http)
 	}
-	return requestTask{f.http, web.NewHTTP(web.HTTPConfig{})}, nil
+	return nil
+}
+
+// executor makes what executes the tasks.
+func (f *workerFlags) executor(server api.TaskArtifacts) worker.Executor {
+	if f.exec == "" {
+		return requestTask{f.http, web.NewHTTP(web.HTTPConfig{})}
+	}
+	c := commandTask{shell: f.exec, exec: worker.NewExec(worker.ExecConfig{})}
+	c.FileTask = remote.FileTask{API: server, Work: c.work}
+	return c
 }
 
 // commandTask executes tasks with a command.
 type commandTask struct {
+	remote.FileTask
+
 	shell string
 	exec  *worker.Exec
 }
 
-// Execute implements worker.Executor.
-func (c commandTask) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+// work runs the command.
+func (c commandTask) work(ctx context.Context, t core.Task, folder string, alive worker.Alive) worker.Result {
 	payload, err := json.Marshal(worker.ExecPayload{
-		Shell: c.shell, Stdin: string(t.Payload) + "\n", Env: map[string]string{"PAWL_TASK_TYPE": t.Type},
+		Shell: c.shell, Stdin: string(t.Payload) + "\n",
+		Env:     map[string]string{"PAWL_TASK_TYPE": t.Type, "PAWL_FILES": folder},
 		Results: "lines", // the command is written for Pawl: what it prints is its answer
 	})
 	if err != nil {
@@ -161,7 +176,7 @@ func (c commandTask) Execute(ctx context.Context, t core.Task, alive worker.Aliv
 }
 
 // Close implements io.Closer.
-func (c commandTask) Close() error { return nil }
+func (c commandTask) Close() error { return c.exec.Close() }
 
 // requestTask executes tasks with a request.
 type requestTask struct {

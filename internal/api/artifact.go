@@ -28,3 +28,32 @@ type ArtifactReader interface {
 	// such file here).
 	Artifact(ctx context.Context, run, sha256 string) (io.ReadCloser, Artifact, error)
 }
+
+// AttemptFile is a file that an attempt on another machine has made.
+type AttemptFile struct {
+	Path   string `json:"path" doc:"Where it is in the folder of the attempt, with slashes." minLength:"1"`
+	Size   int64  `json:"size" doc:"In bytes." minimum:"0"`
+	SHA256 string `json:"sha256" doc:"Of its content, in hex." pattern:"^[0-9a-f]{64}$"`
+	Mode   uint32 `json:"mode,omitempty" doc:"Its permissions; default: those of a new file."`
+}
+
+// TaskArtifacts keeps files of attempts that workers in other processes have. task is the token of an attempt that goes
+// on. Errors of all methods: CodeNotFound (nothing is kept there), CodeStale (it is another attempt's, or has ended).
+type TaskArtifacts interface {
+	// KeepFiles keeps a list of files as those of the attempt. Where contents are not there yet, it returns their names
+	// and keeps nothing: send them, and the list again. Errors: CodeInvalid.
+	KeepFiles(ctx context.Context, task string, files []AttemptFile) (missing []string, err error)
+	// SendContent keeps a content. Errors: CodeInvalid (it is not what its name says, or too large).
+	SendContent(ctx context.Context, task, sha256 string, size int64, r io.Reader) error
+	// Content opens a content.
+	Content(ctx context.Context, task, sha256 string) (io.ReadCloser, error)
+}
+
+// ArtifactKeeper keeps files, and reads them. It does not ask whether an attempt goes on. Errors as those of
+// TaskArtifacts.
+type ArtifactKeeper interface {
+	ArtifactReader
+	Keep(ctx context.Context, task string, files []AttemptFile) (missing []string, err error)
+	Receive(ctx context.Context, sha256 string, size int64, r io.Reader) error
+	Content(ctx context.Context, sha256 string) (io.ReadCloser, error)
+}

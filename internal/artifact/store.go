@@ -62,6 +62,9 @@ type Error struct{ msg string }
 
 func (e *Error) Error() string { return e.msg }
 
+// Wrong makes an error one that another attempt would have, too.
+func Wrong(err error) *Error { return &Error{err.Error()} }
+
 func wrong(format string, args ...any) *Error { return &Error{fmt.Sprintf(format, args...)} }
 
 // Store keeps files.
@@ -72,9 +75,12 @@ type Store struct {
 
 // New returns the store in a bucket.
 func New(b Bucket, limits Limits) *Store {
-	limits.Files = cmp.Or(limits.Files, defaultFiles)
-	limits.Bytes = cmp.Or(limits.Bytes, defaultBytes)
-	return &Store{b, limits}
+	return &Store{b, limits.whole()}
+}
+
+// whole returns the limits with their defaults.
+func (l Limits) whole() Limits {
+	return Limits{cmp.Or(l.Files, defaultFiles), cmp.Or(l.Bytes, defaultBytes)}
 }
 
 // Claim makes the bucket that of one database. What runs of another one have kept there would be removed, since this
@@ -114,61 +120,37 @@ func (s *Store) Keep(ctx context.Context, folder string, patterns []string, of A
 		return nil, err
 	}
 	defer root.Close()
-	paths, err := Find("artifacts", root, patterns, s.limits.Files)
+	files, err := Scan(ctx, root, patterns, s.limits)
 	if err != nil {
 		return nil, err
 	}
-	kept := Kept{Attempt: of, Files: []File{}}
-	left := s.limits.Bytes
-	for _, p := range paths {
-		f, err := s.keep(ctx, root, p, left)
-		if err != nil {
+	for _, f := range files {
+		if err := s.keep(ctx, root, f); err != nil {
 			return nil, err
 		}
-		left -= f.Size
-		kept.Files = append(kept.Files, f)
 	}
-	text, err := json.Marshal(kept)
-	if err != nil {
-		return nil, err
-	}
-	return kept.Files, s.bucket.Put(ctx, listKey(of), bytes.NewReader(text), int64(len(text)))
+	return files, s.putList(ctx, of, files)
 }
 
-// keep keeps one file.
-func (s *Store) keep(ctx context.Context, root *os.Root, p string, left int64) (File, error) {
-	file, err := root.Open(filepath.FromSlash(p))
+// keep keeps the content of one file.
+func (s *Store) keep(ctx context.Context, root *os.Root, f File) error {
+	if there, err := s.bucket.Renew(ctx, contentKey(f.SHA256)); there || err != nil {
+		return err
+	}
+	file, err := root.Open(filepath.FromSlash(f.Path))
 	if err != nil {
-		return File{}, outside("artifacts", p, err)
+		return outside("artifacts", f.Path, err)
 	}
 	defer file.Close()
-	info, err := file.Stat()
+	return s.bucket.Put(ctx, contentKey(f.SHA256), checked(ctx, file, f), f.Size)
+}
+
+func (s *Store) putList(ctx context.Context, of Attempt, files []File) error {
+	text, err := json.Marshal(Kept{of, files})
 	if err != nil {
-		return File{}, err
+		return err
 	}
-	if !info.Mode().IsRegular() {
-		return File{}, wrong("artifacts: %s is not a file", p)
-	}
-	if info.Size() > left {
-		return File{}, wrong("artifacts: with %s (%d bytes) they are larger than %d bytes; keep less", p, info.Size(),
-			s.limits.Bytes)
-	}
-	sum := sha256.New()
-	size, err := io.Copy(sum, io.LimitReader(file, left+1))
-	if err != nil {
-		return File{}, err
-	}
-	if size > left {
-		return File{}, wrong("artifacts: with %s they are larger than %d bytes; keep less", p, s.limits.Bytes)
-	}
-	f := File{Path: p, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil)), Mode: uint32(info.Mode().Perm())}
-	if there, err := s.bucket.Renew(ctx, contentKey(f.SHA256)); there || err != nil {
-		return f, err
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return File{}, err
-	}
-	return f, s.bucket.Put(ctx, contentKey(f.SHA256), checked(ctx, file, f), size)
+	return s.bucket.Put(ctx, listKey(of), bytes.NewReader(text), int64(len(text)))
 }
 
 // checkedReader fails at the end of a content that is not what its name says.
@@ -178,6 +160,8 @@ type checkedReader struct {
 	sum  hash.Hash
 	file File
 }
+
+var errOther = errors.New("not the one that was kept")
 
 func checked(ctx context.Context, r io.Reader, f File) io.Reader {
 	return &checkedReader{ctx, io.LimitReader(r, f.Size+1), sha256.New(), f}
@@ -190,57 +174,14 @@ func (c *checkedReader) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	c.sum.Write(b[:n])
 	if errors.Is(err, io.EOF) && hex.EncodeToString(c.sum.Sum(nil)) != c.file.SHA256 {
-		return n, fmt.Errorf("artifacts: the content of %s is not the one that was kept (sha256 %s)", c.file.Path,
-			c.file.SHA256)
+		return n, fmt.Errorf("artifacts: the content of %s is %w (sha256 %s)", c.file.Path, errOther, c.file.SHA256)
 	}
 	return n, err
 }
 
 // Take writes files that were kept below a folder, at their paths.
 func (s *Store) Take(ctx context.Context, folder string, files []File) error {
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, f := range files {
-		if err := s.take(ctx, root, f); err != nil {
-			return outside("artifacts", f.Path, err)
-		}
-	}
-	return nil
-}
-
-func (s *Store) take(ctx context.Context, root *os.Root, f File) error {
-	to := filepath.FromSlash(f.Path)
-	if !filepath.IsLocal(to) || to == "." {
-		return wrong("artifacts: %q leads out of the folder of the step", f.Path)
-	}
-	content, err := s.content(ctx, f)
-	if err != nil {
-		return err
-	}
-	defer content.Close()
-	if err := root.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-		return err
-	}
-	part := to + ".part"
-	mode := fs.FileMode(f.Mode).Perm()
-	if mode == 0 {
-		mode = 0o666
-	}
-	out, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, checked(ctx, content, f))
-	if err = errors.Join(err, out.Close()); err == nil {
-		err = root.Rename(part, to)
-	}
-	if err != nil {
-		_ = root.Remove(part)
-	}
-	return err
+	return Write(ctx, folder, files, s.content)
 }
 
 func (s *Store) content(ctx context.Context, f File) (io.ReadCloser, error) {

@@ -246,3 +246,60 @@ func TestClaim(t *testing.T) {
 		}
 	}
 }
+
+// TestReceive checks that the list of another machine is kept when all contents are there and not before, and that what
+// is too large, leads out or is not what its name says is refused.
+func TestReceive(t *testing.T) {
+	bucket := NewFolder(filepath.Join(t.TempDir(), "kept"))
+	s, of := New(bucket, Limits{Files: 2, Bytes: 10}), Attempt{"r1", "train", 1}
+	ctx := t.Context()
+	root, err := os.OpenRoot(fill(t, map[string]string{"a": "same", "b": "same"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	files, err := Scan(ctx, root, []string{"."}, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing, err := s.Receive(ctx, of, files)
+	if err != nil || len(missing) != 1 || missing[0] != files[0].SHA256 || count(t, bucket, "runs/") != 0 {
+		t.Errorf("missing are %v, %v", missing, err)
+	}
+	send := func(size int64, text string) error {
+		return s.ReceiveContent(ctx, files[0].SHA256, size, strings.NewReader(text))
+	}
+	for what, err := range map[string]error{
+		"too large": send(11, "same"), "negative": send(-1, "same"), "other": send(4, "SAME"),
+		"cut off": send(4, "sam"), "longer": send(4, "same, and more"),
+		"no name": s.ReceiveContent(ctx, "../x", 4, strings.NewReader("same")),
+	} {
+		var wrong *Error
+		if !errors.As(err, &wrong) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n := count(t, bucket, ""); n != 0 {
+		t.Errorf("%d objects are left", n)
+	}
+	if err := send(4, "same"); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := s.Receive(ctx, of, files); err != nil || len(missing) > 0 {
+		t.Errorf("missing are %v, %v", missing, err)
+	}
+	if list, err := s.List(ctx, "r1"); err != nil || len(list) != 1 || len(list[0].Files) != 2 {
+		t.Errorf("listed are %+v, %v", list, err)
+	}
+	large, above := files[0], files[0]
+	large.Size, above.Path = 7, "../a"
+	for what, list := range map[string][]File{
+		"too many": {files[0], files[1], files[0]}, "too large": {files[0], large}, "above": {above},
+		"no name": {{Path: "a"}},
+	} {
+		var wrong *Error
+		if _, err := s.Receive(ctx, of, list); !errors.As(err, &wrong) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

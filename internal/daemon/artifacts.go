@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/artifact"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -19,7 +20,7 @@ type Artifacts struct {
 	Service api.Service // finds runs that are not named by their id
 }
 
-var _ api.ArtifactReader = Artifacts{}
+var _ api.ArtifactKeeper = Artifacts{}
 
 // Artifacts implements api.ArtifactReader.
 func (a Artifacts) Artifacts(ctx context.Context, name string) (api.Artifacts, error) {
@@ -46,13 +47,53 @@ func (a Artifacts) Artifact(ctx context.Context, name, sha256 string) (io.ReadCl
 		return nil, api.Artifact{}, err
 	}
 	f, content, err := a.Store.Open(ctx, run, sha256)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = &api.Error{Code: api.CodeNotFound, Message: err.Error(), Err: err}
-	}
 	if err != nil {
-		return nil, api.Artifact{}, err
+		return nil, api.Artifact{}, refusedFile(err)
 	}
 	return content, api.Artifact{Path: f.Path, Size: f.Size, SHA256: f.SHA256}, nil
+}
+
+// Keep implements api.ArtifactKeeper.
+func (a Artifacts) Keep(ctx context.Context, task string, files []api.AttemptFile) ([]string, error) {
+	tok, ok := remote.TokenOf(task)
+	run, err := a.Service.Run(ctx, tok.Run.String())
+	if err == nil && (!ok || int(tok.Step) >= len(run.Steps)) {
+		err = &api.Error{Code: api.CodeNotFound, Message: "the run has no such step"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	kept := make([]artifact.File, len(files))
+	for i, f := range files {
+		kept[i] = artifact.File(f)
+	}
+	missing, err := a.Store.Receive(ctx, artifact.Attempt{
+		Run: run.Run, Step: run.Steps[tok.Step].Step, Attempt: tok.Attempt,
+	}, kept)
+	return missing, refusedFile(err)
+}
+
+// Receive implements api.ArtifactKeeper.
+func (a Artifacts) Receive(ctx context.Context, sha256 string, size int64, r io.Reader) error {
+	return refusedFile(a.Store.ReceiveContent(ctx, sha256, size, r))
+}
+
+// Content implements api.ArtifactKeeper.
+func (a Artifacts) Content(ctx context.Context, sha256 string) (io.ReadCloser, error) {
+	content, err := a.Store.Content(ctx, sha256)
+	return content, refusedFile(err)
+}
+
+// refusedFile gives the error of a file its code.
+func refusedFile(err error) error {
+	var wrong *artifact.Error
+	switch {
+	case errors.As(err, &wrong):
+		return &api.Error{Code: api.CodeInvalid, Message: err.Error(), Err: err}
+	case errors.Is(err, fs.ErrNotExist):
+		return &api.Error{Code: api.CodeNotFound, Message: err.Error(), Err: err}
+	}
+	return err
 }
 
 // run returns the id of a run that is there.

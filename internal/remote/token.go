@@ -43,8 +43,8 @@ func readToken(text string) (tok core.Token, secret uint64, err error) {
 	return tok, secret, nil
 }
 
-// RunOf returns the run that the token of a task is about; ok is false if it is no token.
-func RunOf(text string) (run core.RunID, ok bool) {
+// TokenOf returns the attempt that the token of a task is about; ok is false if it is no token.
+func TokenOf(text string) (tok core.Token, ok bool) {
 	tok, _, err := readToken(text)
-	return tok.Run, err == nil
+	return tok, err == nil
 }

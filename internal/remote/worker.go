@@ -240,7 +240,7 @@ func (w *Worker) begin(ctx context.Context, tasks []api.Task) {
 
 // dispatch executes a task. The pool gets what is left of its clocks, as lengths.
 func (w *Worker) dispatch(t *api.Task) {
-	tok, _, err := readToken(t.Task)
+	tok, secret, err := readToken(t.Task)
 	if err != nil {
 		w.out.put(api.TaskReport{Task: t.Task, Kind: api.TaskFail, Failure: &policy.Failure{
 			Kind: policy.KindFailed, Type: "unreadable_task", Message: err.Error(),
@@ -256,7 +256,7 @@ func (w *Worker) dispatch(t *api.Task) {
 	}
 	task := core.Task{
 		Token: tok, StepName: t.Step, Workflow: t.Workflow, Type: t.Type, Queue: t.Queue, Payload: t.Input,
-		Count: t.Counted, Details: t.Details, Headers: headers,
+		Count: t.Counted, Details: t.Details, Headers: headers, Secret: secret,
 		Heartbeat: t.Left.Heartbeat.Std().Microseconds(), Inactivity: t.Left.Inactivity.Std().Microseconds(),
 	}
 	w.pool.DispatchFor(task, t.Left.Deadline.Std())

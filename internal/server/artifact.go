@@ -29,10 +29,7 @@ func addArtifactRoutes(s *Server, a huma.API) {
 	op := under(api.RoleRead, "GET", "/runs/{run}/artifacts/{sha256}", "getArtifact", "runs",
 		"Get the content of a file that a step of a run has kept")
 	op.Responses = map[string]*huma.Response{"200": {
-		Description: "The content.",
-		Content: map[string]*huma.MediaType{
-			"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
-		},
+		Description: "The content.", Content: octets(),
 	}}
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfRun

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/catalog"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
@@ -47,6 +48,21 @@ func (agreeable) Artifacts(context.Context, string) (o api.Artifacts, _ error) {
 
 func (agreeable) Artifact(context.Context, string, string) (io.ReadCloser, api.Artifact, error) {
 	return io.NopCloser(strings.NewReader("content")), api.Artifact{Path: "dist/a.txt", Size: 7}, nil
+}
+
+func (agreeable) Keep(context.Context, string, []api.AttemptFile) (o []string, _ error) {
+	return o, nil
+}
+
+func (agreeable) Receive(_ context.Context, _ string, size int64, r io.Reader) error {
+	if text, err := io.ReadAll(r); string(text) != "content" || size != 7 || err != nil {
+		return &api.Error{Code: api.CodeInvalid, Message: "it is another content"}
+	}
+	return nil
+}
+
+func (agreeable) Content(context.Context, string) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("content")), nil
 }
 
 func (agreeable) JoinBodies(context.Context, api.BodiesJoin) error { return nil }
@@ -287,6 +303,7 @@ func (r *reach) tasks() {
 	task, _ := take()
 	_, err := c.Report(ctx, []api.TaskReport{{Task: task, Kind: api.TaskHeartbeat}})
 	r.must("report", err)
+	r.files(task)
 	for _, kind := range []string{"start", "heartbeat", "complete"} {
 		r.raw("POST", "/api/v1/tasks/"+task+"/"+kind, `{}`)
 	}
@@ -295,6 +312,27 @@ func (r *reach) tasks() {
 	task, run := take()
 	r.must("interrupt", c.Operate(ctx, run, api.Operation{Operation: api.OpCancel}))
 	r.raw("POST", "/api/v1/tasks/"+task+"/stopped", `{}`)
+}
+
+// files calls what is about the files of a task's attempt.
+func (r *reach) files(task string) {
+	r.Helper()
+	ctx, c, sum := r.Context(), httpapi.Files{Client: r.client}, strings.Repeat("ab", 32)
+	missing, err := c.KeepFiles(ctx, task, []api.AttemptFile{{Path: "dist/a.txt", Size: 7, SHA256: sum}})
+	if len(missing) > 0 {
+		r.Errorf("missing are %v", missing)
+	}
+	r.must("keep", err)
+	r.must("send", c.SendContent(ctx, task, sum, 7, strings.NewReader("content")))
+	if err := c.SendContent(ctx, task, sum, 5, strings.NewReader("other")); api.CodeOf(err) != api.CodeInvalid {
+		r.Errorf("another content: %v", err)
+	}
+	content, err := c.Content(ctx, task, sum)
+	r.must("content", err)
+	if text, err := io.ReadAll(content); string(text) != "content" || err != nil {
+		r.Errorf("the content is %q, %v", text, err)
+	}
+	r.must("close", content.Close())
 }
 
 // raw calls what the client has no method for.

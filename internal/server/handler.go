@@ -158,6 +158,10 @@ func (s *Server) takeBody(w *patient, r *http.Request, pattern string) (returned
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}, nil
 	}
+	if pattern == "PUT "+taskContent {
+		r.Body = &patientBody{r.Body, w.control}
+		return func() {}, nil
+	}
 	most := s.bodyBound(pattern)
 	size := r.ContentLength
 	if size < 0 || size > most {

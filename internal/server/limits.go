@@ -82,6 +82,7 @@ func (u *usage) mayStart(queued func() int) error {
 var waits = map[string]bool{
 	"GET /api/v1/runs/{run}/events": true, "GET /api/v1/events": true,
 	"POST /api/v1/bodies/news": true, "POST /api/v1/bodies/nodes": true,
+	"PUT " + taskContent: true, "GET " + taskContent: true,
 	"POST /api/v1/tasks/poll": true, "POST /api/v1/bulk/{operation}": true, "POST /api/v1/runs/{run}/updates": true,
 }
 

@@ -48,8 +48,8 @@ func TestMemoryOfBodies(t *testing.T) {
 		for method, op := range map[string]*huma.Operation{
 			"POST": item.Post, "PUT": item.Put, "PATCH": item.Patch,
 		} {
-			if op == nil || op.RequestBody == nil {
-				continue
+			if op == nil || op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
+				continue // a body that is no JSON is stored as it comes
 			}
 			routes++
 			size := b.server.bodyBound(method + " " + path)

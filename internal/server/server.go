@@ -65,8 +65,8 @@ type Config struct {
 	Queued func() int
 	// Logs reads what attempts print. nil: nothing is kept.
 	Logs api.LogReader
-	// Artifacts reads the files that steps keep. nil: nothing is kept.
-	Artifacts api.ArtifactReader
+	// Artifacts keeps files of steps. nil: nothing is kept.
+	Artifacts api.ArtifactKeeper
 	// Cluster is the nodes that share the database. nil: the server is no node.
 	Cluster api.Cluster
 	// Pruner removes old runs. nil: nobody may.

@@ -69,6 +69,7 @@ func (s *Server) taskRoutes(a huma.API) {
 		return body(answerList{answers}, err)
 	})
 	s.reportRoutes(a)
+	addTaskArtifactRoutes(s, a)
 }
 
 // reportRoutes adds a path for each kind of report, for workers that have one task at a time.

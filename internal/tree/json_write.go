@@ -40,6 +40,8 @@ func AppendJSON(buf []byte, v any, depth int) ([]byte, error) {
 		return AppendText(buf, v.Format(time.RFC3339Nano)), nil
 	case time.Duration:
 		return AppendText(buf, duration.Format(v)), nil
+	case json.Number:
+		return append(buf, v...), nil
 	case []any:
 		return appendList(buf, len(v), func(i int) any { return v[i] }, depth)
 	case map[string]any:

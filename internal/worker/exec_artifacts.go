@@ -32,7 +32,7 @@ func (p *ExecPayload) folder() (string, *policy.Failure) {
 func (e *Exec) take(ctx context.Context, p *ExecPayload) *policy.Failure {
 	var files []artifact.File
 	for _, value := range p.Take {
-		some, err := artifactsIn(value)
+		some, err := ArtifactsIn(value)
 		if err != nil {
 			return artifactFailure(policy.KindFailed, err)
 		}
@@ -49,13 +49,13 @@ func (e *Exec) take(ctx context.Context, p *ExecPayload) *policy.Failure {
 		return artifactFailure(policy.KindFailed, errNoArtifacts)
 	}
 	if err := e.cfg.Artifacts.Take(ctx, folder, files); err != nil {
-		return notKept(ctx, err)
+		return NotKept(ctx, err)
 	}
 	return nil
 }
 
-// artifactsIn reads what the output of a step, or those of the items of one, say of artifacts.
-func artifactsIn(value json.RawMessage) ([]artifact.File, error) {
+// ArtifactsIn reads what the output of a step, or those of the items of one, say of artifacts.
+func ArtifactsIn(value json.RawMessage) ([]artifact.File, error) {
 	var list []json.RawMessage
 	if value = bytes.TrimSpace(value); len(value) == 0 || string(value) == "null" {
 		return nil, nil // the step was left out, or failed
@@ -73,7 +73,7 @@ func artifactsIn(value json.RawMessage) ([]artifact.File, error) {
 			files = append(files, f)
 			continue
 		}
-		some, err := artifactsIn(one)
+		some, err := ArtifactsIn(one)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func (e *Exec) keep(ctx context.Context, t core.Task, p *ExecPayload, out *captu
 	files, problem := e.kept(ctx, t, p)
 	switch {
 	case problem == nil && failure == nil:
-		res.Output = withField(res.Output, "artifacts", files)
+		res.Output = WithField(res.Output, "artifacts", files)
 	case problem != nil && failure == nil:
 		res.Failure = problem
 	case problem != nil:
@@ -114,13 +114,13 @@ func (e *Exec) kept(ctx context.Context, t core.Task, p *ExecPayload) ([]artifac
 		Run: t.Token.Run.String(), Step: t.StepName, Attempt: t.Token.Attempt,
 	})
 	if err != nil {
-		return nil, notKept(ctx, err)
+		return nil, NotKept(ctx, err)
 	}
 	return files, nil
 }
 
-// notKept returns the failure of an attempt whose artifacts could not be kept or taken.
-func notKept(ctx context.Context, err error) *policy.Failure {
+// NotKept returns the failure of an attempt whose artifacts could not be kept or taken.
+func NotKept(ctx context.Context, err error) *policy.Failure {
 	var wrong *artifact.Error
 	switch {
 	case ctx.Err() != nil:

@@ -31,9 +31,9 @@ func readTests(p *ExecPayload, out *capture, res *Result) {
 	results, err := p.tests()
 	switch {
 	case err == nil && res.Failure == nil:
-		res.Output = withField(res.Output, "tests", results)
+		res.Output = WithField(res.Output, "tests", results)
 	case err == nil:
-		res.Failure.Details = withField(res.Failure.Details, "tests", results)
+		res.Failure.Details = WithField(res.Failure.Details, "tests", results)
 		if f := res.Failure; f.Type == "exit" && results.Failed > 0 {
 			f.Message = fmt.Sprintf("exit code %d: %d of %d tests failed, first %s", f.Code, results.Failed,
 				results.Total, results.Failures[0].Title())
@@ -127,8 +127,8 @@ func oneLine(text string) string {
 	return Shorten(strings.TrimSpace(ValidText([]byte(first))), longestTestWords)
 }
 
-// withField adds a key to an object.
-func withField(object []byte, key string, value any) []byte {
+// WithField adds a key to an object.
+func WithField(object []byte, key string, value any) []byte {
 	fields := map[string]json.RawMessage{}
 	if len(object) > 0 && json.Unmarshal(object, &fields) != nil {
 		return object

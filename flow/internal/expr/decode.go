@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/tree"
 )
@@ -26,11 +27,16 @@ func Decode(data []byte) (any, error) {
 	return plain(v), nil
 }
 
-// plain replaces the numbers in decoded JSON.
+// plain replaces the numbers in decoded JSON. A whole number that does not fit into 64 bits stays as it is written: it
+// is passed on with all its digits, and nothing calculates with it.
 func plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:
-		return tree.ParseNumber(v.String())
+		n := tree.ParseNumber(v.String())
+		if _, cut := n.(float64); cut && !strings.ContainsAny(v.String(), ".eE") {
+			return v
+		}
+		return n
 	case []any:
 		for i := range v {
 			v[i] = plain(v[i])

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -164,6 +165,8 @@ func TypeName(v any) string {
 		return "a boolean"
 	case string:
 		return "a text"
+	case json.Number:
+		return largeNumber
 	case []any:
 		return "a list"
 	case map[string]any:

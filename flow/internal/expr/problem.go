@@ -17,6 +17,7 @@ var (
 	wrongCall    = regexp.MustCompile(`^cannot use (\S+) as argument \(type (\S+)\) to call (\w+)`)
 	conversion   = regexp.MustCompile(`^interface conversion: (?:any|interface \{\}) is (\S+), not (\S+)`)
 	operation    = regexp.MustCompile(`^invalid operation: (.+) \(mismatched types (\S+) and (\S+)\)`)
+	operand      = regexp.MustCompile(`^invalid operation: (\w+)\((\S+)\)$`)
 	operands     = regexp.MustCompile(`^invalid operation: (\S+) (\S+) (\S+)$`)
 	fetch        = regexp.MustCompile(`^cannot fetch (\S+) from (\S+)$`)
 )
@@ -24,10 +25,14 @@ var (
 // plainNames are the words of flow files for types of Go.
 var plainNames = map[string]string{
 	"<nil>": "null", "nil": "null", "string": "a text", "bool": "a boolean", "[]any": "a list", "array": "a list",
-	"int": "a number", "int64": "a number", "uint64": "a number", "float64": "a number", "json.Number": "a number",
+	"int": "a number", "int64": "a number", "uint64": "a number", "float64": "a number",
+	"json.Number":    largeNumber,
 	"map[string]any": "an object", "map": "an object", "time.Time": "an instant", "time.Duration": "a duration",
 	"*expr.Step": "a step", "*expr.Run": "the run", "expr.Run": "the run",
 }
+
+// largeNumber is the word for a number that is passed on as it is written.
+const largeNumber = "a number of more than 64 bits"
 
 // typeWord returns the word of flow files for a type of Go.
 func typeWord(name string) string {
@@ -75,6 +80,9 @@ func inWords(msg string) string {
 	}
 	if m := operation.FindStringSubmatch(msg); m != nil {
 		return fmt.Sprintf("%s does not work with %s and %s", m[1], typeWord(m[2]), typeWord(m[3]))
+	}
+	if m := operand.FindStringSubmatch(msg); m != nil {
+		return fmt.Sprintf("%s does not work with %s", m[1], typeWord(m[2]))
 	}
 	if m := operands.FindStringSubmatch(msg); m != nil {
 		return fmt.Sprintf("%s does not work with %s and %s", m[2], typeWord(m[1]), typeWord(m[3]))

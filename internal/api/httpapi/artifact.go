@@ -8,7 +8,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-var _ api.ArtifactReader = (*Client)(nil)
+var (
+	_ api.ArtifactReader = (*Client)(nil)
+	_ api.TaskArtifacts  = Files{}
+)
 
 // Artifacts implements api.ArtifactReader.
 func (c *Client) Artifacts(ctx context.Context, run string) (out api.Artifacts, err error) {
@@ -26,17 +29,81 @@ func (c *Client) Artifact(ctx context.Context, run, sha256 string) (io.ReadClose
 	if err != nil {
 		return nil, api.Artifact{}, err
 	}
-	res, err := c.send(ctx, http.MethodGet, path, "application/octet-stream, application/problem+json", nil)
+	res, err := contentAt(ctx, c, path)
 	if err != nil {
 		return nil, api.Artifact{}, err
 	}
-	if res.StatusCode >= 300 {
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			return nil, api.Artifact{}, c.broken(ctx, http.MethodGet, true, err)
-		}
-		return nil, api.Artifact{}, readProblem(c.name, res, body)
-	}
 	return res.Body, api.Artifact{Size: res.ContentLength, SHA256: sha256}, nil
+}
+
+// contentAt asks for what is no JSON. The caller closes the body of the answer.
+func contentAt(ctx context.Context, c *Client, path string) (*http.Response, error) {
+	res, err := c.send(ctx, http.MethodGet, path, "application/octet-stream, application/problem+json", nil)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode >= 300 {
+		return nil, problemIn(ctx, c, res)
+	}
+	return res, nil
+}
+
+// problemIn reads an answer that is a problem.
+func problemIn(ctx context.Context, c *Client, res *http.Response) error {
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return c.broken(ctx, res.Request.Method, true, err)
+	}
+	return readProblem(c.name, res, body)
+}
+
+// Files are those of the attempts that a server's workers have.
+type Files struct{ Client *Client }
+
+// TaskFiles is the body of a request that keeps files of an attempt.
+type TaskFiles struct {
+	Files []api.AttemptFile `json:"files" maxItems:"2000" nullable:"false"`
+}
+
+// MissingFiles is its answer.
+type MissingFiles struct {
+	Missing []string `json:"missing" doc:"The contents, by SHA-256, to send before the list can be kept."`
+}
+
+// KeepFiles implements api.TaskArtifacts.
+func (f Files) KeepFiles(ctx context.Context, task string, files []api.AttemptFile) ([]string, error) {
+	var out MissingFiles
+	_, err := f.Client.do(ctx, http.MethodPost, join("tasks", task, "artifacts"), TaskFiles{files}, &out)
+	return out.Missing, err
+}
+
+// SendContent implements api.TaskArtifacts.
+func (f Files) SendContent(ctx context.Context, task, sha256 string, size int64, r io.Reader) error {
+	req, err := newRequest(ctx, f.Client, http.MethodPut, join("tasks", task, "artifacts", sha256), io.NopCloser(r))
+	if err != nil {
+		return err
+	}
+	req.ContentLength = size
+	if size == 0 {
+		req.Body = http.NoBody
+	}
+	req.Header.Set("Content-Type", "application/octet-stream")
+	res, err := exchange(f.Client, req)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode >= 300 {
+		return problemIn(ctx, f.Client, res)
+	}
+	return res.Body.Close()
+}
+
+// Content implements api.TaskArtifacts.
+func (f Files) Content(ctx context.Context, task, sha256 string) (io.ReadCloser, error) {
+	res, err := contentAt(ctx, f.Client, join("tasks", task, "artifacts", sha256))
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
 }

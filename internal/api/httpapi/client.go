@@ -437,13 +437,22 @@ func (c *Client) send(ctx context.Context, method, path, accept string, in any) 
 		}
 		body = &text
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	req, err := newRequest(ctx, c, method, path, body)
 	if err != nil {
-		return nil, &api.Error{Code: api.CodeInvalid, Err: err}
+		return nil, err
 	}
 	req.Header.Set("Accept", accept)
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	return exchange(c, req)
+}
+
+// newRequest makes a request of a client's caller.
+func newRequest(ctx context.Context, c *Client, method, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, &api.Error{Code: api.CodeInvalid, Err: err}
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
@@ -451,11 +460,16 @@ func (c *Client) send(ctx context.Context, method, path, accept string, in any) 
 	if c.namespace != "" {
 		req.Header.Set(NamespaceHeader, c.namespace)
 	}
+	return req, nil
+}
+
+// exchange sends a request. The caller closes the body of the answer.
+func exchange(c *Client, req *http.Request) (*http.Response, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
 		var dial *net.OpError
 		sent := !errors.As(err, &dial) || dial.Op != "dial"
-		return nil, c.broken(ctx, method, sent, err)
+		return nil, c.broken(req.Context(), req.Method, sent, err)
 	}
 	c.note(res.Header)
 	return res, nil

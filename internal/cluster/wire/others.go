@@ -201,8 +201,8 @@ func (t *Tasks) Report(ctx context.Context, reports []api.TaskReport) ([]api.Tas
 	places := map[api.Tasks][]int{}
 	for i := range reports {
 		to := t.own
-		if run, ok := remote.RunOf(reports[i].Task); ok {
-			if owner := t.others.owner(t.partitionOf(run)); owner != nil {
+		if tok, ok := remote.TokenOf(reports[i].Task); ok {
+			if owner := t.others.owner(t.partitionOf(tok.Run)); owner != nil {
 				to = owner
 			}
 		}

@@ -37,6 +37,7 @@ export type Figures = Schemas["Figures"];
 export type Suggestion = Schemas["Suggestion"];
 export type Due = Schemas["Due"];
 export type CheckedFlow = Schemas["CheckedFlow"];
+export type Artifact = Schemas["Artifact"];
 type Problem = Schemas["Problem"];
 
 const base = "/api/v1";
@@ -128,6 +129,17 @@ export const sendEvent = (run: string, name: string, payload: unknown) => post<v
 export async function getLog(run: string, step: string, attempt: number, from: number, signal: AbortSignal): Promise<{ next: number; bytes: Uint8Array }> {
   const part = await ask<Schemas["LogPart"]>(`${runPath(run, "steps", step, "attempts", String(attempt), "log")}?from=${from}`, { signal });
   return { next: part.next, bytes: Uint8Array.from(atob(part.text ?? ""), (c) => c.charCodeAt(0)) };
+}
+export const listArtifacts = async (run: string) => (await ask<Schemas["Artifacts"]>(runPath(run, "artifacts"))).artifacts ?? [];
+// downloadArtifact lets the browser save the content of a file.
+export async function downloadArtifact(run: string, f: Artifact): Promise<void> {
+  const answer = await request(base + runPath(run, "artifacts", f.sha256), {});
+  if (!answer.ok) throw refusal(answer.status, await answer.text());
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(await answer.blob());
+  a.download = f.path.split("/").at(-1) ?? "";
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 60_000);
 }
 // getHistory returns all that has happened to a run.
 export async function getHistory(run: string): Promise<Event[]> {

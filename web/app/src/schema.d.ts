@@ -1260,6 +1260,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tasks/{task}/artifacts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Keep files that the attempt of a task has made
+         * @description Contents are kept once, by their SHA-256. The answer names those that are missing: send each with
+         *     PUT, and the list again. When none is missing, the list is kept: say after that how the attempt has ended. After a
+         *     broken connection begin again with the list, and only what is still missing is sent.
+         */
+        post: operations["keepTaskArtifacts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{task}/artifacts/{sha256}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the content of a file for the attempt of a task */
+        get: operations["getTaskArtifact"];
+        /** Send the content of a file */
+        put: operations["sendTaskArtifact"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks/{task}/complete": {
         parameters: {
             query?: never;
@@ -1635,6 +1675,22 @@ export interface components {
             stoppedAt?: string;
             why?: string;
             worker?: string;
+        };
+        AttemptFile: {
+            /**
+             * Format: int32
+             * @description Its permissions; default: those of a new file.
+             */
+            mode?: number;
+            /** @description Where it is in the folder of the attempt, with slashes. */
+            path: string;
+            /** @description Of its content, in hex. */
+            sha256: string;
+            /**
+             * Format: int64
+             * @description In bytes.
+             */
+            size: number;
         };
         Attention: {
             concerns: components["schemas"]["Concern"][] | null;
@@ -2245,6 +2301,10 @@ export interface components {
             reason: string;
             /** Format: date-time */
             to: string;
+        };
+        MissingFiles: {
+            /** @description The contents, by SHA-256, to send before the list can be kept. */
+            missing: string[] | null;
         };
         Move: {
             at?: string;
@@ -2922,6 +2982,9 @@ export interface components {
             paused?: boolean;
             /** @description The attempt has ended: stop the work, then report stopped. */
             stop?: string;
+        };
+        TaskFiles: {
+            files: components["schemas"]["AttemptFile"][];
         };
         TaskList: {
             tasks: components["schemas"]["Task"][] | null;
@@ -5653,6 +5716,113 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
+            };
+        };
+    };
+    keepTaskArtifacts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The token of the task, as the poll gave it. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TaskFiles"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MissingFiles"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getTaskArtifact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The token of the task, as the poll gave it. */
+                task: string;
+                /** @description The content's SHA-256, in hex. */
+                sha256: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sendTaskArtifact: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The content's length, in bytes. */
+                "Content-Length": number;
+            };
+            path: {
+                /** @description The token of the task, as the poll gave it. */
+                task: string;
+                /** @description The content's SHA-256, in hex. */
+                sha256: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It is kept. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

@@ -10,24 +10,30 @@ import { Chip, Link, Problem, Tabs, Ticking, Time } from "./parts.tsx";
 import { Ends, Says } from "./says.tsx";
 import { Needs } from "./signin.tsx";
 import { folded, outcome, type Fold } from "./attempts.ts";
+import { mayKeep, testsOf } from "./results.ts";
 import { stateOfStep } from "./states.ts";
 import { length, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
 import { Value } from "./tree.tsx";
 
+const Files = later(() => import("./files.tsx").then((m) => m.Files));
+const Tests = later(() => import("./files.tsx").then((m) => m.Tests));
 const Otherwise = later(() => import("./others.ts").then((m) => m.Otherwise));
 
 const prints = (s: Step): boolean => s.type === "exec" || s.kind === "exec";
 
-type Tab = "attempts" | "error" | "log" | "output" | "policy" | "items";
+type Tab = "attempts" | "error" | "tests" | "log" | "output" | "files" | "policy" | "items";
 
 function tabsOf(run: Run, s: Step): (readonly [Tab, string])[] {
   const attempts = s.attempts ?? [], all: (readonly [Tab, string])[] = [];
   if (s.kind === "group" && (run.steps ?? []).some((i) => i.group === s.step)) all.push(["items", `Items ${s.items ?? ""}`.trim()]);
   if (attempts.length > 0) all.push(["attempts", `Attempts ${attempts.length}`]);
   if (errorOf(s)) all.push(["error", "Error"]);
+  if (testsOf(s)) all.push(["tests", "Tests"]);
   if (prints(s) && attempts.length > 0) all.push(["log", "Log"]);
-  all.push(["output", "Output"], ["policy", "Policy"]);
+  all.push(["output", "Output"]);
+  if (mayKeep(s)) all.push(["files", "Files"]);
+  all.push(["policy", "Policy"]);
   return all;
 }
 
@@ -51,6 +57,8 @@ export function StepPanel({ run, s, tab, onTab, onStep }: Props) {
         {chosen === "items" ? <Items run={run} s={s} onStep={onStep} /> : null}
         {chosen === "attempts" ? <Attempts s={s} /> : null}
         {chosen === "error" ? <ErrorOf s={s} /> : null}
+        {chosen === "tests" ? <Tests s={s} /> : null}
+        {chosen === "files" ? <Files run={run.run} s={s} /> : null}
         {chosen === "log" ? <Logs run={run.run} s={s} /> : null}
         {chosen === "output" ? <OutputOf s={s} /> : null}
         {chosen === "policy" ? <PolicyOf run={run} s={s} /> : null}
