@@ -76,17 +76,24 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// Heartbeat reports that the step's attempt is alive, and keeps details that the next attempt reads with
-// [LastHeartbeat]. It is cheap: call it often. If the process is killed, details of its last second may be lost.
-// Details that cannot be encoded, or are above Config.MaxPayload, are not kept, and the log says so. Outside of a step
-// it does nothing.
-func Heartbeat(ctx context.Context, details any) {
+// Heartbeat is how a step's attempt tells that it is alive, and how far it is: details of type T, which its next
+// attempt finds. Declare it once for the function of the step:
+//
+//	var page pawl.Heartbeat[int]
+//
+// Its zero value is ready for use. See [HeartbeatTimeout].
+type Heartbeat[T any] struct{}
+
+// Beat reports that the step's attempt is alive, and keeps details for the next attempt; nil: none. It is cheap: call
+// it often. If the process is killed, details of its last second may be lost. Details that cannot be encoded, or are
+// above Config.MaxPayload, are not kept, and the log says so. Outside of a step it does nothing.
+func (Heartbeat[T]) Beat(ctx context.Context, details T) {
 	a := attemptOf(ctx)
 	if a == nil {
 		return
 	}
 	var b []byte
-	if details != nil {
+	if any(details) != nil {
 		var err error
 		if b, err = a.encodeDetails(details); err != nil {
 			b = nil // the heartbeat counts even without its details
@@ -99,8 +106,8 @@ func Heartbeat(ctx context.Context, details any) {
 	a.alive.Heartbeat(b)
 }
 
-// LastHeartbeat returns the details of the last heartbeat of the previous attempt; false: there are none.
-func LastHeartbeat[T any](ctx context.Context) (T, bool) {
+// Last returns the details of the last heartbeat of the previous attempt; false: there are none.
+func (Heartbeat[T]) Last(ctx context.Context) (T, bool) {
 	var zero T
 	a := attemptOf(ctx)
 	if a == nil || len(a.task.Details) == 0 {
@@ -126,28 +133,18 @@ func (a *attempt) encodeDetails(details any) ([]byte, error) {
 	return b, err
 }
 
-// AttemptNumber returns the number of the step's attempt among those that its retry policy counts, from 1; zero outside
-// of a step. An attempt that was lost with its process does not count, so the one after it has the same number.
-func AttemptNumber(ctx context.Context) int {
+// Attempt describes the attempt that a step's function is called for. Outside of a step everything is zero.
+func Attempt(ctx context.Context) client.AttemptInfo {
 	if a := attemptOf(ctx); a != nil {
-		return a.task.Count
+		return a.info()
 	}
-	return 0
-}
-
-// Attempt describes the step's attempt; false outside of a step.
-func Attempt(ctx context.Context) (client.AttemptInfo, bool) {
-	a := attemptOf(ctx)
-	if a == nil {
-		return client.AttemptInfo{}, false
-	}
-	return a.info(), true
+	return client.AttemptInfo{}
 }
 
 func (a *attempt) info() client.AttemptInfo {
 	run := a.task.Token.Run.String()
 	return client.AttemptInfo{
-		RunID: run, Workflow: a.task.Workflow, Step: a.task.StepName, Attempt: a.task.Count,
+		RunID: run, Workflow: a.task.Workflow, Step: a.task.StepName, Number: a.task.Count,
 		IdempotencyKey: run + "/" + a.task.StepName, Headers: a.task.Headers.Map(),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -15,12 +14,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/told"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Client starts runs and works with them. [Engine] is one. A run is named by its run id or by its workflow id. A
-// workflow id means the open run that has it, else the newest.
+// Client starts runs and works with them. [Engine] is one, package pawlhttp has one for a server. A run is named by its
+// run id or by its workflow id. A workflow id means the open run that has it, else the newest.
 type Client interface {
 	// StartRun makes a run. It returns when the start is durable. Errors: ErrConflict (a workflow id that is taken, a
 	// key with another input), ErrTooLarge, ErrClosed.
@@ -39,9 +40,9 @@ type Client interface {
 	// run applies to the last run of its chain. Errors: ErrNotFound, ErrRunClosed, ErrConflict, ErrInvalid.
 	Operate(ctx context.Context, id string, op Operation) error
 	// RestartRun starts a new run with the input of another one, with fresh deadlines, and returns the new run's id. It
-	// runs all steps again, or those that the options name: RerunSteps, RerunFrom. The workflow id, if the run has one,
-	// must be free: the run must have ended. Errors: ErrNotFound, ErrConflict.
-	RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error)
+	// runs all steps again, or those that the request names. The workflow id, if the run has one, must be free: the run
+	// must have ended. Errors: ErrNotFound, ErrConflict.
+	RestartRun(ctx context.Context, id string, r client.RestartRequest) (string, error)
 	// DescribeRun returns a run as it stands. Errors: ErrNotFound.
 	DescribeRun(ctx context.Context, id string) (client.Description, error)
 	// Explain returns a run with everything that explains it: attempts, reasons, deadlines and where they were set,
@@ -52,11 +53,15 @@ type Client interface {
 	HistoryEvents(ctx context.Context, id string, after int) ([]client.HistoryEvent, error)
 	// ListRuns lists runs, the newest first. Errors: ErrInvalid.
 	ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error)
+	// ListSchedules describes all schedules, the newest first; see [ScheduleOf] for one.
+	ListSchedules(ctx context.Context) ([]client.ScheduleDescription, error)
 	// Register makes workflows known to the engine, or, of one in another process, the documents of flows, which go
 	// there with their first runs. Starting a run registers its workflow. Two definitions of one name are an error.
 	Register(workflows ...Definition) error
 	// Codec encodes what the client sends.
 	Codec() Codec
+
+	served.Sealed // it gets more methods with later versions, so only this module makes clients
 }
 
 var _ Client = (*local)(nil)
@@ -126,8 +131,8 @@ func (h *host) startable(name string) (*definition, error) {
 // asked returns a program's request in the form of the API, without its workflow.
 func asked(r *client.StartRequest) api.StartRequest {
 	req := api.StartRequest{
-		Input: r.Input, WorkflowID: r.ID, Key: r.Key, UseExisting: r.UseExisting, Actor: r.Actor, Reason: r.Reason,
-		Labels: r.Labels, Headers: r.Headers,
+		Input: r.Input, WorkflowID: r.ID, Key: r.IdempotencyKey, UseExisting: r.UseExisting, Actor: r.Actor,
+		Reason: r.Reason, Labels: r.Labels, Headers: r.Headers,
 	}
 	if r.Queue != "" || r.QueueKey != "" || r.Priority != 0 {
 		req.Queue = &api.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}
@@ -362,7 +367,7 @@ func (e *local) Explain(ctx context.Context, id string) (*client.Explanation, er
 // explained makes the explanation of a run. Steps with which bodies only note something are left out.
 func explained(ctx context.Context, r *api.Run, codec Codec) *client.Explanation {
 	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return body.Notes(s.Type) })
-	out := client.Explain(r)
+	out := told.Explain(r).(*client.Explanation)
 	openExplanation(ctx, out, codec)
 	return out
 }
@@ -409,7 +414,7 @@ func eventsOf(ctx context.Context, from api.Reader, r *api.Run, after int) ([]cl
 		return nil, nil
 	}
 	err := from.Watch(ctx, r.Run, after, func(ev api.Event) error {
-		out = append(out, client.Event(&ev))
+		out = append(out, told.Event(&ev).(client.HistoryEvent))
 		if ev.Seq >= r.Events {
 			return enough
 		}
@@ -429,18 +434,7 @@ func missing(err error, op, id string) error {
 	return err
 }
 
-// checkNew refuses names that are reserved, and what only RestartRun takes.
+// checkNew refuses names that are reserved.
 func checkNew(r *client.StartRequest) error {
-	err := schedule.Reserved(r.Workflow, r.ID, r.Labels, false)
-	if len(r.Steps) > 0 || r.From != "" {
-		err = errors.Join(err, errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"))
-	}
-	return invalid(err, "start")
-}
-
-// checkAgain refuses names that are reserved in the request for a run like an earlier one, whose labels it may have.
-func checkAgain(r *client.StartRequest, earlier map[string]string) error {
-	added := maps.Clone(r.Labels)
-	maps.DeleteFunc(added, func(key, value string) bool { return earlier[key] == value })
-	return invalid(schedule.Reserved(r.Workflow, r.ID, added, false), "restart")
+	return invalid(schedule.Reserved(r.Workflow, r.ID, r.Labels, false), "start")
 }

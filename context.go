@@ -201,12 +201,17 @@ func SetLabel(ctx Context, key, value string) error {
 	return b.Label(key, change)
 }
 
-// SetState publishes what the run is at: any value, for people and programs that look at the run; see [State]. The last
-// one counts. It is recorded with what the body does next, and costs no commit of its own. A body that is called again
-// does not publish a value twice.
+// State is what runs publish for people and programs that look at them: how far they are, in a value of type T. Declare
+// it once, for the bodies that set it and for those who read it:
 //
-// Each run of a chain begins without a state.
-func SetState(ctx Context, v any) error {
+//	var Progress pawl.State[Percent]
+//
+// Its zero value is ready for use. A run has one state. Each run of a chain begins without one.
+type State[T any] struct{}
+
+// Set publishes what the run is at. The last one counts. It is recorded with what the body does next, and costs no
+// commit of its own. A body that is called again does not publish a value twice.
+func (State[T]) Set(ctx Context, v T) error {
 	b := ctx.of()
 	value, err := b.encode(b.host.codec, "the state", b.at(kindState, ""), v)
 	if err != nil {
@@ -215,9 +220,9 @@ func SetState(ctx Context, v any) error {
 	return b.Publish(value)
 }
 
-// State returns what a run published last; see [SetState]. The run is named by its run id or its workflow id, and may
-// have ended. If it has published nothing, State returns the zero value. Errors: ErrNotFound, and what the codec says.
-func State[T any](ctx context.Context, c Client, id string) (T, error) {
+// Get returns what a run published last. The run is named by its run id or its workflow id, and may have ended. If it
+// has published nothing, Get returns the zero value. Errors: ErrNotFound, and what the codec says.
+func (State[T]) Get(ctx context.Context, c Client, id string) (T, error) {
 	d, err := c.DescribeRun(ctx, id)
 	if err != nil {
 		var zero T

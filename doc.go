@@ -46,8 +46,8 @@
 //
 // # Talking to a run
 //
-// [SetState] publishes what a run is at, and [State] reads it. An [Event] goes to a run without an answer, and is kept
-// until the body waits for it. An [Update] has an answer: the body validates it, handles it and answers it once.
+// A [State] says what a run is at: its body sets it, others read it. An [Event] goes to a run without an answer, and is
+// kept until the body waits for it. An [Update] has an answer: the body validates it, handles it and answers it once.
 //
 // # Outcomes
 //

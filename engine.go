@@ -99,6 +99,7 @@ type Engine struct {
 
 // local is what an engine does itself: a client of the runs that are in its hands.
 type local struct {
+	served.Seal
 	engine *engine.Engine
 	host   *host
 	node   *node.Node

@@ -25,16 +25,11 @@ var (
 	ErrWorkerLost       error = api.Sentinel(api.CodeWorkerLost) // attempt after attempt died with its worker
 )
 
-// Errors of calls that are wrong in themselves.
-var (
-	// ErrInvalid: what was asked for makes no sense: a name, an option, a length of time, an operation. A run whose
-	// body asks for such a thing fails, even if the body ignores the error, and is not retried.
-	ErrInvalid error = engine.ErrInvalid
-	// ErrContextEnded: a Context was used after its body had returned, or in another run.
-	ErrContextEnded error = body.ErrContextEnded
-	// ErrNested: a step began inside another one in the same branch. Go does things at once.
-	ErrNested error = body.ErrNested
-)
+// ErrInvalid is the error of a call that is wrong in itself: what was asked for makes no sense, such as a name, an
+// option, a length of time or an operation; or a [Context] was used where it cannot be: inside a step, in another
+// goroutine, in another run, after its body had returned. A run whose body asks for such a thing fails, even if the
+// body ignores the error, and is not retried.
+var ErrInvalid error = engine.ErrInvalid
 
 // The errors that callers of an engine get, for errors.Is.
 var (
@@ -53,8 +48,8 @@ const typeTooLarge = "output_too_large"
 func init() {
 	RegisterErrorValue(typeTooLarge, ErrTooLarge) // first, since it says more
 	RegisterErrorValue("pawl.invalid", ErrInvalid)
-	RegisterErrorValue("pawl.nested", ErrNested)
-	RegisterErrorValue("pawl.context_ended", ErrContextEnded)
+	RegisterErrorValue("pawl.nested", body.ErrNested)
+	RegisterErrorValue("pawl.context_ended", body.ErrContextEnded)
 }
 
 // invalidError says what makes no sense. For errors.Is it is ErrInvalid.
@@ -122,8 +117,8 @@ func (e *StepError) Is(target error) bool {
 // Unwrap returns the step's own error.
 func (e *StepError) Unwrap() error { return e.own }
 
-// Business reports whether the step ended by its own error, and not because the engine gave up on it.
-func (e *StepError) Business() bool { return len(e.kinds) == 0 }
+// Own reports whether the step ended by its own error, and not because the engine gave up on it.
+func (e *StepError) Own() bool { return len(e.kinds) == 0 }
 
 // stepError returns the error of a closed step; nil if it succeeded or was skipped.
 func (b *branch) stepError(s *engine.Step) error {

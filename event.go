@@ -46,14 +46,14 @@ func sendRequest(ctx context.Context, c Client, what, id, name string, payload a
 
 // Wait waits for the event; one that came before is kept and taken at once. With [Within] the error is
 // ErrDeadlineExceeded if none comes in time.
-func (e Event[T]) Wait(ctx Context, opts ...StepOption) (T, error) {
+func (e Event[T]) Wait(ctx Context, opts ...WaitOption) (T, error) {
 	return e.WaitAsync(ctx, opts...).Get(ctx)
 }
 
 // WaitAsync begins to wait for the event and returns.
-func (e Event[T]) WaitAsync(ctx Context, opts ...StepOption) *Future[T] {
+func (e Event[T]) WaitAsync(ctx Context, opts ...WaitOption) *Future[T] {
 	name := string(e)
-	o, err := ctx.of().options(core.KindWait, name, opts)
+	o, err := ctx.of().waitOptions(name, opts)
 	return begin[T](ctx, name, &core.StepSpec{Kind: core.KindWait, Event: name}, core.Schedule{}, nil, o, err)
 }
 

@@ -43,11 +43,11 @@ func ExampleUseExisting() {
 	// true
 }
 
-func ExampleStartAfter() {
+func ExampleStartAt() {
 	w := pawl.Define("later", func(ctx pawl.Context, _ any) (string, error) { return "began", nil })
 	eng := engineFor(w)
 	defer func() { _ = eng.Close() }()
-	run, _ := w.Start(context.Background(), eng, "", nil, pawl.StartAfter(5*time.Millisecond))
+	run, _ := w.Start(context.Background(), eng, "", nil, pawl.StartAt(time.Now().Add(5*time.Millisecond)))
 	fmt.Println(run.Result(context.Background()))
 	// Output: began <nil>
 }
@@ -93,7 +93,7 @@ func ExampleEngine_Operate() {
 	// failed charge 1
 }
 
-func ExampleRerunSteps() {
+func ExampleClient_restart() {
 	calls := map[string]int{}
 	w := pawl.Define("report", func(ctx pawl.Context, _ any) (string, error) {
 		for _, name := range []string{"collect", "render"} {
@@ -108,7 +108,7 @@ func ExampleRerunSteps() {
 	ctx := context.Background()
 	run, _ := w.Start(ctx, eng, "", nil)
 	_, _ = run.Result(ctx)
-	id, err := eng.RestartRun(ctx, run.ID, pawl.RerunSteps("render"))
+	id, err := eng.RestartRun(ctx, run.ID, client.RestartRequest{Steps: []string{"render"}})
 	fmt.Println(err)
 	fmt.Println(pawl.RunOf[string](eng, id).Result(ctx))
 	fmt.Println(calls)
@@ -146,7 +146,7 @@ func ExampleWorkflow_EnsureSchedule() {
 
 	// Each time the program starts: a schedule that is there already stays, or is changed.
 	nightly, err := w.EnsureSchedule(ctx, eng, "nightly",
-		client.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: client.OverlapSkip, CatchUp: "1h"}, "home")
+		client.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", CatchUp: time.Hour}, "home")
 	fmt.Println(err)
 
 	d, err := nightly.Describe(ctx)
@@ -251,7 +251,7 @@ func ExampleInterceptor() {
 		Intercept: func(
 			ctx context.Context, a client.AttemptInfo, next func(context.Context) ([]byte, error),
 		) ([]byte, error) {
-			fmt.Println("begin", a.Workflow, a.Step, a.Attempt)
+			fmt.Println("begin", a.Workflow, a.Step, a.Number)
 			defer fmt.Println("end")
 			return next(ctx)
 		},

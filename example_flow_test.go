@@ -15,12 +15,11 @@ func ExampleAsync() {
 	w := pawl.Define("both", func(ctx pawl.Context, _ any) (int, error) {
 		a := pawl.Async(ctx, "a", func(context.Context) (int, error) { return 1, nil })
 		b := pawl.Async(ctx, "b", func(context.Context) (int, error) { return 2, nil })
-		if err := pawl.All(ctx, a, b); err != nil {
+		both, err := pawl.All(ctx, a, b)
+		if err != nil {
 			return 0, err
 		}
-		x, _ := a.Get(ctx)
-		y, _ := b.Get(ctx)
-		return x + y, nil
+		return both[0] + both[1], nil
 	})
 	fmt.Println(must(w, nil))
 	// Output: 3 <nil>
@@ -44,7 +43,7 @@ func ExampleSelect() {
 	// Output: out of patience <nil>
 }
 
-func ExampleAllOf() {
+func ExampleAll() {
 	w := pawl.Define("quotes", func(ctx pawl.Context, shops []string) ([]string, error) {
 		var quotes []*pawl.Future[string]
 		for _, shop := range shops {
@@ -52,7 +51,7 @@ func ExampleAllOf() {
 				return "99 at " + shop, nil
 			}))
 		}
-		return pawl.AllOf(ctx, quotes...)
+		return pawl.All(ctx, quotes...)
 	})
 	fmt.Println(must(w, []string{"a", "b"}))
 	// Output: [99 at a 99 at b] <nil>
@@ -242,10 +241,11 @@ func ExampleUUID() {
 	// Output: true <nil>
 }
 
-func ExampleSetState() {
+func ExampleState() {
+	var progress pawl.State[string]
 	w := pawl.Define("import", func(ctx pawl.Context, pages int) (int, error) {
 		for page := 1; page <= pages; page++ {
-			if err := pawl.SetState(ctx, fmt.Sprintf("page %d of %d", page, pages)); err != nil {
+			if err := progress.Set(ctx, fmt.Sprintf("page %d of %d", page, pages)); err != nil {
 				return 0, err
 			}
 			err := pawl.Do(ctx, "page", func(context.Context) error { return nil })
@@ -260,7 +260,7 @@ func ExampleSetState() {
 	ctx := context.Background()
 	run, _ := w.Start(ctx, eng, "import-1", 3)
 	_, _ = run.Result(ctx)
-	fmt.Println(pawl.State[string](ctx, eng, "import-1"))
+	fmt.Println(progress.Get(ctx, eng, "import-1"))
 	// Output: page 3 of 3 <nil>
 }
 

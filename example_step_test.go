@@ -92,7 +92,7 @@ func ExampleDo() {
 func ExampleRetry() {
 	w := pawl.Define("flaky", func(ctx pawl.Context, _ any) (string, error) {
 		return pawl.Step(ctx, "fetch", func(ctx context.Context) (string, error) {
-			if n := pawl.AttemptNumber(ctx); n < 3 {
+			if n := pawl.Attempt(ctx).Number; n < 3 {
 				return "", fmt.Errorf("attempt %d failed", n)
 			}
 			return "fetched", nil
@@ -152,7 +152,7 @@ func ExampleNonRetryable() {
 func ExampleRetryAfter() {
 	w := pawl.Define("polite", func(ctx pawl.Context, _ any) (string, error) {
 		return pawl.Step(ctx, "call", func(ctx context.Context) (string, error) {
-			if pawl.AttemptNumber(ctx) == 1 {
+			if pawl.Attempt(ctx).Number == 1 {
 				return "", pawl.RetryAfter(errors.New("too many requests"), 5*time.Millisecond) // instead of an hour
 			}
 			return "served", nil
@@ -198,14 +198,15 @@ func ExampleRegisterErrorValue() {
 func ExampleHeartbeat() {
 	w := pawl.Define("copy", func(ctx pawl.Context, pages int) (string, error) {
 		return pawl.Step(ctx, "copy", func(ctx context.Context) (string, error) {
-			first, _ := pawl.LastHeartbeat[int](ctx) // where the attempt before came to
+			var done pawl.Heartbeat[int]
+			first, _ := done.Last(ctx) // where the attempt before came to
 			for page := first; page < pages; page++ {
-				pawl.Heartbeat(ctx, page+1)
-				if page == 2 && pawl.AttemptNumber(ctx) == 1 {
+				done.Beat(ctx, page+1)
+				if page == 2 && pawl.Attempt(ctx).Number == 1 {
 					return "", errors.New("the line broke")
 				}
 			}
-			return fmt.Sprintf("attempt %d began at page %d", pawl.AttemptNumber(ctx), first), nil
+			return fmt.Sprintf("attempt %d began at page %d", pawl.Attempt(ctx).Number, first), nil
 		}, pawl.Retry("fixed(2, 1ms)"), pawl.HeartbeatTimeout("1m"))
 	})
 	fmt.Println(must(w, 5))
@@ -235,7 +236,7 @@ var patient = pawl.MustPolicy(pawl.Retry("exponential(5, 10ms)"), pawl.Timeout("
 func ExampleMustPolicy() {
 	w := pawl.Define("ship", func(ctx pawl.Context, order string) (string, error) {
 		label, err := pawl.Step(ctx, "label", func(ctx context.Context) (string, error) {
-			if pawl.AttemptNumber(ctx) < 3 {
+			if pawl.Attempt(ctx).Number < 3 {
 				return "", errors.New("the printer is out of paper")
 			}
 			return "label of " + order, nil

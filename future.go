@@ -21,7 +21,7 @@ type Future[T any] struct {
 	err   error
 }
 
-// Waitable is a Future of any type, for [Select] and [All].
+// Waitable is a Future of any type, for [Select].
 type Waitable interface {
 	awaited() *body.Result
 	outcome(b *branch, record engine.Step) error
@@ -94,9 +94,8 @@ func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Futur
 	return f
 }
 
-// All waits until all futures have a result, and returns the first error in their order.
-func All(ctx Context, futures ...Waitable) error {
-	b := ctx.of()
+// all waits until all futures have a result, and returns the first error in their order.
+func all(b *branch, futures []Waitable) error {
 	if err := b.present("all", futures); err != nil {
 		return err
 	}
@@ -124,14 +123,14 @@ func (b *branch) present(what string, futures []Waitable) error {
 	return nil
 }
 
-// AllOf waits until all futures have a result, and returns the results in their order, or the first error in their
-// order.
-func AllOf[T any](ctx Context, futures ...*Future[T]) ([]T, error) {
+// All waits until all futures have a result, and returns the results in their order, or the first error in their order.
+// Futures of different types are got one after the other, in any order: what they stand for goes on meanwhile.
+func All[T any](ctx Context, futures ...*Future[T]) ([]T, error) {
 	waited := make([]Waitable, len(futures))
 	for i, f := range futures {
 		waited[i] = f
 	}
-	if err := All(ctx, waited...); err != nil {
+	if err := all(ctx.of(), waited); err != nil {
 		return nil, err
 	}
 	out := make([]T, len(futures))

@@ -113,7 +113,7 @@ func attemptOfRecord(e *engine.Observation) client.AttemptObservation {
 	run := e.ID.String()
 	a := client.AttemptObservation{
 		AttemptInfo: client.AttemptInfo{
-			RunID: run, Workflow: e.Run.Workflow, Step: e.Step, Attempt: e.Attempt.Attempt,
+			RunID: run, Workflow: e.Run.Workflow, Step: e.Step, Number: e.Attempt.Attempt,
 			IdempotencyKey: run + "/" + e.Step, Headers: e.Run.Headers.Map(),
 		},
 		Child: e.Spec.Kind == core.KindChild, Queue: e.Spec.Queue, Worker: e.Attempt.Worker,

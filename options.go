@@ -16,8 +16,20 @@ import (
 // Amount is a length of time: a [time.Duration], or a text such as "1h30m" in the grammar of package duration.
 type Amount interface{ ~string | time.Duration }
 
-// StepOption says how long a step may take, how often it is tried, and where it runs.
+// StepOption says how long a step may take, how often it is tried, and where it runs. A [Child] takes it, too.
 type StepOption func(*stepOptions)
+
+func (o StepOption) child(s *stepOptions) { o(s) }
+
+// ChildOption is an option of a [Child]: a [StepOption], or what only child runs have.
+type ChildOption interface{ child(s *stepOptions) }
+
+type childOption func(*stepOptions)
+
+func (o childOption) child(s *stepOptions) { o(s) }
+
+// WaitOption bounds the wait for an event or an update.
+type WaitOption func(*stepOptions)
 
 type stepOptions struct {
 	policy   policy.Policy
@@ -98,9 +110,8 @@ func retryOf[R Retries](r R) (*policy.Retry, error) {
 	return policy.ParsePreset(reflect.ValueOf(r).String())
 }
 
-// Policy sets a step's whole policy, limits and retry, as the readers of policies return it; err says what is wrong
-// with it. It replaces the defaults. Options after it in the list replace a part of it.
-func Policy(p policy.Policy, err error) StepOption {
+// wholePolicy sets a step's whole policy, limits and retry; err says what is wrong with it. It replaces the defaults.
+func wholePolicy(p policy.Policy, err error) StepOption {
 	if err == nil && p.Retry != nil && p.Retry.When != "" {
 		err = errors.New("retry: a Go step evaluates no expression; let its function return NonRetryable instead")
 	}
@@ -127,24 +138,20 @@ func QueueTimeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitScheduleToStart, after, opts)
 }
 
-// Deadline bounds a step with all its attempts from the start of its first attempt on. It is never retried.
-func Deadline[D Amount](after D, opts ...LimitOption) StepOption {
+// WorkTimeout bounds a step with all its attempts from the start of its first attempt on (deadline): the time for which
+// the first one waits for a worker, or for its turn in a queue, does not count. It is never retried.
+func WorkTimeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitDeadline, after, opts)
 }
 
-// HeartbeatTimeout bounds the time between an attempt's calls of [Heartbeat].
+// HeartbeatTimeout bounds the time between an attempt's heartbeats; see [Heartbeat].
 func HeartbeatTimeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitHeartbeat, after, opts)
 }
 
-// Inactivity bounds the time for which an attempt shows no activity; the activity of a function is its heartbeats.
-func Inactivity[D Amount](after D, opts ...LimitOption) StepOption {
-	return stepLimit(policy.LimitInactivity, after, opts)
-}
-
-// Within bounds an event wait, from its registration. Its expiry is [ErrDeadlineExceeded].
-func Within[D Amount](after D, opts ...LimitOption) StepOption {
-	return stepLimit(policy.LimitWait, after, opts)
+// Within bounds the wait for an event or an update, from its beginning. Its expiry is [ErrDeadlineExceeded].
+func Within[D Amount](after D, opts ...LimitOption) WaitOption {
+	return WaitOption(stepLimit(policy.LimitWait, after, opts))
 }
 
 // Queue sets the task queue that a [Handler.Call] goes to, and whose limits bound it; see Config.Queues. Default: the
@@ -166,19 +173,15 @@ func Priority(n int32) StepOption { return func(o *stepOptions) { o.priority = n
 
 // Spread allows a [Child] run in another partition than its parent's. Many children then use more than one processor
 // core, or machine; each costs a message there and one back. In a database with one partition it makes no difference.
-func Spread() StepOption { return func(o *stepOptions) { o.spread = true } }
+func Spread() ChildOption { return childOption(func(o *stepOptions) { o.spread = true }) }
 
-// ParentClose says what happens to a [Child] run when its parent closes: "cancel" (the default), "terminate" or
-// "abandon".
-func ParentClose(what string) StepOption {
-	return func(o *stepOptions) {
-		switch what {
-		case "cancel", "terminate", "abandon":
-			o.close = what
-		default:
-			o.note("parent close", fmt.Errorf("%q where cancel, terminate or abandon is expected", what))
-		}
-	}
+// Abandon lets a [Child] run go on when its parent closes. Without it, and without [TerminateWithParent], it is
+// cancelled then.
+func Abandon() ChildOption { return childOption(func(o *stepOptions) { o.close = "abandon" }) }
+
+// TerminateWithParent closes a [Child] run at once when its parent closes: nothing of it undoes what it has done.
+func TerminateWithParent() ChildOption {
+	return childOption(func(o *stepOptions) { o.close = "terminate" })
 }
 
 // MustPolicy combines options into one, to use it for many steps, and checks them when the program starts:
@@ -267,12 +270,6 @@ func amount[D Amount](v D) (time.Duration, error) {
 
 // fit returns an error for options that would have no effect on a step of the kind.
 func (o *stepOptions) fit(kind core.StepKind) error {
-	if o.close != "" && kind != core.KindChild {
-		return errors.New("ParentClose is for Child")
-	}
-	if o.spread && kind != core.KindChild {
-		return errors.New("Spread is for Child")
-	}
 	if o.service != "" && kind != core.KindTask {
 		return errors.New("Service is for Step and Call")
 	}
@@ -280,10 +277,6 @@ func (o *stepOptions) fit(kind core.StepKind) error {
 		return errors.New("Key is for Step, Call and Child")
 	}
 	if kind != core.KindWait {
-		if o.policy.Wait != nil {
-			return errors.New("Within is for Event.Wait and Update.Handle: what bounds a step is Timeout, or " +
-				"AttemptTimeout")
-		}
 		return nil
 	}
 	if o.policy.Retry != nil {

@@ -79,8 +79,8 @@ func TestBodiesOfEndedRunsAreForgotten(t *testing.T) {
 				if err := e.Operate(t.Context(), r.ID, Operation{Op: client.OpTerminate}); err != nil {
 					t.Fatal(err)
 				}
-			} else if _, err := r.Result(t.Context()); !errors.Is(err, ErrNested) {
-				t.Errorf("%s: %v is not ErrNested", name, err)
+			} else if _, err := r.Result(t.Context()); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s: %v is not ErrInvalid", name, err)
 			}
 			<-time.After(time.Hour)
 			if n := e.own.host.bodies.Sessions(); n != 0 {

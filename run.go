@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -31,7 +32,9 @@ type StartOption func(*client.StartRequest)
 // the one that has followed it in its chain, also when that has ended, and whatever workflow id the repeated start has.
 // With another input it is [ErrConflict]. The key belongs to the workflow: another one may use the same. It is known
 // for as long as that run is kept; see [Config.Retention].
-func IdempotencyKey(key string) StartOption { return func(r *client.StartRequest) { r.Key = key } }
+func IdempotencyKey(key string) StartOption {
+	return func(r *client.StartRequest) { r.IdempotencyKey = key }
+}
 
 // UseExisting makes a start return the open run of the same workflow that has its workflow id. Without it, or if the
 // run is of another workflow, the start fails with [ErrConflict].
@@ -39,11 +42,6 @@ func UseExisting() StartOption { return func(r *client.StartRequest) { r.UseExis
 
 // StartAt delays the start.
 func StartAt(t time.Time) StartOption { return func(r *client.StartRequest) { r.At = t } }
-
-// StartAfter delays the start.
-func StartAfter(d time.Duration) StartOption {
-	return func(r *client.StartRequest) { r.At = time.Now().Add(d) }
-}
 
 // RunDeadline bounds the chain of runs by an instant.
 func RunDeadline(t time.Time) StartOption { return func(r *client.StartRequest) { r.Deadline = t } }
@@ -152,13 +150,47 @@ func ownOf(f *policy.Failure) error {
 	}
 }
 
+// Describe returns the run as it stands. A run that others of its chain have followed is described itself.
+func (r Run[Out]) Describe(ctx context.Context) (client.Description, error) {
+	if r.client == nil {
+		return client.Description{}, errNoClient
+	}
+	return r.client.DescribeRun(ctx, r.ID)
+}
+
 // Cancel asks the run to stop: nothing new begins, waits end at once, running steps are told to stop. With
-// [client.OpCancelGracefully] running steps would finish, and their results would be kept.
+// [client.OpCancelGracefully] running steps would finish, and their results would be kept; see [Client.Operate].
 func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
+	return r.operate(ctx, client.OpCancel, reason)
+}
+
+// Terminate closes the run at once: nothing of it undoes what it has done.
+func (r Run[Out]) Terminate(ctx context.Context, reason string) error {
+	return r.operate(ctx, client.OpTerminate, reason)
+}
+
+// Pause lets the run begin nothing more until [Run.Resume]. Attempts that run may end. Its deadlines go on; with
+// [Client.Operate] they can stand still.
+func (r Run[Out]) Pause(ctx context.Context, reason string) error {
+	return r.operate(ctx, client.OpPause, reason)
+}
+
+// Resume lets a paused run go on.
+func (r Run[Out]) Resume(ctx context.Context, reason string) error {
+	return r.operate(ctx, client.OpResume, reason)
+}
+
+// Retry lets a run that has ended go back to the failed steps that its failure came from. What has succeeded is not
+// done again. Errors: those of [Client.Operate], ErrConflict if the run cannot be retried.
+func (r Run[Out]) Retry(ctx context.Context, reason string) error {
+	return r.operate(ctx, client.OpRetryRun, reason)
+}
+
+func (r Run[Out]) operate(ctx context.Context, op client.Op, reason string) error {
 	if r.client == nil {
 		return errNoClient
 	}
-	return r.client.Operate(ctx, r.ID, Operation{Op: client.OpCancel, Reason: reason})
+	return r.client.Operate(ctx, r.ID, Operation{Op: op, Reason: reason})
 }
 
 // RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked
@@ -174,44 +206,32 @@ func RunOf[Out any](c Client, id string) Run[Out] {
 // errNoClient is the error of a run that was neither started nor found.
 var errNoClient error = &invalidError{errors.New("pawl: the run has no client: start one, or name one with RunOf")}
 
-// RerunSteps makes [Client].RestartRun run only these steps again, and those that did not succeed. The results of all
-// others are kept. A name includes its repetitions: "charge" for "charge#2".
-func RerunSteps(names ...string) StartOption {
-	return func(r *client.StartRequest) { r.Steps = append(r.Steps, names...) }
-}
-
-// RerunFrom makes [Client].RestartRun keep the results of the steps that began before the step with that key; in a
-// flow, of those that do not need that step.
-func RerunFrom(step string) StartOption { return func(r *client.StartRequest) { r.From = step } }
-
 // RestartRun starts a new run with the input of another one, with fresh deadlines, and returns its id.
-func (e *local) RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error) {
+func (e *local) RestartRun(ctx context.Context, id string, again client.RestartRequest) (string, error) {
 	r, err := e.inspect(ctx, id)
 	if err != nil {
 		return "", err
 	}
 	req := client.StartRequest{
 		Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map(), Headers: r.Headers.Map(),
+		Actor: again.Actor, Reason: again.Reason,
+	}
+	if err := schedule.Reserved(req.Workflow, req.ID, nil, false); err != nil {
+		return "", invalid(err, "restart")
 	}
 	if r.Admission != nil {
 		q := r.Admission.Queue
 		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority
 	}
-	for _, opt := range opts {
-		opt(&req)
-	}
-	if err := checkAgain(&req, r.Labels.Map()); err != nil {
-		return "", err
-	}
 	var keep []core.Kept
-	if len(req.Steps) > 0 || req.From != "" {
-		if keep, err = e.keptSteps(r, req.Steps, req.From); err != nil {
+	if len(again.Steps) > 0 || again.From != "" {
+		if keep, err = e.keptSteps(r, again.Steps, again.From); err != nil {
 			return "", err
 		}
 	}
-	again := asked(&req)
-	again.ScheduledAt, again.Zone = api.Time(r.Firing), r.Zone
-	started, err := e.startRun(ctx, req.Workflow, again, keep)
+	like := asked(&req)
+	like.ScheduledAt, like.Zone = api.Time(r.Firing), r.Zone
+	started, err := e.startRun(ctx, req.Workflow, like, keep)
 	return started.ID, err
 }
 

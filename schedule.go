@@ -13,6 +13,7 @@ import (
 	kindschedule "github.com/pawl-dev/pawl/internal/kind/schedule"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/schedules"
+	"github.com/pawl-dev/pawl/internal/told"
 )
 
 // scheduleWorkflow returns the workflow that schedules are runs of. Every engine has it.
@@ -46,7 +47,7 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	for _, opt := range opts {
 		opt(&req)
 	}
-	if req.Key != "" || req.UseExisting || req.ID != schedule.Prefix+name {
+	if req.IdempotencyKey != "" || req.UseExisting || req.ID != schedule.Prefix+name {
 		return h, invalid(errors.New("a schedule has no idempotency key: its name is enough"), "schedule %q", name)
 	}
 	if err := errors.Join(w.definition().err, checkCarried(name, &req)); err != nil {
@@ -64,7 +65,7 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	d := w.definition().source()
 	h.Actor = req.Actor
 	state := &schedule.State{
-		Spec: schedule.Spec(s), Name: name, Until: req.Deadline,
+		Spec: told.Spec(s), Name: name, Until: req.Deadline,
 		Target: schedule.Target{
 			Workflow: d.Name, Kind: d.Kind, Definition: schedule.ID(d.ID.String()), Source: string(d.Source),
 			Input: input, Labels: req.Labels, Headers: req.Headers,
@@ -125,8 +126,9 @@ func (h ScheduleHandle) named() error {
 // described returns a schedule in the words of package client.
 func described(s *schedules.Schedule) client.ScheduleDescription {
 	out := client.ScheduleDescription{
-		Schedule: client.Schedule(s.Spec), Name: s.Name, Workflow: s.Workflow, Input: s.Input, Labels: s.Labels,
-		Headers: s.Headers, Next: s.Next.Std(), Last: s.Last.Std(), LastRun: s.LastRun, Open: s.Open, Fired: s.Fired,
+		Schedule: told.Schedule(s.Spec).(client.Schedule), Name: s.Name, Workflow: s.Workflow, Input: s.Input,
+		Labels: s.Labels, Headers: s.Headers, Next: s.Next.Std(), Last: s.Last.Std(), LastRun: s.LastRun,
+		Open: s.Open, Fired: s.Fired,
 		Missed: s.Missed, Failures: s.Failures, Deadline: s.Until.Std(), Problem: s.Problem,
 	}
 	if p := s.Paused; p != nil {
@@ -153,7 +155,7 @@ func (h ScheduleHandle) do(
 // Update gives the schedule other times and rules. What the new ones would have fired before now is not made up for;
 // what a paused schedule has missed until now is counted as before.
 func (h ScheduleHandle) Update(ctx context.Context, s client.Schedule, reason string) error {
-	spec := schedule.Spec(s)
+	spec := told.Spec(s)
 	_, err := h.do(ctx, schedule.OpUpdate, schedules.ScheduleChange{Spec: &spec}, reason)
 	return err
 }
@@ -209,7 +211,16 @@ func (h ScheduleHandle) Delete(ctx context.Context, reason string) error {
 }
 
 // ListSchedules describes all schedules, the newest first.
-func ListSchedules(ctx context.Context, c Client) ([]client.ScheduleDescription, error) {
+func (e *local) ListSchedules(ctx context.Context) ([]client.ScheduleDescription, error) {
+	return listSchedules(ctx, e)
+}
+
+// ListSchedules implements Client.
+func (c *connected) ListSchedules(ctx context.Context) ([]client.ScheduleDescription, error) {
+	return listSchedules(ctx, c)
+}
+
+func listSchedules(ctx context.Context, c Client) ([]client.ScheduleDescription, error) {
 	all, err := schedules.List(ctx, clientRuns{c}, time.Now())
 	var out []client.ScheduleDescription
 	for i := range all {

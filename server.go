@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +50,7 @@ func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
 		return lease.Program{}, nil, invalid(err, "serve")
 	}
 	if len(cfg.Workflows) == 0 {
-		err := errors.New("there are no workflows: name them in Config.Workflows")
+		err := errors.New("there are no workflows: name them in ServeConfig.Workflows")
 		return lease.Program{}, nil, invalid(err, "serve")
 	}
 	cfg = cfg.withDefaults()
@@ -154,7 +153,9 @@ func (s engineService) Restart(ctx context.Context, name string, r api.RestartRe
 	if r.Reason == "" {
 		r.Reason = "as run " + run.Run
 	}
-	id, err := s.engine.RestartRun(ctx, run.Run, RerunSteps(r.Steps...), RerunFrom(r.From), By(r.Actor, r.Reason))
+	id, err := s.engine.RestartRun(ctx, run.Run, client.RestartRequest{
+		Steps: r.Steps, From: r.From, Actor: r.Actor, Reason: r.Reason,
+	})
 	return api.Started{Run: id}, err
 }
 
@@ -193,6 +194,7 @@ func (s nodes) StartNamed(ctx context.Context, workflow string, r api.StartReque
 
 // connected is a [Client] over the service of another process; pawlhttp.Connect returns one.
 type connected struct {
+	served.Seal
 	service     served.Remote
 	codec       Codec
 	propagators []Propagator
@@ -238,24 +240,16 @@ func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client
 	if err := checkNew(&r); err != nil {
 		return client.Started{}, err
 	}
-	return c.startRun(ctx, r, 0, "")
-}
-
-// startRun makes the run of a request, for the firing of a schedule in its zone if an earlier run was for one.
-func (c *connected) startRun(
-	ctx context.Context, r client.StartRequest, firing api.Time, zone string,
-) (client.Started, error) {
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
 		r.Headers = headersOf(ctx, c.propagators, r.Headers)
 	}
 	texts := naming.Start{
-		WorkflowID: r.ID, Key: r.Key, Queue: r.Queue, QueueKey: r.QueueKey, Actor: r.Actor, Reason: r.Reason,
+		WorkflowID: r.ID, Key: r.IdempotencyKey, Queue: r.Queue, QueueKey: r.QueueKey, Actor: r.Actor, Reason: r.Reason,
 	}
 	if err := texts.Check(); err != nil { // JSON would make other names of these
 		return client.Started{}, invalid(err, "start")
 	}
 	req := asked(&r)
-	req.ScheduledAt, req.Zone = firing, zone
 	c.mu.Lock()
 	flow, known := c.flows[r.Workflow]
 	c.mu.Unlock()
@@ -356,43 +350,16 @@ func (c *connected) give(ctx context.Context, id string, op Operation, out *api.
 	return err
 }
 
-// RestartRun implements Client. Which steps run again is the server's work, so with those go no options of a start but
-// By.
-func (c *connected) RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error) {
+// RestartRun implements Client.
+func (c *connected) RestartRun(ctx context.Context, id string, again client.RestartRequest) (string, error) {
 	r, err := c.service.Run(ctx, id)
 	if err != nil {
 		return "", missing(err, "restart", id)
 	}
-	req := client.StartRequest{
-		Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels, Headers: r.Headers,
-	}
-	if r.WorkflowID == r.Run {
-		req.ID = ""
-	}
-	if q := r.Queue; q != nil {
-		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority
-	}
-	before := req
-	for _, opt := range opts {
-		opt(&req)
-	}
-	before.Steps, before.From, before.Actor, before.Reason = req.Steps, req.From, req.Actor, req.Reason
-	same := reflect.DeepEqual(before, req)
-	switch {
-	case same:
-		out, err := c.service.Restart(ctx, r.Run, api.RestartRequest{
-			Steps: req.Steps, From: req.From, Actor: req.Actor, Reason: req.Reason,
-		})
-		return out.Run, err
-	case len(req.Steps) > 0 || req.From != "":
-		return "", invalid(errors.New("through a server, RerunSteps and RerunFrom go with no other option than By"),
-			"restart")
-	}
-	if err := checkAgain(&req, r.Labels); err != nil {
-		return "", err
-	}
-	out, err := c.startRun(ctx, req, r.ScheduledAt, r.Zone)
-	return out.ID, err
+	out, err := c.service.Restart(ctx, r.Run, api.RestartRequest{
+		Steps: again.Steps, From: again.From, Actor: again.Actor, Reason: again.Reason,
+	})
+	return out.Run, err
 }
 
 // DescribeRun implements Client.

@@ -61,18 +61,22 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 }
 
 // Child runs another workflow as a run of its own and waits for its result. It inherits what is left of this run's
-// time; see [ParentClose] for what happens to it when this run ends first.
-func Child[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...StepOption) (Out, error) {
+// time, and is cancelled when this run ends first; see [Abandon] and [TerminateWithParent].
+func Child[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...ChildOption) (Out, error) {
 	return ChildAsync(ctx, name, w, in, opts...).Get(ctx)
 }
 
 // ChildAsync begins a child run and does not wait for it.
-func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...StepOption) *Future[Out] {
+func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...ChildOption) *Future[Out] {
 	b := ctx.of()
 	if w == nil {
 		return failed[Out](b.invalid(errors.New("it has no workflow"), "step %q", name))
 	}
-	o, err := b.options(core.KindChild, name, opts)
+	own := make([]StepOption, len(opts))
+	for i, opt := range opts {
+		own[i] = opt.child
+	}
+	o, err := b.options(core.KindChild, name, own)
 	if err == nil {
 		err = b.host.register(w.definition())
 	}
@@ -135,6 +139,15 @@ func (b *branch) options(kind core.StepKind, name string, opts []StepOption) (st
 		err = fmt.Errorf("no service %q has limits: name it in Config.Services", o.service)
 	}
 	return o, err
+}
+
+// waitOptions returns the options of a wait for an event or an update.
+func (b *branch) waitOptions(name string, opts []WaitOption) (stepOptions, error) {
+	own := make([]StepOption, len(opts))
+	for i, opt := range opts {
+		own[i] = StepOption(opt)
+	}
+	return b.options(core.KindWait, name, own)
 }
 
 // begin asks for a step.

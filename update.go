@@ -36,10 +36,10 @@ type Update[In, Out any] string
 // Handle returns nil when an update was answered. It returns an error only if none came: with [Within], one that is
 // ErrDeadlineExceeded.
 func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle func(ctx Context, in In) (Out, error),
-	opts ...StepOption,
+	opts ...WaitOption,
 ) error {
 	b, name := ctx.of(), string(u)
-	o, err := b.options(core.KindWait, name, opts)
+	o, err := b.waitOptions(name, opts)
 	if err == nil && handle == nil {
 		err = errNoFunction
 	}
@@ -75,6 +75,16 @@ func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle fun
 		return b.AnswerUpdate(f.result, nil, b.encodedFailure(failureOf(err)))
 	}
 	return b.AnswerUpdate(f.result, answer, nil)
+}
+
+// HandleAsync begins to wait for one update in a branch of its own (see [Go]), and returns: so that a [Select] waits
+// for it beside other things. The future ends as Handle returns.
+func (u Update[In, Out]) HandleAsync(ctx Context, validate func(In) error,
+	handle func(ctx Context, in In) (Out, error), opts ...WaitOption,
+) *Future[struct{}] {
+	return Go(ctx, string(u), func(ctx Context) (struct{}, error) {
+		return struct{}{}, u.Handle(ctx, validate, handle, opts...)
+	})
 }
 
 // validated asks a validator. One that panics refuses.

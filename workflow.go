@@ -10,12 +10,12 @@ import (
 
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
-	"github.com/pawl-dev/pawl/internal/chain"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/naming"
+	"github.com/pawl-dev/pawl/internal/option"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -75,11 +75,15 @@ type Option func(*definition)
 func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), opts ...Option) *Workflow[In, Out] {
 	d := &definition{name: name, hooks: map[string]*hookDefinition{}, byStep: map[string][]StepOption{}}
 	d.note(checkName(name))
-	if fn == nil {
-		d.note(errNoFunction)
-	}
 	for _, opt := range opts {
 		opt(d)
+	}
+	if d.document != nil {
+		d.err = invalid(d.err, "flow %q", name)
+		return &Workflow[In, Out]{def: d}
+	}
+	if fn == nil {
+		d.note(errNoFunction)
 	}
 	for hook, h := range d.hooks {
 		if _, ok := h.in().(In); !ok && fmt.Sprintf("%T", h.in()) != fmt.Sprintf("%T", *new(In)) {
@@ -133,18 +137,18 @@ func missingDefinition(w Definition) error {
 	return nil
 }
 
-// WorkflowOf makes a workflow from a document instead of a function. It is for packages of this module: package
-// pawlflow makes workflows of flow documents with it. err is what is wrong with w.
-func WorkflowOf[In, Out any](name string, w *kind.Workflow, err error) *Workflow[In, Out] {
-	d := &definition{name: name, document: w}
-	if name != "" || err == nil {
-		err = errors.Join(checkName(name), err)
-	}
+// documentOption puts a document in the place of the function. err is what is wrong with it.
+func documentOption(w *kind.Workflow, err error) Option {
 	if err == nil {
 		err = checkTypes(w.Definition)
 	}
-	d.note(invalid(err, "flow %q", name))
-	return &Workflow[In, Out]{def: d}
+	return func(d *definition) {
+		d.note(err)
+		d.document = w
+		if w == nil {
+			d.document = &kind.Workflow{}
+		}
+	}
 }
 
 // checkTypes refuses tasks that would be taken for a function's own.
@@ -268,23 +272,31 @@ func RunQueue(name string, priority int32) Option {
 	}
 }
 
-// init gives package dialect/temporal the option that Temporal's cron is: run after run of the workflow begins in one
-// chain. A start makes a run that waits for the first firing, and each run is followed by one with the same input at
-// the first firing after it began and has ended, however it ended. A cancel or the execution timeout ends the chain.
+// cronOption returns the option that Temporal's cron is: run after run of the workflow begins in one chain. A start
+// makes a run that waits for the first firing, and each run is followed by one with the same input at the first firing
+// after it began and has ended, however it ended. A cancel or the execution timeout ends the chain.
+func cronOption(w cron.Written) Option {
+	table, err := w.Parse()
+	return func(d *definition) {
+		d.note(wrap("cron", err))
+		if err == nil {
+			d.cron, d.cronSpec = &table, &w
+		}
+	}
+}
+
+// init gives packages of this module the options that programs do not make themselves.
 func init() {
-	chain.Register(func(w cron.Written) any {
-		table, err := w.Parse()
-		return Option(func(d *definition) {
-			d.note(wrap("cron", err))
-			if err == nil {
-				d.cron, d.cronSpec = &table, &w
-			}
-		})
+	option.Register(option.Makers{
+		Cron:     func(w cron.Written) any { return cronOption(w) },
+		Document: func(w any, err error) any { return documentOption(w.(*kind.Workflow), err) },
+		Several:  func(opts any, err error) any { return severalOptions(opts.([]Option), err) },
+		Policy:   func(p policy.Policy, err error) any { return wholePolicy(p, err) },
 	})
 }
 
-// Options combines several options into one; err says what is wrong with them.
-func Options(opts []Option, err error) Option {
+// severalOptions combines several options into one; err says what is wrong with them.
+func severalOptions(opts []Option, err error) Option {
 	return func(d *definition) {
 		d.note(err)
 		for _, opt := range opts {
@@ -318,7 +330,7 @@ func ForStep(name string, opts ...StepOption) Option {
 
 // OnFailure runs fn once when a run is about to end as failed or timed out, before the end is recorded. cause is what
 // ended it. The hook is a step: it has attempts, by default one, and a place in the history. It has a minute, unless
-// [Timeout], [AttemptTimeout] or [Deadline] say otherwise.
+// [Timeout], [AttemptTimeout] or [WorkTimeout] say otherwise.
 func OnFailure[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
 	return hook(body.HookFailure, fn, opts)
 }

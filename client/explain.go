@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/told"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // Explanation is a run with everything that explains it. As JSON it is what pawl run show prints with -o json.
 type Explanation struct {
 	ID, Workflow, WorkflowID string
-	Key                      string // idempotency key
+	IdempotencyKey           string
 	Phase                    Phase
 	Closing                  Phase  // the phase it will end in, while its hooks run and its steps stop
 	Why                      string // why it ended as it did, in a sentence
@@ -120,12 +122,21 @@ type OperationExplanation struct {
 	Deadlines     []DeadlineExplanation // those it set, with Limit and At only
 }
 
-// Explain makes an explanation of what an engine tells of a run.
-func Explain(r *api.Run) *Explanation {
+func init() {
+	told.Register(told.Words{
+		Explain:  func(r *api.Run) any { return explanationOf(r) },
+		Event:    func(ev *api.Event) any { return eventOf(ev) },
+		Schedule: func(s schedule.Spec) any { return scheduleOf(s) },
+		Spec:     func(of any) schedule.Spec { return of.(Schedule).spec() },
+	})
+}
+
+func explanationOf(r *api.Run) *Explanation {
 	held, until := heldOf(r.Held)
 	return &Explanation{
-		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: Phase(r.Phase),
-		Closing: Phase(r.Closing), Why: r.Why, Failure: r.Failure, Input: r.Input, Output: r.Output,
+		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, IdempotencyKey: r.Key,
+		Phase: Phase(r.Phase), Closing: Phase(r.Closing), Why: r.Why, Failure: r.Failure,
+		Input: r.Input, Output: r.Output,
 		CreatedAt: r.CreatedAt.Std(), StartAt: r.StartAt.Std(), StartedAt: r.StartedAt.Std(), EndedAt: r.EndedAt.Std(),
 		PausedAt: r.PausedAt.Std(), Wake: r.Wake.Std(), Deadlines: each(r.Deadlines, deadlineOf),
 		State: r.State, StateAt: r.StateAt.Std(), Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,

@@ -30,8 +30,7 @@ type HistoryEvent struct {
 	Text     string // the entry in a sentence
 }
 
-// Event makes an event of what an engine tells.
-func Event(ev *api.Event) HistoryEvent {
+func eventOf(ev *api.Event) HistoryEvent {
 	return HistoryEvent{
 		Number: ev.Seq, At: ev.Time.Std(), Type: ev.Type, Step: ev.Step, Attempt: ev.Attempt, Phase: Phase(ev.Phase),
 		Reason: reasonOf(ev.Reason), Limit: limitNamed(ev.Limit), Deadline: ev.Deadline.Std(), Next: ev.NextAt.Std(),

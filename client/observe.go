@@ -11,7 +11,9 @@ type AttemptInfo struct {
 	RunID    string
 	Workflow string
 	Step     string
-	Attempt  int // see pawl.AttemptNumber
+	// Number counts the attempts that the retry policy counts, from 1. One that was lost with its process does not
+	// count, so the one after it has the same number.
+	Number int
 	// IdempotencyKey is the same for all attempts of the step and for no other step: give it to what the step calls.
 	IdempotencyKey string
 	Headers        map[string]string // the headers of the run; see pawl.Headers
@@ -43,7 +45,7 @@ type RunObservation struct {
 
 // AttemptObservation is an attempt that something is told of.
 type AttemptObservation struct {
-	AttemptInfo           // Attempt counts all of them here, lost ones included
+	AttemptInfo           // Number counts all of them here, lost ones included
 	Child          bool   // the attempt is a child run
 	Queue, Service string // empty: none
 	Worker         string

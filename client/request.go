@@ -8,23 +8,31 @@ import (
 
 // StartRequest starts a run.
 type StartRequest struct {
-	Workflow      string
-	ID            string // workflow id; empty: the run's own
-	Key           string // idempotency key, of this workflow
-	Input         []byte // encoded
-	UseExisting   bool
-	At            time.Time // zero: now
-	Deadline      time.Time // the deadline of the chain; zero: the workflow's own
-	Actor, Reason string
-	Labels        map[string]string // the values that the run can be searched by
-	Queue         string            // the queue of the run; empty: the workflow's; see pawl.InQueue
-	QueueKey      string
-	Priority      int32
-	Headers       map[string]string // the headers that go along with the run; see pawl.Headers
+	Workflow       string
+	ID             string // workflow id; empty: the run's own
+	IdempotencyKey string // unique among the starts of this workflow
+	Input          []byte // encoded
+	UseExisting    bool
+	At             time.Time // zero: now
+	Deadline       time.Time // the deadline of the chain; zero: the workflow's own
+	Actor, Reason  string
+	Labels         map[string]string // the values that the run can be searched by
+	Queue          string            // the queue of the run; empty: the workflow's; see pawl.InQueue
+	QueueKey       string
+	Priority       int32
+	Headers        map[string]string // the headers that go along with the run; see pawl.Headers
+}
 
-	// A restart runs these steps again, or all from one step on; see pawl.RerunSteps and pawl.RerunFrom.
+// RestartRequest starts a run like an earlier one: with its input, labels, headers and queue. Without Steps and From
+// all of its steps run again.
+type RestartRequest struct {
+	// Steps run again, and those that did not succeed; the results of all others are kept. A name includes its
+	// repetitions: "charge" for "charge#2".
 	Steps []string
-	From  string
+	// The field From keeps the results of the steps that began before the step with that key; in a flow, of those that
+	// do not need that step.
+	From          string
+	Actor, Reason string
 }
 
 // Started answers a start.

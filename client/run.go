@@ -21,7 +21,7 @@ type Description struct {
 	Output  []byte
 	Failure *policy.Failure
 	Headers map[string]string
-	State   []byte    // the value that it published last; see pawl.SetState
+	State   []byte    // the value that it published last; see pawl.State
 	StateAt time.Time // when it did; zero: it published nothing
 	Steps   []StepDescription
 }

@@ -3,19 +3,20 @@ package client
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
 // Overlap says what a schedule does when the run before has not ended.
-type Overlap = schedule.Overlap
+type Overlap string
 
 // The overlap policies.
 const (
-	OverlapSkip   = schedule.OverlapSkip   // this firing is left out (the default)
-	OverlapQueue  = schedule.OverlapQueue  // it waits for its turn
-	OverlapCancel = schedule.OverlapCancel // the run before is told to stop, then it begins
-	OverlapAllow  = schedule.OverlapAllow  // both run
-	OverlapNewest = schedule.OverlapNewest // it waits, and those that wait already are left out
+	OverlapSkip   = Overlap(schedule.OverlapSkip)   // this firing is left out (the default)
+	OverlapQueue  = Overlap(schedule.OverlapQueue)  // it waits for its turn
+	OverlapCancel = Overlap(schedule.OverlapCancel) // the run before is told to stop, then it begins
+	OverlapAllow  = Overlap(schedule.OverlapAllow)  // both run
+	OverlapNewest = Overlap(schedule.OverlapNewest) // it waits, and those that wait already are left out
 )
 
 // Schedule says when runs of a workflow start again and again. pawl.Workflow.EnsureSchedule puts it into effect.
@@ -27,18 +28,19 @@ type Schedule struct {
 	// one to another, "2026-12-24..2027-01-01".
 	Except string
 	Zone   string // IANA name; default UTC
-	// Skipped says what happens to a local time that the clocks skip: "shift" to the instant of the change (the
-	// default), or "skip". Repeated says what happens to one that they show twice: "first" (the default) or "both". A
-	// schedule whose hour is * runs by elapsed time, and neither adds nor leaves out a firing.
-	Skipped  string
-	Repeated string
-	Overlap  Overlap
-	// CatchUp is how late a firing may be, after an outage: "10m". Later ones are left out. Default 1m.
-	CatchUp string
-	// Jitter lets each firing wait for a part of it: "5m". Default none.
-	Jitter string
-	// Timeout is the limit of each run, from when it begins: "30m". Default the workflow's.
-	Timeout string
+	// When the clocks change, they skip some local times and show others twice. A firing at one that they skip is at
+	// the instant of the change, or with OmitSkipped left out; at one that they show twice it is the first time, or
+	// with FireTwice both times. A schedule whose hour is * runs by elapsed time, and neither adds nor leaves out a
+	// firing.
+	OmitSkipped, FireTwice bool
+	Overlap                Overlap
+	// CatchUp is how late a firing may be, after an outage. Later ones are left out. Default a minute; negative: no
+	// firing may be late.
+	CatchUp time.Duration
+	// Jitter lets each firing wait for a part of it. Default none.
+	Jitter time.Duration
+	// Timeout is the limit of each run, from when it begins. Default the workflow's.
+	Timeout time.Duration
 	// NotAfter is a time of day: "06:00". No run begins then or later, or lives longer. Default none.
 	NotAfter string
 	// MaxFailures is how many runs may fail one after the other before the schedule pauses itself. Default any number.
@@ -47,7 +49,7 @@ type Schedule struct {
 
 // Next returns the first n firings after t. It is how to look at a schedule before it is put into effect.
 func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
-	table, err := schedule.Spec(s).Parse(t)
+	table, err := s.spec().Parse(t)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +61,52 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// The words of the inside for local times that the clocks skip, or show twice.
+const skipGap, bothTimes = "skip", "both"
+
+// spec returns the schedule in the words of the inside.
+func (s Schedule) spec() schedule.Spec {
+	out := schedule.Spec{
+		Cron: s.Cron, Except: s.Except, Zone: s.Zone, Overlap: schedule.Overlap(s.Overlap), CatchUp: amount(s.CatchUp),
+		Jitter: amount(s.Jitter), Timeout: amount(s.Timeout), NotAfter: s.NotAfter, MaxFailures: s.MaxFailures,
+	}
+	if s.OmitSkipped {
+		out.Skipped = skipGap
+	}
+	if s.FireTwice {
+		out.Repeated = bothTimes
+	}
+	if s.CatchUp < 0 {
+		out.CatchUp = duration.Format(0)
+	}
+	return out
+}
+
+func amount(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return duration.Format(d)
+}
+
+// scheduleOf returns a schedule that is kept, which is valid.
+func scheduleOf(s schedule.Spec) Schedule {
+	out := Schedule{
+		Cron: s.Cron, Except: s.Except, Zone: s.Zone, OmitSkipped: s.Skipped == skipGap,
+		FireTwice: s.Repeated == bothTimes, Overlap: Overlap(s.Overlap), NotAfter: s.NotAfter,
+		MaxFailures: s.MaxFailures,
+	}
+	for to, text := range map[*time.Duration]string{
+		&out.CatchUp: s.CatchUp, &out.Jitter: s.Jitter, &out.Timeout: s.Timeout,
+	} {
+		*to, _ = duration.Parse(text)
+	}
+	if s.CatchUp != "" && out.CatchUp == 0 {
+		out.CatchUp = -1
+	}
+	return out
 }
 
 // ScheduleDescription is a schedule as it stands.

@@ -96,7 +96,7 @@ func TestServedKilled(t *testing.T) {
 	server := b.server()
 	serving := []*exec.Cmd{b.start("served", "serve"), b.start("served", "serve")}
 
-	c, err := pawlhttp.Connect("http://"+b.address, pawlhttp.Access{}, pawl.Config{})
+	c, err := pawlhttp.Connect("http://"+b.address, pawlhttp.ClientConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,13 +29,9 @@ func (o *Outbox) checkStart(r *client.StartRequest) error {
 	if r.Workflow == "" {
 		return refuse(pawl.ErrInvalid, "start: the workflow's name is empty")
 	}
-	if len(r.Steps) > 0 || r.From != "" {
-		return refuse(pawl.ErrInvalid, "start %s: RerunSteps and RerunFrom need an earlier run: use RestartRun",
-			r.Workflow)
-	}
 	what := "start " + r.Workflow
 	texts := naming.Start{
-		WorkflowID: r.ID, Key: r.Key, Queue: r.Queue, QueueKey: r.QueueKey, Actor: r.Actor, Reason: r.Reason,
+		WorkflowID: r.ID, Key: r.IdempotencyKey, Queue: r.Queue, QueueKey: r.QueueKey, Actor: r.Actor, Reason: r.Reason,
 	}
 	return errors.Join(
 		checked(what, naming.Send{Name: r.Workflow}.Check()), checked(what, texts.Check()),

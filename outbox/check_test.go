@@ -33,7 +33,6 @@ func TestRefusesWhatCanNeverBeDelivered(t *testing.T) {
 		"a run that JSON changes":    {send("a\xff", "paid", 1), pawl.ErrInvalid},
 		"an event that JSON changes": {send("a", "\xff", 1), pawl.ErrInvalid},
 		"a key that JSON changes":    {start("a", "", pawl.IdempotencyKey("\xff")), pawl.ErrInvalid},
-		"steps of an earlier run":    {start("a", "", pawl.RerunSteps("x")), pawl.ErrInvalid},
 		"an instant without JSON": {
 			start("a", "", pawl.StartAt(time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC))), pawl.ErrInvalid,
 		},

@@ -26,24 +26,21 @@ type message struct {
 // start is a client.StartRequest as it is stored. The two convert into each other only while they have the same fields,
 // so whoever changes client.StartRequest has to say here what becomes of the rows in people's databases.
 type start struct {
-	Workflow    string    `json:"workflow"`
-	ID          string    `json:"id,omitempty"`
-	Key         string    `json:"key,omitempty"`
-	Input       []byte    `json:"input,omitempty"`
-	UseExisting bool      `json:"useExisting,omitempty"`
-	At          time.Time `json:"at,omitzero"`
-	Deadline    time.Time `json:"deadline,omitzero"`
-	Actor       string    `json:"actor,omitempty"`
-	Reason      string    `json:"reason,omitempty"`
+	Workflow       string    `json:"workflow"`
+	ID             string    `json:"id,omitempty"`
+	IdempotencyKey string    `json:"key,omitempty"`
+	Input          []byte    `json:"input,omitempty"`
+	UseExisting    bool      `json:"useExisting,omitempty"`
+	At             time.Time `json:"at,omitzero"`
+	Deadline       time.Time `json:"deadline,omitzero"`
+	Actor          string    `json:"actor,omitempty"`
+	Reason         string    `json:"reason,omitempty"`
 
 	Labels   map[string]string `json:"labels,omitempty"`
 	Queue    string            `json:"queue,omitempty"`
 	QueueKey string            `json:"queueKey,omitempty"`
 	Priority int32             `json:"priority,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`
-
-	Steps []string `json:"steps,omitempty"`
-	From  string   `json:"from,omitempty"`
 }
 
 var (

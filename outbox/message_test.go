@@ -98,13 +98,13 @@ func TestReadsMessages(t *testing.T) {
 	}
 	slices.SortFunc(got.starts, func(a, b client.StartRequest) int { return strings.Compare(b.ID, a.ID) })
 	full := client.StartRequest{
-		Workflow: "order", ID: "order-1", Key: "key-1", Input: []byte("42"), UseExisting: true, At: startAt,
+		Workflow: "order", ID: "order-1", IdempotencyKey: "key-1", Input: []byte("42"), UseExisting: true, At: startAt,
 		Deadline: deadline, Actor: "ann", Reason: "<because>",
 	}
 	if r := &got.starts[0]; r.Deadline.Equal(deadline) {
 		r.Deadline = deadline // whatever the machine calls the time zone
 	}
-	without := client.StartRequest{Workflow: "order", Key: "outbox:b", Input: []byte("42")}
+	without := client.StartRequest{Workflow: "order", IdempotencyKey: "outbox:b", Input: []byte("42")}
 	if !reflect.DeepEqual(got.starts, []client.StartRequest{full, without}) {
 		t.Errorf("starts:\n%+v\nwant:\n%+v", got.starts, []client.StartRequest{full, without})
 	}

@@ -121,8 +121,8 @@ func (r *row) deliver(ctx context.Context, c pawl.Client) error {
 		return c.SendEvent(ctx, m.Run, client.SendRequest{Name: m.Event, ID: core.OutboxKey(r.id, ""), Payload: m.Body})
 	}
 	req := client.StartRequest(*m.Start)
-	if req.Key == "" {
-		req.Key = core.OutboxKey(r.id, req.ID)
+	if req.IdempotencyKey == "" {
+		req.IdempotencyKey = core.OutboxKey(r.id, req.ID)
 	}
 	_, err := c.StartRun(ctx, req)
 	return err

@@ -51,7 +51,7 @@ func use(t *testing.T, w *pawl.Workflow[string, string], engines []*pawl.Engine)
 	ctx := t.Context()
 	api := httptest.NewServer(pawlhttp.Handler(engines[0], nil))
 	defer api.Close()
-	remote, err := pawlhttp.Connect(api.URL, pawlhttp.Access{}, pawl.Config{})
+	remote, err := pawlhttp.Connect(api.URL, pawlhttp.ClientConfig{})
 	ok(t, err)
 	for i := range 8 {
 		id := fmt.Sprint("letter-", i)

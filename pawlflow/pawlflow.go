@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/kind"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/option"
 )
 
 func init() { kind.Register(flowkind.Plugin) }
@@ -33,10 +34,14 @@ func init() { kind.Register(flowkind.Plugin) }
 // What is wrong with the document is the workflow's Err, as with [pawl.Define].
 func Define[In, Out any](doc *flow.Document) *pawl.Workflow[In, Out] {
 	if doc == nil {
-		return pawl.WorkflowOf[In, Out]("", nil, errors.New("there is no document"))
+		return define[In, Out]("", nil, errors.New("there is no document"))
 	}
 	w, err := workflow(doc)
-	return pawl.WorkflowOf[In, Out](doc.Name, w, err)
+	return define[In, Out](doc.Name, w, err)
+}
+
+func define[In, Out any](name string, w *kind.Workflow, err error) *pawl.Workflow[In, Out] {
+	return pawl.Define[In, Out](name, nil, option.Document(w, err).(pawl.Option))
 }
 
 func workflow(doc *flow.Document) (*kind.Workflow, error) {

@@ -167,7 +167,7 @@ func TestFlowFake(t *testing.T) {
 		"steps: [{name: render, exec: ./render.sh, retry: \"exponential(3, 1h)\"}]\n"+
 			"output: ${{ steps.render.output.page }}\n"))
 	pawltest.RunWith(t, pawl.Config{Observer: pawl.Observer{AttemptEnded: func(a client.AttemptObservation) {
-		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, a.Failure))
+		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Number, a.Failure))
 	}}},
 		func(t *testing.T, e *pawltest.Env) {
 			pawltest.FakeStep[map[string]string](e, "render").Fail(errors.New("no ink")).Times(2).
@@ -195,10 +195,10 @@ func TestFlowFakeStays(t *testing.T) {
 			"output: ${{ steps.a.output }}\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		pawltest.FakeStep[int](e, "a").Do(func(_ context.Context, a client.AttemptInfo) (int, error) {
-			if a.Attempt == 1 {
+			if a.Number == 1 {
 				<-time.After(2 * time.Minute)
 			}
-			return a.Attempt, nil
+			return a.Number, nil
 		})
 		from := time.Now()
 		if got, err := run(t, e.Engine, w, nil); got != 2 || err != nil || time.Since(from) != 65*time.Second {
@@ -246,7 +246,7 @@ func TestFlowRerun(t *testing.T) {
 			t.Fatal(err)
 		}
 		for from, want := range map[string]time.Duration{"a": time.Hour, "b": time.Hour, "c": 0} {
-			id, err := e.RestartRun(t.Context(), r.ID, pawl.RerunFrom(from))
+			id, err := e.RestartRun(t.Context(), r.ID, client.RestartRequest{From: from})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +255,7 @@ func TestFlowRerun(t *testing.T) {
 				t.Errorf("from %s on: %v after %s, want %s", from, err, time.Since(began), want)
 			}
 		}
-		_, err = e.RestartRun(t.Context(), r.ID, pawl.RerunSteps("d"))
+		_, err = e.RestartRun(t.Context(), r.ID, client.RestartRequest{Steps: []string{"d"}})
 		if !errors.Is(err, pawl.ErrNotFound) || !strings.HasSuffix(err.Error(), `no step "d": not_found`) {
 			t.Errorf("%v", err)
 		}

@@ -23,18 +23,25 @@ type Access struct {
 	Transport http.RoundTripper
 }
 
+// ClientConfig configures a [Client]. Its zero value is one for a server on this machine that asks for no token.
+type ClientConfig struct {
+	Access      Access
+	Codec       pawl.Codec        // default pawl.JSON
+	Propagators []pawl.Propagator // as in pawl.Config
+}
+
 // Connect returns the client of a server: http://127.0.0.1:7295. It does not ask the server for anything yet; a server
-// that cannot be reached is pawl.ErrClosed of the first call. Of the configuration, Codec and Propagators count.
+// that cannot be reached is pawl.ErrClosed of the first call.
 //
 // The server has the workflows: pawl server and pawl dev have flows, the server of a Go program ([Handler]) has the
 // workflows of that program. A flow that this program has as a document goes along with its starts. Errors:
 // pawl.ErrInvalid.
-func Connect(server string, access Access, cfg pawl.Config) (*Client, error) {
-	c, err := access.client(server)
+func Connect(server string, cfg ClientConfig) (*Client, error) {
+	c, err := cfg.Access.client(server)
 	if err != nil {
 		return nil, err
 	}
-	made, ok := served.Connect(c, cfg).(pawl.Client)
+	made, ok := served.Connect(c, pawl.Config{Codec: cfg.Codec, Propagators: cfg.Propagators}).(pawl.Client)
 	if !ok {
 		return nil, fmt.Errorf("pawlhttp: package pawl made no client: the versions of the two differ")
 	}

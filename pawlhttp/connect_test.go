@@ -26,7 +26,9 @@ func connect(t *testing.T, e *pawltest.Env, cfg pawl.Config) pawl.Client {
 	over := make(chan error)
 	go func() { over <- served.Serve(at) }()
 	through := pawlhttp.Access{Transport: &http.Transport{DialContext: at.Dial}}
-	c, err := pawlhttp.Connect("http://127.0.0.1:7295", through, cfg)
+	c, err := pawlhttp.Connect("http://127.0.0.1:7295", pawlhttp.ClientConfig{
+		Access: through, Codec: cfg.Codec, Propagators: cfg.Propagators,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +63,9 @@ const (
 	approve pawl.Update[string, string] = "approve"
 )
 
+// stage is what an order waits for.
+var stage pawl.State[string]
+
 var errShort = errors.New("too short")
 
 func init() { pawl.RegisterErrorValue("pawlhttp_test.short", errShort) }
@@ -68,7 +73,7 @@ func init() { pawl.RegisterErrorValue("pawlhttp_test.short", errShort) }
 // order waits for an event and for an update, in whichever order they come.
 func order() *pawl.Workflow[string, string] {
 	return pawl.Define("order", func(ctx pawl.Context, name string) (string, error) {
-		_ = pawl.SetState(ctx, "waits for "+name)
+		_ = stage.Set(ctx, "waits for "+name)
 		sum, err := paid.Wait(ctx)
 		if err != nil {
 			return "", err
@@ -109,7 +114,7 @@ func TestTalk(t *testing.T) {
 			t.Errorf("the run that is there: %+v, %v", again, err)
 		}
 		e.Settle()
-		if state, err := pawl.State[string](ctx, c, "o-1"); err != nil || state != "waits for books" {
+		if state, err := stage.Get(ctx, c, "o-1"); err != nil || state != "waits for books" {
 			t.Errorf("state %q, %v", state, err)
 		}
 		short, cancel := context.WithTimeout(ctx, 45*time.Second)
@@ -268,7 +273,7 @@ func TestOperate(t *testing.T) {
 		if out, err := r.Result(ctx); err != nil || out != 42 {
 			t.Errorf("result %d, %v", out, err)
 		}
-		id, err := c.RestartRun(ctx, "r", pawl.RerunSteps("two"))
+		id, err := c.RestartRun(ctx, "r", client.RestartRequest{Steps: []string{"two"}})
 		ok(t, err)
 		e.Settle()
 		ok(t, c.Operate(ctx, id, pawl.Operation{Op: client.OpFail, Step: "two", Err: errShort}))
@@ -276,11 +281,8 @@ func TestOperate(t *testing.T) {
 			t.Errorf("the error of the operator: %v", err)
 		}
 		fails = false
-		if id, err = c.RestartRun(ctx, id, pawl.StartAfter(time.Hour), pawl.By("me", "later")); err != nil {
+		if id, err = c.RestartRun(ctx, id, client.RestartRequest{Actor: "me", Reason: "once more"}); err != nil {
 			t.Fatal(err)
-		}
-		if d, err := c.DescribeRun(ctx, id); err != nil || d.Phase != client.PhasePending {
-			t.Errorf("a delayed run: %+v, %v", d.Phase, err)
 		}
 		if out, err := pawl.RunOf[int](c, id).Result(ctx); err != nil || out != 42 {
 			t.Errorf("result %d, %v", out, err)
@@ -296,7 +298,7 @@ func TestSchedules(t *testing.T) {
 		e.Skip(150 * time.Minute)
 		ok(t, pawl.ScheduleOf(c, "hourly").Pause(t.Context(), "holidays"))
 		e.Settle()
-		all, err := pawl.ListSchedules(t.Context(), c)
+		all, err := c.ListSchedules(t.Context())
 		ok(t, err)
 		if len(all) != 1 || all[0].Paused.IsZero() || all[0].LastRun == "" {
 			t.Errorf("the schedules are %+v", all)
@@ -336,7 +338,7 @@ func TestAllow(t *testing.T) {
 	}))
 	defer s.Close()
 	for token, want := range map[string]error{"sesame": nil, "": pawl.ErrInvalid} {
-		c, err := pawlhttp.Connect(s.URL, pawlhttp.Access{Token: token}, pawl.Config{})
+		c, err := pawlhttp.Connect(s.URL, pawlhttp.ClientConfig{Access: pawlhttp.Access{Token: token}})
 		ok(t, err)
 		_, err = c.ListRuns(t.Context(), client.Query{})
 		if (err == nil) != (want == nil) {
@@ -345,11 +347,11 @@ func TestAllow(t *testing.T) {
 		_ = c.Close()
 	}
 	for _, address := range []string{"127.0.0.1:7295", "http://h/path", "ftp://h", ""} {
-		if _, err := pawlhttp.Connect(address, pawlhttp.Access{}, pawl.Config{}); !errors.Is(err, pawl.ErrInvalid) {
+		if _, err := pawlhttp.Connect(address, pawlhttp.ClientConfig{}); !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
-	_, err = pawlhttp.Connect("http://pawl.example", pawlhttp.Access{Token: "x"}, pawl.Config{})
+	_, err = pawlhttp.Connect("http://pawl.example", pawlhttp.ClientConfig{Access: pawlhttp.Access{Token: "x"}})
 	if !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("a token without encryption: %v", err)
 	}
@@ -369,17 +371,11 @@ func TestRestartOfAFiring(t *testing.T) {
 		if ok(t, err); len(fired) != 1 {
 			t.Fatalf("%d runs fired", len(fired))
 		}
-		for _, opts := range [][]pawl.StartOption{nil, {pawl.Labels(map[string]string{"by": "hand"})}} {
-			_, err := c.RestartRun(ctx, fired[0].ID, opts...)
-			ok(t, err)
-			e.Settle()
-		}
-		if all, err := c.ListRuns(ctx, ofSchedule); err != nil || len(all) != 3 {
-			t.Errorf("%d runs of the schedule after two restarts, %v", len(all), err)
-		}
-		forged := pawl.Labels(map[string]string{"pawl.other": "x"})
-		if _, err := c.RestartRun(ctx, fired[0].ID, forged); !errors.Is(err, pawl.ErrInvalid) {
-			t.Errorf("a label of Pawl's own: %v", err)
+		_, err = c.RestartRun(ctx, fired[0].ID, client.RestartRequest{})
+		ok(t, err)
+		e.Settle()
+		if all, err := c.ListRuns(ctx, ofSchedule); err != nil || len(all) != 2 {
+			t.Errorf("%d runs of the schedule after a restart, %v", len(all), err)
 		}
 	})
 }

@@ -24,9 +24,10 @@ func ExampleWorker() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	render := pawl.Handle("Render", func(ctx context.Context, in Pages) (Result, error) {
-		page, _ := pawl.LastHeartbeat[int](ctx) // where the attempt before this one was
+		var at pawl.Heartbeat[int]
+		page, _ := at.Last(ctx) // where the attempt before this one was
 		for ; page < in.Pages && ctx.Err() == nil; page++ {
-			pawl.Heartbeat(ctx, page)
+			at.Beat(ctx, page)
 		}
 		return Result{page}, ctx.Err()
 	})
@@ -60,7 +61,7 @@ func ExampleConnect() {
 	server := httptest.NewServer(pawlhttp.Handler(engine, nil)) // the program that has the workflows does this
 	defer server.Close()
 	address := server.URL
-	client, err := pawlhttp.Connect(address, pawlhttp.Access{}, cfg) // it replaces pawl.Open
+	client, err := pawlhttp.Connect(address, pawlhttp.ClientConfig{}) // it replaces pawl.Open
 	if err != nil {
 		log.Fatal(err)
 	}

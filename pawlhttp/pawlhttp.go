@@ -30,11 +30,16 @@ type Worker struct {
 	Slots    int // tasks that run at once, of all handlers together. Default 16.
 	// Name is recorded with each attempt, for people. Default: the host's name and the process's number.
 	Name string
-	// Config has what handlers need of a program's configuration: Codec, MaxPayload, Grace, Intercept, Propagators and
-	// Log. Its other fields count for nothing.
-	Config pawl.Config
 	// DrainWithin is how long tasks that run may take to end when the worker stops. Default 30s.
 	DrainWithin time.Duration
+
+	// The following is what handlers need, as in pawl.Config.
+	Codec       pawl.Codec
+	MaxPayload  int
+	Grace       time.Duration
+	Intercept   pawl.Interceptor
+	Propagators []pawl.Propagator
+	Log         *slog.Logger // default slog.Default()
 }
 
 // Run executes tasks until the context ends. Then it takes no more, and waits for those that run; what has not ended
@@ -52,12 +57,16 @@ func (w Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	executors, stop, err := served.Make(ctx, w.Config, w.Queue, w.Slots, w.Handlers)
+	cfg := pawl.Config{
+		Codec: w.Codec, MaxPayload: w.MaxPayload, Grace: w.Grace, Intercept: w.Intercept, Propagators: w.Propagators,
+		Log: w.Log,
+	}
+	executors, stop, err := served.Make(ctx, cfg, w.Queue, w.Slots, w.Handlers)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	log := w.Config.Log
+	log := w.Log
 	if log == nil {
 		log = slog.Default()
 	}

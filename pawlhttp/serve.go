@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -12,16 +13,24 @@ import (
 	"github.com/pawl-dev/pawl/internal/served"
 )
 
-// ServeConfig configures [Serve]. Config.Workflows is needed.
+// ServeConfig configures [Serve]. Workflows is needed.
 type ServeConfig struct {
-	Access Access // zero: the server asks for no token
-	// Config has the workflows, and what their bodies and local steps need of a program's configuration: Codec,
-	// Concurrency, MaxPayload, TaskTimeout, Grace, Intercept, Propagators and Log. Its other fields count for nothing.
-	Config pawl.Config
+	Access    Access // zero: the server asks for no token
+	Workflows []pawl.Definition
 	// Name tells people which process this is. Default: the host's name and the process's number.
 	Name string
 	// DrainWithin is how long local steps that run may take to end when Serve stops. Default 30s.
 	DrainWithin time.Duration
+
+	// The following is what bodies and their local steps need, as in pawl.Config.
+	Codec       pawl.Codec
+	MaxPayload  int
+	Concurrency int
+	TaskTimeout time.Duration
+	Grace       time.Duration
+	Intercept   pawl.Interceptor
+	Propagators []pawl.Propagator
+	Log         *slog.Logger // default slog.Default()
 }
 
 // Serve runs the bodies of workflows in this process, for a server: pawl dev or pawl server at http://127.0.0.1:7295.
@@ -39,7 +48,11 @@ func Serve(ctx context.Context, server string, cfg ServeConfig) error {
 		return err
 	}
 	defer c.Close()
-	program, stop, err := served.Serving(ctx, cfg.Config)
+	program, stop, err := served.Serving(ctx, pawl.Config{
+		Workflows: cfg.Workflows, Codec: cfg.Codec, MaxPayload: cfg.MaxPayload, Concurrency: cfg.Concurrency,
+		TaskTimeout: cfg.TaskTimeout, Grace: cfg.Grace, Intercept: cfg.Intercept, Propagators: cfg.Propagators,
+		Log: cfg.Log,
+	})
 	if err != nil {
 		return err
 	}

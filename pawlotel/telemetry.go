@@ -90,7 +90,7 @@ func (t *Telemetry) Intercept(ctx context.Context, a client.AttemptInfo, next fu
 	}
 	ctx, span := t.tracer.Start(ctx, a.Step, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
 		attribute.String("pawl.workflow", a.Workflow), attribute.String("pawl.run.id", a.RunID),
-		attribute.String("pawl.step", a.Step), attribute.Int("pawl.attempt", a.Attempt),
+		attribute.String("pawl.step", a.Step), attribute.Int("pawl.attempt", a.Number),
 	))
 	done := false
 	defer func() {

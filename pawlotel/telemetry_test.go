@@ -82,7 +82,7 @@ func order() (*pawl.Workflow[int, int], *pawl.Workflow[int, int]) {
 	})
 	return pawl.Define("order", func(ctx pawl.Context, _ int) (int, error) {
 		_, err := pawl.Step(ctx, "charge", func(ctx context.Context) (int, error) {
-			if pawl.AttemptNumber(ctx) == 1 {
+			if pawl.Attempt(ctx).Number == 1 {
 				return 0, errors.New("busy")
 			}
 			return 1, nil

@@ -56,10 +56,9 @@ type answer[In, Out any] struct {
 func FakeStep[Out any](e *Env, step string) *Fake[client.AttemptInfo, Out] {
 	e.t.Helper()
 	return newFake[client.AttemptInfo, Out](e, fake.Step, step, func(ctx context.Context, _ func(any) error) (
-		info client.AttemptInfo, _ error,
+		client.AttemptInfo, error,
 	) {
-		info, _ = pawl.Attempt(ctx)
-		return info, nil
+		return pawl.Attempt(ctx), nil
 	})
 }
 
@@ -98,7 +97,7 @@ func newFake[In, Out any](
 			return nil, e.fakes.fail(f.entry, fmt.Sprintf("takes %s, but cannot read its input as that: %v",
 				f.entry.in, err))
 		}
-		info, _ := pawl.Attempt(ctx)
+		info := pawl.Attempt(ctx)
 		f.awaitAnswers(ctx)
 		a, ok := f.take(FakeCalled[In]{info, v, time.Now()})
 		if !ok {

@@ -71,7 +71,7 @@ func TestFakes(t *testing.T) {
 		charged := pawltest.FakeCall(e, chargeCard).Fail(errors.New("busy")).Times(2).Return("txn-1")
 		shipped := pawltest.FakeChild(e, ship).Fail(errDeclined).After(3 * time.Hour).Return(parcel{"P1"})
 		archived := pawltest.FakeChild(e, archive).Do(func(ctx context.Context, txn string) (int, error) {
-			if a, ok := pawl.Attempt(ctx); !ok || a.Workflow != "archive" {
+			if a := pawl.Attempt(ctx); a.Workflow != "archive" {
 				t.Errorf("the fake's attempt is %+v", a)
 			}
 			return len(txn), nil
@@ -98,7 +98,7 @@ func TestFakes(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		calls := charged.Calls()
-		if len(calls) != 3 || calls[2].In != (order{"o1", 500}) || calls[2].Attempt != 3 || calls[2].Step != "charge" ||
+		if len(calls) != 3 || calls[2].In != (order{"o1", 500}) || calls[2].Number != 3 || calls[2].Step != "charge" ||
 			!calls[2].At.Equal(start.Add(2*time.Minute)) {
 			t.Errorf("charged by %+v", calls)
 		}
@@ -156,7 +156,7 @@ func TestFakedLater(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		n, err := pawl.AllOf(ctx, a, b)
+		n, err := pawl.All(ctx, a, b)
 		return fmt.Sprint(txn, n), err
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

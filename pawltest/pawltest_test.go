@@ -64,7 +64,7 @@ func TestCrash(t *testing.T) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
 			select {
 			case <-time.After(time.Hour):
-				return pawl.AttemptNumber(ctx), nil
+				return pawl.Attempt(ctx).Number, nil
 			case <-ctx.Done():
 				return 0, ctx.Err()
 			}

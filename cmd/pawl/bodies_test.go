@@ -54,8 +54,8 @@ func TestServesBodies(t *testing.T) {
 	})
 	serve := func(ctx context.Context, token string) error {
 		return pawlhttp.Serve(ctx, p.address, pawlhttp.ServeConfig{
-			Access: pawlhttp.Access{Token: token},
-			Config: pawl.Config{Workflows: []pawl.Definition{sum, job, pair}},
+			Access:    pawlhttp.Access{Token: token},
+			Workflows: []pawl.Definition{sum, job, pair},
 		})
 	}
 	for token, want := range map[string]string{mail: "queues mail", operator: "role operate", "nonsense": "token"} {
@@ -67,7 +67,7 @@ func TestServesBodies(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, worker) }()
 
-	c, err := pawlhttp.Connect(p.address, pawlhttp.Access{Token: operator}, pawl.Config{})
+	c, err := pawlhttp.Connect(p.address, pawlhttp.ClientConfig{Access: pawlhttp.Access{Token: operator}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,14 +191,14 @@ func rerunServed(t *testing.T, c pawl.Client, pair *pawl.Workflow[int, int], cal
 	}
 	<-calls
 	<-calls
-	id, err := c.RestartRun(t.Context(), r.ID, pawl.RerunSteps("b"))
+	id, err := c.RestartRun(t.Context(), r.ID, client.RestartRequest{Steps: []string{"b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n, err := pawl.RunOf[int](c, id).Result(t.Context()); n != 3 || err != nil || len(calls) != 1 || <-calls != "b" {
 		t.Errorf("%d, %v, and %d calls more", n, err, len(calls))
 	}
-	if _, err = c.RestartRun(t.Context(), id, pawl.RerunFrom("c")); !errors.Is(err, pawl.ErrNotFound) {
+	if _, err = c.RestartRun(t.Context(), id, client.RestartRequest{From: "c"}); !errors.Is(err, pawl.ErrNotFound) {
 		t.Errorf("a step that is not there: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func TestGoProgramsRuns(t *testing.T) {
 	page := pawlflow.Define[any, any](doc)
 	book := pawl.Define("book", func(ctx pawl.Context, title string) (string, error) {
 		err := pawl.Do(ctx, "write", func(ctx context.Context) error {
-			if pawl.AttemptNumber(ctx) == 1 {
+			if pawl.Attempt(ctx).Number == 1 {
 				return errors.New("no idea yet")
 			}
 			return nil

@@ -26,7 +26,7 @@ func TestSchedulesOfAProgram(t *testing.T) {
 		}
 	}
 	check(false, `There is no schedule`, "schedule", "list")
-	s := client.Schedule{Cron: "30 2 1 1 *", Zone: "Europe/Berlin", Overlap: client.OverlapQueue, CatchUp: "1h"}
+	s := client.Schedule{Cron: "30 2 1 1 *", Zone: "Europe/Berlin", Overlap: client.OverlapQueue, CatchUp: time.Hour}
 	h, err := backup.EnsureSchedule(ctx, e, "yearly", s, "home")
 	if err != nil {
 		t.Fatal(err)

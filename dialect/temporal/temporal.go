@@ -14,8 +14,8 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/dialect/temporal/temporalform"
-	"github.com/pawl-dev/pawl/internal/chain"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/option"
 )
 
 // RetryPolicy says which attempts, or runs, are followed by another.
@@ -50,7 +50,7 @@ func Activity(o ActivityOptions) pawl.StepOption {
 	if o.RetryPolicy != nil {
 		fields["retryPolicy"] = o.RetryPolicy.fields()
 	}
-	return pawl.Policy(temporalform.Policy(fields))
+	return option.Policy(temporalform.Policy(fields)).(pawl.StepOption)
 }
 
 func (r *RetryPolicy) fields() map[string]any {
@@ -61,7 +61,7 @@ func (r *RetryPolicy) fields() map[string]any {
 	}
 }
 
-// WorkflowOptions bound and repeat the runs of a workflow. A start delay is an option of the start: [pawl.StartAfter].
+// WorkflowOptions bound and repeat the runs of a workflow. A start delay is an option of the start: [pawl.StartAt].
 type WorkflowOptions struct {
 	WorkflowExecutionTimeout time.Duration // the chain of runs; default unlimited
 	WorkflowRunTimeout       time.Duration // one run; default WorkflowExecutionTimeout
@@ -71,7 +71,10 @@ type WorkflowOptions struct {
 }
 
 // Workflow gives a workflow's definition Temporal's options. What is wrong with them its Err returns.
-func Workflow(o WorkflowOptions) pawl.Option { return pawl.Options(o.options()) }
+func Workflow(o WorkflowOptions) pawl.Option {
+	opts, err := o.options()
+	return option.Several(opts, err).(pawl.Option)
+}
 
 func (o WorkflowOptions) options() ([]pawl.Option, error) {
 	fields := map[string]any{
@@ -104,7 +107,7 @@ func (o WorkflowOptions) options() ([]pawl.Option, error) {
 		}))
 	}
 	if w.Schedule != "" {
-		out = append(out, chain.Option(cron.Written{Cron: w.Schedule, Zone: w.Zone}).(pawl.Option))
+		out = append(out, option.Cron(cron.Written{Cron: w.Schedule, Zone: w.Zone}).(pawl.Option))
 	}
 	return out, f.Err()
 }

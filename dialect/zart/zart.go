@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/dialect/zart/zartform"
 	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/option"
 )
 
 // Scope is what a step's timeout spans.
@@ -40,7 +41,7 @@ func Step(a StepAttributes) pawl.StepOption {
 			fields[name] = text
 		}
 	}
-	return pawl.Policy(zartform.Policy(fields))
+	return option.Policy(zartform.Policy(fields)).(pawl.StepOption)
 }
 
 // HandlerAttributes are those of #[zart_durable(…)]; what runs on failure is [pawl.OnFailure].
@@ -49,7 +50,10 @@ type HandlerAttributes struct {
 }
 
 // Handler gives a workflow's definition the attributes of a handler. What is wrong with them its Err returns.
-func Handler(a HandlerAttributes) pawl.Option { return pawl.Options(a.options()) }
+func Handler(a HandlerAttributes) pawl.Option {
+	opts, err := a.options()
+	return option.Several(opts, err).(pawl.Option)
+}
 
 func (a HandlerAttributes) options() ([]pawl.Option, error) {
 	if a.Timeout == "" {

@@ -43,6 +43,9 @@ const (
 	report pawl.Event[string]            = "report"
 )
 
+// stage is what an approval waits for.
+var stage pawl.State[string]
+
 // office is what the workflow works with. The log stands for its mails, and for the system that is changed.
 type office struct {
 	log      io.Writer
@@ -66,7 +69,7 @@ func (o *office) approve(ctx pawl.Context, c change) (string, error) {
 	if err := pawl.Do(ctx, "apply", o.does("apply", c)); err != nil {
 		return "", err
 	}
-	if err := pawl.SetState(ctx, "applied; waits for the monitoring"); err != nil {
+	if err := stage.Set(ctx, "applied; waits for the monitoring"); err != nil {
 		return "", err
 	}
 	said, err := report.Wait(ctx, pawl.Within(o.patience))
@@ -82,7 +85,7 @@ func (o *office) approve(ctx pawl.Context, c change) (string, error) {
 // ask asks the team, and then the manager. Both have so long to decide; it is an error if neither does.
 func (o *office) ask(ctx pawl.Context, c change) (d decision, err error) {
 	for _, who := range []string{"team", "manager"} {
-		if err := pawl.SetState(ctx, "waits for a decision of the "+who); err != nil {
+		if err := stage.Set(ctx, "waits for a decision of the "+who); err != nil {
 			return d, err
 		}
 		if err := pawl.Do(ctx, "mail-"+who, o.does("mail-"+who, c)); err != nil {
@@ -181,7 +184,7 @@ func answer(ctx context.Context, c pawl.Client, typed io.Reader) {
 func send(ctx context.Context, c pawl.Client, words []string, id pawl.SendOption) (string, error) {
 	switch len(words) {
 	case 1:
-		return pawl.State[string](ctx, c, words[0])
+		return stage.Get(ctx, c, words[0])
 	case 2:
 		return "", report.Send(ctx, c, words[0], words[1], id)
 	case 3:

@@ -62,7 +62,7 @@ func (s *studio) one(ctx pawl.Context, photo string) (thumbnail, error) {
 	size, err := pawl.Step(ctx, "shrink", func(ctx context.Context) (int, error) { return s.shrink(ctx, photo) })
 	var failed *pawl.StepError
 	switch {
-	case errors.As(err, &failed) && failed.Business():
+	case errors.As(err, &failed) && failed.Own():
 		return thumbnail{Photo: photo, Problem: err.Error()}, nil
 	case err != nil:
 		return thumbnail{}, err // the run was cancelled, or has no time left
@@ -90,7 +90,7 @@ func (s *studio) shrink(ctx context.Context, photo string) (int, error) {
 	switch {
 	case strings.HasSuffix(photo, "-13.jpg"):
 		return 0, pawl.NonRetryable(errors.New("not a JPEG file")) // another attempt would not help
-	case strings.HasSuffix(photo, "7.jpg") && pawl.AttemptNumber(ctx) == 1:
+	case strings.HasSuffix(photo, "7.jpg") && pawl.Attempt(ctx).Number == 1:
 		return 0, errors.New("out of memory")
 	}
 	return len(photo), s.sent(photo, "shrink")

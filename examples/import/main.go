@@ -39,6 +39,9 @@ type place struct {
 	Offset int64 // byte offset in the file
 }
 
+// progress is how far an import is: what its next attempt goes on from.
+var progress pawl.Heartbeat[place]
+
 func (im *importer) workflow() *pawl.Workflow[string, int] {
 	return pawl.Define("import", func(ctx pawl.Context, file string) (int, error) {
 		load := func(ctx context.Context) (int, error) { return im.load(ctx, file) }
@@ -56,7 +59,7 @@ func (im *importer) load(ctx context.Context, file string) (int, error) {
 		return 0, err
 	}
 	defer f.Close()
-	at, resumed := pawl.LastHeartbeat[place](ctx)
+	at, resumed := progress.Last(ctx)
 	if resumed {
 		fmt.Println("goes on at row", at.Row)
 	}
@@ -74,7 +77,7 @@ func (im *importer) load(ctx context.Context, file string) (int, error) {
 			return at.Row, nil
 		}
 		at = place{Row: at.Row + n, Offset: from + rows.InputOffset()}
-		pawl.Heartbeat(ctx, at) // only after the commit, so that the reported position is durable
+		progress.Beat(ctx, at) // only after the commit, so that the reported position is durable
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // timetable is when reports are written. A firing that is later than CatchUp is missed.
-var timetable = client.Schedule{Cron: "@every 2s", CatchUp: "1s", Overlap: client.OverlapSkip}
+var timetable = client.Schedule{Cron: "@every 2s", CatchUp: time.Second, Overlap: client.OverlapSkip}
 
 // workflow writes a report to out. Its run is named after the schedule and the firing.
 func workflow(out io.Writer) *pawl.Workflow[string, string] {

@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return pawlhttp.Serve(ctx, server, pawlhttp.ServeConfig{
-			Access: access, Config: pawl.Config{Workflows: []pawl.Definition{order}},
+			Access: access, Workflows: []pawl.Definition{order},
 		})
 	case len(args) == 2 && args[0] == "order":
 		return place(ctx, server, access, args[1])
@@ -80,7 +80,7 @@ func place(ctx context.Context, server string, access pawlhttp.Access, text stri
 	if _, err := fmt.Sscan(text, &parcels); err != nil {
 		return fmt.Errorf("%q is no number of parcels", text)
 	}
-	c, err := pawlhttp.Connect(server, access, pawl.Config{})
+	c, err := pawlhttp.Connect(server, pawlhttp.ClientConfig{Access: access})
 	if err != nil {
 		return err
 	}

@@ -89,8 +89,7 @@ func (s *shop) deliver(ctx pawl.Context, o order) (string, error) {
 	if err := pawl.Do(ctx, "charge", func(ctx context.Context) error {
 		// The process may die after the bank has taken the money and before that is recorded. Then this function runs
 		// again, with the same key, and the bank knows that it was paid.
-		attempt, _ := pawl.Attempt(ctx)
-		return s.charge(ctx, attempt.IdempotencyKey, o)
+		return s.charge(ctx, pawl.Attempt(ctx).IdempotencyKey, o)
 	}); err != nil {
 		return "", err
 	}

@@ -5,7 +5,7 @@ import "github.com/pawl-dev/pawl/internal/core"
 // Publish shows a value to whoever looks at the run, in place of the one before. It is recorded with what the body
 // decides next.
 func (t *Thread) Publish(value []byte) error {
-	if err := t.enter(Named("pawl.SetState")); err != nil {
+	if err := t.enter(Named("pawl.State")); err != nil {
 		return err
 	}
 	t.live.session.publish(t.branch, value)

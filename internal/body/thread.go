@@ -21,7 +21,9 @@ var (
 		"at once")
 )
 
-func misuse(message string) error { return &api.Error{Code: api.CodeMisuse, Message: message} }
+func misuse(message string) error {
+	return &api.Error{Code: api.CodeMisuse, Message: message, Err: engine.ErrInvalid}
+}
 
 // Thread is a branch of a body as the code in it sees it. Its methods are called by the branch's goroutine, which
 // they block where they wait; it ends in them where the body is unwound. It is a context.Context, too.

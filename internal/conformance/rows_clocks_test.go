@@ -54,7 +54,7 @@ func clocksElsewhereCountForNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	double := pawl.Handle("Double", func(ctx context.Context, n int) (int, error) {
-		pawl.Heartbeat(ctx, n)
+		pawl.Heartbeat[int]{}.Beat(ctx, n)
 		if at, ok := ctx.Deadline(); !ok || time.Until(at) < 19*time.Minute || time.Until(at) > 20*time.Minute {
 			t.Errorf("the function has until %s, %t", time.Until(at), ok)
 		}

@@ -143,10 +143,10 @@ func temporalHeartbeatOption(t *testing.T) {
 		StartToCloseTimeout: time.Hour, HeartbeatTimeout: 10 * time.Second,
 		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 2},
 	}), func(ctx context.Context, n int) error {
-		if last, ok := pawl.LastHeartbeat[int](ctx); n == 2 && (!ok || last != 7) {
+		if last, ok := (pawl.Heartbeat[int]{}).Last(ctx); n == 2 && (!ok || last != 7) {
 			t.Errorf("the second attempt reads %d", last)
 		}
-		pawl.Heartbeat(ctx, 7)
+		pawl.Heartbeat[int]{}.Beat(ctx, 7)
 		return sits(ctx, n)
 	})
 	wantStarts(t, at, "[0 11]")

@@ -76,7 +76,7 @@ func undoneInTheOrderOfTheCode(t *testing.T) {
 	var undone []string
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (nothing, error) {
 		var undo pawl.Compensations
-		var parts []pawl.Waitable
+		var parts []*pawl.Future[nothing]
 		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 			parts = append(parts, pawl.Go(ctx, name, func(ctx pawl.Context) (nothing, error) {
 				undo.Add(ctx, "undo "+name, func(context.Context) error {
@@ -88,7 +88,8 @@ func undoneInTheOrderOfTheCode(t *testing.T) {
 				return nothing{}, pawl.Do(ctx, name, func(context.Context) error { return nil })
 			}))
 		}
-		if err := errors.Join(pawl.All(ctx, parts...), pawl.Sleep(ctx, "an hour", time.Hour)); err != nil {
+		_, failed := pawl.All(ctx, parts...)
+		if err := errors.Join(failed, pawl.Sleep(ctx, "an hour", time.Hour)); err != nil {
 			return nothing{}, err
 		}
 		return nothing{}, errors.Join(errors.New("it cannot go on"), undo.Run(ctx))

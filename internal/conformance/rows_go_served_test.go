@@ -72,7 +72,7 @@ func (p *servedProgram) open() {
 	p.t.Helper()
 	p.startServer()
 	access := pawlhttp.Access{Transport: &http.Transport{DialContext: p.listener.Dial}}
-	c, err := pawlhttp.Connect("http://127.0.0.1:7295", access, pawl.Config{})
+	c, err := pawlhttp.Connect("http://127.0.0.1:7295", pawlhttp.ClientConfig{Access: access})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func (p *servedProgram) open() {
 	p.run(func() error {
 		return pawlhttp.Serve(ctx, "http://127.0.0.1:7295", pawlhttp.ServeConfig{
 			Access: access, DrainWithin: time.Microsecond,
-			Config: pawl.Config{Workflows: p.workflows, Log: slog.New(slog.DiscardHandler)},
+			Workflows: p.workflows, Log: slog.New(slog.DiscardHandler),
 		})
 	})
 	for _, w := range p.calls {

@@ -171,7 +171,7 @@ func temporalStartToClose(t *testing.T) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
 			at, _ := ctx.Deadline()
 			budgets = append(budgets, time.Until(at).Round(time.Second))
-			if pawl.AttemptNumber(ctx) < 3 {
+			if pawl.Attempt(ctx).Number < 3 {
 				return 0, idle(ctx, time.Hour)
 			}
 			return 7, nil
@@ -218,11 +218,11 @@ func temporalScheduleToClose(t *testing.T) {
 func temporalHeartbeat(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (string, error) {
-			if last, ok := pawl.LastHeartbeat[string](ctx); ok {
+			if last, ok := (pawl.Heartbeat[string]{}).Last(ctx); ok {
 				return last, nil
 			}
 			for i := range 5 {
-				pawl.Heartbeat(ctx, fmt.Sprint("page ", i))
+				pawl.Heartbeat[string]{}.Beat(ctx, fmt.Sprint("page ", i))
 				if err := idle(ctx, 5*time.Second); err != nil {
 					return "", err
 				}
@@ -247,7 +247,7 @@ func temporalDefaults(t *testing.T) {
 		start := pawl.Now(ctx)
 		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
 			at = append(at, time.Since(start).Round(time.Second).Seconds())
-			if pawl.AttemptNumber(ctx) == 7 {
+			if pawl.Attempt(ctx).Number == 7 {
 				return 1, nil
 			}
 			return 0, errors.New("no")

@@ -78,7 +78,8 @@ func zartExecutionTimeout(t *testing.T) {
 					return pawl.Event[int]("never").Wait(ctx)
 				default:
 					slow := func(ctx context.Context) (int, error) { return 0, idle(ctx, 24*time.Hour) }
-					return 0, pawl.All(ctx, pawl.Async(ctx, "a", slow), pawl.Async(ctx, "b", slow))
+					_, err := pawl.All(ctx, pawl.Async(ctx, "a", slow), pawl.Async(ctx, "b", slow))
+					return 0, err
 				}
 			}, pawl.ExecutionTimeout(timeout), pawl.OnFailure(func(_ context.Context, _ string, cause error) error {
 				handled++
@@ -137,7 +138,7 @@ func zartGlobalScope(t *testing.T) {
 	var second time.Duration
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
-			if pawl.AttemptNumber(ctx) == 1 {
+			if pawl.Attempt(ctx).Number == 1 {
 				_ = idle(ctx, 40*time.Second)
 				return 0, errors.New("again")
 			}
@@ -329,7 +330,7 @@ func zartThreeWay(t *testing.T) {
 			v, err := pawl.Step(ctx, name, fn, opts...)
 			var own *cardDeclined
 			step := &pawl.StepError{}
-			business := errors.As(err, &step) && step.Business()
+			business := errors.As(err, &step) && step.Own()
 			outcomes = append(outcomes, fmt.Sprint(v, err == nil, errors.As(err, &own) && own.Card == "4711", business,
 				errors.Is(err, pawl.ErrTimedOut), errors.Is(err, pawl.ErrRetriesExhausted), step.Attempts))
 		}

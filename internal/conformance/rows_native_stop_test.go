@@ -84,7 +84,7 @@ func hooksWait(t *testing.T) {
 func stubborn(t *testing.T) {
 	w := pawl.Define("stubborn", func(ctx pawl.Context, _ nothing) (int, error) {
 		return pawl.Step(ctx, "work", func(ctx context.Context) (int, error) {
-			if n := pawl.AttemptNumber(ctx); n > 1 {
+			if n := pawl.Attempt(ctx).Number; n > 1 {
 				return n, nil
 			}
 			<-time.After(time.Hour)

@@ -132,7 +132,7 @@ func scheduleToStartIsMeasured(t *testing.T) {
 	cancel()
 	failed := false
 	double := pawl.Handle("Double", func(ctx context.Context, n int) (int, error) {
-		pawl.Heartbeat(ctx, map[string]int{"n": n})
+		pawl.Heartbeat[map[string]int]{}.Beat(ctx, map[string]int{"n": n})
 		if !failed {
 			failed = true
 			return 0, &policy.Failure{Kind: policy.KindFailed, Type: "Odd", Message: "not now", Code: 7}

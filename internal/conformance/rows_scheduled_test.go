@@ -222,7 +222,7 @@ func verbsInGo(t *testing.T) {
 			t.Errorf("%d runs, %+v; %v, %v", len(runs), d, err, derr)
 		}
 		must(t, s.Delete(t.Context(), ""))
-		all, err := pawl.ListSchedules(t.Context(), e)
+		all, err := e.ListSchedules(t.Context())
 		if err != nil || len(all) > 0 {
 			t.Errorf("%v, %v", all, err)
 		}

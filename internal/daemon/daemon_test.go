@@ -162,7 +162,7 @@ func TestProgram(t *testing.T) {
 	defer func() { ok(t, e.Close()) }()
 	s := httptest.NewServer(pawlhttp.Handler(e, nil))
 	defer s.Close()
-	c, err := pawlhttp.Connect(s.URL, pawlhttp.Access{}, pawl.Config{})
+	c, err := pawlhttp.Connect(s.URL, pawlhttp.ClientConfig{})
 	ok(t, err)
 	defer c.Close()
 	run, err := twice.Start(t.Context(), c, "one", 4)

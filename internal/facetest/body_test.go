@@ -29,7 +29,7 @@ func TestFutures(t *testing.T) {
 		if err != nil || first != fast {
 			return 0, fmt.Errorf("first was %v, %w", first, err)
 		}
-		if err := pawl.All(ctx, slow, fast); err != nil {
+		if _, err := pawl.All(ctx, slow, fast); err != nil {
 			return 0, err
 		}
 		a, _ := slow.Get(ctx)
@@ -177,18 +177,18 @@ func TestHooks(t *testing.T) {
 func TestHeartbeatDetailsReachTheNextAttempt(t *testing.T) {
 	w := pawl.Define("beat", func(ctx pawl.Context, _ none) (int, error) {
 		return pawl.Step(ctx, "copy", func(ctx context.Context) (int, error) {
-			done, _ := pawl.LastHeartbeat[int](ctx)
+			done, _ := pawl.Heartbeat[int]{}.Last(ctx)
 			for ; done < 10; done++ {
-				if pawl.AttemptNumber(ctx) == 1 && done == 4 {
+				if pawl.Attempt(ctx).Number == 1 && done == 4 {
 					<-ctx.Done() // it hangs
 					return 0, ctx.Err()
 				}
-				pawl.Heartbeat(ctx, done+1)
+				pawl.Heartbeat[int]{}.Beat(ctx, done+1)
 				if err := wait(ctx, 20*time.Second); err != nil {
 					return 0, err
 				}
 			}
-			return pawl.AttemptNumber(ctx), nil
+			return pawl.Attempt(ctx).Number, nil
 		}, pawl.HeartbeatTimeout("30s"), pawl.Retry("fixed(2, 1s)"))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -337,7 +337,7 @@ func TestVersionOfSeveralGoroutines(t *testing.T) {
 				}
 				return wrap(ctx)
 			})
-			if err := pawl.All(ctx, late, early); err != nil {
+			if _, err := pawl.All(ctx, late, early); err != nil {
 				return "", err
 			}
 			a, _ := late.Get(ctx)

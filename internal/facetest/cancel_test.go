@@ -304,11 +304,11 @@ func TestDetachedStepGoesOn(t *testing.T) {
 		var d diary
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 			side := pawl.Async(pawl.Detached(ctx), "side", func(ctx context.Context) (none, error) {
-				d.add(fmt.Sprint("attempt", pawl.AttemptNumber(ctx)))
+				d.add(fmt.Sprint("attempt", pawl.Attempt(ctx).Number))
 				if err := wait(ctx, 20*time.Second); err != nil {
 					return none{}, pawl.NonRetryable(err)
 				}
-				if pawl.AttemptNumber(ctx) < 3 {
+				if pawl.Attempt(ctx).Number < 3 {
 					return none{}, errBank
 				}
 				return none{}, nil
@@ -346,7 +346,7 @@ func TestNothingIsAskedOfARunThatHasDoneNothing(t *testing.T) {
 		return "", nil
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{}, pawl.StartAfter(time.Hour))
+		r, err := w.Start(t.Context(), e, "", none{}, pawl.StartAt(time.Now().Add(time.Hour)))
 		if err != nil {
 			t.Fatal(err)
 		}

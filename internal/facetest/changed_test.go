@@ -79,11 +79,11 @@ func (s *shop) kid(name string) part {
 // branches does each part in a branch of that name, and waits for all.
 func branches(names string, parts ...part) part {
 	return func(ctx pawl.Context) error {
-		var all []pawl.Waitable
+		var all []*pawl.Future[int]
 		for i, name := range strings.Fields(names) {
 			all = append(all, pawl.Go(ctx, name, func(ctx pawl.Context) (int, error) { return 0, parts[i](ctx) }))
 		}
-		return pawl.All(ctx, all...)
+		return second(pawl.All(ctx, all...))
 	}
 }
 

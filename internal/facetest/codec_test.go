@@ -93,10 +93,10 @@ func TestCodecIsToldWhatItEncodes(t *testing.T) {
 			}
 			out, err := pawl.Step(ctx, "s", func(ctx context.Context) (string, error) {
 				if tries++; tries == 1 {
-					pawl.Heartbeat(ctx, "half")
+					pawl.Heartbeat[string]{}.Beat(ctx, "half")
 					return "", errors.New("not yet")
 				}
-				details, _ := pawl.LastHeartbeat[string](ctx)
+				details, _ := pawl.Heartbeat[string]{}.Last(ctx)
 				return details, nil
 			}, pawl.Retry("fixed(2, 1s)"))
 			if err != nil || out != "half" {
@@ -112,7 +112,7 @@ func TestCodecIsToldWhatItEncodes(t *testing.T) {
 			if _, err := pawl.Child(ctx, "c", child, "x"); err != nil {
 				return "", err
 			}
-			if err := pawl.SetState(ctx, "there"); err != nil {
+			if err := (pawl.State[string]{}).Set(ctx, "there"); err != nil {
 				return "", err
 			}
 			if _, err := paid.Wait(ctx); err != nil {
@@ -134,7 +134,7 @@ func TestCodecIsToldWhatItEncodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(time.Minute)
-		if state, err := pawl.State[string](ctx, e, run.ID); state != "there" || err != nil {
+		if state, err := (pawl.State[string]{}).Get(ctx, e, run.ID); state != "there" || err != nil {
 			t.Errorf("state %q, %v", state, err)
 		}
 		if err := paid.Send(ctx, e, run.ID, "x"); err != nil {
@@ -243,7 +243,7 @@ func TestBodyWaitsForItsCodec(t *testing.T) {
 			return pawl.Child(ctx, "c", child, "done")
 		}, `the input of child "c" cannot be encoded`},
 		"the state": {func(ctx pawl.Context) (string, error) {
-			return "done", pawl.SetState(ctx, "x")
+			return "done", pawl.State[string]{}.Set(ctx, "x")
 		}, "the state cannot be encoded"},
 		"an event": {func(ctx pawl.Context) (string, error) {
 			return paid.Wait(ctx)

@@ -50,12 +50,12 @@ func counter() *pawl.Workflow[none, int] {
 func copying(trace *os.File) *pawl.Workflow[none, int] {
 	return pawl.Define("copy", func(ctx pawl.Context, _ none) (int, error) {
 		return pawl.Step(ctx, "copy", func(ctx context.Context) (int, error) {
-			from, _ := pawl.LastHeartbeat[int](ctx)
+			from, _ := pawl.Heartbeat[int]{}.Last(ctx)
 			if _, err := fmt.Fprintln(trace, "begin", time.Now().UnixMilli(), from); err != nil {
 				return 0, err
 			}
 			for n := from + 1; n <= beatsInAll; n++ {
-				pawl.Heartbeat(ctx, n)
+				pawl.Heartbeat[int]{}.Beat(ctx, n)
 				if _, err := fmt.Fprintln(trace, "beat", time.Now().UnixMilli(), n); err != nil {
 					return 0, err
 				}

@@ -33,7 +33,7 @@ func order(trace *os.File) *pawl.Workflow[int, int] {
 	return pawl.Define("order", func(ctx pawl.Context, n int) (int, error) {
 		for i := range crashSteps {
 			_, err := pawl.Step(ctx, fmt.Sprint("step", i), func(ctx context.Context) (int, error) {
-				if _, err := fmt.Fprintln(trace, n, i, pawl.AttemptNumber(ctx)); err != nil { // one write, appended
+				if _, err := fmt.Fprintln(trace, n, i, pawl.Attempt(ctx).Number); err != nil { // one write, appended
 					return 0, err
 				}
 				return i, wait(ctx, time.Duration(n%10)*time.Millisecond)

@@ -20,9 +20,9 @@ func TestEveryErrorHasACode(t *testing.T) {
 		"ErrTimedOut": pawl.ErrTimedOut, "ErrRetriesExhausted": pawl.ErrRetriesExhausted,
 		"ErrDeadlineExceeded": pawl.ErrDeadlineExceeded, "ErrCancelled": pawl.ErrCancelled,
 		"ErrTerminated": pawl.ErrTerminated,
-		"ErrWorkerLost": pawl.ErrWorkerLost, "ErrInvalid": pawl.ErrInvalid, "ErrContextEnded": pawl.ErrContextEnded,
-		"ErrNested": pawl.ErrNested, "ErrNotFound": pawl.ErrNotFound, "ErrConflict": pawl.ErrConflict,
-		"ErrClosed": pawl.ErrClosed, "ErrHeld": pawl.ErrHeld,
+		"ErrWorkerLost": pawl.ErrWorkerLost, "ErrInvalid": pawl.ErrInvalid, "ErrNotFound": pawl.ErrNotFound,
+		"ErrConflict": pawl.ErrConflict,
+		"ErrClosed":   pawl.ErrClosed, "ErrHeld": pawl.ErrHeld,
 		"ErrTooLarge": pawl.ErrTooLarge, "ErrRunClosed": pawl.ErrRunClosed, "ErrFull": pawl.ErrFull,
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), "../../errors.go", nil, 0)

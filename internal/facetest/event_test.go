@@ -47,7 +47,7 @@ func paid(t *testing.T, c pawl.Client, id, event string, n int) {
 func TestEventsGoWithTheChain(t *testing.T) {
 	w := collector(4, continueWith)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "order-1", ledger{}, pawl.StartAfter(time.Hour))
+		r, err := w.Start(t.Context(), e, "order-1", ledger{}, pawl.StartAt(time.Now().Add(time.Hour)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestAllOf(t *testing.T) {
 				})
 			}))
 		}
-		return pawl.AllOf(ctx, futures...)
+		return pawl.All(ctx, futures...)
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for _, c := range []struct {

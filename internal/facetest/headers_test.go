@@ -57,7 +57,7 @@ func (s *sightings) note(place string, ctx context.Context, headers map[string]s
 
 func (s *sightings) step(place string) func(ctx context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
-		info, _ := pawl.Attempt(ctx)
+		info := pawl.Attempt(ctx)
 		s.note(place, ctx, info.Headers)
 		return 0, nil
 	}
@@ -98,7 +98,7 @@ func TestHeadersGoAlong(t *testing.T) {
 			s.note("branch", ctx, pawl.Info(ctx).Headers)
 			return pawl.Step(ctx, "s", s.step("step of branch"))
 		})
-		if err := pawl.All(ctx, both); err != nil {
+		if _, err := both.Get(ctx); err != nil {
 			return 0, err
 		}
 		if err := pawl.Sleep(ctx, "rest", "1h"); err != nil {
@@ -145,7 +145,7 @@ func TestHeadersGoAlong(t *testing.T) {
 		if err != nil || !maps.Equal(x.Headers, d.Headers) {
 			t.Errorf("explained with %v, %v", x.Headers, err)
 		}
-		again, err := e.RestartRun(t.Context(), r.ID)
+		again, err := e.RestartRun(t.Context(), r.ID, client.RestartRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}

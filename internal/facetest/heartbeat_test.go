@@ -33,7 +33,7 @@ func testProgress(t *testing.T, opts []pawl.StepOption) {
 			begun <- time.Now()
 			for n := range beats {
 				<-time.After(pause)
-				pawl.Heartbeat(ctx, n)
+				pawl.Heartbeat[int]{}.Beat(ctx, n)
 			}
 			return beats, nil
 		}, opts...)

@@ -99,7 +99,7 @@ func testBrokenHooks(t *testing.T, cfg pawl.Config) {
 		pawl.Logger(ctx).WithGroup("g").Info("begins", "a", 1)
 		_, err := pawl.Step(ctx, "charge", func(ctx context.Context) (int, error) {
 			charged++
-			pawl.Heartbeat(ctx, func() {}) // cannot be encoded, which is logged
+			pawl.Heartbeat[func()]{}.Beat(ctx, func() {}) // cannot be encoded, which is logged
 			return 7, nil
 		}, pawl.Retry("fixed(3, 1s)"))
 		if err != nil {
@@ -200,7 +200,7 @@ func TestHookLimits(t *testing.T) {
 		"no time limit":      {[]pawl.StepOption{pawl.HeartbeatTimeout("2h")}, time.Minute},
 		"attempt":            {[]pawl.StepOption{pawl.AttemptTimeout("1h")}, time.Hour},
 		"step":               {[]pawl.StepOption{pawl.Timeout("3h")}, 3 * time.Hour},
-		"deadline":           {[]pawl.StepOption{pawl.Deadline("2h")}, 2 * time.Hour},
+		"deadline":           {[]pawl.StepOption{pawl.WorkTimeout("2h")}, 2 * time.Hour},
 		"attempt and longer": {[]pawl.StepOption{pawl.AttemptTimeout("1h"), pawl.Timeout("3h")}, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,10 +28,10 @@ func TestLateEnds(t *testing.T) {
 		var end time.Time // when the first attempt ends: after its limit has fired, before that is saved
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 			late := pawl.Async(ctx, "late", func(ctx context.Context) (int, error) {
-				if pawl.AttemptNumber(ctx) == 1 {
+				if pawl.Attempt(ctx).Number == 1 {
 					<-time.After(time.Until(end)) // however many commits were before it began
 				}
-				return pawl.AttemptNumber(ctx), nil
+				return pawl.Attempt(ctx).Number, nil
 			}, pawl.AttemptTimeout(limit), pawl.Retry("fixed(2, 1h)"))
 			beside := pawl.Async(ctx, "beside", func(ctx context.Context) (none, error) {
 				return none{}, wait(ctx, time.Until(end)+c.beside)
@@ -45,10 +45,10 @@ func TestLateEnds(t *testing.T) {
 				return pawl.Async(ctx, fmt.Sprint(name, n), func(context.Context) (int, error) { return n, nil })
 			}
 			first := then("first")
-			if err := pawl.All(ctx, beside); err != nil {
+			if _, err := beside.Get(ctx); err != nil {
 				return "", err
 			}
-			return fmt.Sprint("attempt ", n), pawl.All(ctx, then("second"), first)
+			return fmt.Sprint("attempt ", n), second(pawl.All(ctx, then("second"), first))
 		})
 		bubble(t, func(t *testing.T) {
 			e := open(t, slow{memory.New(), time.Second}, w)

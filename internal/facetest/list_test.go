@@ -94,7 +94,7 @@ func TestLabels(t *testing.T) {
 		if err != nil || !maps.Equal(x.Labels, d.Labels) {
 			t.Errorf("explained with labels %v; %v", x.Labels, err)
 		}
-		again, err := e.RestartRun(t.Context(), "c")
+		again, err := e.RestartRun(t.Context(), "c", client.RestartRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,24 +71,23 @@ func TestNamesThatOthersReadOtherwise(t *testing.T) {
 
 // TestMistakesInBodies checks that what a body asks for without an effect fails its run with what is wrong.
 func TestMistakesInBodies(t *testing.T) {
-	ev := pawl.Event[int]("e")
 	step := func(opts ...pawl.StepOption) func(pawl.Context) error {
 		return func(ctx pawl.Context) error {
 			_, err := pawl.Step(ctx, "s", func(context.Context) (int, error) { return 1, nil }, opts...)
 			return err
 		}
 	}
-	wait := func(opts ...pawl.StepOption) func(pawl.Context) error {
+	wait := func(name string) func(pawl.Context) error {
 		return func(ctx pawl.Context) error {
-			_, err := ev.Wait(ctx, append(opts, pawl.Within("1s"))...)
-			return err
+			return second(pawl.Event[int](name).Wait(ctx, pawl.Within("1s")))
 		}
 	}
 	for want, body := range map[string]func(pawl.Context) error{
 		//pawlvet:ignore the mistake that is tested
 		`no service "bnak" has limits: name it in Config.Services`: step(pawl.Service("bnak")),
-		"Retry has no effect on an event wait":                     wait(pawl.Retry("fixed(3, 1s)")),
-		"Queue and Priority have no effect on an event wait":       wait(pawl.Priority(3)),
+		"Retry has no effect on an event wait":                     wait("retried"),
+		"Queue and Priority have no effect on an event wait":       wait("preferred"),
+		"startToClose has no effect on an event wait":              wait("limited"),
 		"get: the future is of no call": func(ctx pawl.Context) error {
 			_, err := (&pawl.Future[int]{}).Get(ctx)
 			return err
@@ -100,7 +99,9 @@ func TestMistakesInBodies(t *testing.T) {
 		"": step(pawl.Service("bank")),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := pawl.Define("w", func(ctx pawl.Context, _ int) (int, error) { return 1, body(ctx) })
+			w := pawl.Define("w", func(ctx pawl.Context, _ int) (int, error) { return 1, body(ctx) },
+				pawl.ForStep("retried", pawl.Retry("fixed(3, 1s)")), pawl.ForStep("preferred", pawl.Priority(3)),
+				pawl.ForStep("limited", pawl.AttemptTimeout("1s")))
 			e, err := pawl.Open(t.Context(), pawl.Config{
 				Journal: memory.New(), Workflows: []pawl.Definition{w}, Log: slog.New(slog.DiscardHandler),
 				Services: map[string]policy.QueueLimits{"bank": {Concurrency: 1}},

@@ -60,7 +60,7 @@ func TestMisuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := pawl.Step(kept, "late", func(context.Context) (int, error) { return 1, nil }); !errors.Is(err,
-			pawl.ErrContextEnded) {
+			pawl.ErrInvalid) {
 			t.Errorf("a kept context: %v", err)
 		}
 		wrong := pawl.Define("misuse", func(pawl.Context, none) (int, error) { return 1, nil })
@@ -105,7 +105,7 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 		case "get":
 			_, err = kept.Get(ctx)
 		case "all":
-			err = pawl.All(ctx, kept)
+			_, err = pawl.All(ctx, kept)
 		case "select":
 			_, err = pawl.Select(ctx, kept)
 		}
@@ -139,7 +139,7 @@ func TestMisuseBesideTheBody(t *testing.T) {
 			for n := 0; !told || n < 500; n++ {
 				pawl.Now(ctx)                              //pawlvet:ignore the mistake that is tested
 				_, err := pawl.Version(ctx, "inner", 1, 1) //pawlvet:ignore the mistake that is tested
-				told = told || errors.Is(err, pawl.ErrNested)
+				told = told || errors.Is(err, pawl.ErrInvalid)
 			}
 			return told, nil
 		})
@@ -154,7 +154,7 @@ func TestMisuseBesideTheBody(t *testing.T) {
 		}
 		return 1, nil
 	})
-	if got, err := run(t, open(t, nil), w, none{}); !errors.Is(err, pawl.ErrNested) {
+	if got, err := run(t, open(t, nil), w, none{}); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("%d, %v", got, err)
 	}
 }
@@ -208,7 +208,7 @@ func TestForeignGoroutine(t *testing.T) {
 			if panics && !strings.Contains(err.Error(), "(at facetest/misuse_test.go:") {
 				t.Errorf("%s: %v does not name the line of the step", how, err)
 			}
-			if !errors.Is(err, pawl.ErrNested) && !panics {
+			if !errors.Is(err, pawl.ErrInvalid) && !panics {
 				t.Errorf("%s: %v is not ErrNested", how, err)
 			}
 		}

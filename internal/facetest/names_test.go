@@ -68,7 +68,7 @@ func TestEmptyID(t *testing.T) {
 			"event":    func() error { return pawl.Event[int]("x").Send(ctx, e, "", 1) },
 			"name":     func() error { return pawl.Event[int]("").Send(ctx, e, r.ID, 1) }, // the name of the event
 			"operate":  func() error { return e.Operate(ctx, "", pawl.Operation{Op: client.OpCancelGracefully}) },
-			"restart":  func() error { _, err := e.RestartRun(ctx, ""); return err },
+			"restart":  func() error { _, err := e.RestartRun(ctx, "", client.RestartRequest{}); return err },
 			"describe": func() error { _, err := e.DescribeRun(ctx, ""); return err },
 			"find":     func() error { _, err := w.Find(ctx, e, ""); return err },
 			"problem":  func() error { return e.Problem("") },
@@ -119,7 +119,7 @@ func TestWorkflowIDLikeARunID(t *testing.T) {
 			if n, err := pawl.RunOf[int](e, name).Result(ctx); err != nil || n != 7 {
 				t.Errorf("result: %d, %v", n, err)
 			}
-			if _, err := e.RestartRun(ctx, name); err != nil {
+			if _, err := e.RestartRun(ctx, name, client.RestartRequest{}); err != nil {
 				t.Errorf("restart: %v", err)
 			}
 			other, err := w.Start(ctx, e, r.ID, none{}) // another run's id as a workflow id

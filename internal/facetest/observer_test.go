@@ -59,14 +59,14 @@ func (r *recorder) observer() pawl.Observer {
 				kindOf(o.Failure))
 		},
 		AttemptStarted: func(a client.AttemptObservation) {
-			r.note("%s %d ready %s started %s, child %t", a.Step, a.Attempt, r.since(a.ReadyAt),
+			r.note("%s %d ready %s started %s, child %t", a.Step, a.Number, r.since(a.ReadyAt),
 				r.since(a.StartedAt), a.Child)
 		},
 		AttemptHeld: func(a client.AttemptObservation) {
-			r.note("%s %d held %q by %q", a.Workflow, a.Attempt, a.Held, a.HeldBy)
+			r.note("%s %d held %q by %q", a.Workflow, a.Number, a.Held, a.HeldBy)
 		},
 		AttemptEnded: func(a client.AttemptObservation) {
-			r.note("%s %d started %s ended %s, retry %t at %s, %s", a.Step, a.Attempt, r.since(a.StartedAt),
+			r.note("%s %d started %s ended %s, retry %t at %s, %s", a.Step, a.Number, r.since(a.StartedAt),
 				r.since(a.EndedAt), a.Retry, r.since(a.NextAt), kindOf(a.Failure))
 		},
 		BodyStopped: func(o client.RunObservation) { r.note("stopped %t", o.Err != nil) },
@@ -90,7 +90,7 @@ func TestObserver(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		_, _ = pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
 			_ = wait(ctx, time.Second)
-			if pawl.AttemptNumber(ctx) == 1 {
+			if pawl.Attempt(ctx).Number == 1 {
 				return 0, errors.New("no")
 			}
 			return 1, nil

@@ -17,7 +17,7 @@ import (
 func TestOperationsOnSteps(t *testing.T) {
 	w := pawl.Define("ops", func(ctx pawl.Context, _ none) (string, error) {
 		v, err := pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
-			if pawl.AttemptNumber(ctx) == 2 {
+			if pawl.Attempt(ctx).Number == 2 {
 				return 2, nil
 			}
 			return 0, errors.New("no")
@@ -117,7 +117,7 @@ func TestAbandonedStep(t *testing.T) {
 	release := make(chan struct{})
 	w := pawl.Define("deaf", func(ctx pawl.Context, _ none) (string, error) {
 		_, err := pawl.Step(ctx, "s", func(ctx context.Context) (string, error) {
-			if pawl.AttemptNumber(ctx) == 1 {
+			if pawl.Attempt(ctx).Number == 1 {
 				<-release // it ignores its context
 			}
 			return "second", nil
@@ -139,7 +139,7 @@ func TestLimits(t *testing.T) {
 	hang := func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) }
 	beats := func(ctx context.Context) (int, error) {
 		for range 10 {
-			pawl.Heartbeat(ctx, nil)
+			pawl.Heartbeat[any]{}.Beat(ctx, nil)
 			if err := wait(ctx, 20*time.Second); err != nil {
 				return 0, err
 			}
@@ -157,15 +157,15 @@ func TestLimits(t *testing.T) {
 			[]pawl.StepOption{pawl.Timeout("1m", pawl.OnExpireCancel())},
 			pawl.ErrCancelled, time.Minute,
 		},
-		"deadline": {hang, []pawl.StepOption{pawl.Deadline(2 * time.Minute)}, pawl.ErrTimedOut, 2 * time.Minute},
-		"inactivity": {
+		"deadline": {hang, []pawl.StepOption{pawl.WorkTimeout(2 * time.Minute)}, pawl.ErrTimedOut, 2 * time.Minute},
+		"silent": {
 			hang,
-			[]pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry()), pawl.Retry("fixed(3, 1s)")},
+			[]pawl.StepOption{pawl.HeartbeatTimeout("3m", pawl.NoRetry()), pawl.Retry("fixed(3, 1s)")},
 			pawl.ErrTimedOut, 3 * time.Minute,
 		},
 		"active": {
 			beats,
-			[]pawl.StepOption{pawl.Inactivity("30s"), pawl.HeartbeatTimeout("30s")},
+			[]pawl.StepOption{pawl.HeartbeatTimeout("30s")},
 			nil,
 			200 * time.Second,
 		},
@@ -193,9 +193,12 @@ func TestParentClose(t *testing.T) {
 	child := pawl.Define("child", func(ctx pawl.Context, _ string) (int, error) {
 		return 0, pawl.Sleep(ctx, "s", "10h")
 	})
+	fates := map[string][]pawl.ChildOption{
+		"cancel": nil, "terminate": {pawl.TerminateWithParent()}, "abandon": {pawl.Abandon()},
+	}
 	parent := pawl.Define("parent", func(ctx pawl.Context, how string) (int, error) {
 		//pawlvet:ignore nobody waits for it here
-		pawl.ChildAsync(ctx, "child", child, how, pawl.ParentClose(how))
+		pawl.ChildAsync(ctx, "child", child, how, fates[how]...)
 		return 7, pawl.Sleep(ctx, "s", "1h")
 	})
 	for how, want := range map[string]client.Phase{
@@ -220,7 +223,7 @@ func TestCancelWithAnAbandonedChild(t *testing.T) {
 		return 0, pawl.Sleep(ctx, "s", "10h")
 	})
 	parent := pawl.Define("parent", func(ctx pawl.Context, _ none) (int, error) {
-		return pawl.Child(ctx, "child", child, none{}, pawl.ParentClose("abandon"))
+		return pawl.Child(ctx, "child", child, none{}, pawl.Abandon())
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r, err := parent.Start(t.Context(), e, "", none{})
@@ -445,8 +448,8 @@ func TestPriority(t *testing.T) {
 		if err := pawl.Sleep(ctx, "until the slot is taken", "1s"); err != nil {
 			return none{}, err
 		}
-		return none{}, pawl.All(ctx, first, step(ctx, "low", pawl.Priority(-1)), step(ctx, "plain"),
-			step(ctx, "high", pawl.Priority(1)))
+		return none{}, second(pawl.All(ctx, first, step(ctx, "low", pawl.Priority(-1)), step(ctx, "plain"),
+			step(ctx, "high", pawl.Priority(1))))
 	})
 	cfg := pawl.Config{Workflows: []pawl.Definition{w}, Concurrency: 1}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {

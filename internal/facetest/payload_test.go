@@ -18,7 +18,6 @@ import (
 func TestPayloadLimits(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	child := pawl.Define("child", func(pawl.Context, string) (int, error) { return 1, nil })
-	second := func(_ any, err error) error { return err }
 	attempts := 0
 	for what, body := range map[string]func(ctx pawl.Context) (string, error){
 		`the result of workflow w`: func(pawl.Context) (string, error) { return long, nil },
@@ -69,9 +68,9 @@ func TestHeartbeatsThatAreNotKept(t *testing.T) {
 		var log bytes.Buffer
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (bool, error) {
 			return pawl.Step(ctx, "s", func(ctx context.Context) (bool, error) {
-				_, found := pawl.LastHeartbeat[any](ctx)
-				for pawl.AttemptNumber(ctx) == 1 {
-					pawl.Heartbeat(ctx, details)
+				_, found := pawl.Heartbeat[any]{}.Last(ctx)
+				for pawl.Attempt(ctx).Number == 1 {
+					pawl.Heartbeat[any]{}.Beat(ctx, details)
 					if err := wait(ctx, 30*time.Second); err != nil {
 						return false, err
 					}

@@ -57,7 +57,7 @@ func (w *world) count(a client.AttemptInfo) int {
 
 // work returns a step's result: a function of the step, so that every execution of a plan gives the same.
 func (w *world) work(ctx context.Context, ms, failures int) (string, error) {
-	a, _ := pawl.Attempt(ctx)
+	a := pawl.Attempt(ctx)
 	if err := wait(ctx, time.Duration(ms)*time.Millisecond); err != nil {
 		return "", err
 	}
@@ -122,7 +122,7 @@ func (w *world) one(ctx pawl.Context, child *pawl.Workflow[[]plan, string], p pl
 		if err != nil || told != first {
 			return "", fmt.Errorf("%d was first, then %d: %w", told, first, err)
 		}
-		return "select", pawl.All(ctx, a, b)
+		return "select", second(pawl.All(ctx, a, b))
 	default:
 		return pawl.Child(ctx, "child", child, p.Parts)
 	}

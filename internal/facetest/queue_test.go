@@ -228,7 +228,7 @@ func TestChildInQueue(t *testing.T) {
 			key := fmt.Sprint(i % 2)
 			all = append(all, pawl.ChildAsync(ctx, fmt.Sprint("child-", i), w, key, pawl.Key(key)))
 		}
-		_, err := pawl.AllOf(ctx, all...)
+		_, err := pawl.All(ctx, all...)
 		return "", err
 	})
 	cfg := queueConfig(policy.QueueLimits{PerKey: 1}, w, parent)
@@ -269,7 +269,7 @@ func TestBodyStaysWhileItsStepIsQueued(t *testing.T) {
 		bodies.Add(1)
 		for range 2 {
 			err := pawl.Do(ctx, "step", func(ctx context.Context) error {
-				if err := wait(ctx, time.Second); err != nil || pawl.AttemptNumber(ctx) > 1 {
+				if err := wait(ctx, time.Second); err != nil || pawl.Attempt(ctx).Number > 1 {
 					return err
 				}
 				return errors.New("once more")

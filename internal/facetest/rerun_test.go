@@ -20,7 +20,7 @@ func TestRerun(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		for _, name := range []string{"a", "b", "b", "c"} {
 			err := pawl.Do(ctx, name, func(ctx context.Context) error {
-				info, _ := pawl.Attempt(ctx)
+				info := pawl.Attempt(ctx)
 				calls = append(calls, info.Step)
 				return nil
 			})
@@ -36,22 +36,23 @@ func TestRerun(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Settle()
-		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunFrom("b")); !errors.Is(err, pawl.ErrConflict) {
+		_, err = e.RestartRun(t.Context(), r.ID, client.RestartRequest{From: "b"})
+		if !errors.Is(err, pawl.ErrConflict) {
 			t.Errorf("an open run: %v", err)
 		}
 		if _, err := r.Result(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for want, opts := range map[string][]pawl.StartOption{
-			"[a b b#2 c]": nil,
-			"[b b#2]":     {pawl.RerunSteps("b")},
-			"[b#2]":       {pawl.RerunSteps("b#2")},
-			"[a c]":       {pawl.RerunSteps("a", "c")},
-			"[b b#2 c]":   {pawl.RerunFrom("b")},
-			"[b#2 c]":     {pawl.RerunFrom("b#2")},
+		for want, again := range map[string]client.RestartRequest{
+			"[a b b#2 c]": {},
+			"[b b#2]":     {Steps: []string{"b"}},
+			"[b#2]":       {Steps: []string{"b#2"}},
+			"[a c]":       {Steps: []string{"a", "c"}},
+			"[b b#2 c]":   {From: "b"},
+			"[b#2 c]":     {From: "b#2"},
 		} {
 			calls = nil
-			id, err := e.RestartRun(t.Context(), r.ID, opts...)
+			id, err := e.RestartRun(t.Context(), r.ID, again)
 			if err != nil {
 				t.Errorf("%s: %v", want, err)
 				continue
@@ -60,17 +61,14 @@ func TestRerun(t *testing.T) {
 				t.Errorf("made again were %v, %v; want %s", calls, err, want)
 			}
 		}
-		for _, opt := range []pawl.StartOption{pawl.RerunSteps("x"), pawl.RerunFrom("x")} {
-			if _, err := e.RestartRun(t.Context(), r.ID, opt); !errors.Is(err, pawl.ErrNotFound) {
+		for _, again := range []client.RestartRequest{{Steps: []string{"x"}}, {From: "x"}} {
+			if _, err := e.RestartRun(t.Context(), r.ID, again); !errors.Is(err, pawl.ErrNotFound) {
 				t.Errorf("a step that is not there: %v", err)
 			}
 		}
-		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunFrom("a"),
-			pawl.RerunSteps("b")); !errors.Is(err, pawl.ErrInvalid) {
+		both := client.RestartRequest{From: "a", Steps: []string{"b"}}
+		if _, err := e.RestartRun(t.Context(), r.ID, both); !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("both: %v", err)
-		}
-		if _, err := w.Start(t.Context(), e, "", none{}, pawl.RerunFrom("a")); !errors.Is(err, pawl.ErrInvalid) {
-			t.Errorf("a first start: %v", err)
 		}
 		for phases, want := range map[client.Phase]int{"succeeded": 7, "failed": 0} {
 			if runs, err := e.ListRuns(t.Context(), client.Query{Phases: []client.Phase{phases}}); err != nil ||

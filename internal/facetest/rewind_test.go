@@ -28,7 +28,7 @@ var errBroken = errors.New("broken")
 
 func (s *store) do(key string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		info, _ := pawl.Attempt(ctx)
+		info := pawl.Attempt(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.calls = append(s.calls, info.Step)
@@ -149,7 +149,7 @@ func TestRetryRun(t *testing.T) {
 					return none{}, nil
 				})
 			}
-			return pawl.All(ctx, branch("left"), branch("right"), branch("middle"))
+			return second(pawl.All(ctx, branch("left"), branch("right"), branch("middle")))
 		}, "left/left right/right", ""},
 		{"a race", "fast", func(ctx pawl.Context, s *store) error {
 			fast := pawl.Async(ctx, "fast", s.do("fast"))

@@ -89,7 +89,7 @@ func TestEnsureSchedule(t *testing.T) {
 		if err != nil || len(runs) != 4 {
 			t.Errorf("%d runs have the schedule's label, want 4; %v", len(runs), err)
 		}
-		all, err := pawl.ListSchedules(t.Context(), e)
+		all, err := e.ListSchedules(t.Context())
 		if err != nil || len(all) != 1 || !reflect.DeepEqual(all[0], d) {
 			t.Errorf("listed are %+v, %v, want %+v", all, err, d)
 		}
@@ -100,7 +100,7 @@ func TestEnsureSchedule(t *testing.T) {
 func TestSchedulePauses(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		h := ensure(t, e, client.Schedule{Cron: "*/10 * * * *", CatchUp: "1d"}, w, "1s")
+		h := ensure(t, e, client.Schedule{Cron: "*/10 * * * *", CatchUp: 24 * time.Hour}, w, "1s")
 		h.Actor = "ann"
 		e.Skip(15 * time.Minute)
 		if err := h.Pause(t.Context(), "maintenance"); err != nil {
@@ -116,7 +116,7 @@ func TestSchedulePauses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rare := client.Schedule{Cron: "5 * * * *", CatchUp: "1d"}
+		rare := client.Schedule{Cron: "5 * * * *", CatchUp: 24 * time.Hour}
 		if err := h2(e, h).Update(t.Context(), rare, "less often"); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,8 @@ func TestScheduleMissed(t *testing.T) {
 	for _, overlap := range []client.Overlap{client.OverlapSkip, client.OverlapAllow} {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			h := ensure(t, e, client.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "16m"}, w, "12m")
+			s := client.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: 16 * time.Minute}
+			h := ensure(t, e, s, w, "12m")
 			e.Skip(43 * time.Minute) // the run of 00:30 has ended
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
@@ -224,7 +225,7 @@ func TestScheduleMissed(t *testing.T) {
 func TestScheduleMissedInterval(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		h := ensure(t, e, client.Schedule{Cron: "@every 7m", CatchUp: "1m"}, w, "1s")
+		h := ensure(t, e, client.Schedule{Cron: "@every 7m", CatchUp: time.Minute}, w, "1s")
 		e.Skip(8 * time.Minute)
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
@@ -278,7 +279,8 @@ func TestScheduleChangesOverlap(t *testing.T) {
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		ensure(t, e, client.Schedule{Cron: "*/10 * * * *"}, w, "14m30s")
 		e.Skip(12 * time.Minute)
-		ensure(t, e, client.Schedule{Cron: "*/10 * * * *", Overlap: client.OverlapQueue, CatchUp: "1d"}, w, "14m30s")
+		s := client.Schedule{Cron: "*/10 * * * *", Overlap: client.OverlapQueue, CatchUp: 24 * time.Hour}
+		ensure(t, e, s, w, "14m30s")
 		e.Skip(35 * time.Minute)
 		if got, want := times(t, e), "00:10:00 succeeded, 00:24:30 succeeded, 00:39:00 waiting"; got != want {
 			t.Errorf("the runs are %s, want %s", got, want)
@@ -332,7 +334,7 @@ func TestScheduleHandleRefuses(t *testing.T) {
 		if err := h.Delete(ctx, ""); err != nil {
 			t.Fatal(err)
 		}
-		if all, err := pawl.ListSchedules(ctx, e); err != nil || len(all) != 0 {
+		if all, err := e.ListSchedules(ctx); err != nil || len(all) != 0 {
 			t.Errorf("after the delete there are %+v, %v", all, err)
 		}
 		ensure(t, e, client.Schedule{Cron: "@hourly"}, w, "1s")

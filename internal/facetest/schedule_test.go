@@ -58,7 +58,7 @@ func TestScheduleOverlap(t *testing.T) {
 	} {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			s := client.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "1d"}
+			s := client.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: 24 * time.Hour}
 			ensure(t, e, s, w, "15m")
 			e.Skip(55 * time.Minute)
 			if got := times(t, e); got != want {
@@ -82,7 +82,7 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 		client.OverlapQueue: 2, client.OverlapSkip: 2, client.OverlapCancel: 26,
 	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			ensure(t, e, client.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1)
+			ensure(t, e, client.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: 60 * 24 * time.Hour}, long, 1)
 			e.Skip(25*day + time.Hour) // the chain's third run
 			e.Crash()
 			if err := e.Close(); err != nil {
@@ -104,7 +104,7 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 }
 
 func TestScheduleCatchesUp(t *testing.T) {
-	for catchUp, want := range map[string]int{"": 6, "25m": 9, "2h": 12} {
+	for catchUp, want := range map[time.Duration]int{0: 6, 25 * time.Minute: 9, 2 * time.Hour: 12} {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			s := client.Schedule{Cron: "*/10 * * * *", Overlap: client.OverlapAllow, CatchUp: catchUp}
@@ -117,7 +117,7 @@ func TestScheduleCatchesUp(t *testing.T) {
 			e.Reopen()
 			e.Skip(30 * time.Minute)
 			if got := strings.Count(times(t, e), "succeeded"); got != want {
-				t.Errorf("catch up %q: %d runs, want %d: %s", catchUp, got, want, times(t, e))
+				t.Errorf("catch up %s: %d runs, want %d: %s", catchUp, got, want, times(t, e))
 			}
 		}, w)
 	}
@@ -158,8 +158,7 @@ func TestScheduleRefuses(t *testing.T) {
 		for want, s := range map[string]client.Schedule{
 			"fields": {Cron: "daily"}, "unknown time zone": {Cron: "@daily", Zone: "Mars/Base"},
 			"overlap": {Cron: "@daily", Overlap: "maybe"},
-			"skipped": {Cron: "@daily", Skipped: "no"}, "repeated": {Cron: "@daily", Repeated: "no"},
-			"catchUp": {Cron: "@daily", CatchUp: "soon"}, "notAfter": {Cron: "@daily", NotAfter: "late"},
+			"jitter":  {Cron: "@daily", Jitter: -time.Minute}, "notAfter": {Cron: "@daily", NotAfter: "late"},
 		} {
 			if _, err := w.EnsureSchedule(t.Context(), e, "s", s, ""); !errors.Is(err, pawl.ErrInvalid) ||
 				!strings.Contains(err.Error(), want) {

@@ -22,7 +22,9 @@ func TestWithCancelEndsAScope(t *testing.T) {
 		outside := pawl.Event[string]("outside").WaitAsync(ctx)
 		scope, cancel := pawl.WithCancel(ctx)
 		inner, _ := pawl.WithCancel(scope)
-		all := []pawl.Waitable{
+		all := []interface {
+			Get(ctx pawl.Context) (none, error)
+		}{
 			pawl.Event[none]("inside").WaitAsync(scope),
 			pawl.ChildAsync(scope, "child", child, none{}),
 			pawl.Async(scope, "runs", func(ctx context.Context) (none, error) {
@@ -43,7 +45,7 @@ func TestWithCancelEndsAScope(t *testing.T) {
 		cancel()
 		cancel()
 		for i, f := range all {
-			if err := pawl.All(ctx, f); !errors.Is(err, pawl.ErrCancelled) {
+			if _, err := f.Get(ctx); !errors.Is(err, pawl.ErrCancelled) {
 				t.Errorf("%d: %v", i, err)
 			}
 		}

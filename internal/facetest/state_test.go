@@ -39,7 +39,7 @@ func recordsOf[R core.Record](t *testing.T, e *pawltest.Env, id string) []R {
 // wantState fails the test if the run's state is another one, or was not recorded so often.
 func wantState[T comparable](t *testing.T, e *pawltest.Env, id string, want T, recorded int) {
 	t.Helper()
-	got, err := pawl.State[T](t.Context(), e, id)
+	got, err := pawl.State[T]{}.Get(t.Context(), e, id)
 	if err != nil || got != want {
 		t.Errorf("the state is %v, %v, want %v", got, err, want)
 	}
@@ -51,23 +51,24 @@ func wantState[T comparable](t *testing.T, e *pawltest.Env, id string, want T, r
 // TestState looks at what a body publishes while it works, after it was unwound and called again, after a crash and at
 // the end.
 func TestState(t *testing.T) {
+	var progress pawl.State[int]
 	w := pawl.Define("import", func(ctx pawl.Context, pages int) (int, error) {
 		for page := range pages {
-			if err := errors.Join(pawl.SetState(ctx, -page), pawl.SetState(ctx, page)); err != nil {
+			if err := errors.Join(progress.Set(ctx, -page), progress.Set(ctx, page)); err != nil {
 				return 0, err
 			}
 			if err := pawl.Sleep(ctx, "page", "1h"); err != nil {
 				return 0, err
 			}
 		}
-		return pages, pawl.SetState(ctx, 100)
+		return pages, progress.Set(ctx, 100)
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "import-1", 4)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pawl.State[int](t.Context(), e, "import-2"); !errors.Is(err, pawl.ErrNotFound) {
+		if _, err := progress.Get(t.Context(), e, "import-2"); !errors.Is(err, pawl.ErrNotFound) {
 			t.Errorf("the state of an unknown run: %v", err)
 		}
 		e.Settle()
@@ -103,7 +104,7 @@ func TestStateOfBranches(t *testing.T) {
 			if err := pawl.Sleep(ctx, "before", wait); err != nil {
 				return none{}, err
 			}
-			if err := pawl.SetState(ctx, name); err != nil {
+			if err := (pawl.State[string]{}).Set(ctx, name); err != nil {
 				return none{}, err
 			}
 			return end.Get(ctx)
@@ -112,7 +113,7 @@ func TestStateOfBranches(t *testing.T) {
 	w := pawl.Define("sides", func(ctx pawl.Context, _ none) (none, error) {
 		a := pawl.Go(ctx, "a", side(left, "left", "2h"))
 		b := pawl.Go(ctx, "b", side(right, "right", "1h"))
-		return none{}, pawl.All(ctx, a, b)
+		return none{}, second(pawl.All(ctx, a, b))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "", none{})
@@ -136,7 +137,7 @@ func TestStateInNewCode(t *testing.T) {
 		return pawl.Define("late", func(ctx pawl.Context, _ none) (none, error) {
 			for i := range 3 {
 				if publish {
-					if err := pawl.SetState(ctx, i); err != nil {
+					if err := (pawl.State[int]{}).Set(ctx, i); err != nil {
 						return none{}, err
 					}
 				}
@@ -172,7 +173,7 @@ func TestStateAfterRetry(t *testing.T) {
 			}
 			return price, nil
 		})
-		if stateErr := pawl.SetState(ctx, v); stateErr != nil {
+		if stateErr := (pawl.State[int]{}).Set(ctx, v); stateErr != nil {
 			return 0, stateErr
 		}
 		return v, err
@@ -197,7 +198,7 @@ func TestStateIsRefused(t *testing.T) {
 	large := slices.Repeat([]byte{'x'}, 2000)
 	for v, want := range map[any]error{make(chan int): pawl.ErrInvalid, string(large): pawl.ErrTooLarge} {
 		w := pawl.Define("state", func(ctx pawl.Context, _ none) (none, error) {
-			_ = pawl.SetState(ctx, v)
+			_ = pawl.State[any]{}.Set(ctx, v)
 			return none{}, nil
 		})
 		pawltest.RunWith(t, pawl.Config{MaxPayload: 1000}, func(t *testing.T, e *pawltest.Env) {

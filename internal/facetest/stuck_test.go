@@ -28,7 +28,7 @@ type payment struct {
 }
 
 func (p *payment) charge(ctx context.Context) (string, error) {
-	n := pawl.AttemptNumber(ctx)
+	n := pawl.Attempt(ctx).Number
 	p.calls = append(p.calls, n)
 	if p.pending {
 		<-ctx.Done()

@@ -36,13 +36,13 @@ func partsOf(
 }
 
 func inBranches(ctx pawl.Context, part func(ctx pawl.Context, n int) error) error {
-	var all []pawl.Waitable
+	var all []*pawl.Future[none]
 	for n := range 8 {
 		all = append(all, pawl.Go(ctx, fmt.Sprint("branch", n), func(ctx pawl.Context) (none, error) {
 			return none{}, part(ctx, n)
 		}))
 	}
-	return pawl.All(ctx, all...)
+	return second(pawl.All(ctx, all...))
 }
 
 func inMap(ctx pawl.Context, part func(ctx pawl.Context, n int) error) error {

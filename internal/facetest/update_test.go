@@ -124,7 +124,7 @@ func TestUpdateBeforeItsBody(t *testing.T) {
 		return sum, err
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "slow", none{}, pawl.StartAfter(time.Hour))
+		r, err := w.Start(t.Context(), e, "slow", none{}, pawl.StartAt(time.Now().Add(time.Hour)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +367,7 @@ func TestUpdatesOfBranches(t *testing.T) {
 			return none{}, stop.Handle(ctx, nil, func(pawl.Context, none) (none, error) { return none{}, nil })
 		})
 		a, b := pawl.Go(ctx, "a", take), pawl.Go(ctx, "b", take)
-		if err := pawl.All(ctx, a, b, ended); err != nil {
+		if err := errors.Join(second(pawl.All(ctx, a, b)), second(ended.Get(ctx))); err != nil {
 			return "", err
 		}
 		return "done", nil

@@ -105,11 +105,11 @@ func TestNow(t *testing.T) {
 			return errors.Join(err, other)
 		},
 		"All": func(ctx pawl.Context, lengths ...time.Duration) error {
-			var futures []pawl.Waitable
+			var futures []*pawl.Future[struct{}]
 			for _, length := range lengths {
 				futures = append(futures, pawl.SleepAsync(ctx, "one", length))
 			}
-			return pawl.All(ctx, futures...)
+			return second(pawl.All(ctx, futures...))
 		},
 		"Select": func(ctx pawl.Context, lengths ...time.Duration) error {
 			_, err := pawl.Select(ctx, pawl.Event[int]("never").WaitAsync(ctx), pawl.SleepAsync(ctx, "one", lengths[2]))
@@ -130,7 +130,7 @@ func TestNow(t *testing.T) {
 					return none{}, wait(ctx, length)
 				})
 			}
-			return pawl.All(ctx, step("long", lengths[2]), step("short", lengths[0]))
+			return second(pawl.All(ctx, step("long", lengths[2]), step("short", lengths[0])))
 		},
 	} {
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (time.Duration, error) {
@@ -151,10 +151,10 @@ func TestRetryThenSuccess(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := pawl.Define("flaky", func(ctx pawl.Context, _ struct{}) (int, error) {
 			return pawl.Step(ctx, "flaky", func(ctx context.Context) (int, error) {
-				if n := pawl.AttemptNumber(ctx); n < 3 {
+				if n := pawl.Attempt(ctx).Number; n < 3 {
 					return 0, errors.New("not yet")
 				}
-				return pawl.AttemptNumber(ctx), nil
+				return pawl.Attempt(ctx).Number, nil
 			}, pawl.Retry("fixed(3, 1h)"))
 		})
 		start := time.Now()
@@ -225,7 +225,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%s: %v is not %v", how, seen, is)
 			}
 			var se *pawl.StepError
-			if !errors.As(seen, &se) || se.Business() != (is == nil) {
+			if !errors.As(seen, &se) || se.Own() != (is == nil) {
 				t.Errorf("%s: %#v", how, seen)
 			}
 		}

@@ -14,14 +14,14 @@ const exportedLimit = 20
 
 // exported are the packages that show more, and how many names they do.
 var exported = map[string]int{
-	".":        191,
-	"client":   62,
-	"flow":     65,
-	"pawltest": 31,
-	"policy":   114,
+	".":      130,
+	"client": 58,
+	"flow":   53,
+	"policy": 69,
 }
 
-// TestExportedNames counts what users can import: names at package level, and methods of exported types.
+// TestExportedNames counts what users can import: names at package level, with which a reader of a page begins. What an
+// exported type has more of is found at the type; limits of methods and fields are in other tests.
 func TestExportedNames(t *testing.T) {
 	count := map[string]int{}
 	for _, s := range sources(t) {
@@ -39,7 +39,7 @@ func exportedNames(f *ast.File) []string {
 	for _, decl := range f.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d.Recv.List[0].Type))) {
+			if d.Name.IsExported() && d.Recv == nil {
 				names = append(names, d.Name.Name)
 			}
 		case *ast.GenDecl:

@@ -19,7 +19,6 @@ var insideOnly = []string{"api", "body", "core", "engine", "node", "service", "w
 // those declarations; for programs that use Pawl the root has types of its own. Config.Journal needs no exception: its
 // type is internal/journal's, and a program gets its values from the packages below journal.
 var showsInside = map[string]string{
-	"client":                        "the root makes its values from what an engine tells",
 	"flow":                          "it compiles documents to what the core decides by; programs use package pawlflow",
 	"dialect/aether":                "the command says by it how a run is doing in that system's words",
 	"dialect/steep":                 "the command says by it how a run is doing in that system's words",

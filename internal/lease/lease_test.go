@@ -39,7 +39,7 @@ func order(exits *atomic.Int64) (whole, part *pawl.Workflow[int, int]) {
 	whole = pawl.Define("order", func(ctx pawl.Context, n int) (int, error) {
 		squares, err := pawl.Map(ctx, "square", 2, []int{1, 2, 3}, func(ctx pawl.Context, i int) (int, error) {
 			return pawl.Step(ctx, "do", func(ctx context.Context) (int, error) {
-				if pawl.AttemptNumber(ctx) < i {
+				if pawl.Attempt(ctx).Number < i {
 					return 0, errors.New("not yet")
 				}
 				return i * i, nil
@@ -192,7 +192,7 @@ func TestLeave(t *testing.T) {
 				began <- struct{}{}
 				select {
 				case <-time.After(20 * time.Second):
-					return pawl.AttemptNumber(ctx), nil
+					return pawl.Attempt(ctx).Number, nil
 				case <-ctx.Done():
 					return 0, ctx.Err()
 				}

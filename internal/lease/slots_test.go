@@ -20,7 +20,7 @@ func TestEachProcessHasItsOwnSlots(t *testing.T) {
 		const steps, slots = 10, 2
 		var atWork, most atomic.Int64
 		w := pawl.Define("w", func(ctx pawl.Context, _ any) (int, error) {
-			var all []pawl.Waitable
+			var all []*pawl.Future[int]
 			for i := range steps {
 				all = append(all, pawl.Async(ctx, fmt.Sprint("s", i), func(ctx context.Context) (int, error) {
 					n := atWork.Add(1)
@@ -28,13 +28,14 @@ func TestEachProcessHasItsOwnSlots(t *testing.T) {
 					most.Store(max(most.Load(), n))
 					select {
 					case <-time.After(time.Minute):
-						return pawl.AttemptNumber(ctx), nil
+						return pawl.Attempt(ctx).Number, nil
 					case <-ctx.Done():
 						return 0, ctx.Err()
 					}
 				}, pawl.AttemptTimeout("90s")))
 			}
-			return steps, pawl.All(ctx, all...)
+			_, err := pawl.All(ctx, all...)
+			return steps, err
 		})
 		other := pawl.Define("other", func(pawl.Context, any) (int, error) { return 0, nil })
 		b := newBed(t)

@@ -24,7 +24,7 @@ var pawlWork = pawl.Define("work", func(ctx pawl.Context, w job) (int, error) {
 	}
 	for i := range w.Steps {
 		_, err := pawl.Step(ctx, "step", func(ctx context.Context) (int, error) {
-			if pawl.AttemptNumber(ctx) <= w.Fails {
+			if pawl.Attempt(ctx).Number <= w.Fails {
 				return 0, errFails
 			}
 			return i, w.did(i)

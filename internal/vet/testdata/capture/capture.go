@@ -59,7 +59,7 @@ func body(ctx pawl.Context, in order) (out string, err error) {
 			})
 		}))
 	}
-	if err := pawl.All(ctx, all...); err != nil {
+	if _, err := pawl.All(ctx, all...); err != nil {
 		return "", err
 	}
 	return out, err

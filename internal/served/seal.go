@@ -1,0 +1,10 @@
+package served
+
+// Sealed is implemented by what embeds a [Seal]: by types of this module. An interface that has it can get more methods
+// later, since nobody else's type implements it.
+type Sealed interface{ sealed() }
+
+// Seal makes the type that embeds it [Sealed].
+type Seal struct{}
+
+func (Seal) sealed() {}
