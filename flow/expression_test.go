@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -187,7 +188,7 @@ func TestMatchOfAnOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, f := def.NewDecider(r), &policy.Failure{Kind: policy.KindError, Code: 3}
-	for when, want := range map[string]policy.Match{
+	for when, want := range map[string]judge.Match{
 		"failure.output.left == 2": {Matched: true}, "failure.output.left == 3": {},
 		"code == 3": {Matched: true}, "code == 4": {}, "kode == 3": {Error: "unknown name kode"},
 		"failure.details": {Error: "a condition is true or false, this is null"},

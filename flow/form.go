@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -17,7 +18,7 @@ import (
 // the fields of the lower mapping replace those of the upper one, each as a whole. What comes of them is the whole
 // policy of the place: nothing that is written in other words shows through from above.
 //
-// The functions get a mapping as [Value.Any] gives it. The errors they return are [*policy.FieldError] values, and the
+// The functions get a mapping as [Value.Any] gives it. The errors they return are [*FieldError] values, and the
 // Origin of every limit and retry policy is the name of the field that set it; Parse makes places of both.
 type Form struct {
 	Key   string   // the key of the mapping
@@ -33,6 +34,10 @@ type Form struct {
 	// the one at the top.
 	Schema []byte
 }
+
+// FieldError tells what is wrong with one field of a form's mapping: Path leads to it from the mapping, with list items
+// by their index from 0; Key is set if the field's name is wrong and not its value; Msg says what is wrong.
+type FieldError = decode.Error
 
 // Note says that a field of a form has no counterpart.
 type Note struct {
@@ -205,7 +210,7 @@ func (p *parsing) formOfStep(n *tree.Node, s *Step) {
 	}
 	above, base := p.defaults, p.doc.Defaults.Policy
 	if service, ok := p.services[s.Service]; ok {
-		above, base = service.formed, policy.Overlay(base, service.policy)
+		above, base = service.formed, base.Overlay(service.policy)
 	}
 	form, fields := p.form(n, "the step", "retry", "timeout")
 	switch {
@@ -219,7 +224,7 @@ func (p *parsing) formOfStep(n *tree.Node, s *Step) {
 		}
 	case above == nil || kind == "sleep" || kind == "wait": // these inherit no policy
 	case slices.Contains(above.form.Kinds, kind):
-		p.complete(above.form, policy.Overlay(base, s.Policy), s.pos)
+		p.complete(above.form, base.Overlay(s.Policy), s.pos)
 	default:
 		above.withdraw(&s.Policy, base)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -129,7 +130,7 @@ func (l *linter) hook(spec *core.StepSpec) {
 
 // policy reports what package policy finds, at the place where that part of the policy was configured.
 func (l *linter) policy(step string, at tree.Pos, p *policy.Policy, runLimit time.Duration) {
-	for _, f := range policy.Lint(p, runLimit) {
+	for _, f := range judge.Lint(p, runLimit) {
 		l.once(Warning, originOf(p, f.Path), at, f.Code, step, "%s", f.Message)
 	}
 	if d := p.Deadline; d != nil && d.At != 0 && d.At <= l.now {

@@ -2,13 +2,12 @@ package flow
 
 import (
 	"github.com/pawl-dev/pawl/internal/tree"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // overlay lays the settings of a step, a service or a hook over those below them.
 func overlay(base, over Settings) Settings {
 	out := base
-	out.Policy = policy.Overlay(base.Policy, over.Policy)
+	out.Policy = base.Policy.Overlay(over.Policy)
 	if over.Queue != "" {
 		out.Queue = over.Queue
 	}

@@ -104,7 +104,7 @@ func (p *parsing) computed(kind policy.LimitKind, n *tree.Node) (limit *policy.L
 
 // field reports an error of package policy at the field it is about.
 func (p *parsing) field(n *tree.Node, what string, err error) {
-	var f *policy.FieldError
+	var f *decode.Error
 	if !errors.As(err, &f) {
 		p.Fail(n.Pos, "", "%s: %s", what, err)
 		return

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -65,31 +66,31 @@ func (d *decider) attempt(r *core.Run, s *core.Step, def int32) (*scope, error) 
 // Match evaluates a retry condition for the failure of a step's last attempt, or of a run.
 func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failure, output []byte,
 	now core.Time,
-) policy.Match {
+) judge.Match {
 	if s == nil {
 		return d.matchRun(r, when, f, now)
 	}
 	def, known := d.def.ordinal(s)
 	if !known {
-		return policy.Match{Error: fmt.Sprintf("the flow has no step %q", s.Spec.Name)}
+		return judge.Match{Error: fmt.Sprintf("the flow has no step %q", s.Spec.Name)}
 	}
 	p := d.def.whens[when]
 	if p == nil {
 		var bad *expr.Problem
 		if p, bad = d.conditionLanguage().Compile(when, varsTask|varsItem, true); bad != nil {
-			return policy.Match{Error: bad.Msg}
+			return judge.Match{Error: bad.Msg}
 		}
 	}
 	sc, err := d.attempt(r, s, def)
 	if err != nil {
-		return policy.Match{Error: err.Error()}
+		return judge.Match{Error: err.Error()}
 	}
 	sc.failure, sc.returned = f, output
 	matched, err := p.Truth(sc)
 	if err != nil {
-		return policy.Match{Error: err.Error()}
+		return judge.Match{Error: err.Error()}
 	}
-	return policy.Match{Matched: matched}
+	return judge.Match{Matched: matched}
 }
 
 // conditionLanguage returns the language for conditions that an operator set. The document's own is shared by all
@@ -102,14 +103,14 @@ func (d *decider) conditionLanguage() *expr.Language {
 }
 
 // matchRun evaluates the condition of the run retry policy for the failure of a run.
-func (d *decider) matchRun(r *core.Run, when string, f *policy.Failure, now core.Time) policy.Match {
+func (d *decider) matchRun(r *core.Run, when string, f *policy.Failure, now core.Time) judge.Match {
 	p := d.def.whens[when]
 	if p == nil {
-		return policy.Match{Error: fmt.Sprintf("the flow has no condition %q", when)}
+		return judge.Match{Error: fmt.Sprintf("the flow has no condition %q", when)}
 	}
 	matched, err := p.Truth(&scope{decider: d, run: r, now: now, attempt: r.Chain.Attempt, failure: f})
 	if err != nil {
-		return policy.Match{Error: err.Error()}
+		return judge.Match{Error: err.Error()}
 	}
-	return policy.Match{Matched: matched}
+	return judge.Match{Matched: matched}
 }

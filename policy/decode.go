@@ -30,12 +30,8 @@ func DefaultRetry() *Retry {
 	}
 }
 
-// FieldError tells what is wrong with one field of a decoded policy: Path leads to it from the decoded value, with list
-// items by their index from 0; Key is set if the field's name is wrong and not its value; Msg says what is wrong.
-type FieldError = decode.Error
-
-// DecodePolicy reads {retry, timeout} from a value that a YAML or JSON decoder returned. Every error of the Decode
-// functions is a [*FieldError].
+// DecodePolicy reads {retry, timeout} from a value that a YAML or JSON decoder returned. Errors of the Decode functions
+// name the field that is wrong.
 func DecodePolicy(v any) (Policy, error) {
 	var p Policy
 	f := decode.Read(v, policyKeys...)

@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
 
+	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/judge/judgetest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -21,39 +23,39 @@ func TestDecode(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var out strings.Builder
 			for line := range strings.Lines(d.Input) {
-				out.WriteString(decode(t, d.Cmd, line) + "\n")
+				out.WriteString(decoded(t, d.Cmd, line) + "\n")
 			}
 			return out.String()
 		})
 	})
 }
 
-func decode(t *testing.T, what, line string) string {
-	var v, decoded any
+func decoded(t *testing.T, what, line string) string {
+	var v, read any
 	must(t, json.Unmarshal([]byte(line), &v))
 	var err error
 	switch what {
 	case "policy":
-		decoded, err = policy.DecodePolicy(v)
+		read, err = policy.DecodePolicy(v)
 	case "retry":
-		decoded, err = policy.DecodeRetry(v)
+		read, err = policy.DecodeRetry(v)
 	case "limits":
 		var limits policy.Limits
 		err = json.Unmarshal([]byte(line), &limits)
-		decoded = limits
+		read = limits
 	default:
 		var kind policy.LimitKind
 		must(t, kind.UnmarshalText([]byte(what)))
-		decoded, err = policy.DecodeLimit(kind, v)
+		read, err = policy.DecodeLimit(kind, v)
 	}
 	if err != nil {
-		var field *policy.FieldError
+		var field *decode.Error
 		if !errors.As(err, &field) {
-			t.Errorf("%s: %T is no FieldError", line, err)
+			t.Errorf("%s: %T names no field", line, err)
 		}
 		return "error: " + err.Error()
 	}
-	out, err := json.Marshal(decoded)
+	out, err := json.Marshal(read)
 	must(t, err)
 	return string(out)
 }
@@ -97,7 +99,7 @@ func TestDecodeInstant(t *testing.T) {
 // TestRoundTrip checks that a policy is the same after it was stored in a journal and read.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawPolicy(t)
+		p := judgetest.Policy(t)
 		if p.Retry != nil && p.Retry.JitterKind == policy.JitterDecorrelated {
 			p.Retry.Jitter = 0 // means nothing beside it, and is not kept
 		}
@@ -189,7 +191,6 @@ func FuzzDecodePolicy(f *testing.F) {
 		if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(p, again) {
 			t.Fatalf("%s\nread as %+v, %v\nwant    %+v", data, again, err, p)
 		}
-		policy.Lint(&p, time.Minute)
 	})
 }
 

@@ -1,6 +1,6 @@
-// Package policy decides how long work may take and how often it is tried. [Retry] and [Limit] hold the settings;
-// [Judge] is the one function that decides what follows when an attempt ends badly.
+// Package policy holds how long work may take and how often it is tried: [Limit] and [Retry] are the settings, a
+// [Failure] says why an attempt did not succeed, a [Reason] why no other one follows, and [QueueLimits] hold back what
+// shares a queue or a service.
 //
-// The package is pure: it reads no clock, draws no random numbers and keeps no state. Instants and random numbers are
-// arguments, so a preview, a replay and a real run give the same answers.
+// The package is pure: it reads no clock, draws no random numbers and keeps no state.
 package policy

@@ -125,3 +125,10 @@ func TestFailureError(t *testing.T) {
 		t.Error("the cause is not found through the failure")
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawl-dev/pawl/internal/judge/judgetest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -42,7 +43,7 @@ func TestOverlay(t *testing.T) {
 		must(t, json.Unmarshal([]byte(test.base), &base))
 		must(t, json.Unmarshal([]byte(test.over), &over))
 		must(t, json.Unmarshal([]byte(test.want), &want))
-		if got := policy.Overlay(base, over); !reflect.DeepEqual(got, want) {
+		if got := base.Overlay(over); !reflect.DeepEqual(got, want) {
 			data, err := json.Marshal(got)
 			t.Errorf("%s: got %s, %v", test.name, data, err)
 		}
@@ -51,12 +52,12 @@ func TestOverlay(t *testing.T) {
 
 func TestOverlayProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		base, over := drawPolicy(t), drawPolicy(t)
-		got := policy.Overlay(base, over)
-		if again := policy.Overlay(got, over); !reflect.DeepEqual(again, got) {
+		base, over := judgetest.Policy(t), judgetest.Policy(t)
+		got := base.Overlay(over)
+		if again := got.Overlay(over); !reflect.DeepEqual(again, got) {
 			t.Fatal("laying the same over again changed something")
 		}
-		if again := policy.Overlay(got, policy.Policy{}); !reflect.DeepEqual(again, got) {
+		if again := got.Overlay(policy.Policy{}); !reflect.DeepEqual(again, got) {
 			t.Fatal("laying nothing over changed something")
 		}
 		for _, kind := range policy.StepLimits {

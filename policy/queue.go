@@ -84,7 +84,7 @@ func (b Breaker) first() time.Duration {
 // Window returns how many of the last attempts the breaker looks at.
 func (b Breaker) Window() int { return max(b.Of, b.Failures) }
 
-// Check returns what is wrong with limits that were made in code: a *[FieldError].
+// Check returns what is wrong with limits that were made in code, by the name of the field.
 func (l *QueueLimits) Check() error {
 	fields := []struct {
 		name  string

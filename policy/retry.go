@@ -1,6 +1,9 @@
 package policy
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Unlimited as MaxAttempts sets no bound.
 const Unlimited = -1
@@ -25,6 +28,29 @@ type Retry struct {
 	On                 []Kind   // kinds that are retried; used if When is empty
 	When               string   // expression; replaces On entirely
 	NonRetryable       []string // failure types never retried
-	MaxLost            int      // lost attempts that count and stop the step; 0: DefaultMaxLost; Unlimited: no bound
+	MaxLost            int      // lost attempts that count and stop the step; 0: defaultMaxLost; Unlimited: no bound
 	Origin             string   // where it was configured
+}
+
+// defaultMaxLost is how many lost attempts that count stop a step that says nothing else. Without a bound, a step that
+// kills its worker would kill one worker after another.
+const defaultMaxLost = 5
+
+// defaultOn lists the kinds that are retried if a policy lists none: failures that may go away by themselves.
+var defaultOn = []Kind{KindError, KindTimeout}
+
+// LostBound returns how many lost attempts that count stop the step; Unlimited: any number may be lost.
+func (r *Retry) LostBound() int {
+	if r == nil || r.MaxLost == 0 {
+		return defaultMaxLost
+	}
+	return r.MaxLost
+}
+
+// Retries reports whether On contains the kind. A nil On stands for error and timeout; an empty On contains nothing.
+func (r *Retry) Retries(kind Kind) bool {
+	if r.On == nil {
+		return slices.Contains(defaultOn, kind)
+	}
+	return slices.Contains(r.On, kind)
 }

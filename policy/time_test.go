@@ -26,6 +26,9 @@ func TestTime(t *testing.T) {
 	}
 }
 
+// epoch is an instant of these years.
+const epoch policy.Time = 1_700_000_000_000_000
+
 func TestTimeSaturates(t *testing.T) {
 	if got := policy.FarFuture.Add(time.Hour); got != policy.FarFuture {
 		t.Errorf("got %d", got)

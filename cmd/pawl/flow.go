@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
+	"github.com/pawl-dev/pawl/internal/judge"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
@@ -207,7 +208,7 @@ func warningsOf(findings []flow.Finding) []warning {
 	return out
 }
 
-func warningOf(step string, f policy.Finding) warning {
+func warningOf(step string, f judge.Finding) warning {
 	return warning{Severity: string(flow.Warning), Code: f.Code, Step: step, Message: f.Message}
 }
 

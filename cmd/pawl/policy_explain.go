@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cases"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -181,7 +182,7 @@ func (sc scene) explain(s subject, hangGiven bool) (explained, error) {
 	}
 	out, err := cases.Explain(core.Scenario{
 		Policy: p, Script: []core.Act{act}, Random: &sc.random, RunDeadline: s.RunLimit, MaxAttempts: sc.shown,
-		Match: func(string, *policy.Failure, int) policy.Match { return policy.Match{Matched: true} },
+		Match: func(string, *policy.Failure, int) judge.Match { return judge.Match{Matched: true} },
 	}, assumption(act))
 	return explained{s.Name, out}, err
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/policy"
+	"github.com/pawl-dev/pawl/internal/judge"
 )
 
 func (a policyVerbs) policyLintCommand() *cobra.Command {
@@ -22,7 +22,7 @@ status 1 if there is any.`,
 				if err != nil {
 					return asUsage(err)
 				}
-				for _, f := range policy.Lint(&p, 0) {
+				for _, f := range judge.Lint(&p, 0) {
 					all = append(all, warningOf("", f))
 				}
 			} else if len(args) == 0 {

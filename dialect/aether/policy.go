@@ -17,7 +17,7 @@ import (
 //
 // Aether counts retries after the first attempt, and retries at once. Its timeout is a deadline from the first
 // dispatch on that no retry resets, so once it has passed no time is left for a retry. A nil value stands for the
-// defaults. Errors are [*policy.FieldError] values.
+// defaults. Errors are [*decode.Error] values.
 //
 // An expression replaces the filter of failure kinds. It becomes the policy's When, with the names of [Env]; only
 // names that an evaluator could not read are rewritten.

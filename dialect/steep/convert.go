@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -173,11 +174,11 @@ func (c *converter) chainRetry() {
 
 // below takes the first names off a field's path.
 func below(err error, n int) error {
-	field, ok := err.(*policy.FieldError) //nolint:errorlint // Policy returns it as it is
+	field, ok := err.(*decode.Error) //nolint:errorlint // Policy returns it as it is
 	if !ok || len(field.Path) < n {
 		return err
 	}
-	return &policy.FieldError{Path: field.Path[n:], Msg: field.Msg}
+	return &decode.Error{Path: field.Path[n:], Msg: field.Msg}
 }
 
 // policy reads an action's timeouts and retries over its service's. Each limit is known by the place that sets it.
@@ -186,7 +187,7 @@ func (c *converter) policy(a *action, s *service) policy.Policy {
 	p, err := Policy(map[string]any{"service": form.Pick(s.in, fields...), "action": form.Pick(a.in, fields...)})
 	if err != nil {
 		file, in := s.reader.File, s.in
-		if field, ok := err.(*policy.FieldError); ok && field.Path[0] == "action" { //nolint:errorlint // as above
+		if field, ok := err.(*decode.Error); ok && field.Path[0] == "action" { //nolint:errorlint // as above
 			file, in = a.file, a.in
 		}
 		file.Policy(in, below(err, 1))

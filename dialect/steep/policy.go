@@ -14,14 +14,14 @@ import (
 //
 // Steep has its policies in two places: the metadata of a service and the action that executes it. Each field of the
 // action replaces the field of the service as a whole. A nil value stands for Steep's defaults. Errors are
-// [*policy.FieldError] values.
+// [*decode.Error] values.
 func Policy(v any) (policy.Policy, error) {
 	f := decode.Read(v, "service", "action")
 	service, err := readPlace("service", f.Value("service"))
 	f.Keep("service", err)
 	action, err := readPlace("action", f.Value("action"))
 	f.Keep("action", err)
-	p := policy.Overlay(service, action)
+	p := service.Overlay(action)
 	if p.Retry == nil {
 		p.Retry = oneAttempt()
 	}

@@ -17,7 +17,7 @@ const maxMilliseconds = int(math.MaxInt64 / int64(time.Millisecond))
 //
 // Stevora retries every failure, by default up to three attempts, also where a step has no policy. It draws each
 // delay from the upper quarter below the computed one. A nil value stands for the defaults. Errors are
-// [*policy.FieldError] values.
+// [*decode.Error] values.
 func Policy(v any) (policy.Policy, error) {
 	f := decode.Read(v, "retry")
 	retry, err := readRetry(f.Value("retry"))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/dialect/internal/policytest"
-	"github.com/pawl-dev/pawl/policy"
+	"github.com/pawl-dev/pawl/internal/judge"
 )
 
 func TestPolicy(t *testing.T) { policytest.Run(t, "testdata/policy", Policy) }
@@ -21,7 +21,7 @@ func TestDelays(t *testing.T) {
 		least, most := base*time.Millisecond, time.Duration(0)
 		for i := range 10_000 {
 			run[15], run[14] = byte(i), byte(i>>8)
-			d := p.Retry.Delay(n, 0, policy.Random(run, "call-external-api", n))
+			d := p.Retry.Delay(n, 0, judge.Random(run, "call-external-api", n))
 			least, most = min(least, d), max(most, d)
 		}
 		if least < base*750*time.Microsecond || most >= base*time.Millisecond {

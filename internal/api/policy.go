@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -15,7 +16,7 @@ type Policies interface {
 	// SimulatePolicy tells what becomes of a step whose attempts do what a script says.
 	SimulatePolicy(ctx context.Context, r PolicyRequest) (Simulated, error)
 	// LintPolicy finds what is legal in a policy and can never have an effect.
-	LintPolicy(ctx context.Context, r PolicyRequest) ([]policy.Finding, error)
+	LintPolicy(ctx context.Context, r PolicyRequest) ([]judge.Finding, error)
 }
 
 // PolicyRequest is a policy, and what its attempts do.
@@ -75,5 +76,5 @@ type Mark struct {
 // Explained is what a policy does if all goes wrong, and what can never have an effect in it.
 type Explained struct {
 	Simulated
-	Findings []policy.Finding `json:"findings"`
+	Findings []judge.Finding `json:"findings"`
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -151,8 +152,8 @@ func hookOf(phase core.RunPhase) string {
 }
 
 // Match returns no match: a Go step's retry policy has no expression.
-func (d *decider) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) policy.Match {
-	return policy.Match{}
+func (d *decider) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) judge.Match {
+	return judge.Match{}
 }
 
 // Task returns a step's input: of a hook, how the run ends.

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -164,7 +165,7 @@ func readAct(m map[string]any) (core.Act, error) {
 
 // match evaluates a When expression. It knows the names that a flow's expressions have for a failed attempt, and those
 // of Aether.
-func (c Case) match(when string, f *policy.Failure, attempt int) policy.Match {
+func (c Case) match(when string, f *policy.Failure, attempt int) judge.Match {
 	task := c.Task
 	if task == "" {
 		task = "step"
@@ -177,13 +178,13 @@ func (c Case) match(when string, f *policy.Failure, attempt int) policy.Match {
 	}
 	v, err := expr.Eval(when, env)
 	if err != nil {
-		return policy.Match{Error: err.Error()}
+		return judge.Match{Error: err.Error()}
 	}
 	matched, ok := v.(bool)
 	if !ok {
-		return policy.Match{Error: fmt.Sprintf("%q is %T, not a boolean", when, v)}
+		return judge.Match{Error: fmt.Sprintf("%q is %T, not a boolean", when, v)}
 	}
-	return policy.Match{Matched: matched}
+	return judge.Match{Matched: matched}
 }
 
 func (c Case) result(sim core.Simulated) Result {

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -58,7 +59,7 @@ func subjectOf(r api.PolicyRequest) (s subject, err error) {
 		greatest := math.Nextafter(1, 0)
 		s.Random = &greatest
 	}
-	s.Match = func(string, *policy.Failure, int) policy.Match { return policy.Match{Matched: true} }
+	s.Match = func(string, *policy.Failure, int) judge.Match { return judge.Match{Matched: true} }
 	return s, s.script(r.Script)
 }
 
@@ -156,12 +157,12 @@ func invalid(format string, args ...any) error {
 }
 
 // LintPolicy implements api.Policies.
-func (Lab) LintPolicy(_ context.Context, r api.PolicyRequest) ([]policy.Finding, error) {
+func (Lab) LintPolicy(_ context.Context, r api.PolicyRequest) ([]judge.Finding, error) {
 	s, err := subjectOf(r)
 	if err != nil {
 		return nil, err
 	}
-	return append([]policy.Finding{}, policy.Lint(&s.Policy, s.RunDeadline)...), nil
+	return append([]judge.Finding{}, judge.Lint(&s.Policy, s.RunDeadline)...), nil
 }
 
 // SimulatePolicy implements api.Policies.
@@ -191,7 +192,7 @@ func Explain(sc core.Scenario, assumes string) (out api.Explained, err error) {
 	if out.Simulated, reason, err = s.simulate(); err != nil {
 		return out, err
 	}
-	out.Findings = append([]policy.Finding{}, policy.Lint(&s.Policy, s.RunDeadline)...)
+	out.Findings = append([]judge.Finding{}, judge.Lint(&s.Policy, s.RunDeadline)...)
 	ended := reason == policy.ReasonNoTimeLeft || reason == policy.ReasonTimeoutNotRetryable
 	last := s.Script[len(s.Script)-1]
 	limited := s.Policy.StartToClose != nil || s.Policy.Heartbeat != nil || s.Policy.Inactivity != nil

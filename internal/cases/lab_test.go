@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/policy"
+	"github.com/pawl-dev/pawl/internal/judge"
 )
 
 // TestLab checks that the lab explains, simulates and lints policies of several systems, and refuses senseless ones.
@@ -38,7 +38,7 @@ func TestLab(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	f, err := lab.LintPolicy(t.Context(), api.PolicyRequest{Policy: raw(`{"retry": {"maxAttempts": 0}}`)})
-	if err != nil || !slices.ContainsFunc(f, func(f policy.Finding) bool { return f.Code == "never-runs" }) {
+	if err != nil || !slices.ContainsFunc(f, func(f judge.Finding) bool { return f.Code == "never-runs" }) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	two := 2.0

@@ -25,7 +25,7 @@ var systems = map[string]func(v any) (policy.Policy, error){
 }
 
 // translate translates one step's policy from a system's own form. What the form does not allow is a
-// [*policy.FieldError]; an unknown system is another error.
+// [*decode.Error]; an unknown system is another error.
 func translate(system string, v any) (policy.Policy, error) {
 	of, ok := systems[system]
 	if !ok {

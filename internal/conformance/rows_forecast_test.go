@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -104,7 +105,7 @@ func lintIsTrue(t *testing.T) {
 	p := policy.Policy{Retry: retry}
 	p.ScheduleToClose = &policy.Limit{After: time.Minute}
 	var said string
-	for _, f := range policy.Lint(&p, 0) {
+	for _, f := range judge.Lint(&p, 0) {
 		said += f.Message + "\n"
 	}
 	playStep(t, "retry: exponential(6, 10s); timeout: 1m", []try{broken}, func(_ *native, _ *api.Run, s *api.Step) {

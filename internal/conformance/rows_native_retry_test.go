@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -36,7 +37,7 @@ func jitterIsNoChance(t *testing.T) {
 				previous := time.Duration(0)
 				for i, a := range s.Attempts[:7] {
 					got := a.NextAt.Sub(a.EndedAt)
-					want := delay(i+1, previous, policy.Random(n.root, "work", i+1))
+					want := delay(i+1, previous, judge.Random(n.root, "work", i+1))
 					if off := got - want; off < -time.Millisecond || off > time.Millisecond || got > most {
 						t.Errorf("jitter %s: %s after attempt %d, want %s", jitter, got, i+1, want)
 					}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -284,18 +285,18 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 	m.emit(StepEnded{Step: s.ID, Phase: phase, Reason: v.Reason, Failure: last})
 }
 
-func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int) (policy.Verdict, string) {
-	var match policy.Match
+func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int) (judge.Verdict, string) {
+	var match judge.Match
 	if p.Retry != nil && p.Retry.When != "" && f.Kind != policy.KindLost {
 		match = m.r.decide().Match(m.r, s, p.Retry.When, f, m.returned, m.now)
 	}
-	v := policy.Judge(p, historyOf(m.r, s, f, apart), f, match, m.now, m.r.random(s))
+	v := judge.Judge(p, historyOf(m.r, s, f, apart), f, match, m.now, m.r.random(s))
 	return v, match.Error
 }
 
 // historyOf returns what the judge of a failed attempt has to know of its step.
-func historyOf(r *Run, s *Step, f *policy.Failure, apart int) policy.History {
-	h := policy.History{
+func historyOf(r *Run, s *Step, f *policy.Failure, apart int) judge.History {
+	h := judge.History{
 		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond,
 		Closed: r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || r.Closing != nil),
 	}
@@ -319,7 +320,7 @@ func (r *Run) random(s *Step) float64 {
 	if r.def.Random != nil {
 		return r.def.Random()
 	}
-	return policy.Random(r.ID, s.Key(), s.Attempt)
+	return judge.Random(r.ID, s.Key(), s.Attempt)
 }
 
 // failedPhase returns the terminal phase of a step whose last attempt failed with f.

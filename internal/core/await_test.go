@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -46,6 +47,6 @@ type idle struct{}
 
 func (idle) Decide(*Run, []StepID, Time) []Command            { return nil }
 func (idle) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }
-func (idle) Match(*Run, *Step, string, *policy.Failure, []byte, Time) policy.Match {
-	return policy.Match{}
+func (idle) Match(*Run, *Step, string, *policy.Failure, []byte, Time) judge.Match {
+	return judge.Match{}
 }

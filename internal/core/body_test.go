@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -17,8 +18,8 @@ func (outside) Decide(_ *Run, closed []StepID, _ Time) []Command {
 	return []Command{Consult{Closed: closed}}
 }
 
-func (outside) Match(*Run, *Step, string, *policy.Failure, []byte, Time) policy.Match {
-	return policy.Match{}
+func (outside) Match(*Run, *Step, string, *policy.Failure, []byte, Time) judge.Match {
+	return judge.Match{}
 }
 
 func (outside) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }

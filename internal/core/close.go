@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -178,9 +179,9 @@ func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	// A run as a whole has failed, whatever the kind of the step's failure: its kind does not filter, its type may.
 	asRun := *f
 	asRun.Kind, asRun.Limit = policy.KindError, policy.LimitNone
-	h := policy.History{Counted: m.r.Chain.Attempt, Deadline: m.r.Execution.At, Bound: policy.LimitExecution}
-	u := policy.Random(m.r.ID, "", m.r.Chain.Attempt)
-	v := policy.Judge(&policy.Policy{Retry: retry}, h, &asRun, m.matchRun(retry, f), m.now, u)
+	h := judge.History{Counted: m.r.Chain.Attempt, Deadline: m.r.Execution.At, Bound: policy.LimitExecution}
+	u := judge.Random(m.r.ID, "", m.r.Chain.Attempt)
+	v := judge.Judge(&policy.Policy{Retry: retry}, h, &asRun, m.matchRun(retry, f), m.now, u)
 	if !v.Retry {
 		return nil
 	}
@@ -221,9 +222,9 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 }
 
 // matchRun evaluates the condition of a run retry policy.
-func (m *machine) matchRun(retry *policy.Retry, f *policy.Failure) policy.Match {
+func (m *machine) matchRun(retry *policy.Retry, f *policy.Failure) judge.Match {
 	if retry.When == "" {
-		return policy.Match{}
+		return judge.Match{}
 	}
 	return m.r.decide().Match(m.r, nil, retry.When, f, nil, m.now)
 }

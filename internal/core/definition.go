@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -114,7 +115,7 @@ type Decider interface {
 	// Match evaluates the condition (When) of a retry policy: of the step's for the failure of its last attempt, or
 	// with a nil step of the run retry policy for the failure of the run. output is what the attempt returned although
 	// it failed, for the condition alone: it is not kept.
-	Match(r *Run, s *Step, when string, f *policy.Failure, output []byte, now Time) policy.Match
+	Match(r *Run, s *Step, when string, f *policy.Failure, output []byte, now Time) judge.Match
 	// Task returns the payload a worker needs to execute the step's attempt (KindTask), or the start of the child run
 	// (KindChild), as JSON.
 	Task(r *Run, s *Step, now Time) ([]byte, *policy.Failure)

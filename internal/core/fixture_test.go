@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -258,14 +259,14 @@ func (f *fixture) ready(r *Run, i int) (ready bool, skip string) {
 }
 
 // Match knows three expressions.
-func (f *fixture) Match(_ *Run, _ *Step, when string, fl *policy.Failure, _ []byte, _ Time) policy.Match {
+func (f *fixture) Match(_ *Run, _ *Step, when string, fl *policy.Failure, _ []byte, _ Time) judge.Match {
 	switch when {
 	case "transient":
-		return policy.Match{Matched: fl.Type == "Transient"}
+		return judge.Match{Matched: fl.Type == "Transient"}
 	case "broken":
-		return policy.Match{Error: "does not parse"}
+		return judge.Match{Error: "does not parse"}
 	default:
-		return policy.Match{Matched: true}
+		return judge.Match{Matched: true}
 	}
 }
 

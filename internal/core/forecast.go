@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -191,8 +192,8 @@ func (l *lookout) fail() {
 		l.out.Attempts[n-1].To = at
 	}
 	p := s.Effective()
-	match := policy.Match{Matched: true}
-	v := policy.Judge(p, historyOf(l.Run, s, f, 0), f, match, at, l.random(s))
+	match := judge.Match{Matched: true}
+	v := judge.Judge(p, historyOf(l.Run, s, f, 0), f, match, at, l.random(s))
 	if !v.Retry {
 		limit := v.Bound
 		if limit == policy.LimitNone {

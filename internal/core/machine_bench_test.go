@@ -3,6 +3,7 @@ package core
 import (
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -32,8 +33,8 @@ func (c *chain) Decide(r *Run, _ []StepID, _ Time) []Command {
 	}
 }
 
-func (c *chain) Match(*Run, *Step, string, *policy.Failure, []byte, Time) policy.Match {
-	return policy.Match{}
+func (c *chain) Match(*Run, *Step, string, *policy.Failure, []byte, Time) judge.Match {
+	return judge.Match{}
 }
 
 func (c *chain) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }

@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -27,7 +28,7 @@ type Scenario struct {
 	RunDeadline time.Duration
 	MaxAttempts int // stop after that many attempts; 0: 1000
 	// Match evaluates the policy's When; nil: a policy with When is broken.
-	Match func(when string, f *policy.Failure, attempt int) policy.Match
+	Match func(when string, f *policy.Failure, attempt int) judge.Match
 }
 
 // Simulated is the result of a scenario. Instants are offsets from the step's first scheduling.
@@ -108,9 +109,9 @@ func (s *simulation) Decide(r *Run, _ []StepID, _ Time) []Command {
 }
 
 // Match evaluates the policy's When.
-func (s *simulation) Match(_ *Run, st *Step, when string, f *policy.Failure, _ []byte, _ Time) policy.Match {
+func (s *simulation) Match(_ *Run, st *Step, when string, f *policy.Failure, _ []byte, _ Time) judge.Match {
 	if s.sc.Match == nil {
-		return policy.Match{Error: "no evaluator"}
+		return judge.Match{Error: "no evaluator"}
 	}
 	return s.sc.Match(when, f, st.Counted)
 }

@@ -3,13 +3,14 @@ package core
 import (
 	"hash/fnv"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // SuspectGroup returns how many suspects like this one may run at once in a process; 0: the step is no suspect. A
 // suspect may be what kills its workers, since its last attempts were lost. Whoever hands out attempts keeps the groups
 // apart.
-func (s *Step) SuspectGroup() int { return policy.SuspectGroup(s.Lost) }
+func (s *Step) SuspectGroup() int { return judge.SuspectGroup(s.Lost) }
 
 // apart returns how many lost attempts count after one that ends with this failure. The attempt must have been the only
 // suspect: then no other suspect can have caused the loss. An attempt after which the details of the heartbeat are

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -20,8 +21,8 @@ func (decidesElsewhere) Decide(_ *core.Run, closed []core.StepID, _ core.Time) [
 	return []core.Command{core.Consult{Closed: closed}}
 }
 
-func (decidesElsewhere) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) policy.Match {
-	return policy.Match{}
+func (decidesElsewhere) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) judge.Match {
+	return judge.Match{}
 }
 
 func (decidesElsewhere) Task(*core.Run, *core.Step, core.Time) ([]byte, *policy.Failure) {

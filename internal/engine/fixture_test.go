@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -144,8 +145,8 @@ func (p *plan) coreDefinition() *core.Definition {
 	return def
 }
 
-func (p *plan) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) policy.Match {
-	return policy.Match{}
+func (p *plan) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) judge.Match {
+	return judge.Match{}
 }
 
 func (p *plan) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {

@@ -6,11 +6,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/policy"
+	"github.com/pawl-dev/pawl/internal/judge"
 )
 
 type findings struct {
-	Findings []policy.Finding `json:"findings"`
+	Findings []judge.Finding `json:"findings"`
 }
 
 type policyInput struct{ Body api.PolicyRequest }
@@ -74,6 +74,6 @@ func (noPolicies) SimulatePolicy(context.Context, api.PolicyRequest) (api.Simula
 	return api.Simulated{}, errNoPolicies
 }
 
-func (noPolicies) LintPolicy(context.Context, api.PolicyRequest) ([]policy.Finding, error) {
+func (noPolicies) LintPolicy(context.Context, api.PolicyRequest) ([]judge.Finding, error) {
 	return nil, errNoPolicies
 }

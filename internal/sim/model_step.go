@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -284,7 +285,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 // preview shows the same one; or what the worker asked for. Delays after losses are checked with the losses.
 func (m *runModel) checkDelay(s *stepModel, i int, rec core.AttemptEnded) {
 	if rec.Failure.Kind != policy.KindLost {
-		want := s.policy.Retry.Delay(s.counted, s.delay, policy.Random(m.a.id, m.name(i), s.attempt))
+		want := s.policy.Retry.Delay(s.counted, s.delay, judge.Random(m.a.id, m.name(i), s.attempt))
 		if asked := rec.Failure.RetryAfter; asked != nil {
 			want = max(*asked, 0).Truncate(time.Millisecond)
 		}

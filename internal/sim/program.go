@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -271,8 +272,8 @@ func (p *program) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.
 }
 
 // Match implements core.Decider. A program's steps have no expressions.
-func (p *program) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) policy.Match {
-	return policy.Match{}
+func (p *program) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) judge.Match {
+	return judge.Match{}
 }
 
 // Task implements core.Decider.

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/internal/worker/web"
 	"github.com/pawl-dev/pawl/policy"
@@ -58,7 +59,7 @@ func (d *Dispatcher) attempt(ctx context.Context, h *hook, dl *api.Delivery) (go
 
 // judge decides what follows a failed attempt. It is asked once: the instant that it names is stored.
 func (d *Dispatcher) judge(h *hook, dl *api.Delivery, a *api.DeliveryAttempt, f *policy.Failure, now core.Time) {
-	history := policy.History{Counted: dl.Tried}
+	history := judge.History{Counted: dl.Tried}
 	if limit := h.Policy.Get(policy.LimitScheduleToClose); limit != nil {
 		history.Deadline = core.Time(dl.Since).Add(limit.After)
 		history.Bound = policy.LimitScheduleToClose
@@ -68,7 +69,7 @@ func (d *Dispatcher) judge(h *hook, dl *api.Delivery, a *api.DeliveryAttempt, f 
 		history.Previous = last.NextAt.Sub(last.At) - time.Duration(last.DurationMs)*time.Millisecond
 	}
 	seed := [16]byte(sha256Of(dl.ID)[:16])
-	v := policy.Judge(&h.Policy, history, f, policy.Match{}, now, policy.Random(seed, h.Name, dl.Tried))
+	v := judge.Judge(&h.Policy, history, f, judge.Match{}, now, judge.Random(seed, h.Name, dl.Tried))
 	if !v.Retry {
 		a.Reason = v.Reason.String()
 		end(dl, api.DeliveryFailed, now, fmt.Sprintf("given up after %s: %s; the last failure: %s",

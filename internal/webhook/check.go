@@ -146,7 +146,7 @@ func policyOf(given *policy.Policy) (policy.Policy, error) {
 	if given == nil {
 		return p, nil
 	}
-	p = policy.Overlay(p, *given)
+	p = p.Overlay(*given)
 	for _, kind := range []policy.LimitKind{
 		policy.LimitScheduleToStart, policy.LimitDeadline, policy.LimitHeartbeat, policy.LimitInactivity,
 		policy.LimitWait,

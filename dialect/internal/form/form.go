@@ -223,7 +223,7 @@ func (f *File) Bool(v tree.Value, key string) bool {
 
 // Policy reports what is wrong with a policy, at the field that its path names below the value.
 func (f *File) Policy(v tree.Value, err error) {
-	var field *policy.FieldError
+	var field *decode.Error
 	if errors.As(err, &field) {
 		at := v.At(field.Path...).Pos()
 		if n := len(field.Path); n > 0 {
@@ -374,7 +374,7 @@ var reserved = map[string]bool{
 func Amount(v any) (time.Duration, error) {
 	d, err := decode.Duration(v)
 	if err == nil && d == 0 {
-		return 0, &policy.FieldError{Msg: "zero leaves no time at all; leave the field out for no limit"}
+		return 0, &decode.Error{Msg: "zero leaves no time at all; leave the field out for no limit"}
 	}
 	return d, err
 }

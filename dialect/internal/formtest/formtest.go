@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/internal/policytest"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -134,7 +135,7 @@ func Fields(t *testing.T, form flow.Form) {
 				t.Errorf("%s.%s of %s stands in the schema, and is refused: %v", what, key, form.Key, err)
 			}
 		}
-		var field *policy.FieldError
+		var field *decode.Error
 		if err := read(map[string]any{"no": "such key"}); !errors.As(err, &field) || !field.Key {
 			t.Errorf("%s of %s: %v", what, form.Key, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -36,9 +37,9 @@ func describe(t *testing.T, translate func(v any) (policy.Policy, error), v any)
 	t.Helper()
 	p, err := translate(v)
 	if err != nil {
-		var field *policy.FieldError
+		var field *decode.Error
 		if !errors.As(err, &field) {
-			t.Errorf("%T is not a FieldError: %v", err, err)
+			t.Errorf("%T names no field: %v", err, err)
 		}
 		return "error: " + err.Error()
 	}

@@ -25,7 +25,7 @@ var bounds = []string{
 //	{retryPolicy: {initialInterval, backoffCoefficient, maximumInterval, maximumAttempts, nonRetryableErrorTypes},
 //	 scheduleToStartTimeout, startToCloseTimeout, scheduleToCloseTimeout, heartbeatTimeout}
 //
-// Errors are [*policy.FieldError] values.
+// Errors are [*decode.Error] values.
 func Policy(v any) (policy.Policy, error) {
 	f := decode.Read(v, bounds...)
 	p := activity(f)
@@ -96,7 +96,7 @@ func readRetry(v any) (r *policy.Retry, never []string, err error) {
 		case once || slices.Contains(timeouts, timeout):
 			never = append(never, timeout)
 		default:
-			f.Keep("nonRetryableErrorTypes", &policy.FieldError{
+			f.Keep("nonRetryableErrorTypes", &decode.Error{
 				Path: []string{fmt.Sprint(i)},
 				Msg: fmt.Sprintf("there is no timeout %q; write one of %s after TemporalTimeout:", timeout,
 					strings.Join(timeouts, ", ")),
@@ -215,7 +215,7 @@ func readDuration(f *decode.Fields, key string) time.Duration {
 // complete refuses an activity that nothing bounds.
 func complete(p policy.Policy) error {
 	if p.Get(policy.LimitScheduleToClose) == nil && p.Get(policy.LimitStartToClose) == nil {
-		return &policy.FieldError{Msg: "startToCloseTimeout or scheduleToCloseTimeout must be given"}
+		return &decode.Error{Msg: "startToCloseTimeout or scheduleToCloseTimeout must be given"}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-dev/pawl/dialect/internal/policytest"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestPolicy(t *testing.T) {
 	policytest.Run(t, "testdata/policy", func(v any) (policy.Policy, error) {
 		p, err := Policy(v)
-		for _, finding := range policy.Lint(&p, 0) {
+		for _, finding := range judge.Lint(&p, 0) {
 			if finding.Code == "limit-never-fires" {
 				t.Errorf("%v: %s", v, finding.Message)
 			}

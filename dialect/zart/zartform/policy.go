@@ -16,7 +16,7 @@ import (
 //
 // Zart retries every error of the step's own. A timeout ends the step in both scopes: the global one spans the
 // attempts from the first scheduling on, the other begins again with each attempt. A nil value stands for the
-// defaults. Errors are [*policy.FieldError] values.
+// defaults. Errors are [*decode.Error] values.
 func Policy(v any) (policy.Policy, error) {
 	f := decode.Read(v, "retry", "timeout", "timeout_scope")
 	p := policy.Policy{Retry: readRetry(f, "retry")}

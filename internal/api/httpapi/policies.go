@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/policy"
+	"github.com/pawl-dev/pawl/internal/judge"
 )
 
 var _ api.Policies = (*Client)(nil)
@@ -23,8 +23,8 @@ func (c *Client) SimulatePolicy(ctx context.Context, r api.PolicyRequest) (out a
 }
 
 // LintPolicy implements api.Policies.
-func (c *Client) LintPolicy(ctx context.Context, r api.PolicyRequest) ([]policy.Finding, error) {
-	var out struct{ Findings []policy.Finding }
+func (c *Client) LintPolicy(ctx context.Context, r api.PolicyRequest) ([]judge.Finding, error) {
+	var out struct{ Findings []judge.Finding }
 	_, err := c.do(ctx, http.MethodPost, join("policies", "lint"), r, &out)
 	return out.Findings, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/policy"
@@ -212,8 +213,8 @@ func endOf(workflowID string, payload []byte) *schedule.Ended {
 }
 
 // Match implements core.Decider. No policy has a condition here.
-func (decider) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) policy.Match {
-	return policy.Match{}
+func (decider) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) judge.Match {
+	return judge.Match{}
 }
 
 // Task implements core.Decider. There are no tasks.

@@ -1,9 +1,10 @@
-package policy_test
+package judge_test
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -16,8 +17,8 @@ func ExampleJudge() {
 	start := policy.At(time.Date(2030, 1, 31, 18, 0, 0, 0, time.UTC))
 	refused := &policy.Failure{Kind: policy.KindError, Message: "connection refused"}
 	for n := 1; n <= 3; n++ {
-		h := policy.History{Counted: n, Deadline: start.Add(time.Minute), Bound: policy.LimitScheduleToClose}
-		v := policy.Judge(p, h, refused, policy.Match{}, start, 0)
+		h := judge.History{Counted: n, Deadline: start.Add(time.Minute), Bound: policy.LimitScheduleToClose}
+		v := judge.Judge(p, h, refused, judge.Match{}, start, 0)
 		if v.Retry {
 			fmt.Println("again after", v.Delay)
 		} else {
@@ -35,7 +36,7 @@ func ExampleLint() {
 	if err != nil {
 		panic(err)
 	}
-	for _, finding := range policy.Lint(&policy.Policy{Retry: retry}, 20*time.Second) {
+	for _, finding := range judge.Lint(&policy.Policy{Retry: retry}, 20*time.Second) {
 		fmt.Println(finding.Message)
 	}
 	// Output:

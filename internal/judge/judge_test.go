@@ -1,4 +1,4 @@
-package policy_test
+package judge_test
 
 import (
 	"encoding/json"
@@ -11,11 +11,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/judge"
+	"github.com/pawl-dev/pawl/internal/judge/judgetest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // epoch is the instant that the transcripts call 0.
-const epoch policy.Time = 1_700_000_000_000_000
+const epoch = judgetest.Epoch
 
 // TestJudge replays the transcripts in testdata/judge:
 //
@@ -35,7 +37,7 @@ func TestJudge(t *testing.T) {
 				}
 				return p.Retry.String() + "\n"
 			case "judge":
-				return judge(t, d, &p)
+				return judged(t, d, &p)
 			default:
 				d.Fatalf(t, "unknown command %q", d.Cmd)
 				return ""
@@ -44,10 +46,10 @@ func TestJudge(t *testing.T) {
 	})
 }
 
-func judge(t *testing.T, d *datadriven.TestData, p *policy.Policy) string {
+func judged(t *testing.T, d *datadriven.TestData, p *policy.Policy) string {
 	f := &policy.Failure{Kind: policy.KindError}
-	h := policy.History{Counted: 1}
-	var m policy.Match
+	h := judge.History{Counted: 1}
+	var m judge.Match
 	now, u := epoch, 0.0
 	for _, arg := range d.CmdArgs {
 		value := strings.Join(arg.Vals, ",")
@@ -99,10 +101,10 @@ func judge(t *testing.T, d *datadriven.TestData, p *policy.Policy) string {
 			d.Fatalf(t, "unknown argument %q", arg.Key)
 		}
 	}
-	return describe(policy.Judge(p, h, f, m, now, u), now) + "\n"
+	return describe(judge.Judge(p, h, f, m, now, u), now) + "\n"
 }
 
-func describe(v policy.Verdict, now policy.Time) string {
+func describe(v judge.Verdict, now policy.Time) string {
 	if v.Retry {
 		text := "retry after " + duration.Format(v.Delay)
 		if v.At != now.Add(v.Delay) {
@@ -129,7 +131,7 @@ func must(t *testing.T, err error) {
 
 func TestJudgeWithoutPolicy(t *testing.T) {
 	for _, p := range []*policy.Policy{nil, {}} {
-		v := policy.Judge(p, policy.History{Counted: 1}, &policy.Failure{Kind: policy.KindError}, policy.Match{}, epoch,
+		v := judge.Judge(p, judge.History{Counted: 1}, &policy.Failure{Kind: policy.KindError}, judge.Match{}, epoch,
 			0)
 		if v.Retry || v.Reason != policy.ReasonRetriesOff {
 			t.Errorf("got %+v, want one attempt", v)
@@ -140,9 +142,9 @@ func TestJudgeWithoutPolicy(t *testing.T) {
 // TestJudgeOrder draws policies, histories and failures, and asks the rules in their order, each in its own words.
 func TestJudgeOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, h, f, m := drawPolicy(t), drawHistory(t), drawFailure(t), drawMatch(t)
+		p, h, f, m := judgetest.Policy(t), drawHistory(t), drawFailure(t), drawMatch(t)
 		u := rapid.Float64Range(0, 0.9999).Draw(t, "u")
-		v := policy.Judge(&p, h, f, m, epoch, u)
+		v := judge.Judge(&p, h, f, m, epoch, u)
 		r := p.Retry
 		if r == nil {
 			r = &policy.Retry{MaxAttempts: 1}
@@ -194,7 +196,7 @@ func isFinal(p *policy.Policy, kind policy.LimitKind) bool {
 }
 
 // pauseOf returns how long a step waits after a loss: nothing after the first one in a row, then 1s, 2s, 4s and so on.
-func pauseOf(h policy.History) time.Duration {
+func pauseOf(h judge.History) time.Duration {
 	if h.Lost < 2 {
 		return 0
 	}
@@ -205,7 +207,7 @@ func pauseOf(h policy.History) time.Duration {
 	return min(pause, 5*time.Minute)
 }
 
-func nextAt(r *policy.Retry, h policy.History, f *policy.Failure, u float64) policy.Time {
+func nextAt(r *policy.Retry, h judge.History, f *policy.Failure, u float64) policy.Time {
 	if f.RetryAfter != nil && *f.RetryAfter > 0 {
 		return epoch.Add(max(0, *f.RetryAfter).Truncate(time.Millisecond))
 	}
@@ -213,7 +215,7 @@ func nextAt(r *policy.Retry, h policy.History, f *policy.Failure, u float64) pol
 }
 
 // checkRetry holds what is true of every retry, however it came about.
-func checkRetry(t *rapid.T, r *policy.Retry, h policy.History, f *policy.Failure, v policy.Verdict) {
+func checkRetry(t *rapid.T, r *policy.Retry, h judge.History, f *policy.Failure, v judge.Verdict) {
 	if !v.Retry {
 		return
 	}
@@ -229,78 +231,16 @@ func checkRetry(t *rapid.T, r *policy.Retry, h policy.History, f *policy.Failure
 	}
 }
 
-func drawPolicy(t *rapid.T) policy.Policy {
-	var p policy.Policy
-	if rapid.Bool().Draw(t, "has retry") {
-		p.Retry = drawRetry(t)
-	}
-	for _, kind := range policy.StepLimits {
-		if rapid.Bool().Draw(t, "has "+kind.String()) {
-			p.Set(kind, drawLimit(t, kind))
-		}
-	}
-	return p
-}
-
-func drawRetry(t *rapid.T) *policy.Retry {
-	kinds := []policy.JitterKind{policy.JitterUniform, policy.JitterDecorrelated}
-	return &policy.Retry{
-		MaxAttempts:        rapid.IntRange(-1, 6).Draw(t, "maxAttempts"),
-		InitialInterval:    drawAmount(t, "initialInterval"),
-		BackoffCoefficient: rapid.Float64Range(1, 10).Draw(t, "backoffCoefficient"),
-		MaxInterval:        drawAmount(t, "maxInterval"),
-		Jitter:             rapid.Float64Range(0, 1).Draw(t, "jitter"),
-		JitterKind:         rapid.SampledFrom(kinds).Draw(t, "kind"),
-		On:                 rapid.SliceOfDistinct(drawKind(), rapid.ID).Draw(t, "on"),
-		When:               rapid.SampledFrom([]string{"", "code != 2"}).Draw(t, "when"),
-		NonRetryable:       rapid.SampledFrom([][]string{nil, {"Worse", "Bad"}}).Draw(t, "nonRetryable"),
-		Origin:             rapid.SampledFrom([]string{"", "defaults"}).Draw(t, "origin"),
-		MaxLost:            rapid.SampledFrom([]int{0, 0, -1, 1, 3}).Draw(t, "maxLost"),
-	}
-}
-
-func drawLimit(t *rapid.T, kind policy.LimitKind) *policy.Limit {
-	if rapid.IntRange(0, 5).Draw(t, "removed") == 0 {
-		return &policy.Limit{Removed: true}
-	}
-	limit := &policy.Limit{
-		OnExpire: rapid.SampledFrom([]policy.Expire{policy.ExpireFail, policy.ExpireCancel}).Draw(t, "onExpire"),
-		Origin:   rapid.SampledFrom([]string{"", "order.yaml:12:5"}).Draw(t, "origin"),
-	}
-	if kind.PerAttempt() {
-		limit.Retry = rapid.Bool().Draw(t, "retry")
-	}
-	if kind == policy.LimitDeadline && rapid.Bool().Draw(t, "instant") {
-		limit.At = epoch + policy.Time(rapid.Int64Range(1, 1e15).Draw(t, "at"))
-		return limit
-	}
-	limit.After = drawAmount(t, "after") + time.Millisecond
-	limit.Warn = rapid.IntRange(0, 99).Draw(t, "warn")
-	return limit
-}
-
-func drawAmount(t *rapid.T, label string) time.Duration {
-	return time.Duration(rapid.OneOf(
-		rapid.Just(int64(0)), rapid.Int64Range(1, 100_000), rapid.Int64Range(1, 1e12),
-	).Draw(t, label)) * time.Millisecond
-}
-
-func drawKind() *rapid.Generator[policy.Kind] {
-	return rapid.SampledFrom([]policy.Kind{
-		policy.KindError, policy.KindFailed, policy.KindTimeout, policy.KindCancelled, policy.KindLost,
-	})
-}
-
-func drawHistory(t *rapid.T) policy.History {
-	h := policy.History{
+func drawHistory(t *rapid.T) judge.History {
+	h := judge.History{
 		Counted:   rapid.IntRange(1, 7).Draw(t, "counted"),
 		Lost:      rapid.IntRange(0, 9).Draw(t, "lost"),
 		LostAlone: rapid.IntRange(0, 7).Draw(t, "apart"),
-		Previous:  drawAmount(t, "previous"),
+		Previous:  judgetest.Amount(t, "previous"),
 		Closed:    rapid.IntRange(0, 5).Draw(t, "closed") == 0,
 	}
 	if rapid.Bool().Draw(t, "has deadline") {
-		h.Deadline = epoch.Add(drawAmount(t, "deadline"))
+		h.Deadline = epoch.Add(judgetest.Amount(t, "deadline"))
 		h.Bound = policy.LimitScheduleToClose
 	}
 	return h
@@ -308,7 +248,7 @@ func drawHistory(t *rapid.T) policy.History {
 
 func drawFailure(t *rapid.T) *policy.Failure {
 	f := &policy.Failure{
-		Kind:         drawKind().Draw(t, "failure"),
+		Kind:         judgetest.Kind().Draw(t, "failure"),
 		Type:         rapid.SampledFrom([]string{"", "Bad", "Good"}).Draw(t, "type"),
 		NonRetryable: rapid.IntRange(0, 5).Draw(t, "non-retryable") == 0,
 	}
@@ -322,8 +262,8 @@ func drawFailure(t *rapid.T) *policy.Failure {
 	return f
 }
 
-func drawMatch(t *rapid.T) policy.Match {
-	return policy.Match{
+func drawMatch(t *rapid.T) judge.Match {
+	return judge.Match{
 		Matched: rapid.Bool().Draw(t, "matched"),
 		Error:   rapid.SampledFrom([]string{"", "", "unknown name"}).Draw(t, "broken"),
 	}
@@ -357,19 +297,19 @@ func TestJudgeAtTheEdges(t *testing.T) {
 			policy.ReasonNotMatched,
 		},
 	} {
-		v := policy.Judge(c.policy, policy.History{Counted: 1}, &c.failure, policy.Match{}, 1, 0)
+		v := judge.Judge(c.policy, judge.History{Counted: 1}, &c.failure, judge.Match{}, 1, 0)
 		if v.Reason != c.want || v.Retry != (c.want == policy.ReasonNone) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
 	for lost, want := range map[int]int{0: 0, 1: 0, 2: 16, 3: 4, 4: 1, 5: 1, 100: 1} {
-		if got := policy.SuspectGroup(lost); got != want {
+		if got := judge.SuspectGroup(lost); got != want {
 			t.Errorf("after %d losses %d suspects run at once, not %d", lost, got, want)
 		}
 	}
-	late := policy.History{Counted: 1, Lost: 9, LostAlone: 40}
+	late := judge.History{Counted: 1, Lost: 9, LostAlone: 40}
 	unlimited := retry(func(r *policy.Retry) { r.MaxLost = policy.Unlimited })
-	v := policy.Judge(unlimited, late, &policy.Failure{Kind: policy.KindLost}, policy.Match{}, 1, 0)
+	v := judge.Judge(unlimited, late, &policy.Failure{Kind: policy.KindLost}, judge.Match{}, 1, 0)
 	if v.Delay != 5*time.Minute {
 		t.Errorf("a suspect waits %s at most", v.Delay)
 	}

@@ -1,13 +1,16 @@
-package policy
+// Package judge decides what follows when an attempt ends badly, by a policy: [Judge] is the one function that does.
+// [Lint] finds what a policy can never do.
+//
+// The package is pure, as package policy is: it reads no clock, draws no random numbers and keeps no state. Instants
+// and random numbers are arguments, so a preview, a replay and a real run give the same answers.
+package judge
 
 import (
 	"slices"
 	"time"
-)
 
-// DefaultMaxLost is how many lost attempts that count stop a step; see [History]. Without a bound, a step that kills
-// its worker would kill one worker after another.
-const DefaultMaxLost = 5
+	"github.com/pawl-dev/pawl/policy"
+)
 
 // The pause of a suspect before its next attempt: it doubles with each loss that counts.
 const (
@@ -32,14 +35,6 @@ func SuspectGroup(lost int) int {
 	}
 }
 
-// LostBound returns how many lost attempts that count stop the step; Unlimited: any number may be lost.
-func (r *Retry) LostBound() int {
-	if r == nil || r.MaxLost == 0 {
-		return DefaultMaxLost
-	}
-	return r.MaxLost
-}
-
 // lostPause returns how long a step waits that was lost so often.
 func lostPause(h History) time.Duration {
 	if SuspectGroup(h.Lost) == 0 {
@@ -49,10 +44,7 @@ func lostPause(h History) time.Duration {
 }
 
 // defaultRetry is the policy of a step that has none: one attempt.
-var defaultRetry = Retry{MaxAttempts: 1, BackoffCoefficient: 1}
-
-// defaultOn lists the kinds that are retried if a policy lists none: failures that may go away by themselves.
-var defaultOn = []Kind{KindError, KindTimeout}
+var defaultRetry = policy.Retry{MaxAttempts: 1, BackoffCoefficient: 1}
 
 // Judge decides what follows when an attempt ended with failure f. It checks the rules in this order. The first rule
 // that applies decides, and its name is the verdict's reason:
@@ -75,86 +67,78 @@ var defaultOn = []Kind{KindError, KindTimeout}
 //
 // m is the result of the When expression; it is ignored if there is none. u in [0,1) chooses the jitter, see [Random].
 // A nil p is the default policy, one attempt.
-func Judge(p *Policy, h History, f *Failure, m Match, now Time, u float64) Verdict {
+func Judge(p *policy.Policy, h History, f *policy.Failure, m Match, now policy.Time, u float64) Verdict {
 	if p == nil {
-		p = &Policy{}
+		p = &policy.Policy{}
 	}
 	r := p.Retry
 	if r == nil {
 		r = &defaultRetry
 	}
 	if h.Closed {
-		return Verdict{Reason: ReasonCancelled}
+		return Verdict{Reason: policy.ReasonCancelled}
 	}
-	if f.Kind == KindLost {
+	if f.Kind == policy.KindLost {
 		if bound := r.LostBound(); bound >= 0 && h.LostAlone >= bound {
-			return Verdict{Reason: ReasonWorkerLost}
+			return Verdict{Reason: policy.ReasonWorkerLost}
 		}
 		pause := lostPause(h)
 		return h.again(now, Verdict{Retry: true, Delay: pause, At: now.Add(pause)})
 	}
-	if f.Kind == KindTimeout && !p.retriesAfter(f.Limit) {
-		return Verdict{Reason: ReasonTimeoutNotRetryable}
+	if f.Kind == policy.KindTimeout && !retriesAfter(p, f.Limit) {
+		return Verdict{Reason: policy.ReasonTimeoutNotRetryable}
 	}
 	if f.NonRetryable || (f.Type != "" && slices.Contains(r.NonRetryable, f.Type)) {
-		return Verdict{Reason: ReasonNonRetryable}
+		return Verdict{Reason: policy.ReasonNonRetryable}
 	}
-	if reason := r.match(f.Kind, m); reason != ReasonNone {
+	if reason := matched(r, f.Kind, m); reason != policy.ReasonNone {
 		return Verdict{Reason: reason, Detail: m.Error}
 	}
 	if r.MaxAttempts == 1 {
-		return Verdict{Reason: ReasonRetriesOff}
+		return Verdict{Reason: policy.ReasonRetriesOff}
 	}
 	if r.MaxAttempts >= 0 && h.Counted >= r.MaxAttempts {
-		return Verdict{Reason: ReasonAttemptsExhausted}
+		return Verdict{Reason: policy.ReasonAttemptsExhausted}
 	}
 	delay := r.Delay(h.Counted, h.Previous, u)
 	// A delay of zero does not count: a service that is down would get all attempts at once.
 	if f.RetryAfter != nil && *f.RetryAfter > 0 {
-		delay = wholeMilliseconds(*f.RetryAfter)
+		delay = f.RetryAfter.Truncate(time.Millisecond)
 	}
 	return h.again(now, Verdict{Retry: true, Delay: delay, At: now.Add(delay)})
 }
 
 // again returns the retry v if it starts before the deadline. Otherwise it stops the step now: waiting for the deadline
 // would change nothing, and the caller would learn of the failure later.
-func (h History) again(now Time, v Verdict) Verdict {
+func (h History) again(now policy.Time, v Verdict) Verdict {
 	if h.Deadline != 0 && v.At >= h.Deadline {
-		return Verdict{Reason: ReasonNoTimeLeft, Bound: h.Bound}
+		return Verdict{Reason: policy.ReasonNoTimeLeft, Bound: h.Bound}
 	}
 	return v
 }
 
-// match checks When, or On if there is no When.
-func (r *Retry) match(kind Kind, m Match) Reason {
+// matched checks When, or On if there is no When.
+func matched(r *policy.Retry, kind policy.Kind, m Match) policy.Reason {
 	if r.When == "" {
 		if !r.Retries(kind) {
-			return ReasonNotMatched
+			return policy.ReasonNotMatched
 		}
-		return ReasonNone
+		return policy.ReasonNone
 	}
 	if m.Error != "" {
-		return ReasonExpressionError
+		return policy.ReasonExpressionError
 	}
 	if !m.Matched {
-		return ReasonNotMatched
+		return policy.ReasonNotMatched
 	}
-	return ReasonNone
-}
-
-// Retries reports whether On contains the kind. A nil On stands for error and timeout; an empty On contains nothing.
-func (r *Retry) Retries(kind Kind) bool {
-	if r.On == nil {
-		return slices.Contains(defaultOn, kind)
-	}
-	return slices.Contains(r.On, kind)
+	return policy.ReasonNone
 }
 
 // retriesAfter reports whether the retry policy decides after the limit ended an attempt. It does after a timeout that
 // names no limit: the worker made that one itself. If the policy no longer has the limit, for example because an
 // operator replaced the policy, the limit's default holds.
-func (p *Policy) retriesAfter(kind LimitKind) bool {
-	if kind == LimitNone {
+func retriesAfter(p *policy.Policy, kind policy.LimitKind) bool {
+	if kind == policy.LimitNone {
 		return true
 	}
 	if !kind.PerAttempt() {

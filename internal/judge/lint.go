@@ -1,4 +1,4 @@
-package policy
+package judge
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // Finding is a contradiction in a policy. The policy is legal, but a part of it can never have an effect.
@@ -34,7 +35,7 @@ const (
 
 // Lint finds contradictions in a step's policy. Give it the policy after all overlays. runLimit is the shortest limit
 // of the step's run; 0 means none.
-func Lint(p *Policy, runLimit time.Duration) []Finding {
+func Lint(p *policy.Policy, runLimit time.Duration) []Finding {
 	l := linter{policy: p, retry: p.Retry, runLimit: runLimit}
 	if l.retry == nil {
 		l.retry = &defaultRetry
@@ -56,8 +57,8 @@ func Lint(p *Policy, runLimit time.Duration) []Finding {
 }
 
 type linter struct {
-	policy   *Policy
-	retry    *Retry
+	policy   *policy.Policy
+	retry    *policy.Retry
 	runLimit time.Duration
 	findings []Finding
 }
@@ -73,9 +74,9 @@ func (l *linter) lintRetriesOff() {
 		field string
 		given bool
 	}{
-		{"initialInterval", r.InitialInterval > 0 && r.InitialInterval != DefaultRetry().InitialInterval},
+		{"initialInterval", r.InitialInterval > 0 && r.InitialInterval != policy.DefaultRetry().InitialInterval},
 		{"maxInterval", r.MaxInterval > 0},
-		{"jitter", r.Jitter > 0 || r.JitterKind != JitterUniform},
+		{"jitter", r.Jitter > 0 || r.JitterKind != policy.JitterUniform},
 		{"when", r.When != ""},
 		{"nonRetryable", len(r.NonRetryable) > 0},
 	} {
@@ -84,8 +85,9 @@ func (l *linter) lintRetriesOff() {
 		}
 	}
 	// Only scheduleToStart does not retry by default. Here the user must have asked for it.
-	if limit := l.policy.Get(LimitScheduleToStart); limit != nil && limit.Retry {
-		l.find(lintRetriesOff, fmt.Sprintf(why, "retry: true"), "timeout", LimitScheduleToStart.String(), "retry")
+	if limit := l.policy.Get(policy.LimitScheduleToStart); limit != nil && limit.Retry {
+		message := fmt.Sprintf(why, "retry: true")
+		l.find(lintRetriesOff, message, "timeout", policy.LimitScheduleToStart.String(), "retry")
 	}
 }
 
@@ -97,10 +99,10 @@ func (l *linter) lintFilter() {
 		}
 		return
 	}
-	if slices.Contains(r.On, KindLost) {
+	if slices.Contains(r.On, policy.KindLost) {
 		l.find(lintLostInOn, "lost attempts are always retried, and do not use up maxAttempts", "retry", "on")
 	}
-	if r.On != nil && !slices.ContainsFunc(r.On, func(kind Kind) bool { return kind != KindLost }) {
+	if r.On != nil && !slices.ContainsFunc(r.On, func(kind policy.Kind) bool { return kind != policy.KindLost }) {
 		l.find(lintNothingRetried, "on lists no kind of failure, so nothing is retried", "retry", "on")
 	}
 }
@@ -111,7 +113,7 @@ func (l *linter) lintDelays() {
 		const message = "unlimited attempts follow each other without a delay; set initialInterval"
 		l.find(lintNoPause, message, "retry", "initialInterval")
 	}
-	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != JitterUniform) {
+	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != policy.JitterUniform) {
 		l.find(lintJitterNoEffect, "initialInterval is 0: there is no delay to spread", "retry", "jitter")
 	}
 	if r.MaxInterval <= 0 {
@@ -123,7 +125,7 @@ func (l *linter) lintDelays() {
 		l.find(lintCapBelowInitial, message, "retry", "maxInterval")
 		return
 	}
-	if r.JitterKind == JitterDecorrelated {
+	if r.JitterKind == policy.JitterDecorrelated {
 		return
 	}
 	if longest := r.Longest(); longest <= r.MaxInterval {
@@ -151,7 +153,7 @@ func (l *linter) lintAttemptsFit() {
 			continue
 		}
 		atLeast := ""
-		if l.retry.Jitter > 0 || l.retry.JitterKind != JitterUniform {
+		if l.retry.Jitter > 0 || l.retry.JitterKind != policy.JitterUniform {
 			atLeast = "at least "
 		}
 		message := fmt.Sprintf("attempt %d can never start: %s%s of delays alone do not fit in %s (%s)",
@@ -164,10 +166,10 @@ func (l *linter) lintAttemptsFit() {
 // lintTimeoutsFit finds attempt limits so long that an attempt they end is always the last one.
 func (l *linter) lintTimeoutsFit() {
 	window, outer := l.window()
-	if window == 0 || (l.retry.When == "" && !l.retry.Retries(KindTimeout)) {
+	if window == 0 || (l.retry.When == "" && !l.retry.Retries(policy.KindTimeout)) {
 		return
 	}
-	for _, kind := range []LimitKind{LimitStartToClose, LimitHeartbeat, LimitInactivity} {
+	for _, kind := range []policy.LimitKind{policy.LimitStartToClose, policy.LimitHeartbeat, policy.LimitInactivity} {
 		limit := l.policy.Get(kind)
 		if limit == nil || !limit.Retry || limit.After >= window {
 			continue
@@ -185,9 +187,9 @@ func (l *linter) lintTimeoutsFit() {
 // window returns the shortest of the limits that span all attempts, and its name; 0 if there is none.
 func (l *linter) window() (window time.Duration, name string) {
 	if l.runLimit > 0 {
-		window, name = l.runLimit, LimitRun.String()
+		window, name = l.runLimit, policy.LimitRun.String()
 	}
-	for _, kind := range []LimitKind{LimitScheduleToClose, LimitDeadline} {
+	for _, kind := range []policy.LimitKind{policy.LimitScheduleToClose, policy.LimitDeadline} {
 		limit := l.policy.Get(kind)
 		if limit != nil && limit.At == 0 && (window == 0 || limit.After < window) {
 			window, name = limit.After, kind.String()
@@ -199,17 +201,19 @@ func (l *linter) window() (window time.Duration, name string) {
 // outerLimits lists, for each limit, the limits whose clocks start at the same time or earlier. If such a limit is not
 // longer, it always fires first. Heartbeat is among those of inactivity: output restarts only the clock of inactivity,
 // a heartbeat restarts both, so inactivity never expires before a heartbeat limit that is not longer.
-var outerLimits = map[LimitKind][]LimitKind{
-	LimitDeadline:        {LimitScheduleToClose},
-	LimitScheduleToStart: {LimitScheduleToClose},
-	LimitStartToClose:    {LimitScheduleToClose, LimitDeadline},
-	LimitHeartbeat:       {LimitScheduleToClose, LimitDeadline, LimitStartToClose},
-	LimitInactivity:      {LimitScheduleToClose, LimitDeadline, LimitStartToClose, LimitHeartbeat},
-	LimitWait:            {LimitScheduleToClose},
+var outerLimits = map[policy.LimitKind][]policy.LimitKind{
+	policy.LimitDeadline:        {policy.LimitScheduleToClose},
+	policy.LimitScheduleToStart: {policy.LimitScheduleToClose},
+	policy.LimitStartToClose:    {policy.LimitScheduleToClose, policy.LimitDeadline},
+	policy.LimitHeartbeat:       {policy.LimitScheduleToClose, policy.LimitDeadline, policy.LimitStartToClose},
+	policy.LimitInactivity: {
+		policy.LimitScheduleToClose, policy.LimitDeadline, policy.LimitStartToClose, policy.LimitHeartbeat,
+	},
+	policy.LimitWait: {policy.LimitScheduleToClose},
 }
 
 func (l *linter) lintNeverFires() {
-	for _, kind := range StepLimits {
+	for _, kind := range policy.StepLimits {
 		limit := l.policy.Get(kind)
 		if limit == nil || limit.At != 0 {
 			continue

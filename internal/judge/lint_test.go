@@ -1,4 +1,4 @@
-package policy_test
+package judge_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/judge"
+	"github.com/pawl-dev/pawl/internal/judge/judgetest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -24,7 +26,7 @@ func TestLint(t *testing.T) {
 			runLimit, err := duration.Parse(run)
 			must(t, err)
 			var out strings.Builder
-			for _, f := range policy.Lint(&p, runLimit) {
+			for _, f := range judge.Lint(&p, runLimit) {
 				fmt.Fprintf(&out, "%s %s: %s\n", f.Code, strings.Join(f.Path, "."), f.Message)
 			}
 			if out.Len() == 0 {
@@ -38,8 +40,8 @@ func TestLint(t *testing.T) {
 // TestLintIsHarmless checks that whatever the policy, each finding is complete and points somewhere.
 func TestLintIsHarmless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawPolicy(t)
-		for _, f := range policy.Lint(&p, drawAmount(t, "run")) {
+		p := judgetest.Policy(t)
+		for _, f := range judge.Lint(&p, judgetest.Amount(t, "run")) {
 			if f.Code == "" || f.Message == "" || len(f.Path) < 2 {
 				t.Fatalf("%+v", f)
 			}
