@@ -44,7 +44,7 @@ func body(ctx pawl.Context, in order) (out string, err error) {
 		return "", err
 	}
 
-	var all []pawl.Waitable
+	var all []*pawl.Future[int]
 	results, counts := make([]int, 2), map[int]int{}
 	for i := range results {
 		all = append(all, pawl.Go(ctx, "branch", func(ctx pawl.Context) (int, error) {
