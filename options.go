@@ -107,7 +107,7 @@ func retryOf[R Retries](r R) (*policy.Retry, error) {
 	if p, ok := any(r).(RetryPolicy); ok {
 		return p.decode()
 	}
-	return policy.ParsePreset(reflect.ValueOf(r).String())
+	return policy.DecodeRetry(reflect.ValueOf(r).String())
 }
 
 // wholePolicy sets a step's whole policy, limits and retry; err says what is wrong with it. It replaces the defaults.

@@ -65,7 +65,7 @@ func (a *amount) in(s *scope) (*policy.Limit, *policy.Failure) {
 	if _, object := v.(map[string]any); object {
 		return nil, wrong(a.value.Wrong("%s: an amount such as 5m is expected, not %s", a.kind, expr.TypeName(v)))
 	}
-	l, err := policy.DecodeLimit(a.kind, v)
+	l, err := a.kind.DecodeLimit(v)
 	if err != nil {
 		return nil, wrong(a.value.Wrong("%s: %s", a.kind, err))
 	}

@@ -61,7 +61,7 @@ func (p *parsing) limit(kind policy.LimitKind, n *tree.Node) *policy.Limit {
 	if p.bare(n, kind.String()) || p.bareField(n, "after") {
 		return nil
 	}
-	limit, err := policy.DecodeLimit(kind, n.Any())
+	limit, err := kind.DecodeLimit(n.Any())
 	if err != nil {
 		p.field(n, kind.String(), err)
 		return nil
@@ -89,7 +89,7 @@ func (p *parsing) computed(kind policy.LimitKind, n *tree.Node) (limit *policy.L
 			rest[f.Name] = f.Value.Any()
 		}
 	}
-	limit, err := policy.DecodeLimit(kind, rest)
+	limit, err := kind.DecodeLimit(rest)
 	if err != nil {
 		p.field(n, kind.String(), err)
 		return nil, true

@@ -16,16 +16,11 @@ type Client struct {
 	http *httpapi.Client
 }
 
-// Access is how a client comes to a server. The zero value is for one on this machine that asks for no token.
-type Access struct {
-	Token string // the token of pawl token create. It is sent over https, or to this machine.
-	// Transport sends the requests. Default: one with the system's certificates and the proxy of the environment.
-	Transport http.RoundTripper
-}
-
 // ClientConfig configures a [Client]. Its zero value is one for a server on this machine that asks for no token.
 type ClientConfig struct {
-	Access      Access
+	Token string // the token of pawl token create; it is sent over https, or to this machine
+	// Transport sends the requests. Default: one with the system's certificates and the proxy of the environment.
+	Transport   http.RoundTripper
 	Codec       pawl.Codec        // default pawl.JSON
 	Propagators []pawl.Propagator // as in pawl.Config
 }
@@ -37,7 +32,7 @@ type ClientConfig struct {
 // workflows of that program. A flow that this program has as a document goes along with its starts. Errors:
 // pawl.ErrInvalid.
 func Connect(server string, cfg ClientConfig) (*Client, error) {
-	c, err := cfg.Access.client(server)
+	c, err := clientOf(server, cfg.Token, cfg.Transport)
 	if err != nil {
 		return nil, err
 	}
@@ -54,15 +49,15 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// client returns the client of a server on the wire.
-func (a Access) client(server string) (*httpapi.Client, error) {
+// clientOf returns the client of a server on the wire.
+func clientOf(server, token string, transport http.RoundTripper) (*httpapi.Client, error) {
 	c, err := httpapi.New(server)
 	if err != nil {
 		return nil, err
 	}
-	if a.Transport != nil {
-		c.Through(a.Transport)
+	if transport != nil {
+		c.Through(transport)
 	}
 	c.KeyStarts()
-	return c, c.Show(a.Token, nil)
+	return c, c.Show(token, nil)
 }

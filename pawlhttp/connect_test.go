@@ -25,9 +25,9 @@ func connect(t *testing.T, e *pawltest.Env, cfg pawl.Config) pawl.Client {
 	served := &http.Server{Handler: pawlhttp.Handler(e.Engine, nil)}
 	over := make(chan error)
 	go func() { over <- served.Serve(at) }()
-	through := pawlhttp.Access{Transport: &http.Transport{DialContext: at.Dial}}
+	through := &http.Transport{DialContext: at.Dial}
 	c, err := pawlhttp.Connect("http://127.0.0.1:7295", pawlhttp.ClientConfig{
-		Access: through, Codec: cfg.Codec, Propagators: cfg.Propagators,
+		Transport: through, Codec: cfg.Codec, Propagators: cfg.Propagators,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -338,7 +338,7 @@ func TestAllow(t *testing.T) {
 	}))
 	defer s.Close()
 	for token, want := range map[string]error{"sesame": nil, "": pawl.ErrInvalid} {
-		c, err := pawlhttp.Connect(s.URL, pawlhttp.ClientConfig{Access: pawlhttp.Access{Token: token}})
+		c, err := pawlhttp.Connect(s.URL, pawlhttp.ClientConfig{Token: token})
 		ok(t, err)
 		_, err = c.ListRuns(t.Context(), client.Query{})
 		if (err == nil) != (want == nil) {
@@ -351,7 +351,7 @@ func TestAllow(t *testing.T) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
-	_, err = pawlhttp.Connect("http://pawl.example", pawlhttp.ClientConfig{Access: pawlhttp.Access{Token: "x"}})
+	_, err = pawlhttp.Connect("http://pawl.example", pawlhttp.ClientConfig{Token: "x"})
 	if !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("a token without encryption: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/pawl-dev/pawl"
@@ -23,11 +24,12 @@ import (
 
 // Worker executes the tasks of a queue that a server has. Its zero values are useful, but for Server and Handlers.
 type Worker struct {
-	Server   string // http://127.0.0.1:7295
-	Access   Access // zero: the server asks for no token
-	Queue    string // default "", the queue of steps without one
-	Handlers []pawl.AnyHandler
-	Slots    int // tasks that run at once, of all handlers together. Default 16.
+	Server    string // http://127.0.0.1:7295
+	Token     string // empty: the server asks for none
+	Queue     string // default "", the queue of steps without one
+	Handlers  []pawl.AnyHandler
+	Transport http.RoundTripper // sends the requests; default as in ClientConfig
+	Slots     int               // tasks that run at once, of all handlers together. Default 16.
 	// Name is recorded with each attempt, for people. Default: the host's name and the process's number.
 	Name string
 	// DrainWithin is how long tasks that run may take to end when the worker stops. Default 30s.
@@ -52,7 +54,7 @@ func (w Worker) Run(ctx context.Context) error {
 	if len(w.Handlers) == 0 {
 		return fmt.Errorf("pawlhttp: worker of the queue %q: %w: it has no handlers", w.Queue, pawl.ErrInvalid)
 	}
-	c, err := w.Access.client(w.Server)
+	c, err := clientOf(w.Server, w.Token, w.Transport)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 
 // ServeConfig configures [Serve]. Workflows is needed.
 type ServeConfig struct {
-	Access    Access // zero: the server asks for no token
+	Token     string            // empty: the server asks for none
+	Transport http.RoundTripper // sends the requests; default as in ClientConfig
 	Workflows []pawl.Definition
 	// Name tells people which process this is. Default: the host's name and the process's number.
 	Name string
@@ -43,7 +45,7 @@ type ServeConfig struct {
 // that cannot be reached is asked again until it answers. If it is silent for 10s, what runs here is stopped, because
 // others may have taken it. Errors: pawl.ErrInvalid, what the server refuses, and that work did not stop.
 func Serve(ctx context.Context, server string, cfg ServeConfig) error {
-	c, err := cfg.Access.client(server)
+	c, err := clientOf(server, cfg.Token, cfg.Transport)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func DecodeRetry(v any) (*Retry, error) {
 	case nil:
 		return nil, nil // no policy is not an error: an inherited one may apply
 	case string:
-		return ParsePreset(v)
+		return parsePreset(v)
 	case map[string]any:
 		return decodeRetry(v)
 	default:
@@ -144,7 +144,7 @@ func decodeLimits(v any) (Limits, error) {
 	}
 	values, ok := v.(map[string]any)
 	if !ok {
-		limit, err := DecodeLimit(LimitScheduleToClose, v)
+		limit, err := LimitScheduleToClose.DecodeLimit(v)
 		limits.ScheduleToClose = limit
 		return limits, err
 	}
@@ -158,7 +158,7 @@ func decodeLimits(v any) (Limits, error) {
 	}
 	f := decode.Read(values, names...)
 	for _, kind := range StepLimits {
-		limit, err := DecodeLimit(kind, f.Value(kind.String()))
+		limit, err := kind.DecodeLimit(f.Value(kind.String()))
 		f.Keep(kind.String(), err)
 		limits.Set(kind, limit)
 	}
@@ -168,22 +168,22 @@ func decodeLimits(v any) (Limits, error) {
 	return limits, nil
 }
 
-// DecodeLimit reads one limit: a duration, none, or {after, retry, onExpire, warn}. A deadline may also be an RFC 3339
+// DecodeLimit reads one limit of the kind: a duration, none, or {after, retry, onExpire, warn}. A deadline may also be an RFC 3339
 // instant, alone or as {at: …}. Zero is an error, because the work would end before it starts. So is `retry: true` on
 // a limit that spans all attempts. For nil it returns nil: no limit.
-func DecodeLimit(kind LimitKind, v any) (*Limit, error) {
+func (k LimitKind) DecodeLimit(v any) (*Limit, error) {
 	switch v := v.(type) {
 	case nil:
 		return nil, nil // no limit is not an error: an inherited one may apply
 	case map[string]any:
-		return decodeLimit(kind, v)
+		return decodeLimit(k, v)
 	case string:
 		if v == none {
 			return &Limit{Removed: true}, nil
 		}
 	}
-	limit := &Limit{Retry: kind.RetriesByDefault()}
-	if err := limit.set(kind, v); err != nil {
+	limit := &Limit{Retry: k.RetriesByDefault()}
+	if err := limit.set(k, v); err != nil {
 		return nil, err
 	}
 	return limit, nil

@@ -46,7 +46,7 @@ func decoded(t *testing.T, what, line string) string {
 	default:
 		var kind policy.LimitKind
 		must(t, kind.UnmarshalText([]byte(what)))
-		read, err = policy.DecodeLimit(kind, v)
+		read, err = kind.DecodeLimit(v)
 	}
 	if err != nil {
 		var field *decode.Error
@@ -86,12 +86,12 @@ func TestDecodeNumbers(t *testing.T) {
 func TestDecodeInstant(t *testing.T) {
 	instant := time.Date(2030, 1, 31, 18, 0, 0, 0, time.FixedZone("", 3600))
 	for _, v := range []any{instant, "2030-01-31T18:00:00+01:00", map[string]any{"at": instant}} {
-		limit, err := policy.DecodeLimit(policy.LimitDeadline, v)
+		limit, err := policy.LimitDeadline.DecodeLimit(v)
 		if err != nil || limit.At != policy.At(instant) || limit.After != 0 {
 			t.Errorf("%v: %+v, %v", v, limit, err)
 		}
 	}
-	if limit, err := policy.DecodeLimit(policy.LimitStartToClose, instant); err == nil {
+	if limit, err := policy.LimitStartToClose.DecodeLimit(instant); err == nil {
 		t.Errorf("startToClose at an instant: %+v", limit)
 	}
 }
@@ -124,7 +124,7 @@ func TestRoundTrip(t *testing.T) {
 func checkPreset(t *rapid.T, r *policy.Retry) {
 	plain := *r
 	plain.On, plain.When, plain.NonRetryable = nil, "", nil
-	parsed, err := policy.ParsePreset(plain.String())
+	parsed, err := policy.DecodeRetry(plain.String())
 	if err != nil {
 		t.Fatalf("%s: %v", plain.String(), err)
 	}
@@ -202,11 +202,11 @@ func FuzzParsePreset(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := policy.ParsePreset(text)
+		r, err := policy.DecodeRetry(text)
 		if err != nil {
 			return
 		}
-		if again, err := policy.ParsePreset(r.String()); err != nil || again.String() != r.String() {
+		if again, err := policy.DecodeRetry(r.String()); err != nil || again.String() != r.String() {
 			t.Fatalf("%q is %s, which is read as %s, %v", text, r, again, err)
 		}
 	})

@@ -82,14 +82,14 @@ func (l Limit) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what DecodeLimit reads. It does not know which limit it reads: if `retry` is not given, it is
+// UnmarshalJSON reads what [LimitKind.DecodeLimit] reads. It does not know which limit it reads: if `retry` is not given, it is
 // false.
 func (l *Limit) UnmarshalJSON(data []byte) error {
 	v, err := decodeJSON(data)
 	if err != nil {
 		return err
 	}
-	decoded, err := DecodeLimit(LimitNone, v)
+	decoded, err := LimitNone.DecodeLimit(v)
 	if err == nil && decoded != nil {
 		*l = *decoded
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decode"
 )
 
-// ParsePreset reads a retry policy as a short text:
+// parsePreset reads a retry policy as a short text:
 //
 //	fixed(3, 1s)
 //	fixed(3, 1s, jitter=0.5)
@@ -22,7 +22,7 @@ import (
 //
 // The first number is attempts in all, the first one included; none is one attempt. A preset retries errors and
 // timeouts, like every policy that does not list kinds.
-func ParsePreset(text string) (*Retry, error) {
+func parsePreset(text string) (*Retry, error) {
 	name, args, err := splitPreset(text)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func presetError(text, format string, args ...any) error {
 	return &decode.Error{Msg: fmt.Sprintf("%q: %s", text, fmt.Sprintf(format, args...))}
 }
 
-// String writes the policy for people: as a preset, followed by the settings that a preset cannot hold. ParsePreset
+// String writes the policy for people: as a preset, followed by the settings that a preset cannot hold. parsePreset
 // reads the preset part back.
 func (r *Retry) String() string {
 	if r == nil {

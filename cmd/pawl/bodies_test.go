@@ -54,7 +54,7 @@ func TestServesBodies(t *testing.T) {
 	})
 	serve := func(ctx context.Context, token string) error {
 		return pawlhttp.Serve(ctx, p.address, pawlhttp.ServeConfig{
-			Access:    pawlhttp.Access{Token: token},
+			Token:     token,
 			Workflows: []pawl.Definition{sum, job, pair},
 		})
 	}
@@ -67,7 +67,7 @@ func TestServesBodies(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, worker) }()
 
-	c, err := pawlhttp.Connect(p.address, pawlhttp.ClientConfig{Access: pawlhttp.Access{Token: operator}})
+	c, err := pawlhttp.Connect(p.address, pawlhttp.ClientConfig{Token: operator})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func signed() *pawl.Workflow[struct{}, string] {
 func (b *nodesBed) signs(start, at *process, name string, n int) {
 	b.Helper()
 	connect := func(p *process) *pawlhttp.Client {
-		c, err := pawlhttp.Connect(p.address, pawlhttp.ClientConfig{Access: pawlhttp.Access{Token: b.token}})
+		c, err := pawlhttp.Connect(p.address, pawlhttp.ClientConfig{Token: b.token})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func (b *nodesBed) serving(at *process, workflows ...pawl.Definition) (stop func
 	ended := make(chan error, 1)
 	go func() {
 		ended <- pawlhttp.Serve(ctx, at.address, pawlhttp.ServeConfig{
-			Access: pawlhttp.Access{Token: b.token}, Workflows: workflows, Concurrency: 30,
+			Token: b.token, Workflows: workflows, Concurrency: 30,
 		})
 	}()
 	stop = sync.OnceFunc(func() {

@@ -337,7 +337,7 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 		if err := decode.Bare(f.timeout); err != nil {
 			return req, usage("--timeout %w", err)
 		}
-		if req.Timeout, err = policy.DecodeLimit(policy.LimitRun, f.timeout); err != nil {
+		if req.Timeout, err = policy.LimitRun.DecodeLimit(f.timeout); err != nil {
 			return req, usage("--timeout: %w", err)
 		}
 		req.Timeout.Origin = service.GivenTimeout

@@ -91,7 +91,7 @@ func (f *hookFlags) policy() (*policy.Policy, error) {
 		if err := decode.Bare(limit.text); err != nil {
 			return nil, usage("%s %v", limit.flag, err)
 		}
-		l, err := policy.DecodeLimit(limit.kind, limit.text)
+		l, err := limit.kind.DecodeLimit(limit.text)
 		if err != nil {
 			return nil, usage("%s %v", limit.flag, err)
 		}

@@ -61,26 +61,26 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	server := cmp.Or(os.Getenv("PAWL_SERVER"), "http://127.0.0.1:7295")
-	access := pawlhttp.Access{Token: os.Getenv("PAWL_TOKEN")}
+	token := os.Getenv("PAWL_TOKEN")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return pawlhttp.Serve(ctx, server, pawlhttp.ServeConfig{
-			Access: access, Workflows: []pawl.Definition{order},
+			Token: token, Workflows: []pawl.Definition{order},
 		})
 	case len(args) == 2 && args[0] == "order":
-		return place(ctx, server, access, args[1])
+		return place(ctx, server, token, args[1])
 	default:
 		return errors.New("usage: served serve | served order PARCELS")
 	}
 }
 
 // place starts an order and waits for it.
-func place(ctx context.Context, server string, access pawlhttp.Access, text string) error {
+func place(ctx context.Context, server, token, text string) error {
 	parcels := 0
 	if _, err := fmt.Sscan(text, &parcels); err != nil {
 		return fmt.Errorf("%q is no number of parcels", text)
 	}
-	c, err := pawlhttp.Connect(server, pawlhttp.ClientConfig{Access: access})
+	c, err := pawlhttp.Connect(server, pawlhttp.ClientConfig{Token: token})
 	if err != nil {
 		return err
 	}

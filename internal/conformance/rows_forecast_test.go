@@ -98,7 +98,7 @@ func simulatedAsReal(t *testing.T, settings string) {
 
 // lintIsTrue checks that lint says from which attempt on a policy's attempts can never start, and none of them starts.
 func lintIsTrue(t *testing.T) {
-	retry, err := policy.ParsePreset("exponential(6, 10s)")
+	retry, err := policy.DecodeRetry("exponential(6, 10s)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func lintIsTrue(t *testing.T) {
 func openRunsAreChanged(t *testing.T) {
 	const text = "pawl: 1\nname: row\ntimeout: 1m\nsteps:\n" +
 		"  - {name: work, exec: x, timeout: 30s, retry: \"fixed(unlimited, 8s)\"}\n"
-	retry, err := policy.ParsePreset("exponential(9, 5s, jitter=0.3)")
+	retry, err := policy.DecodeRetry("exponential(9, 5s, jitter=0.3)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,7 @@ func connected(t *testing.T, e goProgram) pawl.Client {
 	over := make(chan error)
 	go func() { over <- served.Serve(at) }()
 	through := &http.Transport{DialContext: at.Dial}
-	access := pawlhttp.Access{Transport: through}
-	c, err := pawlhttp.Connect("http://127.0.0.1:7295", pawlhttp.ClientConfig{Access: access})
+	c, err := pawlhttp.Connect("http://127.0.0.1:7295", pawlhttp.ClientConfig{Transport: through})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,8 +71,8 @@ func servedEnv(t *testing.T, test func(t *testing.T, e goProgram), workflows ...
 func (p *servedProgram) open() {
 	p.t.Helper()
 	p.startServer()
-	access := pawlhttp.Access{Transport: &http.Transport{DialContext: p.listener.Dial}}
-	c, err := pawlhttp.Connect("http://127.0.0.1:7295", pawlhttp.ClientConfig{Access: access})
+	through := &http.Transport{DialContext: p.listener.Dial}
+	c, err := pawlhttp.Connect("http://127.0.0.1:7295", pawlhttp.ClientConfig{Transport: through})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (p *servedProgram) open() {
 	ctx, p.stop = context.WithCancel(context.WithoutCancel(p.t.Context()))
 	p.run(func() error {
 		return pawlhttp.Serve(ctx, "http://127.0.0.1:7295", pawlhttp.ServeConfig{
-			Access: access, DrainWithin: time.Microsecond,
+			Transport: through, DrainWithin: time.Microsecond,
 			Workflows: p.workflows, Log: slog.New(slog.DiscardHandler),
 		})
 	})
@@ -100,7 +100,7 @@ func (p *servedProgram) run(do func() error) {
 
 func (p *servedProgram) work(ctx context.Context, w pawlhttp.Worker) {
 	w.Server, w.DrainWithin = "http://127.0.0.1:7295", time.Microsecond
-	w.Access = pawlhttp.Access{Transport: &http.Transport{DialContext: p.listener.Dial}}
+	w.Transport = &http.Transport{DialContext: p.listener.Dial}
 	p.run(func() error { return w.Run(ctx) })
 }
 

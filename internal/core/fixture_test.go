@@ -61,7 +61,7 @@ func (f *fixture) parseRun(words []string) error {
 			f.every = mustDuration(text)
 			continue
 		}
-		r, err := policy.ParsePreset(strings.TrimPrefix(w, "retry="))
+		r, err := policy.DecodeRetry(strings.TrimPrefix(w, "retry="))
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (f *fixture) parseStep(words []string) error {
 		case "wait":
 			spec.Kind, spec.Event = KindWait, value
 		case "retry":
-			r, err := policy.ParsePreset(value)
+			r, err := policy.DecodeRetry(value)
 			if err != nil {
 				return err
 			}

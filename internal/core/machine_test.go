@@ -186,7 +186,7 @@ func (tr *transcript) parseOperation(t *testing.T, d *datadriven.TestData, step 
 		fatal(t, in.Limit.UnmarshalText([]byte(v)))
 	}
 	if v := text(t, d, "retry"); v != "" {
-		r, err := policy.ParsePreset(v)
+		r, err := policy.DecodeRetry(v)
 		fatal(t, err)
 		in.Policy = &policy.Policy{Retry: r}
 		for _, kind := range policy.StepLimits {

@@ -9,7 +9,7 @@ import (
 )
 
 func ExampleJudge() {
-	retry, err := policy.ParsePreset("exponential(3, 1s)")
+	retry, err := policy.DecodeRetry("exponential(3, 1s)")
 	if err != nil {
 		panic(err)
 	}
@@ -32,7 +32,7 @@ func ExampleJudge() {
 }
 
 func ExampleLint() {
-	retry, err := policy.ParsePreset("exponential(6, 1s)")
+	retry, err := policy.DecodeRetry("exponential(6, 1s)")
 	if err != nil {
 		panic(err)
 	}

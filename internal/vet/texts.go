@@ -28,7 +28,7 @@ func (c *checker) checkTexts(call *ast.CallExpr) {
 		}
 		switch param := f.Signature().Params().At(i).Type(); {
 		case isOf(f, "Retry", "RunRetry") && i == 0:
-			if _, err := policy.ParsePreset(text); err != nil {
+			if _, err := policy.DecodeRetry(text); err != nil {
 				c.report(arg, texts, fmt.Sprintf("pawl.%s gets no policy that the engine can read: %v", f.Name(), err))
 			}
 		case isAmount(param):

@@ -66,7 +66,7 @@ func readAmount(f *decode.Fields, key string) time.Duration {
 func readRetry(f *decode.Fields, key string) *policy.Retry {
 	retry := policy.DefaultRetry()
 	if text := f.Text(key); f.Has(key) {
-		preset, err := policy.ParsePreset(text)
+		preset, err := policy.DecodeRetry(text)
 		switch {
 		case err != nil:
 		case !presetText.MatchString(text):
