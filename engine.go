@@ -114,6 +114,11 @@ type local struct {
 // Open waits until that one is gone or the context ends. Then the error is [ErrHeld] and says who holds it. With a
 // context that has ended already, Open tries once.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	e, err := openEngine(ctx, cfg)
+	return e, api.Spoken(err)
+}
+
+func openEngine(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, invalid(err, "open")
 	}
@@ -123,7 +128,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		if err != nil {
 			return nil, err
 		}
-		e := &Engine{Client: own, own: own, serves: engineService{own.explained, own}}
+		e := &Engine{Client: spoken{own}, own: own, serves: engineService{own.explained, own}}
 		e.relay(ctx, cfg, j, nil)
 		return e, nil
 	}
@@ -280,7 +285,9 @@ func (c Config) withDefaults() Config {
 
 // Register makes workflows known to the engine, so that open runs of theirs go on. Starting a run registers its
 // workflow, in a cluster with this node only: the others need it, too. Two definitions of one name are an error.
-func (e *Engine) Register(workflows ...Definition) error { return e.own.Register(workflows...) }
+func (e *Engine) Register(workflows ...Definition) error {
+	return api.Spoken(e.own.Register(workflows...))
+}
 
 // Register implements Client.
 func (e *local) Register(workflows ...Definition) error {
@@ -299,7 +306,7 @@ func (e *local) Register(workflows ...Definition) error {
 // next to the code, to replay it with later versions of the code.
 func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
 	history, err := e.serves.History(ctx, id)
-	return history, missing(err, "history", id)
+	return history, api.Spoken(missing(err, "history", id))
 }
 
 // Node returns the name of the engine as a node of its cluster, which pawl cluster status shows, and the numbers of the

@@ -210,7 +210,7 @@ func connect(s served.Remote, given any) any {
 	cfg := given.(Config).withDefaults()
 	c := &connected{service: s, codec: cfg.Codec, propagators: cfg.Propagators, flows: map[string]api.Definition{}}
 	_ = c.Register(scheduleWorkflow()) // it has no error
-	return c
+	return spoken{c}
 }
 
 // Codec returns the client's codec.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/served"
 )
@@ -38,7 +39,7 @@ func Connect(server string, cfg ClientConfig) (*Client, error) {
 	}
 	made, ok := served.Connect(c, pawl.Config{Codec: cfg.Codec, Propagators: cfg.Propagators}).(pawl.Client)
 	if !ok {
-		return nil, fmt.Errorf("pawlhttp: package pawl made no client: the versions of the two differ")
+		return nil, fmt.Errorf("pawl: package pawl made no client: the versions of the two differ")
 	}
 	return &Client{made, c}, nil
 }
@@ -53,11 +54,11 @@ func (c *Client) Close() error {
 func clientOf(server, token string, transport http.RoundTripper) (*httpapi.Client, error) {
 	c, err := httpapi.New(server)
 	if err != nil {
-		return nil, err
+		return nil, api.Spoken(err)
 	}
 	if transport != nil {
 		c.Through(transport)
 	}
 	c.KeyStarts()
-	return c, c.Show(token, nil)
+	return c, api.Spoken(c.Show(token, nil))
 }

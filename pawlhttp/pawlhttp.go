@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/served"
 )
@@ -52,7 +53,7 @@ func (w Worker) Run(ctx context.Context) error {
 		w.Slots = 16
 	}
 	if len(w.Handlers) == 0 {
-		return fmt.Errorf("pawlhttp: worker of the queue %q: %w: it has no handlers", w.Queue, pawl.ErrInvalid)
+		return fmt.Errorf("pawl: worker of the queue %q: %w: it has no handlers", w.Queue, pawl.ErrInvalid)
 	}
 	c, err := clientOf(w.Server, w.Token, w.Transport)
 	if err != nil {
@@ -72,8 +73,8 @@ func (w Worker) Run(ctx context.Context) error {
 	if log == nil {
 		log = slog.Default()
 	}
-	return remote.NewWorker(remote.WorkerConfig{
+	return api.Spoken(remote.NewWorker(remote.WorkerConfig{
 		Tasks: c, Queue: w.Queue, Name: w.Name, Executors: executors, Slots: w.Slots,
 		DrainWithin: w.DrainWithin, Log: log,
-	}).Run(ctx)
+	}).Run(ctx))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/served"
 )
@@ -59,10 +60,10 @@ func Serve(ctx context.Context, server string, cfg ServeConfig) error {
 		return err
 	}
 	defer stop()
-	return lease.NewHolder(lease.HolderConfig{
+	return api.Spoken(lease.NewHolder(lease.HolderConfig{
 		Server: c, Name: cmp.Or(cfg.Name, ownName()), Program: program,
 		DrainWithin: cmp.Or(cfg.DrainWithin, 30*time.Second),
-	}).Run(ctx)
+	}).Run(ctx))
 }
 
 // ownName names this process.
