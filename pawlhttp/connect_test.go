@@ -314,6 +314,7 @@ func TestSchedules(t *testing.T) {
 func TestStuck(t *testing.T) {
 	gone := pawl.Ref[int, int]("gone")
 	both(t, pawl.Config{Workflows: []pawl.Definition{gone}}, func(t *testing.T, e *pawltest.Env, c pawl.Client) {
+		e.AllowStuck() // nobody has the workflow
 		_, err := gone.Start(t.Context(), c, "g", 1)
 		ok(t, err)
 		e.Skip(time.Second)

@@ -62,3 +62,44 @@ func ExampleReplayDatabase() {
 		t.Log("no run is open")
 	}
 }
+
+func ExampleRunAt() {
+	newYear := time.Date(2026, 12, 31, 23, 59, 0, 0, time.UTC)
+	pawltest.RunAt(t, newYear, pawl.Config{Workflows: []pawl.Definition{fulfil}}, func(t *testing.T, e *pawltest.Env) {
+		e.Skip(2 * time.Minute) // everything that is due at midnight happens
+	})
+}
+
+func ExampleEnv_LoseAnswer() {
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		e.LoseAnswer("StartRun", errors.New("the line is dead"))
+		for range 2 { // the program's own code that asks again
+			_, _ = fulfil.Start(t.Context(), e, "", Order{}, pawl.IdempotencyKey("order-1"))
+		}
+		if runs, err := e.ListRuns(t.Context(), client.Query{}); err != nil || len(runs) != 1 {
+			t.Errorf("%d runs, %v", len(runs), err)
+		}
+	}, fulfil)
+}
+
+func ExampleEnv_FailCall() {
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		e.FailCall("SendEvent", pawl.ErrClosed) // and see what the program says to its user
+	}, fulfil)
+}
+
+func ExampleEnv_AllowStuck() {
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		e.AllowStuck() // the test is about code that no longer fits
+		run, err := fulfil.Start(t.Context(), e, "order-1", Order{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Restart() // the program is deployed with the changed workflow
+		e.Settle()
+		var changed *pawl.ChangedError
+		if err := e.Problem(run.ID); !errors.As(err, &changed) {
+			t.Error(err)
+		}
+	}, fulfil)
+}

@@ -260,11 +260,14 @@ func TestFakePatterns(t *testing.T) {
 	}, w)
 }
 
-// scenarios are tests that fail because of a fake, by what they have to say.
-var scenarios = map[string]struct {
+// scenario is a test that fails, and what it has to say.
+type scenario struct {
 	test func(t *testing.T, e *pawltest.Env)
 	want []string
-}{
+}
+
+// scenarios are tests that fail because of a fake, or of what else they left.
+var scenarios = map[string]scenario{
 	"unused step": {func(t *testing.T, e *pawltest.Env) {
 		pawltest.FakeStep[string](e, "archiv")
 		pawltest.FakeStep[int](e, "other").Optional()

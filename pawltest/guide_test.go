@@ -134,6 +134,19 @@ func TestOpenRunsOfProduction(t *testing.T) {
 	}})
 }
 
+// TestLostAnswer asks again for a start whose answer was lost.
+func TestLostAnswer(t *testing.T) {
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		e.LoseAnswer("StartRun", errors.New("the line is dead"))
+		for range 2 { // the program's own code that asks again
+			_, _ = fulfil.Start(t.Context(), e, "", Order{}, pawl.IdempotencyKey("order-1"))
+		}
+		if runs, err := e.ListRuns(t.Context(), client.Query{}); err != nil || len(runs) != 1 {
+			t.Errorf("%d runs, %v", len(runs), err)
+		}
+	}, fulfil)
+}
+
 // TestGuide checks that the Go code of the guide's page is code of this file.
 func TestGuide(t *testing.T) {
 	own, err := os.ReadFile("guide_test.go")

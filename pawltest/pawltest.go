@@ -25,6 +25,8 @@ type Env struct {
 	stops   *stops
 	dead    atomic.Bool // the engine was crashed: drop what it logs
 	fakes   *fakeTable
+	faults  *faults
+	stuck   bool // bodies that cannot go on are what the test is about
 }
 
 // Run runs a test in virtual time, with an engine that has these workflows.
@@ -37,9 +39,28 @@ func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Defini
 // in memory. A Database is opened inside the synctest bubble.
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
+	runFrom(t, time.Time{}, cfg, test)
+}
+
+// RunAt works as RunWith, and the engine is opened at an instant of the test's choice: before a change of the clocks, on
+// the last day of a year. The clock of a test begins in 2000, so no earlier one can be chosen.
+func RunAt(t *testing.T, start time.Time, cfg pawl.Config, test func(t *testing.T, e *Env)) {
+	t.Helper()
+	runFrom(t, start, cfg, test)
+}
+
+func runFrom(t *testing.T, start time.Time, cfg pawl.Config, test func(t *testing.T, e *Env)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		if wait := time.Until(start); !start.IsZero() {
+			if wait < 0 {
+				t.Fatalf("pawltest: the clock of a test begins at %s, after %s", time.Now(), start)
+			}
+			time.Sleep(wait)
+		}
 		e := &Env{
 			t: t, journal: cfg.Journal, config: cfg, stops: newStops(cfg.Observer.BodyStopped), fakes: newFakeTable(t),
+			faults: &faults{next: map[string][]fault{}},
 		}
 		if e.journal == nil && cfg.Database == "" {
 			e.journal = memory.New()
@@ -53,8 +74,10 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 		e.open()
 		defer func() { _ = e.Engine.Close() }()
 		test(t, e)
+		e.checkStuck()
 		_ = e.Engine.Close() // functions that still run must not call a fake when the calls are counted
 		e.fakes.check()
+		e.faults.check(t)
 	})
 }
 
@@ -64,6 +87,7 @@ func (e *Env) open() {
 	if err != nil {
 		e.t.Fatal(err)
 	}
+	opened.Client = faultyClient{opened.Client, e.faults}
 	e.Engine = opened
 }
 

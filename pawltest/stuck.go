@@ -38,6 +38,27 @@ func (e *Env) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
 	}
 }
 
+// AllowStuck says that the test is about bodies that cannot go on. Without it, a run whose body is stuck when the test
+// ends fails the test, also one that nobody waits for.
+func (e *Env) AllowStuck() { e.stuck = true }
+
+// checkStuck fails the test if the body of an open run cannot go on.
+func (e *Env) checkStuck() {
+	e.t.Helper()
+	if e.stuck || e.t.Failed() {
+		return
+	}
+	_, times := e.stops.counts()
+	for run, n := range times {
+		problem := e.Problem(run)
+		var late *pawl.TaskTimeoutError
+		if problem == nil || errors.As(problem, &late) && n < patience {
+			continue
+		}
+		e.t.Errorf("pawltest: a run is stuck when the test ends; if the test is about that, call AllowStuck: %v", problem)
+	}
+}
+
 // patience is how often a body may exceed its task timeout before the run counts as stuck. The body may be waiting for
 // something that still comes.
 const patience = 10

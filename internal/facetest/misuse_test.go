@@ -47,6 +47,7 @@ func TestMisuse(t *testing.T) {
 		return 1, nil
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		e.AllowStuck()
 		for how, want := range map[string]string{
 			"nested": "steps do not nest", "name": "Pawl uses in keys", "policy": "sometimes",
 			"queue": "use Handler.Call",

@@ -318,6 +318,7 @@ func TestWaitingForWhatCannotGoOn(t *testing.T) {
 		return 1, pawl.Sleep(ctx, "rest", "1h")
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		e.AllowStuck()
 		if _, err := before.Start(t.Context(), e, "a", none{}); err != nil {
 			t.Fatal(err)
 		}
