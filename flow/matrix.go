@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/nearest"
@@ -53,6 +54,14 @@ func matrixOf(p *parsing, step *tree.Node) tree.Value {
 		}
 	}
 	return tree.ValueOf(n)
+}
+
+// listHint says what to write in place of a value that is no list.
+func listHint(n *tree.Node) string {
+	if n.Kind == tree.Text && strings.Contains(n.Text, "${{") && !strings.Contains(n.Text, "}}") {
+		return expr.EndIt
+	}
+	return `write a list, or an expression: "${{ input.pages }}"`
 }
 
 // combinations checks a list of combinations that are added or left out.

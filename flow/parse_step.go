@@ -174,7 +174,7 @@ func (p *parsing) items(n *tree.Node, key string) tree.Value {
 		return tree.Value{}
 	}
 	if whole := expr.IsExpression(list); list.Kind != tree.List && !whole {
-		p.Fail(list.Pos, `write a list, or an expression: "${{ input.pages }}"`,
+		p.Fail(list.Pos, listHint(list),
 			"%s is a list or one expression that gives a list, not %s", key, tree.Describe(list))
 		return tree.Value{}
 	}

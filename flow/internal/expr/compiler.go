@@ -19,6 +19,10 @@ type Compiler struct {
 	Refers func(kind byte, name string) (problem, hint string)
 }
 
+// EndIt is the hint for an expression without an end.
+const EndIt = `end it with }}; if it has a #, put the text into quotes, since YAML ends it at " #"; ` +
+	`$${{ stands for the characters themselves`
+
 // Template compiles data in whose texts expressions may stand. vars are the variables they may name; texts asks that
 // every scalar be written as a text. It returns nil for what is absent.
 func (c *Compiler) Template(n *tree.Node, vars Vars, texts bool) *Template {
@@ -73,8 +77,7 @@ func (c *Compiler) text(n *tree.Node, vars Vars, texts bool) *Template {
 	}
 	parts, open := segments(n.Text)
 	if open >= 0 {
-		c.Report(c.Source.Inside(n, open), "end it with }}, or write $${{ for the characters themselves",
-			"an expression begins here and does not end")
+		c.Report(c.Source.Inside(n, open), EndIt, "an expression begins here and does not end")
 		return t
 	}
 	t.parts = make([]*Template, 0, len(parts))
