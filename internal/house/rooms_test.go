@@ -34,8 +34,10 @@ type layer struct {
 const root = "."
 
 // pure are the rooms that import a small part of the standard library and nothing from outside.
-var pure = []string{"duration", "policy", "internal/nearest", "internal/decode", "internal/heap", "internal/judge",
-	"internal/core"}
+var pure = []string{
+	"duration", "policy", "internal/nearest", "internal/decode", "internal/heap", "internal/judge",
+	"internal/core",
+}
 
 // notPure are the standard packages, with everything below them, that a pure room may not import: they hold a clock's
 // cousin, a goroutine's tool, a device or a dice.
