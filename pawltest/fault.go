@@ -33,8 +33,8 @@ func (e *Env) FailCall(method string, err error) {
 	e.fault(method, fault{err: err})
 }
 
-// LoseAnswer works as FailCall, but the call is made: only its answer is lost, and the caller gets the error instead. So
-// a test shows that a caller may ask again: with an idempotency key, or with an id of what it sends.
+// LoseAnswer works as FailCall, but the call is made: only its answer is lost, and the caller gets the error instead.
+// So a test shows that a caller may ask again: with an idempotency key, or with an id of what it sends.
 func (e *Env) LoseAnswer(method string, err error) {
 	e.t.Helper()
 	e.fault(method, fault{err: err, made: true})

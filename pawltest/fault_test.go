@@ -43,8 +43,8 @@ func startStuck(t *testing.T, e *pawltest.Env) {
 	e.Skip(3 * time.Hour)
 }
 
-// TestFaultsOfClients checks that a call that fails is not made, and that one whose answer was lost is: asked again with
-// a key or an id it changes nothing more.
+// TestFaultsOfClients checks that a call that fails is not made, and that one whose answer was lost is: asked again
+// with a key or an id it changes nothing more.
 func TestFaultsOfClients(t *testing.T) {
 	const paid pawl.Event[int] = "paid"
 	w := pawl.Define("order", func(ctx pawl.Context, _ int) (int, error) { return paid.Wait(ctx) })

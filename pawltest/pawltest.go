@@ -42,8 +42,8 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	runFrom(t, time.Time{}, cfg, test)
 }
 
-// RunAt works as RunWith, and the engine is opened at an instant of the test's choice: before a change of the clocks, on
-// the last day of a year. The clock of a test begins in 2000, so no earlier one can be chosen.
+// RunAt works as RunWith, and the engine is opened at an instant of the test's choice: before a change of the clocks,
+// on the last day of a year. The clock of a test begins in 2000, so no earlier one can be chosen.
 func RunAt(t *testing.T, start time.Time, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
 	runFrom(t, start, cfg, test)

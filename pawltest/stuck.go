@@ -55,7 +55,8 @@ func (e *Env) checkStuck() {
 		if problem == nil || errors.As(problem, &late) && n < patience {
 			continue
 		}
-		e.t.Errorf("pawltest: a run is stuck when the test ends; if the test is about that, call AllowStuck: %v", problem)
+		e.t.Errorf("pawltest: a run is stuck when the test ends; if the test is about that, call AllowStuck: %v",
+			problem)
 	}
 }
 

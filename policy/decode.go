@@ -168,9 +168,9 @@ func decodeLimits(v any) (Limits, error) {
 	return limits, nil
 }
 
-// DecodeLimit reads one limit of the kind: a duration, none, or {after, retry, onExpire, warn}. A deadline may also be an RFC 3339
-// instant, alone or as {at: …}. Zero is an error, because the work would end before it starts. So is `retry: true` on
-// a limit that spans all attempts. For nil it returns nil: no limit.
+// DecodeLimit reads one limit of the kind: a duration, none, or {after, retry, onExpire, warn}. A deadline may also be
+// an RFC 3339 instant, alone or as {at: …}. Zero is an error, because the work would end before it starts. So is
+// `retry: true` on a limit that spans all attempts. For nil it returns nil: no limit.
 func (k LimitKind) DecodeLimit(v any) (*Limit, error) {
 	switch v := v.(type) {
 	case nil:

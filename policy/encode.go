@@ -82,8 +82,8 @@ func (l Limit) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what [LimitKind.DecodeLimit] reads. It does not know which limit it reads: if `retry` is not given, it is
-// false.
+// UnmarshalJSON reads what [LimitKind.DecodeLimit] reads. It does not know which limit it reads: if `retry` is not
+// given, it is false.
 func (l *Limit) UnmarshalJSON(data []byte) error {
 	v, err := decodeJSON(data)
 	if err != nil {
