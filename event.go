@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
@@ -60,7 +61,11 @@ func (e Event[T]) WaitAsync(ctx Context, opts ...WaitOption) *Future[T] {
 // SendEvent delivers an event.
 func (e *local) SendEvent(ctx context.Context, id string, r client.SendRequest) error {
 	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) {
-		in := core.SignalReceived{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor}
+		payload, err := api.Payload("event send", run.String(), r.Payload)
+		if err != nil {
+			return done{}, err
+		}
+		in := core.SignalReceived{Name: r.Name, ID: r.ID, Payload: payload, Actor: r.Actor}
 		return done{}, e.engine.Signal(ctx, run, in, false)
 	})
 	return err

@@ -154,3 +154,15 @@ type Outcome struct {
 	Output  json.RawMessage `json:"output,omitempty"`
 	Failure *policy.Failure `json:"failure,omitempty"`
 }
+
+// Payload returns what a caller gives as an input or as the data of an event; null: it gives none. The operation and the
+// id are for the error. Errors: CodeInvalid, if it is not JSON.
+func Payload(op, id string, given []byte) ([]byte, error) {
+	switch {
+	case len(given) == 0:
+		return []byte("null"), nil
+	case !json.Valid(given):
+		return nil, &Error{Code: CodeInvalid, Op: op, ID: id, Message: "the payload is not valid JSON"}
+	}
+	return given, nil
+}

@@ -76,10 +76,10 @@ type Config struct {
 
 // StartRequest starts a run.
 type StartRequest struct {
-	// Start is what the run begins with. Its Definition and Workflow are those of Definition below. An empty Input
-	// means null. With Key, a second start of the same workflow with the same key and the same input returns the run
-	// that the first one created. Chain.AfterFailure says that the last run of the workflow failed; the engine looks
-	// for it where the definition recalls it.
+	// Start is what the run begins with. Its Definition and Workflow are those of Definition below. Input is bytes,
+	// which the definition may check. With Key, a second start of the same workflow with the same key and the same
+	// input returns the run that the first one created. Chain.AfterFailure says that the last run of the workflow
+	// failed; the engine looks for it where the definition recalls it.
 	core.Start
 	Definition journal.Definition // its source is stored with the workflow's first run
 	// RunID is the id of the new run. Zero: the engine makes one. Otherwise it must be made by core.NewRunID with the

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -17,9 +16,6 @@ var _ API = (*Engine)(nil)
 // Start makes a run. It returns when the start is durable.
 // Errors: CodeInvalid, CodeTooLarge, CodeConflict, CodeStalled, CodeUncertain, CodeClosed.
 func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
-	if len(r.Input) == 0 {
-		r.Input = null
-	}
 	if err := e.checkPayload("start", r.Definition.Name, r.Input); err != nil {
 		return Started{}, err
 	}
@@ -72,16 +68,13 @@ func (e *Engine) lastFailed(ctx context.Context, workflow string) (bool, error) 
 	return err == nil && len(page.Runs) > 0 && page.Runs[0].Phase.Failed(), err
 }
 
-// checkPayload refuses a payload that is too large or is not JSON.
+// checkPayload refuses a payload that is too large. What its bytes mean is a matter of the kind and of its callers.
 func (e *Engine) checkPayload(op, id string, b []byte) error {
 	if len(b) > e.cfg.MaxPayload {
 		return &Error{
 			Code: CodeTooLarge, Op: op, ID: id, Err: errors.New(tooLarge(len(b), e.cfg.MaxPayload)),
 			Hint: "store it elsewhere and pass a reference, or raise the limit",
 		}
-	}
-	if len(b) > 0 && !json.Valid(b) {
-		return invalid(op, id, "the payload is not valid JSON")
 	}
 	return nil
 }
@@ -108,9 +101,6 @@ func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceive
 	}
 	if err := (naming.Send{Name: s.Name, ID: s.ID, Actor: s.Actor, Reason: s.Reason}).Check(); err != nil {
 		return invalid("event send", id.String(), "%w", err)
-	}
-	if len(s.Payload) == 0 {
-		s.Payload = null
 	}
 	if err := e.checkPayload("event send", id.String(), s.Payload); err != nil {
 		return err

@@ -313,7 +313,7 @@ func TestHomes(t *testing.T) {
 			t.Errorf("a run id and a workflow id of different partitions: %v", err)
 		}
 	}
-	c := &InputCall{Run: core.NewRunID(w.now, 1, 1, 1), Input: core.SignalReceived{Name: "x", Payload: null}}
+	c := &InputCall{Run: core.NewRunID(w.now, 1, 1, 1), Input: core.SignalReceived{Name: "x", Payload: []byte("null")}}
 	if w.p[0].Handle(c, w.now); !errors.Is(c.Err, ErrNotFound) {
 		t.Errorf("a run of the other partition: %v", c.Err)
 	}

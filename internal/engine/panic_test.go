@@ -49,7 +49,7 @@ func (r *rig) wantAside(ids ...core.RunID) {
 		if !ok || !strings.Contains(row.Message, "set aside") || !strings.Contains(row.Message, "panicked") {
 			r.t.Errorf("the list has of run %s: %v, %q", id, ok, row.Message)
 		}
-		c := ask(r, &InputCall{Run: id, Input: core.SignalReceived{Name: "x", ID: "x", Payload: null}})
+		c := ask(r, &InputCall{Run: id, Input: core.SignalReceived{Name: "x", ID: "x", Payload: []byte("null")}})
 		r.settle()
 		var own *Error
 		if !errors.As(c.Err, &own) || own.Code != CodeInternal || own.Hint == "" ||
@@ -149,7 +149,7 @@ func TestPanicAtTheStart(t *testing.T) {
 	r.trap = (&plantedPanic{"decide", 1}).trap
 	r.restart()
 	p := flow("bad", task())
-	req := StartRequest{Definition: p.definition(), Start: core.Start{Input: null, Key: "k"}}
+	req := StartRequest{Definition: p.definition(), Start: core.Start{Input: []byte("null"), Key: "k"}}
 	c := ask(r, &StartCall{Start: req})
 	r.settle()
 	if c.Err == nil || len(r.p.residents.runs) != 0 || len(r.rows()) != 0 {

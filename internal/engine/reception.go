@@ -30,7 +30,7 @@ func endOf(r *run) []byte {
 func (e EndOfRun) encode() []byte {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return null // three texts can always be written
+		return []byte("null") // three texts can always be written
 	}
 	return text
 }

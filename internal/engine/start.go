@@ -7,9 +7,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// null is the input of a run, and the payload of an event, where none is given.
-var null = []byte("null")
-
 // StartCall makes a run, or finds the one that has the request's key, id or workflow id.
 type StartCall struct {
 	saving[Started]

@@ -132,3 +132,28 @@ func TestWorkflowIDLikeARunID(t *testing.T) {
 		}
 	}, w)
 }
+
+// TestPayloadsAreJSON checks that a program that sends values without a codec is told of one that is not JSON.
+func TestPayloadsAreJSON(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ int) (int, error) { return pawl.Event[int]("go").Wait(ctx) })
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = e.StartRun(t.Context(), client.StartRequest{Workflow: "w", Input: []byte("{")})
+		if !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("the input of a run: %v", err)
+		}
+		err = e.SendEvent(t.Context(), r.ID, client.SendRequest{Name: "go", Payload: []byte("{")})
+		if !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("the data of an event: %v", err)
+		}
+		if err := e.SendEvent(t.Context(), r.ID, client.SendRequest{Name: "go"}); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := r.Result(t.Context()); err != nil || out != 0 {
+			t.Errorf("the run returned %d, %v", out, err)
+		}
+	})
+}

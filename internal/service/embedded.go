@@ -89,8 +89,12 @@ func (s *Embedded) Send(ctx context.Context, name string, signal api.SendRequest
 	if signal.Name == "" {
 		return &api.Error{Code: api.CodeInvalid, Message: "event send refused: the event has no name"}
 	}
+	payload, err := api.Payload("event send", id.String(), signal.Payload)
+	if err != nil {
+		return err
+	}
 	return refused(s.engine.Signal(ctx, id, core.SignalReceived{
-		Name: signal.Name, ID: signal.ID, Payload: signal.Payload, Actor: signal.Actor, Reason: signal.Reason,
+		Name: signal.Name, ID: signal.ID, Payload: payload, Actor: signal.Actor, Reason: signal.Reason,
 	}, !signal.Keep))
 }
 

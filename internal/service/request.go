@@ -63,6 +63,10 @@ func Start(d journal.Definition, begun core.Start, r *api.StartRequest) (engine.
 	if _, err := time.LoadLocation(r.Zone); err != nil {
 		return req, fmt.Errorf("zone: %w", err)
 	}
+	var err error
+	if req.Input, err = api.Payload("start", d.Name, begun.Input); err != nil {
+		return req, err
+	}
 	req.WorkflowID, req.Key, req.At = r.WorkflowID, r.Key, core.Time(r.StartAt)
 	req.Firing, req.Zone = core.Time(r.ScheduledAt), r.Zone
 	req.Actor, req.Reason, req.Notify = r.Actor, r.Reason, r.Notify
@@ -75,7 +79,6 @@ func Start(d journal.Definition, begun core.Start, r *api.StartRequest) (engine.
 	if at := core.Time(r.Deadline); at != 0 && (req.ExecutionAt.At == 0 || at < req.ExecutionAt.At) {
 		req.ExecutionAt = core.RunLimit{At: at, Origin: cmp.Or(r.Origin, "start")}
 	}
-	var err error
 	if req.Labels, err = core.MakeLabels(r.Labels); err != nil {
 		return req, err
 	}
@@ -98,6 +101,11 @@ func begin(w *Workflow, d journal.Definition, input []byte) (core.Start, error) 
 
 // operation converts an operation to one of the machine. The step is not set yet.
 func operation(op api.Operation) (core.Operation, error) {
+	if len(op.Output) > 0 {
+		if _, err := api.Payload(op.Operation, "", op.Output); err != nil {
+			return core.Operation{}, err
+		}
+	}
 	in := core.Operation{
 		Step: core.NoStep, Output: op.Output, Failure: op.Failure, Policy: op.Policy, By: time.Duration(op.By),
 		To: core.Time(op.To), StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,

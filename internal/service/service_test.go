@@ -407,6 +407,13 @@ func TestChanges(t *testing.T) {
 			Input:      json.RawMessage(`{"n":"x"}`),
 		})
 		b.code("an input that does not fit", err, api.CodeInvalid)
+		_, err = b.run.Start(ctx, api.StartRequest{Definition: definition(orderFlow), Input: []byte(`{"n":`)})
+		b.code("an input that is not JSON", err, api.CodeInvalid)
+		err = b.run.Send(ctx, id, api.SendRequest{Name: "approved", Payload: []byte("{")})
+		b.code("an event that is not JSON", err, api.CodeInvalid)
+		b.code("an output that is not JSON", b.run.Operate(ctx, id, api.Operation{
+			Operation: api.OpComplete, Step: "approval", Output: []byte("{"),
+		}), api.CodeInvalid)
 		_, err = b.run.Start(ctx, api.StartRequest{Definition: api.Definition{ID: "zz"}})
 		b.code("no definition", err, api.CodeInvalid)
 		_, err = b.run.Restart(ctx, id, api.RestartRequest{})
