@@ -12,7 +12,7 @@ import (
 )
 
 func (a clusterVerbs) clusterStoreCommand() *cobra.Command {
-	return noun("store", "Let several PostgreSQL servers keep the partitions of a cluster",
+	return noun("store", "Let several PostgreSQL servers keep the partitions of a cluster (experimental)",
 		"A store is a database that keeps some of the partitions. The one that --database names is the first; it also "+
 			"keeps what belongs to no partition, such as tokens and webhooks.",
 		a.storeAddCommand(), a.storeListCommand(), a.storeMoveCommand(), a.storeRemoveCommand())

@@ -155,8 +155,8 @@ type Outcome struct {
 	Failure *policy.Failure `json:"failure,omitempty"`
 }
 
-// Payload returns what a caller gives as an input or as the data of an event; null: it gives none. The operation and the
-// id are for the error. Errors: CodeInvalid, if it is not JSON.
+// Payload returns what a caller gives as an input or as the data of an event; null: it gives none. The operation and
+// the id are for the error. Errors: CodeInvalid, if it is not JSON.
 func Payload(op, id string, given []byte) ([]byte, error) {
 	switch {
 	case len(given) == 0:
