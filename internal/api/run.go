@@ -65,6 +65,7 @@ type RunSummary struct {
 	WorkflowID string   `json:"workflowId,omitempty"`
 	Key        string   `json:"key,omitempty"`
 	Phase      RunPhase `json:"phase"`
+	Status     Status   `json:"status"` // a word for people
 	CreatedAt  Time     `json:"createdAt"`
 	EndedAt    Time     `json:"endedAt,omitzero"`
 	Deadline   Time     `json:"deadline,omitzero"` // the earlier of the run's deadlines

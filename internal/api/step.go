@@ -63,6 +63,7 @@ type Step struct {
 	Update string   `json:"update,omitempty"` // the update that a wait is for
 
 	Phase  StepPhase `json:"phase"`
+	Status Status    `json:"status"`           // a word for people
 	Reason string    `json:"reason,omitempty"` // why it was not tried again
 	Why    string    `json:"why,omitempty"`    // why it ended as it did; of an open one, that it is a suspect
 

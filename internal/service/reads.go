@@ -114,6 +114,7 @@ func summaryOf(row *journal.RunRow) api.RunSummary {
 	if row.Definition != (core.DefinitionID{}) {
 		s.Definition = row.Definition.String()
 	}
+	s.Status = s.StatusNow()
 	return s
 }
 

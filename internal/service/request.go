@@ -54,7 +54,7 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 }
 
 // Start returns the engine's request for a run of a definition: what its workflow says about the start, with what the
-// caller says. The earlier one of two deadlines is kept.
+// caller says: its deadline takes the place of the workflow's.
 func Start(d journal.Definition, begun core.Start, r *api.StartRequest) (engine.StartRequest, error) {
 	req := engine.StartRequest{Definition: d, Start: begun}
 	if r.UseExisting {
@@ -76,8 +76,8 @@ func Start(d journal.Definition, begun core.Start, r *api.StartRequest) (engine.
 	if r.Timeout != nil {
 		req.Run = r.Timeout
 	}
-	if at := core.Time(r.Deadline); at != 0 && (req.ExecutionAt.At == 0 || at < req.ExecutionAt.At) {
-		req.ExecutionAt = core.RunLimit{At: at, Origin: cmp.Or(r.Origin, "start")}
+	if r.Deadline != 0 {
+		req.ExecutionAt = core.RunLimit{At: core.Time(r.Deadline), Origin: cmp.Or(r.Origin, "start")}
 	}
 	if req.Labels, err = core.MakeLabels(r.Labels); err != nil {
 		return req, err

@@ -33,12 +33,11 @@ func TestStartsAreWhole(t *testing.T) {
 	}
 }
 
-// TestEarlierDeadline checks that a start does not move the deadline that its workflow has, except to an earlier
-// instant.
-func TestEarlierDeadline(t *testing.T) {
+// TestDeadlineOfAStart checks that the deadline of a start takes the place of the one that its workflow has.
+func TestDeadlineOfAStart(t *testing.T) {
 	own := core.Start{ExecutionAt: core.RunLimit{At: 5, Origin: "the workflow"}}
 	for deadline, want := range map[api.Time]core.RunLimit{
-		0: own.ExecutionAt, 4: {At: 4, Origin: "start"}, 6: own.ExecutionAt,
+		0: own.ExecutionAt, 4: {At: 4, Origin: "start"}, 6: {At: 6, Origin: "start"},
 	} {
 		got, err := Start(journal.Definition{}, own, &api.StartRequest{Deadline: deadline})
 		if err != nil || got.ExecutionAt != want {

@@ -59,6 +59,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	}
 	out.Problem, out.Plan = t.Known.Problem, t.Known.Plan
 	out.Steps = t.steps(now)
+	out.Status = out.StatusNow()
 	out.Bounds = bounds(nil, out.Deadlines, false)
 	out.Says, out.Then = t.runSays(out.Steps), t.then(out.Steps)
 	if !r.Phase.Closed() {
@@ -231,6 +232,7 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 		said := t.Words(s)
 		out.Dialect = &said
 	}
+	out.Status = out.StatusNow()
 	return out
 }
 

@@ -12,7 +12,7 @@ import { inView, phasesOf, runsOf, terms, viewOf, withoutPhases, withPhase } fro
 import { useRunList, useSeen } from "./runlist.ts";
 import { Needs } from "./signin.tsx";
 import { go, store, stored } from "./state.ts";
-import { stateOfSummary } from "./states.ts";
+import { stateOfRun } from "./states.ts";
 import { length, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
 
@@ -214,7 +214,7 @@ function RowOf({ r, chosen, left, selected, onSelect }: { r: RunSummary; chosen:
     <tr class={`${chosen ? "chosen" : ""} ${selected ? "selected" : ""}`}>
       <td class="tick"><input type="checkbox" checked={selected} aria-label={`Select ${name}`} onClick={(e) => { e.preventDefault(); onSelect(e.shiftKey); }} /></td>
       <td><Link to={`/run/${r.run}`}><bdi>{name}</bdi></Link></td>
-      <td class="state"><Chip state={stateOfSummary(r)} /></td>
+      <td class="state"><Chip state={stateOfRun(r)} /></td>
       {columns.map((c) => left.has(c) ? null : <td key={c} class={classOf(c)}>{cells[c]}</td>)}
     </tr>
   );

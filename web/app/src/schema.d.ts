@@ -2616,6 +2616,7 @@ export interface components {
             startedAt?: string;
             state?: unknown;
             stateAt?: string;
+            status: string;
             steps: components["schemas"]["Step"][] | null;
             stopping?: boolean;
             then?: components["schemas"]["Saying"];
@@ -2648,6 +2649,7 @@ export interface components {
             resting?: boolean;
             retrying?: boolean;
             run: string;
+            status: string;
             stopping?: boolean;
             wake?: string;
             workflow: string;
@@ -2906,6 +2908,7 @@ export interface components {
             scheduleToCloseDeadline?: string;
             scheduledAt?: string;
             startedAt?: string;
+            status: string;
             step: string;
             stopping?: boolean;
             superseded?: boolean;

@@ -1,5 +1,5 @@
 // The words for what runs and steps are in, each with its sign and its colour. They are the same everywhere.
-import type { Run, RunSummary, Step } from "./api.ts";
+import type { RunSummary, Step } from "./api.ts";
 
 export interface State {
   word: string;
@@ -33,34 +33,11 @@ const ofPhase: Record<string, State> = {
   ...states, pending: states.queued, scheduled: states.queued, backing_off: states.retrying, suspended: states.waiting,
 };
 
-// stateOf returns the state of a phase.
-export const stateOf = (phase: string): State => ofPhase[phase] ?? state(phase, "·", "hold");
+// stateOf returns how the status of a run or a step is shown, or a phase.
+export const stateOf = (status: string): State => ofPhase[status] ?? state(status, "·", "hold");
 
 // stateOfStep returns the state of a step; undefined is one that has not begun.
-export function stateOfStep(s: Step | undefined): State {
-  if (!s) return states.planned;
-  if (s.held) return states.held;
-  if (s.phase === "suspended" && s.kind === "sleep") return states.sleeping;
-  return stateOf(s.phase);
-}
+export const stateOfStep = (s: Step | undefined): State => s ? stateOf(s.status) : states.planned;
 
-const inOrder = ["running", "backing_off", "scheduled", "suspended"];
-
-// stateOfRun returns the state of a run: that of the step that matters, while nothing is said of the run itself.
-export function stateOfRun(r: Run): State {
-  if (r.closing || r.stopping || r.cancelAsked) return isOpen(r.phase) ? states.stopping : stateOf(r.phase);
-  if (r.phase !== "running" && r.phase !== "waiting") return stateOf(r.phase);
-  const open = (r.steps ?? []).filter((s) => inOrder.includes(s.phase));
-  const phase = inOrder.find((p) => open.some((s) => s.phase === p));
-  const first = open.find((s) => s.phase === phase);
-  return first ? stateOfStep(first) : stateOf(r.phase);
-}
-
-const isOpen = (phase: string): boolean => ["pending", "running", "waiting", "paused"].includes(phase);
-
-// stateOfSummary returns the state of a run in a list.
-export function stateOfSummary(r: RunSummary): State {
-  if (!isOpen(r.phase)) return stateOf(r.phase);
-  if (r.stopping) return states.stopping;
-  return r.retrying && r.phase !== "paused" ? states.retrying : stateOf(r.phase);
-}
+// stateOfRun returns the state of a run, or of a run in a list.
+export const stateOfRun = (r: RunSummary): State => stateOf(r.status);

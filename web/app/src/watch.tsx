@@ -9,7 +9,7 @@ import { may } from "./caller.ts";
 import { Chip, Link, Problem, Ticking, Time } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
 import { now } from "./state.ts";
-import { stateOfSummary } from "./states.ts";
+import { stateOfRun } from "./states.ts";
 import { length, parse } from "./time.ts";
 import { quoted, runsOf } from "./query.ts";
 
@@ -54,7 +54,7 @@ function Due({ r, misses }: { r: RunSummary; misses: boolean }) {
   const share = at > from ? Math.min(Math.max(left / (at - from), 0), 1) : 0;
   return (
     <li class={misses || share < 0.2 ? "urgent" : ""}>
-      <Link to={`/run/${r.run}`}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi></Link> <Chip state={stateOfSummary(r)} />
+      <Link to={`/run/${r.run}`}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi></Link> <Chip state={stateOfRun(r)} />
       <span class="meter" role="meter" aria-label="Time left" aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(share * 100)}><i style={{ width: `${share * 100}%` }} /></span>
       <span class="num"><Ticking key={r.deadline} of={(current) => at >= current ? `${length(at - current)} left` : `over by ${length(current - at)}`} /></span>
       <span>{misses ? <b>misses its deadline{parse(r.expectedEnd) > at ? ` by ${length(parse(r.expectedEnd) - at)}` : ""}</b> : null} <span class="dim"><bdi>{plain(r.workflow)}</bdi>{r.message ? ` · ${plain(r.message)}` : ""}</span></span>
