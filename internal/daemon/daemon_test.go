@@ -127,7 +127,7 @@ func TestProtocols(t *testing.T) {
 // one has left.
 func TestCluster(t *testing.T) {
 	r := newRig(t)
-	p, err := database.Parse("database", pgtest.Start(t)+"&schema=daemon_cluster&partitions=4&lease=1s")
+	p, err := database.Parse("database", pgtest.Start(t)+"&schema=daemon_cluster&partitions=4&lease=20s")
 	ok(t, err)
 	keys, err := wire.NewKeys([]byte(strings.Repeat("s", 32)))
 	ok(t, err)
