@@ -50,7 +50,10 @@ type registered struct {
 }
 
 // newHost returns a host without workflows. The context's values are those of the bodies' contexts.
-func newHost(ctx context.Context, cfg Config) *host {
+func newHost(ctx context.Context, cfg Config) *host { return newHostFor(ctx, cfg, false) }
+
+// newHostFor returns a host. rehearsal says that bodies are only replayed.
+func newHostFor(ctx context.Context, cfg Config, rehearsal bool) *host {
 	h := &host{
 		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, grace: cfg.Grace, observer: cfg.Observer,
 		intercept: cfg.Intercept, propagators: cfg.Propagators, queues: cfg.Queues, fakes: fake.From(ctx),
@@ -63,7 +66,7 @@ func newHost(ctx context.Context, cfg Config) *host {
 		Attempt: func(ctx context.Context, t core.Task, alive worker.Alive, fn body.Func) worker.Result {
 			return h.perform(h.attempt(ctx, t, alive, h.codec), fn)
 		},
-		Stopped: h.bodyStopped,
+		Stopped: h.bodyStopped, Rehearsal: rehearsal,
 	})
 	return h
 }

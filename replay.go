@@ -16,9 +16,9 @@ import (
 
 // Replay calls a workflow's body with a recorded history, as [Engine.History] returns it or pawl run history prints it,
 // and nothing else: no step's function runs. It returns a *ChangedError if the code no longer decides what the history
-// holds, an *UnreadableError if it cannot read a value there, a *TaskTimeoutError if the body blocks, and nil once the
-// body has been through all that is recorded and waits for more. Of the configuration it needs the codec that the
-// history was written with, and the task limit.
+// holds, or no longer cancels what it cancelled there, an *UnreadableError if it cannot read a value there, a
+// *TaskTimeoutError if the body blocks, and nil once the body has been through all that is recorded and waits for more.
+// Of the configuration it needs the codec that the history was written with, and the task limit.
 func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error {
 	entries, err := historyfile.Read(history)
 	if err != nil {
@@ -27,7 +27,7 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error
 	cfg = cfg.withDefaults()
 	r := &rehearsal{ended: make(chan struct{})}
 	cfg.Log, cfg.Observer, cfg.Intercept = slog.New(slog.DiscardHandler), Observer{BodyStopped: r.stopped}, nil
-	h := newHost(ctx, cfg)
+	h := newHostFor(ctx, cfg, true)
 	h.bodies.Attach(r)
 	defer h.bodies.Close()
 	if err := h.register(w.definition()); err != nil {

@@ -369,10 +369,12 @@ func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	}
 	s.running--
 	s.closing, s.commands = append(s.commands, c), nil
-	if s.holds() {
+	switch {
+	case s.holds():
 		s.settle()
-	} else {
+	case s.running > 0 || repeatsCancels(s):
 		s.closeRun()
+	default: // it is stuck
 	}
 }
 

@@ -38,6 +38,8 @@ type Config struct {
 	Lost worker.Result
 	// StuckError makes the error that users get of why a body cannot go on. It must not call the host.
 	StuckError func(*Stuck) error
+	// Rehearsal says that bodies are only replayed: what is recorded and not asked for again is a change of the code.
+	Rehearsal bool
 	// Stopped is told when a body cannot go on.
 	Stopped func(run core.RunID, err error)
 	Shell   Shell // default: goroutines and the clock of the process

@@ -44,6 +44,7 @@ type problem struct {
 // newLiveSession returns a session that waits for news.
 func (h *Host) newLiveSession(run core.RunID, generation int) *liveSession {
 	l := &liveSession{host: h, session: NewSession(run, generation), atWork: true}
+	l.session.rehearsed = h.cfg.Rehearsal
 	l.touched.Store(h.turns.beat.Load())
 	return l
 }

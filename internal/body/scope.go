@@ -1,6 +1,7 @@
 package body
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +73,9 @@ func (s *Session) NewScope(b *Branch, parent *Scope) *Scope {
 // CancelScope ends what is open in a scope. That it did is recorded, so that a body that is called again finds the same
 // steps before it and after it.
 func (s *Session) CancelScope(sc *Scope) {
+	if st := s.steps[sc.key]; st != nil && st.mark {
+		st.asked = true
+	}
 	if s.over() || sc.cancelled {
 		return
 	}
@@ -87,6 +91,32 @@ func (s *Session) CancelScope(sc *Scope) {
 	for _, st := range open {
 		s.CancelStep(st)
 	}
+}
+
+// isCancel reports whether a recorded step is the cancel of a scope that the body made. The scope of a branch itself,
+// with the number 0, is cancelled for the body, and not always by code that a replay comes to.
+func isCancel(st *Step) bool {
+	name := st.key[strings.LastIndexByte(st.key, '/')+1:]
+	return st.mark && strings.HasPrefix(name, "scope[") && name != "scope[0]"
+}
+
+// repeatsCancels reports whether a body that is only replayed has made all cancels again that are recorded. If it has
+// not, now that all its branches wait or that it has returned, the code has changed, and the session is stuck. Who goes
+// on with a run asks for no cancels: code that has lost one decides the same steps.
+func repeatsCancels(s *Session) bool {
+	if !s.rehearsed || s.released || s.head.Stop != nil {
+		return true
+	}
+	var first *Step
+	for _, st := range s.steps {
+		if isCancel(st) && !st.asked && !st.record.Kept && (first == nil || st.record.ID < first.record.ID) {
+			first = st
+		}
+	}
+	if first != nil {
+		s.changed(fmt.Sprintf("the cancel of %q, a context of WithCancel", first.key), "nothing more")
+	}
+	return first == nil
 }
 
 // CancelStep ends an open step.

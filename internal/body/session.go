@@ -56,11 +56,12 @@ type Session struct {
 	decider   *engine.Body // the engine's body, which makes these decisions
 	taskLimit time.Duration
 
-	head     *engine.Head // nil: the run is not known yet
-	held     bool         // and for now no news of it come
-	phase    phase
-	returned bool  // the body has returned; it stays so when the session ends
-	invalid  error // the first call of the body's that makes no sense
+	head      *engine.Head // nil: the run is not known yet
+	held      bool         // and for now no news of it come
+	phase     phase
+	returned  bool  // the body has returned; it stays so when the session ends
+	rehearsed bool  // it is only replayed
+	invalid   error // the first call of the body's that makes no sense
 
 	steps    map[string]*Step
 	byID     []*Step            // the steps by their ids, which count from 0; nil: not known
@@ -305,7 +306,7 @@ func (s *Session) settle() {
 	if s.over() || s.head == nil || s.running > 0 {
 		return
 	}
-	if s.fire(&s.quiet); s.running > 0 || !s.allRead() {
+	if s.fire(&s.quiet); s.running > 0 || !s.allRead() || !repeatsCancels(s) {
 		return
 	}
 	if s.closing != nil && !s.holds() {

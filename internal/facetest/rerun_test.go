@@ -170,3 +170,51 @@ func TestReplayEndsWithItsContext(t *testing.T) {
 		blocks = false
 	}, w)
 }
+
+// TestReplayFindsALostCancel checks that a replay reports a cancel that is recorded and that the code does not make any
+// more: at the end of the body, and where it waits. The code that recorded the history passes.
+func TestReplayFindsALostCancel(t *testing.T) {
+	cancels, ends := true, false
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		inner, cancel := pawl.WithCancel(ctx)
+		nap := pawl.SleepAsync(inner, "nap", "1h")
+		if err := pawl.Sleep(ctx, "short", "1s"); err != nil {
+			return 0, err
+		}
+		if cancels {
+			cancel()
+		}
+		if ends {
+			return 1, nil
+		}
+		if err := pawl.Sleep(ctx, "long", "2h"); err != nil {
+			return 0, err
+		}
+		_, _ = nap.Get(ctx)
+		return 1, nil
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		for _, ended := range []bool{false, true} {
+			id := fmt.Sprint("ended-", ended)
+			cancels, ends = true, ended
+			if _, err := w.Start(t.Context(), e, id, none{}); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(time.Minute)
+			history, err := e.History(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := pawl.Replay(t.Context(), pawl.Config{}, w, history); err != nil {
+				t.Errorf("%s: the code that recorded it: %v", id, err)
+			}
+			cancels = false
+			var changed *pawl.ChangedError
+			if err := pawl.Replay(t.Context(), pawl.Config{}, w, history); !errors.As(err, &changed) ||
+				!strings.Contains(changed.Recorded, `cancel of "scope[1]"`) {
+				t.Errorf("%s: without the cancel: %v", id, err)
+			}
+			cancels = true
+		}
+	}, w)
+}
