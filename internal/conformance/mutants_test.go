@@ -6,7 +6,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/nightly"
@@ -92,37 +95,61 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutants puts each mistake into a copy of the tree and runs the test that must notice it. It does nothing
-// without the flag -mutants; `make mutants` sets it.
+// TestMutants puts each mistake into a copy of the tree and runs the test that must notice it, as many at once as the
+// machine has cores: most of a mistake's time is that of a compiler that waits for itself. It does nothing without the
+// flag -mutants; `make mutants` sets it.
 func TestMutants(t *testing.T) {
 	nightly.Weekly(t, *mutants != "" || *refresh, "mutants")
 	wanted, err := regexp.Compile(*mutants)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &treeCopy{dir: t.TempDir(), passed: map[string]bool{}}
-	c.make(t)
+	dir, sound := t.TempDir(), &soundTests{binaries: map[string]string{}, passed: map[string]bool{}}
+	copies := make(chan *treeCopy, runtime.GOMAXPROCS(0))
+	for i := range cap(copies) {
+		c := &treeCopy{dir: filepath.Join(dir, strconv.Itoa(i)), sound: sound}
+		c.make(t)
+		copies <- c
+	}
 	for _, m := range readMutants(t) {
 		name := strings.TrimSuffix(filepath.Base(m.file), ".patch")
-		switch {
-		case *refresh:
-			t.Run(name, func(t *testing.T) { c.apply(t, m); c.clean(t) })
-		case wanted.MatchString(name):
-			t.Run(name, func(t *testing.T) { c.try(t, m) })
+		if !*refresh && !wanted.MatchString(name) {
+			continue
 		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := <-copies
+			defer func() { copies <- c }()
+			defer c.clean(t)
+			if *refresh {
+				c.apply(t, m)
+			} else {
+				c.try(t, m)
+			}
+		})
 	}
 }
 
 // treeCopy is a copy of the tree in which mistakes are made, one after the other. It is a git repository of its own,
 // which also knows the files that the patches were made from, so that git can merge.
 type treeCopy struct {
-	dir    string
-	passed map[string]bool // tests that were tried without a mistake; false: they were skipped
+	dir   string
+	sound *soundTests
+}
+
+// soundTests are the tests as they are without a mistake, for all copies.
+type soundTests struct {
+	mu       sync.Mutex
+	binaries map[string]string // compiled tests, by folder
+	passed   map[string]bool   // tests that were tried; false: they were skipped
 }
 
 // make copies what git would commit, changes that are not committed included.
 func (c *treeCopy) make(t *testing.T) {
 	t.Helper()
+	if err := os.Mkdir(c.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	root, err := filepath.Abs(treeRoot)
 	if err != nil {
 		t.Fatal(err)
@@ -147,25 +174,40 @@ func (c *treeCopy) clean(t *testing.T) {
 
 // try makes one mistake and runs its test. A test that does not pass without the mistake shows nothing.
 func (c *treeCopy) try(t *testing.T, m mutant) {
-	test := m.test + " of " + m.folder
-	if _, tried := c.passed[test]; !tried {
-		out, err := c.run(t, m)
-		if err != nil {
-			t.Fatalf("%s fails without any mistake: %v\n%s", test, err, out)
-		}
-		if !strings.Contains(out, "--- PASS: "+m.test+" ") && !strings.Contains(out, "--- SKIP: "+m.test+" ") {
-			t.Fatalf("there is no test %s", test)
-		}
-		c.passed[test] = !strings.Contains(out, "--- SKIP: "+m.test+" ")
+	t.Helper()
+	if !c.passes(t, m) {
+		t.Skipf("%s of %s is skipped on this machine", m.test, m.folder)
 	}
-	if !c.passed[test] {
-		t.Skipf("%s is skipped on this machine", test)
-	}
-	defer c.clean(t)
 	c.apply(t, m)
-	if out, err := c.run(t, m); err == nil {
-		t.Errorf("%s passes with this mistake:\n%s\n%s", test, m.text, out)
+	if out, err := c.run(t, m, c.compile(t, m, "mutant.test")); err == nil {
+		t.Errorf("%s of %s passes with this mistake:\n%s\n%s", m.test, m.folder, m.text, out)
 	}
+}
+
+// passes runs the test of a mistake without the mistake, once for all mistakes that it notices. It returns false where
+// the test is skipped.
+func (c *treeCopy) passes(t *testing.T, m mutant) bool {
+	t.Helper()
+	s := c.sound
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	test := m.test + " of " + m.folder
+	if passed, tried := s.passed[test]; tried {
+		return passed
+	}
+	if s.binaries[m.folder] == "" {
+		s.binaries[m.folder] = c.compile(t, m, strings.ReplaceAll(m.folder, "/", "-")+".test")
+	}
+	out, err := c.run(t, m, s.binaries[m.folder])
+	skipped := strings.Contains(out, "--- SKIP: "+m.test+" ")
+	switch {
+	case err != nil:
+		t.Fatalf("%s fails without any mistake: %v\n%s", test, err, out)
+	case !skipped && !strings.Contains(out, "--- PASS: "+m.test+" "):
+		t.Fatalf("there is no test %s", test)
+	}
+	s.passed[test] = !skipped
+	return !skipped
 }
 
 // apply puts the mistake into the copy. If git has to merge for that, the patch is written anew where that is wanted.
@@ -197,10 +239,11 @@ func (c *treeCopy) apply(t *testing.T, m mutant) {
 	}
 }
 
-// run compiles the mutant's test and runs it. What does not compile is no mistake that a test could notice.
-func (c *treeCopy) run(t *testing.T, m mutant) (string, error) {
+// compile compiles the mutant's test into a file of the copy's own. What does not compile is no mistake that a test
+// could notice.
+func (c *treeCopy) compile(t *testing.T, m mutant, name string) string {
 	t.Helper()
-	binary := filepath.Join(c.dir, ".git", "mutant.test")
+	binary := filepath.Join(c.dir, ".git", name)
 	// The copy's folder is no part of the cache with -trimpath, so packages that do not depend on the mistake come from
 	// it.
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-trimpath", "-buildvcs=false", "-vet=off",
@@ -209,6 +252,12 @@ func (c *treeCopy) run(t *testing.T, m mutant) (string, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("it does not compile: %v\n%s", err, out)
 	}
+	return binary
+}
+
+// run runs the mutant's test from a compiled file.
+func (c *treeCopy) run(t *testing.T, m mutant, binary string) (string, error) {
+	t.Helper()
 	parts := strings.Split(m.test, "/")
 	for i := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(parts[i]) + "$"
