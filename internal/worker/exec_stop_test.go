@@ -63,12 +63,13 @@ func (r *runningExec) wait(t *testing.T) Result {
 	}
 }
 
-// TestExecAsksOnce checks that a process gets one SIGTERM alone, with its marks and in its group or outside.
+// TestExecAsksOnce checks that a process gets one SIGTERM alone, with its marks and in its group or outside. It takes
+// several processes: a second signal to one that has not yet handled the first is none.
 func TestExecAsksOnce(t *testing.T) {
 	const counts = `exec 9>$FIFO 8<>$NEVER; trap 'echo asked >&9' TERM; echo ready >&9; while :; do read x <&8; done`
 	for name, line := range map[string]string{
-		"in the group":  counts,
-		"which left it": `setsid -w sh -c "$LINE"`,
+		"in the group":  `for i in $MANY; do sh -c "$LINE" & done; wait`,
+		"which left it": `for i in $MANY; do setsid -w sh -c "$LINE" & done; wait`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,14 +77,19 @@ func TestExecAsksOnce(t *testing.T) {
 				t.Skip(err)
 			}
 			f := newFIFO(t)
-			env := map[string]string{"FIFO": f.path, "NEVER": newFIFO(t).path, "LINE": counts}
+			many := []string{"1", "2", "3", "4", "5", "6", "7", "8"}
+			env := map[string]string{"FIFO": f.path, "NEVER": newFIFO(t).path, "LINE": counts, "MANY": strings.Join(many, " ")}
 			task := shellTask(t, line, map[string]any{"grace": 500, "env": env})
 			task.StepName = name
 			r := begin(t, ExecConfig{}, task)
-			f.line()
+			for range many {
+				f.line()
+			}
 			r.stop()
-			if first := f.line(); first != "asked" {
-				t.Error(first)
+			for range many {
+				if line := f.line(); line != "asked" {
+					t.Error(line)
+				}
 			}
 			r.wait(t)
 			_ = f.file.SetReadDeadline(time.Now().Add(workertest.Patience))
