@@ -40,7 +40,7 @@ CALM    = $$($(GO) list $(FIRST) ./... $(if $(RACE),| grep -vxF "$$($(GO) list $
 .PHONY: test
 test: ## run what must pass before each change; Go alone is enough: RACE=1 LOG=file
 	$(PARTS) tests $(GO) test -short $(ATONCE) -vet=off -timeout 30m $(CALM) \
-	  $(if $(RACE),: race $(RACING) -short $(ATONCE) -vet=off -timeout 30m $(RACED))
+	  $(if $(RACE),+ race nice $(RACING) -short $(ATONCE) -vet=off -timeout 30m $(RACED))
 
 .PHONY: nightly
 nightly: ## run everything, in a night: .ci/run, all tests, all under the race detector, faults, seeds, fuzzing

@@ -137,9 +137,6 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	if at := m.r.Follows(m.now); at != 0 {
 		next := m.following(m.r.Input, at, 1, "cron")
 		next.Firing = at
-		if phase != RunTerminated {
-			next.Chain.AfterFailure = phase.Failed()
-		}
 		return next
 	}
 	return nil

@@ -4,17 +4,20 @@
 //
 //	parts tests go test ./... : seeds make sim SEEDS=1000
 //
-// Of a go test it shows a line a package and what failed tests printed. With -log FILE it writes the output of go
+// A plus in place of the colon runs a part beside the one before it; its output is shown when both have ended. Of a go
+// test it shows a line a package and what failed tests printed. With -log FILE it writes the output of go
 // test -json for all tests to a file.
 package main
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -45,17 +48,24 @@ type part struct {
 	tests   results // the results of a go test
 }
 
-// split reads parts from arguments, in which a colon stands between two of them.
-func split(args []string) []*part {
-	var all []*part
-	for len(args) > 0 {
-		end := slices.Index(args, ":")
+// split reads parts from arguments, in which a colon or a plus stands between two of them. Parts of one list run beside
+// each other.
+func split(args []string) [][]*part {
+	var all [][]*part
+	for beside := false; len(args) > 0; {
+		end := slices.IndexFunc(args, func(arg string) bool { return arg == ":" || arg == "+" })
 		if end < 0 {
 			end = len(args)
 		}
 		if end > 0 {
-			all = append(all, &part{name: args[0], command: args[1:end]})
+			p := &part{name: args[0], command: args[1:end]}
+			if beside && len(all) > 0 {
+				all[len(all)-1] = append(all[len(all)-1], p)
+			} else {
+				all = append(all, []*part{p})
+			}
 		}
+		beside = end < len(args) && args[end] == "+"
 		args = args[min(end+1, len(args)):]
 	}
 	return all
@@ -64,13 +74,33 @@ func split(args []string) []*part {
 // run runs all parts and sums up. It reports whether all went well.
 func run(args []string, out, log io.Writer) bool {
 	all := split(args)
-	for _, p := range all {
-		fmt.Fprintf(out, "--> %s\n", p.name)
-		begun := time.Now()
-		p.err = p.run(out, log)
-		p.took = time.Since(begun)
+	for _, beside := range all {
+		together(beside, out, log)
 	}
-	return summary(all, out)
+	return summary(slices.Concat(all...), out)
+}
+
+// together runs parts beside each other. The first one's output is shown at once, that of the others at the end.
+func together(parts []*part, out, log io.Writer) {
+	var others sync.WaitGroup
+	outs, logs := make([]bytes.Buffer, len(parts)), make([]bytes.Buffer, len(parts))
+	for i, p := range parts[1:] {
+		others.Go(func() { p.timed(&outs[i+1], &logs[i+1]) })
+	}
+	parts[0].timed(out, log)
+	others.Wait()
+	for i := range parts {
+		_, _ = outs[i].WriteTo(out)
+		_, _ = logs[i].WriteTo(log)
+	}
+}
+
+// timed runs a part and keeps what came of it.
+func (p *part) timed(out, log io.Writer) {
+	fmt.Fprintf(out, "--> %s\n", p.name)
+	begun := time.Now()
+	p.err = p.run(out, log)
+	p.took = time.Since(begun)
 }
 
 // run runs the command of a part.

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -27,6 +29,34 @@ func TestGoesOn(t *testing.T) {
 	}
 	if run(nil, &out, &out) {
 		t.Error("nothing to run went well")
+	}
+}
+
+// TestBeside checks that two parts run at the same time, that the output of the second is shown in one piece after the
+// first one's, and that it counts.
+func TestBeside(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"there", "back"} {
+		if out, err := exec.Command("mkfifo", filepath.Join(dir, name)).CombinedOutput(); err != nil {
+			t.Skipf("no named pipes: %v %s", err, out)
+		}
+	}
+	t.Chdir(dir)
+	var out bytes.Buffer
+	if run([]string{
+		"first", "sh", "-c", "echo to >there; cat back; echo first ends", "+",
+		"second", "sh", "-c", "cat there; echo from >back; echo second ends; exit 3", ":",
+		"third", "echo", "third ends",
+	}, &out, &bytes.Buffer{}) {
+		t.Error("it went well")
+	}
+	shown, _, _ := strings.Cut(out.String(), "\n\n")
+	const want = "--> first\nfrom\nfirst ends\n--> second\nto\nsecond ends\n--> third\nthird ends"
+	if shown != want {
+		t.Errorf("it shows\n%s\nwant\n%s", shown, want)
+	}
+	if !strings.Contains(out.String(), "FAILED: exit status 3") {
+		t.Errorf("the second part has not failed:\n%s", out.String())
 	}
 }
 
