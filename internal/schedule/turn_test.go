@@ -13,11 +13,12 @@ import (
 // clock drives a schedule through time, as an engine does: it makes a turn whenever one is due or news come, and keeps
 // what the turns do.
 type clock struct {
-	t    *testing.T
-	s    *schedule.State
-	now  time.Time
-	wake time.Time
-	log  []string // events, with the time of day
+	t      *testing.T
+	s      *schedule.State
+	now    time.Time
+	wake   time.Time
+	log    []string // events, with the time of day
+	failed []string // runs that know that the last one has failed
 }
 
 var monday = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
@@ -54,6 +55,9 @@ func (c *clock) turn(news ...schedule.News) {
 	}
 	for _, s := range turn.Start {
 		c.note("start " + c.short(s.WorkflowID))
+		if s.Failed {
+			c.failed = append(c.failed, c.short(s.WorkflowID))
+		}
 	}
 	if turn.Over {
 		c.note("over")
@@ -249,6 +253,23 @@ func TestFailures(t *testing.T) {
 	c.change(schedule.Change{Op: schedule.OpResume})
 	if c.s.Failures != 0 || c.s.Paused != nil {
 		t.Errorf("after the resume: %+v", c.s)
+	}
+}
+
+// TestAfterFailure checks that the next run knows that the last one has failed, by a firing as well as by hand.
+func TestAfterFailure(t *testing.T) {
+	c := begin(t, with(func(s *schedule.Spec) { s.Overlap = schedule.OverlapAllow }), monday)
+	trigger := func(run string) { c.change(schedule.Change{Op: schedule.OpTrigger, Run: "n@" + run}) }
+	c.at(hour)
+	trigger("before")
+	c.ends(hour, "failed")
+	trigger("by hand")
+	c.at(2 * hour)
+	c.ends(2*hour, "succeeded")
+	trigger("after")
+	c.at(3 * hour)
+	if want := []string{"by hand", "02:00"}; !slices.Equal(c.failed, want) {
+		t.Errorf("%q know that the last one has failed, want %q", c.failed, want)
 	}
 }
 
