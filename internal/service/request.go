@@ -87,7 +87,7 @@ func Start(d journal.Definition, begun core.Start, r *api.StartRequest) (engine.
 }
 
 // begin returns what a workflow says about the start of a run with an input.
-func begin(w *Workflow, d journal.Definition, input []byte) (core.Start, error) {
+func begin(w *Prepared, d journal.Definition, input []byte) (core.Start, error) {
 	if w.Begin == nil {
 		return core.Start{}, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
 			"workflow %q is a Go program's: only that program starts it", d.Name)}

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// Workflow is a stored definition that is ready to explain its runs and to start new ones.
-type Workflow struct {
+// Prepared is a stored definition that is ready to explain its runs and to start new ones.
+type Prepared struct {
 	Definition *core.Definition
 	Plan       []api.PlannedStep // its steps, without hooks
 	Words      Words             // the words of the system whose document it was made from; nil: it was not
@@ -34,13 +34,13 @@ type Workflow struct {
 
 // Read makes a stored definition ready to use. It must be safe for concurrent use. The service keeps what it
 // returns.
-type Read func(d journal.Definition) (*Workflow, error)
+type Read func(d journal.Definition) (*Prepared, error)
 
 // Words are the words of another system for a run, its steps and its events.
 type Words interface {
 	// Run returns the words for a run. child reads the run that the last attempt of a step of parent started; it
 	// returns nil if that run cannot be read.
-	Run(t *trail.Trail, child func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow)) api.Words
+	Run(t *trail.Trail, child func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Prepared)) api.Words
 	// Step returns the words for a step.
 	Step(s *core.Step) api.Words
 	// Event returns the name of an event, "" if it has none.
@@ -58,7 +58,7 @@ type workflows struct {
 // known is a definition that was read.
 type known struct {
 	kind     string
-	workflow *Workflow
+	workflow *Prepared
 }
 
 // maxKnown is how many definitions are kept in memory.
