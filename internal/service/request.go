@@ -35,7 +35,7 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 	if err != nil {
 		return engine.StartRequest{}, err
 	}
-	k, err := s.workflows.keep(d)
+	k, err := s.workflows.given(d)
 	if err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)
 	}

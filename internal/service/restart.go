@@ -94,7 +94,7 @@ func (s *Embedded) textOf(ctx context.Context, f *followed, given *api.Definitio
 	if err != nil {
 		return nil, d, err
 	}
-	k, err := s.workflows.keep(d)
+	k, err := s.workflows.given(d)
 	switch {
 	case err != nil:
 		return nil, d, invalid(err, "%v", err)

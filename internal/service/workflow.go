@@ -81,10 +81,7 @@ func (w *workflows) of(ctx context.Context, first core.Entry) (*known, error) {
 }
 
 func (w *workflows) get(ctx context.Context, id core.DefinitionID) (*known, error) {
-	w.mu.Lock()
-	k := w.known[id]
-	w.mu.Unlock()
-	if k != nil {
+	if k := w.find(id); k != nil {
 		return k, nil
 	}
 	d, err := w.from(ctx, id)
@@ -92,6 +89,21 @@ func (w *workflows) get(ctx context.Context, id core.DefinitionID) (*known, erro
 		return nil, err
 	}
 	return w.keep(d)
+}
+
+// given returns the workflow of a definition that a caller gives. Only its first start reads it.
+func (w *workflows) given(d journal.Definition) (*known, error) {
+	if k := w.find(d.ID); k != nil {
+		return k, nil
+	}
+	return w.keep(d)
+}
+
+// find returns the workflow of a definition that was read; nil: it was not.
+func (w *workflows) find(id core.DefinitionID) *known {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known[id]
 }
 
 // keep reads a definition and keeps it in memory.
