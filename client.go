@@ -388,9 +388,9 @@ func openExplanation(ctx context.Context, e *client.Explanation, c Codec) {
 
 // explains returns what explains the runs of an engine.
 func (e *local) explains() *service.Embedded {
-	read := func(d journal.Definition) (*service.Workflow, error) {
+	read := func(d journal.Definition) (*service.Prepared, error) {
 		def, err := e.node.Compile(d)
-		return &service.Workflow{Definition: def}, err
+		return &service.Prepared{Definition: def}, err
 	}
 	s := service.NewEmbedded(e.engine, read, func() core.Time { return policy.At(time.Now()) })
 	s.KnowProblems(e.host.bodies.Problems)

@@ -92,9 +92,9 @@ type Cluster interface{ served.Cluster }
 type Engine struct {
 	Client
 	own       *local
-	serves    served.Engine // the service of the same runs
-	member    served.Member // nil: the engine is alone
-	stopRelay func()        // nil: nothing is relayed
+	serves    served.ProgramEngine // the service of the same runs
+	member    served.Member        // nil: the engine is alone
+	stopRelay func()               // nil: nothing is relayed
 }
 
 // local is what an engine does itself: a client of the runs that are in its hands.

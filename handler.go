@@ -142,21 +142,21 @@ func (h *host) executorsOf(queue string, slots int, handlers []AnyHandler) (map[
 		if executors[name] != nil {
 			return nil, invalid(errors.New("it is given twice"), "serve %q: handler %q", queue, own.name)
 		}
-		executors[name], executors[own.name] = &remote{h, own, h.codec}, &remote{h, own, JSON{}}
+		executors[name], executors[own.name] = &handlerExecutor{h, own, h.codec}, &handlerExecutor{h, own, JSON{}}
 	}
 	return executors, nil
 }
 
-// remote executes a handler.
-type remote struct {
+// handlerExecutor executes a handler.
+type handlerExecutor struct {
 	host    *host
 	handler handler
 	codec   Codec
 }
 
 // Announces says that the host does it.
-func (r *remote) Announces() {}
+func (r *handlerExecutor) Announces() {}
 
-func (r *remote) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (r *handlerExecutor) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	return r.host.call(ctx, r.host.attempt(ctx, t, alive, r.codec), nil, r.host.fakedHandler(r, t))
 }

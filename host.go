@@ -45,8 +45,8 @@ type host struct {
 // registered is a workflow that the engine knows.
 type registered struct {
 	*definition
-	body    *body.Workflow // nil: a document decides it, or another program has it
-	standIn *body.Workflow // the body that a test gives a workflow without one, to fake it
+	body    *body.Function // nil: a document decides it, or another program has it
+	standIn *body.Function // the body that a test gives a workflow without one, to fake it
 }
 
 // newHost returns a host without workflows. The context's values are those of the bodies' contexts.
@@ -135,7 +135,7 @@ func (h *host) definition(name string) *definition {
 }
 
 // body finds the body of a workflow; nil: it is not registered, or has none.
-func (h *host) body(name string) *body.Workflow {
+func (h *host) body(name string) *body.Function {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch r := h.workflows[name]; {
@@ -188,8 +188,8 @@ func (h *host) registered(d *definition) *registered {
 }
 
 // bodyOf returns a workflow as its host needs it.
-func (h *host) bodyOf(d *definition) *body.Workflow {
-	w := &body.Workflow{
+func (h *host) bodyOf(d *definition) *body.Function {
+	w := &body.Function{
 		Body: func(t *body.Thread) { h.callBody(d, t) }, TaskLimit: d.task, Hooks: map[string]*body.Hook{},
 		Retry: d.retry, Execution: d.execution, Run: d.runLimit, Cron: d.cron,
 		Compensation: d.compensation, Queue: d.queue,
@@ -405,7 +405,7 @@ func (h *host) fakedOr(c Codec, out reflect.Type, fn stepFunc) stepFunc {
 }
 
 // fakedHandler returns what runs a handler, or what stands in for it or for the step that calls it.
-func (h *host) fakedHandler(r *remote, t core.Task) stepFunc {
+func (h *host) fakedHandler(r *handlerExecutor, t core.Task) stepFunc {
 	return func(ctx context.Context) ([]byte, error) {
 		if h.fakes != nil {
 			f := h.fakes.Find(fake.Target{Kind: fake.Call, Name: r.handler.name, Run: t.Token.Run.String()})
@@ -438,7 +438,7 @@ func (e *local) serveFake(name string) error {
 		if taskType == name && e.node.Executes("", name) {
 			continue // it is called like what the engine does itself, such as exec
 		}
-		executors[taskType], limits[taskType] = &remote{e.host, gone, codec}, -1
+		executors[taskType], limits[taskType] = &handlerExecutor{e.host, gone, codec}, -1
 	}
 	return e.node.ServeAnyQueue(worker.PoolConfig{
 		Executors: executors, Slots: limits, Reporter: e.host.bodies,
@@ -448,7 +448,7 @@ func (e *local) serveFake(name string) error {
 // attachFakes gives the fakes their engine.
 func (e *local) attachFakes() {
 	if e.host.fakes != nil {
-		e.host.fakes.Attach(fake.Engine{Serve: e.serveFake, Registered: e.host.bodies.Registered})
+		e.host.fakes.Attach(fake.EngineHooks{Serve: e.serveFake, Registered: e.host.bodies.Registered})
 	}
 }
 
@@ -481,7 +481,7 @@ func standIn(b *branch, c Codec, f fake.Func, input []byte) ([]byte, error) {
 }
 
 // fakedBody returns what calls the bodies of a workflow that has no function here; nil: nothing stands in for it.
-func (h *host) fakedBody(r *registered) *body.Workflow {
+func (h *host) fakedBody(r *registered) *body.Function {
 	if h.fakes == nil || !h.fakes.Has(fake.Target{Kind: fake.Child, Name: r.name}) {
 		return nil
 	}

@@ -23,7 +23,7 @@ func scheduleWorkflow() Definition {
 	if err != nil {
 		return &Workflow[any, any]{def: &definition{name: d.Name, err: err}}
 	}
-	return &Workflow[any, any]{def: &definition{name: d.Name, document: &kind.Workflow{
+	return &Workflow[any, any]{def: &definition{name: d.Name, document: &kind.Foreign{
 		Source: d, Definition: made.Definition, Begin: made.Begin,
 	}}}
 }

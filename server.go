@@ -73,8 +73,8 @@ func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
 }
 
 // leaseWorkflow returns what a server has to know of a workflow.
-func (d *definition) leaseWorkflow() lease.Workflow {
-	w := lease.Workflow{
+func (d *definition) leaseWorkflow() lease.Served {
+	w := lease.Served{
 		Definition: d.source(), Hooks: map[string]*core.StepSpec{}, Retry: d.retry, Execution: d.execution,
 		Run: d.runLimit, Compensation: d.compensation, Queue: d.queue, Cron: d.cronSpec,
 	}
@@ -166,23 +166,23 @@ func (s engineService) Update(ctx context.Context, name string, u api.Update) (a
 }
 
 // serviceOf returns a *Engine as a server needs it.
-func serviceOf(e any) served.Engine { return e.(*Engine).serves }
+func serviceOf(e any) served.ProgramEngine { return e.(*Engine).serves }
 
 // nodes is the service of the runs of all nodes of a cluster. Which workflows there are, this node's program says.
 type nodes struct {
 	served.Calls
-	own served.Engine
+	own served.ProgramEngine
 }
 
-// Workflows implements served.Engine.
+// Workflows implements served.ProgramEngine.
 func (s nodes) Workflows() []string { return s.own.Workflows() }
 
-// Find implements served.Engine.
+// Find implements served.ProgramEngine.
 func (s nodes) Find(ctx context.Context, name string) (api.Definition, error) {
 	return s.own.Find(ctx, name)
 }
 
-// StartNamed implements served.Remote.
+// StartNamed implements served.Server.
 func (s nodes) StartNamed(ctx context.Context, workflow string, r api.StartRequest) (api.Started, error) {
 	d, err := s.Find(ctx, workflow)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s nodes) StartNamed(ctx context.Context, workflow string, r api.StartReque
 // connected is a [Client] over the service of another process; pawlhttp.Connect returns one.
 type connected struct {
 	served.Seal
-	service     served.Remote
+	service     served.Server
 	codec       Codec
 	propagators []Propagator
 
@@ -206,7 +206,7 @@ type connected struct {
 var _ Client = (*connected)(nil)
 
 // connect makes the client of a service. given is a Config, of which the codec and the propagators count.
-func connect(s served.Remote, given any) any {
+func connect(s served.Server, given any) any {
 	cfg := given.(Config).withDefaults()
 	c := &connected{service: s, codec: cfg.Codec, propagators: cfg.Propagators, flows: map[string]api.Definition{}}
 	_ = c.Register(scheduleWorkflow()) // it has no error

@@ -52,9 +52,9 @@ type definition struct {
 	cronSpec     *cron.Written   // as it is written
 	defaults     []StepOption
 	byStep       map[string][]StepOption
-	reached      *reached       // the steps that bodies have asked for; nil: no step has options of its own
-	document     *kind.Workflow // nil: run is the workflow
-	external     bool           // another program has the function
+	reached      *reached      // the steps that bodies have asked for; nil: no step has options of its own
+	document     *kind.Foreign // nil: run is the workflow
+	external     bool          // another program has the function
 
 	known atomic.Pointer[journal.Definition] // the result of source for the name; each start needs it
 }
@@ -138,7 +138,7 @@ func missingDefinition(w Definition) error {
 }
 
 // documentOption puts a document in the place of the function. err is what is wrong with it.
-func documentOption(w *kind.Workflow, err error) Option {
+func documentOption(w *kind.Foreign, err error) Option {
 	if err == nil {
 		err = checkTypes(w.Definition)
 	}
@@ -146,7 +146,7 @@ func documentOption(w *kind.Workflow, err error) Option {
 		d.note(err)
 		d.document = w
 		if w == nil {
-			d.document = &kind.Workflow{}
+			d.document = &kind.Foreign{}
 		}
 	}
 }
@@ -289,7 +289,7 @@ func cronOption(w cron.Written) Option {
 func init() {
 	option.Register(option.Makers{
 		Cron:     func(w cron.Written) any { return cronOption(w) },
-		Document: func(w any, err error) any { return documentOption(w.(*kind.Workflow), err) },
+		Document: func(w any, err error) any { return documentOption(w.(*kind.Foreign), err) },
 		Several:  func(opts any, err error) any { return severalOptions(opts.([]Option), err) },
 		Policy:   func(p policy.Policy, err error) any { return wholePolicy(p, err) },
 	})

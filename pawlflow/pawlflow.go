@@ -40,11 +40,11 @@ func Define[In, Out any](doc *flow.Document) *pawl.Workflow[In, Out] {
 	return define[In, Out](doc.Name, w, err)
 }
 
-func define[In, Out any](name string, w *kind.Workflow, err error) *pawl.Workflow[In, Out] {
+func define[In, Out any](name string, w *kind.Foreign, err error) *pawl.Workflow[In, Out] {
 	return pawl.Define[In, Out](name, nil, option.Document(w, err).(pawl.Option))
 }
 
-func workflow(doc *flow.Document) (*kind.Workflow, error) {
+func workflow(doc *flow.Document) (*kind.Foreign, error) {
 	f, err := flowkind.Of(doc)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func workflow(doc *flow.Document) (*kind.Workflow, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kind.Workflow{
+	return &kind.Foreign{
 		Source: source, Definition: f.Definition, Begin: f.Document.Start,
 		Rerun: func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error) {
 			return flow.Rerun(f.Document, earlier, steps, from)

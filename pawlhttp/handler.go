@@ -25,7 +25,7 @@ func Handler(e *pawl.Engine, allow func(r *http.Request) bool) http.Handler {
 }
 
 // workflows are those that a program has, by name.
-type workflows struct{ of served.Engine }
+type workflows struct{ of served.ProgramEngine }
 
 func (w workflows) List(context.Context) ([]api.Flow, error) {
 	out := []api.Flow{}

@@ -22,7 +22,7 @@ type fakeTable struct {
 
 	mu      sync.Mutex
 	entries []*entry // the newest last
-	engine  fake.Engine
+	engine  fake.EngineHooks
 	served  map[string]bool               // handlers that the engine serves for fakes
 	runs    map[string]*entry             // the fakes of child runs; nil: their own functions run
 	seen    map[fake.Kind]map[string]bool // the names that were called
@@ -60,7 +60,7 @@ func (t *fakeTable) add(e *entry) error {
 }
 
 // Attach implements fake.Table.
-func (t *fakeTable) Attach(engine fake.Engine) {
+func (t *fakeTable) Attach(engine fake.EngineHooks) {
 	t.mu.Lock()
 	t.engine, t.served = engine, map[string]bool{}
 	for _, e := range t.entries {

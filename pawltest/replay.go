@@ -79,14 +79,14 @@ func replayAll(t testing.TB, cfg pawl.Config, runs api.Reader, of string, q clie
 
 // readable returns what makes a stored definition fit for listing its runs and reading their histories.
 func readable(j journal.Journal) service.Read {
-	return func(d journal.Definition) (*service.Workflow, error) {
+	return func(d journal.Definition) (*service.Prepared, error) {
 		if shown := kind.TraitsOf(d.Kind).Shown; shown != nil {
-			return &service.Workflow{Definition: shown}, nil
+			return &service.Prepared{Definition: shown}, nil
 		}
 		for _, p := range kind.Plugins() {
 			if k := p.Kinds(j, nil)[d.Kind]; k.Compile != nil {
 				def, err := k.Compile(d)
-				return &service.Workflow{Definition: def}, err
+				return &service.Prepared{Definition: def}, err
 			}
 		}
 		return nil, fmt.Errorf("workflow %q is a flow document, and this test does not link what reads them: "+

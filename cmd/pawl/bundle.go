@@ -8,7 +8,7 @@ import (
 type (
 	bundle   = flowkind.Bundle
 	source   = flowkind.Source
-	compiled = workflows.Workflow
+	compiled = workflows.Compiled
 )
 
 // loadBundle reads a flow file, and the flows its steps start from beside it.

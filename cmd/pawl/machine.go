@@ -116,7 +116,7 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 		return daemon.Config{}, err
 	}
 	cfg := daemon.Config{
-		Journal: m.journal, Place: m.place, Namespace: m.place.Namespace, Work: work,
+		Journal: m.journal, Paths: m.place, Namespace: m.place.Namespace, Work: work,
 		Owner: fmt.Sprintf("pid %d", os.Getpid()), Plugins: []kind.Plugin{a.flows.Plugin()}, Read: a.readWorkflow,
 		Processes: worker.ExecConfig{
 			Secrets: secrets, Containers: a.containerProgram, Artifacts: artifacts,

@@ -14,7 +14,7 @@ import (
 )
 
 // readWorkflow makes a stored definition ready to be looked at, also one of a Go program.
-func (a *app) readWorkflow(d journal.Definition) (*service.Workflow, error) {
+func (a *app) readWorkflow(d journal.Definition) (*service.Prepared, error) {
 	w, err := a.flows.Read(d)
 	return w, unreadable(err)
 }

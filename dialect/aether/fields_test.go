@@ -57,7 +57,7 @@ func TestNothingIsDropped(t *testing.T) {
 		}
 		return all
 	}
-	places := []fields.Place{
+	objects := []fields.Object{
 		{File: "workflow", Fields: object{
 			"apiVersion": refused("v2"), "kind": refused("CronWorkflow"),
 			"metadata": refused("w"), "spec": refused(object{}),
@@ -193,5 +193,5 @@ func TestNothingIsDropped(t *testing.T) {
 	}
 	fields.Check(t, fieldsBase, func(files map[string][]byte) (*dialect.Conversion, error) {
 		return Convert(Source{"workflow", files["workflow"]}, Source{"handlers", files["handlers"]})
-	}, places)
+	}, objects)
 }

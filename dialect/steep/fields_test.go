@@ -52,7 +52,7 @@ func TestNothingIsDropped(t *testing.T) {
 	}
 	refused := func(v any) any { return fields.Refused{Value: v} }
 	noted := func(v any) any { return fields.Noted{Value: v} }
-	places := []fields.Place{
+	objects := []fields.Object{
 		{File: "workflow", Fields: object{
 			"api": refused("5.0.0"), "name": "v", "priority": 5,
 			"retries": object{"processChains": object{"maxAttempts": 2}}, "vars": refused([]any{}),
@@ -123,7 +123,7 @@ func TestNothingIsDropped(t *testing.T) {
 			Workflow: Source{"workflow", files["workflow"]}, Services: []Source{{"services", files["services"]}},
 			Macros: []Source{{"macros", files["macros"]}},
 		})
-	}, places)
+	}, objects)
 }
 
 // TestPolicyFields checks that every field of a policy changes the flow. Their forms are those of package dialect.

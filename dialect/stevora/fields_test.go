@@ -30,7 +30,7 @@ func TestNothingIsDropped(t *testing.T) {
 	noted := func(v any) any { return fields.Noted{Value: v} }
 	step := func(i int, more ...any) list { return append(list{"steps", i}, more...) }
 	retry := object{"maxAttempts": 2}
-	places := []fields.Place{
+	objects := []fields.Object{
 		{File: "definition", Fields: object{
 			"name": "v", "version": refused(""), "description": "d",
 			"steps": refused(list{}),
@@ -89,5 +89,5 @@ func TestNothingIsDropped(t *testing.T) {
 	}
 	fields.Check(t, fieldsBase, func(files map[string][]byte) (*dialect.Conversion, error) {
 		return Convert(Source{"definition", files["definition"]}, Source{"handlers", files["handlers"]})
-	}, places)
+	}, objects)
 }

@@ -21,7 +21,7 @@ type Branch struct {
 	causes core.Causes    // the causes of its next decision; see causes.go
 	scope  *Scope         // the scope in which it began
 	scopes int            // scopes it has made so far
-	place  core.Place     // where it is, for what it publishes
+	point  core.Point     // where it is, for what it publishes
 	path   []int          // the place in the code where it began; see next
 	steps  int            // places within it so far
 	undos  map[string]int // how often it has added each name to what is undone

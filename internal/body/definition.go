@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Workflow is a Go workflow as its host and the state machine need it.
-type Workflow struct {
+// Function is a Go workflow as its host and the state machine need it.
+type Function struct {
 	// Body calls the function. It ends by Thread.Return.
 	Body      func(t *Thread)
 	TaskLimit time.Duration    // how long the body may take each time it goes on; 0: as the host says
@@ -44,7 +44,7 @@ type HookPayload struct {
 // decider decides for the runs of a Go workflow: their bodies decide the steps. What the workflow's options say is
 // looked up when it is needed, since a run may be read before its workflow is registered.
 type decider struct {
-	workflow func() *Workflow
+	workflow func() *Function
 	steps    atomic.Int32 // the number of steps of the run that ended most recently
 }
 
@@ -52,12 +52,12 @@ var _ core.Decider = (*decider)(nil)
 
 // Definition returns the Go workflow of that name as the state machine sees it: without steps of its own.
 func (h *Host) Definition(name string) *core.Definition {
-	return Definition(func() *Workflow { return h.cfg.Workflow(name) })
+	return Definition(func() *Function { return h.cfg.Workflow(name) })
 }
 
 // Definition returns a Go workflow as the state machine sees it. workflow looks it up, each time; nil: its options are
 // not known yet.
-func Definition(workflow func() *Workflow) *core.Definition {
+func Definition(workflow func() *Function) *core.Definition {
 	d := &decider{workflow: workflow}
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return d }, HasBody: true, HandlesCancel: true,

@@ -31,7 +31,7 @@ type Config struct {
 	// Turns is how many bodies may be at work at once; the others are called when their turns have come. Default 512.
 	Turns int
 	// Workflow finds a workflow by its name, nil if it is not registered. It must not call the host.
-	Workflow func(name string) *Workflow
+	Workflow func(name string) *Function
 	// Attempt runs the function of a local step or of a hook, in a goroutine of its own.
 	Attempt func(ctx context.Context, t core.Task, alive worker.Alive, fn Func) worker.Result
 	// Lost is the result of an attempt whose function has ended its goroutine instead of returning.

@@ -16,15 +16,15 @@ func (t *Thread) Publish(value []byte) error {
 // publish records a value, unless an earlier call of the body has published it. Of values that the branch publishes
 // without a decision between them, the last one counts.
 func (s *Session) publish(b *Branch, value []byte) {
-	b.place.Count++
-	before := s.head.Places[b.prefix]
-	if s.Replays(b) || before.After == b.place.After && b.place.Count <= before.Count {
+	b.point.Count++
+	before := s.head.Points[b.prefix]
+	if s.Replays(b) || before.After == b.point.After && b.point.Count <= before.Count {
 		return
 	}
 	if st := s.steps[before.After]; st != nil && !st.asked {
 		return // the last value came after a step that was kept, and that the branch will come to
 	}
-	cmd := core.Publish{Branch: b.prefix, After: b.place.After, Count: b.place.Count, Value: value}
+	cmd := core.Publish{Branch: b.prefix, After: b.point.After, Count: b.point.Count, Value: value}
 	if last := len(s.commands) - 1; last >= 0 {
 		if former, ok := s.commands[last].(core.Publish); ok && former.Branch == b.prefix {
 			s.commands[last] = cmd
@@ -35,4 +35,4 @@ func (s *Session) publish(b *Branch, value []byte) {
 }
 
 // moveOn notes that the branch has come to its next decision.
-func (b *Branch) moveOn(key string) { b.place = core.Place{After: key} }
+func (b *Branch) moveOn(key string) { b.point = core.Point{After: key} }

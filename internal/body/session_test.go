@@ -215,11 +215,11 @@ func (p *player) branch(name string) *Branch {
 func (p *player) news(whole bool, d *datadriven.TestData) {
 	n := engine.News{Run: p.s.run, Whole: whole}
 	if whole {
-		n.Head = &engine.Head{Workflow: "shop", Stop: p.stop(d), Places: map[string]core.Place{}}
+		n.Head = &engine.Head{Workflow: "shop", Stop: p.stop(d), Points: map[string]core.Point{}}
 		if d.HasArg("published") {
 			var after string
 			d.ScanArgs(p.t, "published", &after)
-			n.Head.Places[""] = core.Place{After: after, Count: 1}
+			n.Head.Points[""] = core.Point{After: after, Count: 1}
 		}
 	}
 	for line := range strings.Lines(d.Input) {

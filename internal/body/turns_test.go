@@ -29,8 +29,8 @@ func newCrowd(t *testing.T, turns, runs int) *crowd {
 	}
 	c.host = NewHost(t.Context(), Config{
 		Turns: turns,
-		Workflow: func(string) *Workflow {
-			return &Workflow{Body: func(t *Thread) {
+		Workflow: func(string) *Function {
+			return &Function{Body: func(t *Thread) {
 				run := t.Run()
 				c.mu.Lock()
 				c.began = append(c.began, run[0])

@@ -41,8 +41,8 @@ type Shareable interface {
 	Nodes() (nodes Storage, lease time.Duration)
 }
 
-// Engine is what runs partitions.
-type Engine interface {
+// Partitions are taken and given back as the plan of the cluster says. An engine is one.
+type Partitions interface {
 	Take(ctx context.Context, partition int) error
 	Give(partition int) error
 	Owned() []int
@@ -52,7 +52,7 @@ type Engine interface {
 type Config struct {
 	Node    Node
 	Storage Storage
-	Engine  Engine
+	Engine  Partitions
 	// Every is the time between two signs of life.
 	Every time.Duration
 	// Moved is called after this node has given partitions back, so that others can be told to look. Default: none.

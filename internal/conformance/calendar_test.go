@@ -112,7 +112,7 @@ func (c *calendar) away(d time.Duration) {
 }
 
 // flow reads the text of a flow, whose name is n.
-func (c *calendar) flow(text string) *workflows.Workflow {
+func (c *calendar) flow(text string) *workflows.Compiled {
 	c.t.Helper()
 	w, err := workflows.Compile(flowkind.Bundle{Flow: flowkind.Source{
 		File: "n.yaml", Text: "pawl: 1\nname: n\n" + text,

@@ -123,8 +123,8 @@ func (p *servedProgram) startServer() {
 		p.t.Fatal(err)
 	}
 	p.keeper.Attach(p.node.Engine)
-	svc := service.NewEmbedded(p.node.Engine, func(journal.Definition) (*service.Workflow, error) {
-		return &service.Workflow{
+	svc := service.NewEmbedded(p.node.Engine, func(journal.Definition) (*service.Prepared, error) {
+		return &service.Prepared{
 			Definition: &core.Definition{HasBody: true},
 			Begin:      func(input []byte) (core.Start, error) { return core.Start{Input: input}, nil },
 			Rerun:      body.Rerun,

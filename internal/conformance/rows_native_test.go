@@ -55,9 +55,9 @@ func playNative(t *testing.T, text string, script map[string][]try, play func(n 
 var through = func(svc *service.Embedded) (_ api.Service, leave func()) { return svc, func() {} }
 
 func newNative(s *stage) *native {
-	read := func(d journal.Definition) (*service.Workflow, error) {
+	read := func(d journal.Definition) (*service.Prepared, error) {
 		def, err := s.kinds()[d.Kind].Compile(d)
-		return &service.Workflow{Definition: def}, err
+		return &service.Prepared{Definition: def}, err
 	}
 	own := service.NewEmbedded(s.engine, read, func() core.Time { return policy.At(time.Now()) })
 	svc, leave := through(own)

@@ -53,10 +53,10 @@ func newDistant(t *testing.T) *distant {
 		t.Fatal(err)
 	}
 	now := func() core.Time { return policy.At(time.Now()) }
-	svc := service.NewEmbedded(n.Engine, func(d journal.Definition) (*service.Workflow, error) {
+	svc := service.NewEmbedded(n.Engine, func(d journal.Definition) (*service.Prepared, error) {
 		def, err := n.Compile(d)
 		begin := func(input []byte) (core.Start, error) { return core.Start{Input: input}, nil }
-		return &service.Workflow{Definition: def, Begin: begin}, err
+		return &service.Prepared{Definition: def, Begin: begin}, err
 	}, now)
 	queues := remote.New(remote.Config{
 		Engine: n.Engine, Run: svc.Run, Now: now, Own: slices.Collect(maps.Keys(n.Executors())),

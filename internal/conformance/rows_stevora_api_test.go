@@ -53,9 +53,9 @@ func (r *stevoraRun) step(name string) stevoraStep {
 
 // stevoraServer answers Stevora's requests about the runs of a stage, through HTTP.
 func (s *stage) stevoraServer() (ask func(method, path string) stevoraAnswer) {
-	read := func(d journal.Definition) (*service.Workflow, error) {
+	read := func(d journal.Definition) (*service.Prepared, error) {
 		def, err := flow.Compile(s.docs[d.Name])
-		return &service.Workflow{Definition: def}, err
+		return &service.Prepared{Definition: def}, err
 	}
 	svc := service.NewEmbedded(s.engine, read, func() core.Time { return policy.At(time.Now()) })
 	mux := http.NewServeMux()

@@ -33,7 +33,7 @@ func init() { addDialect("V7", stevoraWebhook) }
 // stevoraTold has the words of Stevora for runs and events.
 type stevoraTold struct{}
 
-func (stevoraTold) Run(t *trail.Trail, _ func(*trail.Trail, core.StepID) (*trail.Trail, *service.Workflow)) api.Words {
+func (stevoraTold) Run(t *trail.Trail, _ func(*trail.Trail, core.StepID) (*trail.Trail, *service.Prepared)) api.Words {
 	return api.Words{System: "Stevora", Status: stevora.Status(t.Run.Phase.String()), Message: stevora.Message(t.Run)}
 }
 func (stevoraTold) Step(*core.Step) api.Words { return api.Words{} }
@@ -89,9 +89,9 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // hookServer serves the webhooks of a stage over HTTP, and returns a client.
 func hookServer(t *testing.T, s *stage, allow ...netip.Prefix) *httpapi.Client {
 	t.Helper()
-	read := func(d journal.Definition) (*service.Workflow, error) {
+	read := func(d journal.Definition) (*service.Prepared, error) {
 		def, err := s.kinds()[d.Kind].Compile(d)
-		return &service.Workflow{Definition: def, Words: stevoraTold{}}, err
+		return &service.Prepared{Definition: def, Words: stevoraTold{}}, err
 	}
 	svc := service.NewEmbedded(s.engine, read, func() core.Time { return policy.At(time.Now()) })
 	hooks, err := webhook.New(t.Context(), webhook.Config{

@@ -155,7 +155,7 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 	}
 	r.relabel(rec.Labels)
 	r.byKey = nil
-	r.forgetPlaces()
+	r.forgetPoints()
 }
 
 func (r *Run) applyStopping(rec RunStopping) {
@@ -246,7 +246,7 @@ func (r *Run) applyStep(at Time, rec Record) {
 	case StepReset:
 		if rec.Restart {
 			r.bodyPending = true
-			r.forgetPlaces()
+			r.forgetPoints()
 		}
 		r.change(rec.Step, func(s *Step) { s.reset(at, rec) })
 	case StepPolicy:

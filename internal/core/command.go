@@ -63,7 +63,7 @@ type (
 
 	// Publish shows a value to whoever looks at the run, in place of the one before.
 	Publish struct {
-		Branch, After string // where the body does so; see Place
+		Branch, After string // where the body does so; see Point
 		Count         int
 		Value         []byte
 	}

@@ -5,27 +5,27 @@ type Published struct {
 	Value []byte // JSON
 	At    Time
 
-	// places says of each branch of the body, by the prefix of its keys, where it gave its last value.
-	places map[string]Place
+	// points says of each branch of the body, by the prefix of its keys, where it gave its last value.
+	points map[string]Point
 }
 
-// Place is a point in a branch of a body: the Count-th value that the branch published after the step of that key. A
+// Point is a point in a branch of a body: the Count-th value that the branch published after the step of that key. A
 // body that is called again finds by it which values it has published before.
-type Place struct {
+type Point struct {
 	After string // empty: before the branch's first step
 	Count int
 }
 
-// Places returns where each branch of the run's body has published its last value. The caller owns the map.
-func (r *Run) Places() map[string]Place {
-	if r.Published == nil || len(r.Published.places) == 0 {
+// Points returns where each branch of the run's body has published its last value. The caller owns the map.
+func (r *Run) Points() map[string]Point {
+	if r.Published == nil || len(r.Published.points) == 0 {
 		return nil
 	}
-	places := make(map[string]Place, len(r.Published.places))
-	for branch, at := range r.Published.places {
-		places[branch] = at
+	points := make(map[string]Point, len(r.Published.points))
+	for branch, at := range r.Published.points {
+		points[branch] = at
 	}
-	return places
+	return points
 }
 
 func (r *Run) applyPublished(at Time, rec StatePublished) {
@@ -34,15 +34,15 @@ func (r *Run) applyPublished(at Time, rec StatePublished) {
 	}
 	p := r.Published
 	p.Value, p.At = rec.Value, at
-	if p.places == nil {
-		p.places = map[string]Place{}
+	if p.points == nil {
+		p.points = map[string]Point{}
 	}
-	p.places[rec.Branch] = Place{After: rec.After, Count: rec.Count}
+	p.points[rec.Branch] = Point{After: rec.After, Count: rec.Count}
 }
 
-// forgetPlaces follows a step that is made again: what the body publishes after it is new.
-func (r *Run) forgetPlaces() {
+// forgetPoints follows a step that is made again: what the body publishes after it is new.
+func (r *Run) forgetPoints() {
 	if r.Published != nil {
-		r.Published.places = nil
+		r.Published.points = nil
 	}
 }

@@ -239,7 +239,7 @@ type (
 
 	// StatePublished keeps the value that the run's body shows to whoever looks at the run.
 	StatePublished struct {
-		Branch, After string // where the body did so; see Place
+		Branch, After string // where the body did so; see Point
 		Count         int
 		Value         []byte
 	}

@@ -24,7 +24,7 @@ func (d *Daemon) plugins() []kind.Plugin {
 }
 
 // read makes a stored definition ready. Workflows that processes serve can be started.
-func (d *Daemon) read(stored journal.Definition) (*service.Workflow, error) {
+func (d *Daemon) read(stored journal.Definition) (*service.Prepared, error) {
 	w, err := d.cfg.Read(stored)
 	if err == nil && d.bodies != nil && kind.TraitsOf(stored.Kind).Served {
 		w.Begin = func(input []byte) (core.Start, error) {

@@ -25,7 +25,7 @@ import (
 // Config says what a daemon is made of. Journal and Read are needed; other zero values are useful.
 type Config struct {
 	Journal   journal.Journal // the open database; the daemon closes it, also when New fails
-	Place     Place           // where the database lies; nil: nothing lies beside it
+	Paths     Paths           // files and folders beside the database; nil: there are none
 	Namespace string          // the namespace that the database belongs to; empty: the default one
 	Clock     *virtual.Clock  // a clock that stands, as the journal says; nil: the wall clock
 	Retention time.Duration   // how long closed runs are kept; 0: for ever
@@ -71,8 +71,8 @@ type Config struct {
 	Warnings *slog.Logger
 }
 
-// Place is where a database lies.
-type Place interface {
+// Paths are the files and folders beside a database, and its name.
+type Paths interface {
 	Name() string      // the name in messages
 	LogDir() string    // the folder of the attempts' logs
 	OwnLogDir() string // that folder, where it has the logs of this database alone; else empty

@@ -68,8 +68,8 @@ func New(cfg Config) (*Daemon, error) {
 		}
 	}
 	processes := cfg.Processes
-	if cfg.Place != nil {
-		processes.LogDir, processes.Owner = cfg.Place.LogDir(), cfg.Place.Owner()
+	if cfg.Paths != nil {
+		processes.LogDir, processes.Owner = cfg.Paths.LogDir(), cfg.Paths.Owner()
 	}
 	var err error
 	d.node, err = node.New(node.Config{
@@ -146,9 +146,9 @@ func (d *Daemon) Stalled() string {
 	case err == nil:
 		return ""
 	case errors.Is(err, journal.ErrFull):
-		return "no space left for " + d.cfg.Place.Name()
+		return "no space left for " + d.cfg.Paths.Name()
 	case errors.Is(err, journal.ErrReadOnly):
-		return d.cfg.Place.Name() + " cannot be written"
+		return d.cfg.Paths.Name() + " cannot be written"
 	default:
 		return text
 	}

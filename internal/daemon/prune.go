@@ -115,8 +115,8 @@ func (d *Daemon) Pruner() api.Pruner { return d.pruner() }
 
 func (d *Daemon) pruner() pruner {
 	p := pruner{journal: d.cfg.Journal, svc: d.svc}
-	if d.cfg.Place != nil {
-		p.logs = d.cfg.Place.OwnLogDir()
+	if d.cfg.Paths != nil {
+		p.logs = d.cfg.Paths.OwnLogDir()
 	}
 	if p.logs != "" {
 		p.artifacts = d.cfg.Processes.Artifacts

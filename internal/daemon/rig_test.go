@@ -68,7 +68,7 @@ func (r rig) config(p database.Place) daemon.Config {
 	j, err := p.Open(r.Context())
 	ok(r.T, err)
 	return daemon.Config{
-		Journal: j, Place: p, Namespace: p.Namespace, Work: true, Plugins: []kind.Plugin{r.store.Plugin()},
+		Journal: j, Paths: p, Namespace: p.Namespace, Work: true, Plugins: []kind.Plugin{r.store.Plugin()},
 		Read: r.store.Read, Slots: 2, Bodies: true, Owner: "a test",
 		Flows: func(served func(string) (journal.Definition, error)) (server.Flows, api.Catalog) {
 			flows := r.flows.Over(p.Namespace, workflows.Applied(j), served)

@@ -82,10 +82,10 @@ func (d *Daemon) serve() {
 	}
 	d.server = server.New(d.serverConfig())
 	d.measure()
-	if d.cfg.Place == nil || d.cfg.Place.Socket() == "" {
+	if d.cfg.Paths == nil || d.cfg.Paths.Socket() == "" {
 		return
 	}
-	l, err := httpapi.ListenSocket(d.cfg.Place.Socket())
+	l, err := httpapi.ListenSocket(d.cfg.Paths.Socket())
 	switch {
 	case err == nil:
 		d.Listen(l, nil)
@@ -157,8 +157,8 @@ func (d *Daemon) serverConfig() server.Config {
 	c.Tasks, c.Changes, c.Webhooks = d.tasks(), d.allChanges(), d.webhooks
 	c.Answers = service.NewAnswers(d.cfg.Journal, answersKept, wallNow)
 	c.Now = func() time.Time { return d.now().Std() }
-	if d.cfg.Place != nil {
-		c.Logs = Logs{d.cfg.Place.LogDir(), d.svc}
+	if d.cfg.Paths != nil {
+		c.Logs = Logs{d.cfg.Paths.LogDir(), d.svc}
 	}
 	if store := d.cfg.Processes.Artifacts; store != nil {
 		c.Artifacts = Artifacts{store, d.svc}

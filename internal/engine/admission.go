@@ -112,7 +112,7 @@ func (a *admissions) queueBound(r *run) []limit.Bound {
 	if own.Zero() {
 		return nil
 	}
-	return []limit.Bound{{Place: limit.Place{Runs: true, Name: name}, Limits: &own, Since: since}}
+	return []limit.Bound{{Resource: limit.Resource{Runs: true, Name: name}, Limits: &own, Since: since}}
 }
 
 // newTicket makes a run known to the limiter; nil: nothing bounds it.

@@ -52,6 +52,11 @@ func (e *Engine) ServeRemote(name string, w slots.RemoteWorkers) {
 	e.Rematch()
 }
 
+// Offered tells the engine that a remote worker has come with free slots; see Matcher.Offered.
+func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
+	e.cfg.Matcher.Offered(queue, takes)
+}
+
 // Report implements worker.Reporter. It takes a worker's TaskEnded, TaskStopped or Beat. An output that is too large
 // makes the attempt fail.
 func (e *Engine) Report(run core.RunID, in core.Input) {
@@ -73,4 +78,28 @@ func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 		var own *Error
 		done(errors.As(err, &own) && own.Code != CodeUncertain && own.Code != CodeStalled)
 	})
+}
+
+// Deliver reports as Report does. It calls done with nil when the report is durable, else with why it was refused. done
+// must not block.
+func (e *Engine) Deliver(run core.RunID, in core.Input, done func(error)) {
+	e.Do(run, nil, []core.Input{e.bounded(in)}, done)
+}
+
+// Do gives several inputs to one run, in order and in one commit. After the first refused input, only reports that
+// an attempt has ended are taken, because that has happened anyway. The slots of attempts that ended are free
+// afterwards.
+//
+// The loop calls done: with nil when everything is durable, else with the first refusal. done must not block; it may
+// be nil.
+//
+// Decisions are rejected if their body is stale or of an earlier generation. body is nil if the inputs are no
+// decisions.
+func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(error)) {
+	c := doCalls.get()
+	c.Run, c.Inputs, c.Body, c.Done, c.spare = run, inputs, body, done, true
+	part := e.within(run)
+	if !part.requests.put(request{call: c}) && done != nil {
+		go done(part.refusal()) // the caller may hold a lock that done needs
+	}
 }

@@ -28,7 +28,7 @@ func (t *tasks) bounds(r *run, step core.StepID) []limit.Bound {
 		name = spec.Share.Queue
 	}
 	if l, since := limitsOf(t.cfg.Queues, ofDef, name, r); l != nil {
-		out = append(out, limit.Bound{Place: limit.Place{Name: name}, Limits: l, Since: since})
+		out = append(out, limit.Bound{Resource: limit.Resource{Name: name}, Limits: l, Since: since})
 	}
 	if spec.Share == nil || spec.Share.Service == "" {
 		return out
@@ -37,8 +37,8 @@ func (t *tasks) bounds(r *run, step core.StepID) []limit.Bound {
 		ofDef = def.Services
 	}
 	if l, since := limitsOf(t.cfg.Services, ofDef, spec.Share.Service, r); l != nil {
-		of := limit.Place{Service: true, Name: spec.Share.Service}
-		out = append(out, limit.Bound{Place: of, Limits: l, Since: since})
+		of := limit.Resource{Service: true, Name: spec.Share.Service}
+		out = append(out, limit.Bound{Resource: of, Limits: l, Since: since})
 	}
 	return out
 }

@@ -16,9 +16,6 @@ type startKey struct{ workflow, key string }
 
 // existingNamed looks for the open run with a request's workflow id.
 func (s *residents) existingNamed(req *StartRequest) (Started, error) {
-	if req.WorkflowID == "" {
-		return Started{}, nil
-	}
 	id, found, err := s.openRun(req.WorkflowID)
 	switch {
 	case err != nil:
@@ -147,19 +144,6 @@ func (s *residents) openRun(workflowID string) (core.RunID, bool, error) {
 		return core.RunID{}, false, nil
 	}
 	return id, true, nil
-}
-
-// newID makes the id of a new run. The names that the caller chose give its partition key. A run without names gets
-// a random key of this partition.
-func (s *residents) newID(workflow, workflowID, key string) core.RunID {
-	for {
-		high, low := s.cfg.Random(), s.cfg.Random()
-		place := core.KeyOfStart(workflow, workflowID, key, s.ownKey(uint16(low>>48)))
-		id := core.NewRunID(s.now, place, high, low)
-		if s.runs[id] == nil {
-			return id
-		}
-	}
 }
 
 // asideNamed returns why a run with that workflow id is set aside of which the view has nothing; nil: there is none.

@@ -59,7 +59,7 @@ type Head struct {
 	Parent                    core.Parent
 	Chain                     core.Chain
 	Updates                   []core.Update         // updates that were accepted, and the latest answers of the chain
-	Places                    map[string]core.Place // where branches have published values
+	Points                    map[string]core.Point // where branches have published values
 	Stop                      *core.Stop            // the body is asked to stop; nil: it is not
 	Headers                   core.Headers
 }
@@ -89,7 +89,7 @@ func NewsOf(s *core.Run, closed []core.StepID) News {
 		n.Head = &Head{
 			Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Input: s.Input, CreatedAt: s.CreatedAt,
 			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain,
-			Stop: s.Stop, Updates: slices.Clone(s.Updates), Places: s.Places(),
+			Stop: s.Stop, Updates: slices.Clone(s.Updates), Points: s.Points(),
 			Headers: s.Headers,
 		}
 		n.Steps = make([]Step, len(s.Steps))

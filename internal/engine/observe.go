@@ -25,7 +25,7 @@ type Observer struct {
 type Observation struct {
 	Record core.Record
 	At     core.Time
-	Run    Head // the run without Input, Updates, Places and Stop
+	Run    Head // the run without Input, Updates, Points and Stop
 	ID     core.RunID
 	Step   string // its key; empty: the record is about the run
 	Spec   *core.StepSpec

@@ -179,6 +179,81 @@ func forLastOfChain(in core.Input) bool {
 	}
 }
 
+// DoCall gives a run what its body and its tasks report. See Engine.Do.
+type DoCall struct {
+	telling
+	Run    core.RunID
+	Inputs []core.Input
+	Body   *Body // the body that made the decisions among Inputs; nil: there are none
+
+	spare bool // nobody uses the call after its answer
+}
+
+// doCalls are calls of Engine.Do that were answered.
+var doCalls spares[DoCall, *DoCall]
+
+func (c *DoCall) answer() {
+	told := c.Reply
+	if c.spare {
+		doCalls.put(c)
+	}
+	told.answer()
+}
+
+func (c *DoCall) op() string {
+	if c.Body == nil {
+		return "report"
+	}
+	return "body"
+}
+
+func (c *DoCall) do(p *Partition) {
+	r, err := p.get(c.Run)
+	if err != nil {
+		c.Err = failure(c.op(), c.Run.String(), err)
+	}
+	for _, in := range c.Inputs {
+		rep := report{c.Run, in}
+		tok, over := rep.token()
+		if over {
+			p.pipeline.keepReport(rep)
+		}
+		_, decided := in.(core.Commands)
+		if decided && c.Err == nil {
+			c.Err = c.checkStale(p.generation)
+		}
+		if r != nil && (over || c.Err == nil) {
+			if err := p.advance(r, nil, in); err != nil && c.Err == nil {
+				c.Err = Refused(c.op(), c.Run, err)
+			}
+		}
+		if decided && c.Err == nil {
+			p.handling.decided = r
+		}
+		if over {
+			p.tasks.release(tok)
+		}
+	}
+	if c.Err != nil && c.Body != nil {
+		c.Body.Invalidate()
+	}
+	p.pipeline.reply(c)
+}
+
+// checkStale returns an error if the decisions of the body must not be taken, in that generation.
+func (c *DoCall) checkStale(generation int) error {
+	var why string
+	switch {
+	case c.Body.generation < generation:
+		why = "the body began before the storage failed"
+	case c.Body.stale.Load():
+		why = "the body has acted on a result that was changed"
+	default:
+		return nil
+	}
+	return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New(why)}
+}
+
 // tickRuns is how many runs one Tick advances at most, so that a batch does not become too large.
 const tickRuns = 512
 

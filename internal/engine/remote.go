@@ -7,17 +7,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Offered tells the engine that a remote worker has come with free slots; see Matcher.Offered.
-func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
-	e.cfg.Matcher.Offered(queue, takes)
-}
-
-// Deliver reports as Report does. It calls done with nil when the report is durable, else with why it was refused. done
-// must not block.
-func (e *Engine) Deliver(run core.RunID, in core.Input, done func(error)) {
-	e.Do(run, nil, []core.Input{e.bounded(in)}, done)
-}
-
 // AttemptState is what a worker in another process is told about its attempt.
 type AttemptState struct {
 	Task   core.Task // the task without the payload; an operator may have changed its limits

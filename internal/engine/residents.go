@@ -59,6 +59,19 @@ func (s *residents) forget() {
 	}
 }
 
+// newID makes the id of a new run. The names that the caller chose give its partition key. A run without names gets
+// a random key of this partition.
+func (s *residents) newID(workflow, workflowID, key string) core.RunID {
+	for {
+		high, low := s.cfg.Random(), s.cfg.Random()
+		place := core.KeyOfStart(workflow, workflowID, key, s.ownKey(uint16(low>>48)))
+		id := core.NewRunID(s.now, place, high, low)
+		if s.runs[id] == nil {
+			return id
+		}
+	}
+}
+
 // create makes a new run and puts it into memory.
 func (s *residents) create(id core.RunID, kind *Kind) *run {
 	r := &run{state: core.NewRun(id), kind: kind}

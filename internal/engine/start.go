@@ -102,6 +102,9 @@ func (s *starts) existing(req *StartRequest) (Started, error) {
 			return s.residents.existingByKey(req, id)
 		}
 	}
+	if req.WorkflowID == "" {
+		return Started{}, nil
+	}
 	return s.residents.existingNamed(req)
 }
 

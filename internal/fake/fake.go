@@ -42,11 +42,11 @@ type Table interface {
 	// StandsIn reports whether Find has returned what stands in for the workflow of a run.
 	StandsIn(run string) bool
 	// Attach gives the table its engine, before runs go on.
-	Attach(e Engine)
+	Attach(e EngineHooks)
 }
 
-// Engine is what a table can ask of its engine.
-type Engine struct {
+// EngineHooks is what a table can ask of its engine.
+type EngineHooks struct {
 	// Serve makes the engine execute calls of a handler on every task queue, also if the program does not serve it.
 	Serve func(handler string) error
 	// Registered tells the engine that something stands in for another workflow.

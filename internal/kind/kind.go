@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// Workflow is a workflow that something else than a Go function decides, such as a flow document. The root package
+// Foreign is a workflow that something else than a Go function decides, such as a flow document. The root package
 // starts its runs, and calls it as a child, as it does with its own.
-type Workflow struct {
+type Foreign struct {
 	Source     journal.Definition // the definition that is stored with its runs
 	Definition *core.Definition
 	// Begin returns how a run begins that is started with an input: the input with its defaults, and the run's limits.

@@ -48,7 +48,7 @@ func (r runs) Update(ctx context.Context, run string, u api.Update) (api.Answer,
 	}.Update(ctx, run, u)
 }
 
-// StartNamed implements served.Remote.
+// StartNamed implements served.Server.
 func (r runs) StartNamed(ctx context.Context, workflow string, req api.StartRequest) (api.Started, error) {
 	d, err := r.bed.keeper.Load().Find(workflow)
 	if err != nil {
@@ -92,8 +92,8 @@ func (b *bed) start() {
 		b.Fatal(err)
 	}
 	b.node = n
-	b.svc = service.NewEmbedded(n.Engine, func(journal.Definition) (*service.Workflow, error) {
-		return &service.Workflow{
+	b.svc = service.NewEmbedded(n.Engine, func(journal.Definition) (*service.Prepared, error) {
+		return &service.Prepared{
 			Definition: &core.Definition{HasBody: true},
 			Begin:      func(input []byte) (core.Start, error) { return core.Start{Input: input}, nil },
 		}, nil

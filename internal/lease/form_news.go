@@ -88,11 +88,11 @@ func headOf(h *engine.Head) *api.BodyRun {
 			First: runOf(c.First), Previous: runOf(c.Previous), Attempt: c.Attempt, AfterFailure: c.AfterFailure,
 		}
 	}
-	for branch, place := range h.Places {
+	for branch, point := range h.Points {
 		if out.Places == nil {
-			out.Places = make(map[string]api.BodyPlace, len(h.Places))
+			out.Places = make(map[string]api.BodyPlace, len(h.Points))
 		}
-		out.Places[branch] = api.BodyPlace(place)
+		out.Places[branch] = api.BodyPlace(point)
 	}
 	if s := h.Stop; s != nil {
 		out.Stop = &api.BodyStop{
@@ -126,10 +126,10 @@ func (r *reading) head(h *api.BodyRun) *engine.Head {
 		}
 	}
 	for branch, place := range h.Places {
-		if out.Places == nil {
-			out.Places = make(map[string]core.Place, len(h.Places))
+		if out.Points == nil {
+			out.Points = make(map[string]core.Point, len(h.Places))
 		}
-		out.Places[branch] = core.Place(place)
+		out.Points[branch] = core.Point(place)
 	}
 	if s := h.Stop; s != nil {
 		out.Stop = &core.Stop{

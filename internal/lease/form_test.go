@@ -49,12 +49,12 @@ func TestForms(t *testing.T) {
 		t.Errorf("%v: read\n%+v\nwritten\n%+v", err, got, ups)
 	}
 
-	w := golden.Full[Workflow]()
-	if text, err = encodeWorkflows([]Workflow{w}); err != nil {
+	w := golden.Full[Served]()
+	if text, err = encodeWorkflows([]Served{w}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := decodeWorkflows(golden.Same(t, "workflows.json", text))
-	if err != nil || !reflect.DeepEqual(all, []Workflow{w}) {
+	if err != nil || !reflect.DeepEqual(all, []Served{w}) {
 		t.Errorf("%v: read\n%+v\nwritten\n%+v", err, all, w)
 	}
 	if text, err = encodeStored(&w); err != nil {

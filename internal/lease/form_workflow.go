@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-func workflowOf(w *Workflow) api.BodyWorkflow {
+func workflowOf(w *Served) api.BodyWorkflow {
 	out := api.BodyWorkflow{
 		Name: w.Definition.Name, Kind: w.Definition.Kind, Source: w.Definition.Source,
 		Retry: retryOf(w.Retry), Execution: (*api.BodyLimit)(w.Execution), Run: (*api.BodyLimit)(w.Run),
@@ -29,8 +29,8 @@ func workflowOf(w *Workflow) api.BodyWorkflow {
 	return out
 }
 
-func (r *reading) workflow(w *api.BodyWorkflow) Workflow {
-	out := Workflow{
+func (r *reading) workflow(w *api.BodyWorkflow) Served {
+	out := Served{
 		Definition: journal.Definition{ID: r.definition(w.ID), Kind: w.Kind, Name: w.Name, Source: w.Source},
 		Retry:      r.retry(w.Retry), Execution: (*policy.Limit)(w.Execution), Run: (*policy.Limit)(w.Run),
 		Compensation: w.Compensation, Queue: core.RunQueue(w.Queue),

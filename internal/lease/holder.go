@@ -22,7 +22,7 @@ import (
 
 // Program is what serves workflows: their functions, and a host that calls them.
 type Program struct {
-	Workflows []Workflow
+	Workflows []Served
 	Host      *body.Host
 	Slots     int           // local steps that run at once
 	Grace     time.Duration // how long one may take to stop

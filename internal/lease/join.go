@@ -135,7 +135,7 @@ func (k *Keeper) store(ctx context.Context, all []*known) error {
 	}
 	var changed []journal.Document
 	for _, w := range all {
-		value, err := encodeStored(&w.Workflow)
+		value, err := encodeStored(&w.Served)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (k *Keeper) store(ctx context.Context, all []*known) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(before, func(b journal.Document) bool { return says(b.Value, &w.Workflow) }) {
+		if !slices.ContainsFunc(before, func(b journal.Document) bool { return says(b.Value, &w.Served) }) {
 			changed = append(changed, d)
 		}
 	}
@@ -155,7 +155,7 @@ func (k *Keeper) store(ctx context.Context, all []*known) error {
 }
 
 // says reports whether a document says of a workflow what is known of it.
-func says(document []byte, w *Workflow) bool {
+func says(document []byte, w *Served) bool {
 	before, err := decodeStored(document)
 	return err == nil && reflect.DeepEqual(workflowOf(&before), workflowOf(w))
 }

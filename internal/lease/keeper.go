@@ -62,8 +62,8 @@ var (
 
 // known is a workflow that somebody serves or has served.
 type known struct {
-	Workflow
-	body *body.Workflow
+	Served
+	body *body.Function
 }
 
 // lease is one call of a run's body, by a holder.
@@ -111,10 +111,10 @@ func (k *Keeper) Attach(e body.EngineCalls) { k.engine = e }
 
 // Compile makes the definition of a workflow that is a Go function.
 func (k *Keeper) Compile(d journal.Definition) (*core.Definition, error) {
-	return body.Definition(func() *body.Workflow { return k.workflow(d.Name) }), nil
+	return body.Definition(func() *body.Function { return k.workflow(d.Name) }), nil
 }
 
-func (k *Keeper) workflow(name string) *body.Workflow {
+func (k *Keeper) workflow(name string) *body.Function {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if w := k.workflows[name]; w != nil {

@@ -50,9 +50,9 @@ func keep(t *testing.T) (*Keeper, *noted) {
 
 func joinOf(t *testing.T, holder string, names ...string) api.BodiesJoin {
 	t.Helper()
-	var all []Workflow
+	var all []Served
 	for _, name := range names {
-		all = append(all, Workflow{Definition: journal.Definition{Kind: journal.KindGo, Name: name}})
+		all = append(all, Served{Definition: journal.Definition{Kind: journal.KindGo, Name: name}})
 	}
 	options, err := encodeWorkflows(all)
 	if err != nil {

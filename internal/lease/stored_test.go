@@ -28,14 +28,14 @@ func TestWorkflowIsStoredOnce(t *testing.T) {
 	documents := &counted{Documents: memory.New()}
 	k := NewKeeper(KeeperConfig{Documents: documents, Now: func() core.Time { return 1 }})
 	k.Attach(&noted{})
-	w := Workflow{
+	w := Served{
 		Definition: journal.Definition{Kind: journal.KindGo, Name: "w"}, Hooks: map[string]*core.StepSpec{},
 	}
 	for _, hook := range []string{"a", "b", "c", "d"} {
 		w.Hooks[hook] = &core.StepSpec{Name: hook, Def: -1}
 	}
 	for i := range 20 {
-		options, err := encodeWorkflows([]Workflow{w})
+		options, err := encodeWorkflows([]Served{w})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestWorkflowIsStoredOnce(t *testing.T) {
 		t.Errorf("it was stored %d times", documents.puts)
 	}
 	w.Hooks["d"].Name = "e"
-	changed, err := encodeWorkflows([]Workflow{w})
+	changed, err := encodeWorkflows([]Served{w})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Workflow is what a server has to know of a workflow whose function is in another process.
-type Workflow struct {
+// Served is what a server has to know of a workflow whose function is in another process.
+type Served struct {
 	Definition     journal.Definition
 	Hooks          map[string]*core.StepSpec
 	Retry          *policy.Retry
@@ -27,8 +27,8 @@ type Workflow struct {
 }
 
 // body returns the workflow as the state machine needs it. It has no functions.
-func (w *Workflow) body() (*body.Workflow, error) {
-	out := &body.Workflow{
+func (w *Served) body() (*body.Function, error) {
+	out := &body.Function{
 		Hooks: map[string]*body.Hook{}, Retry: w.Retry, Execution: w.Execution, Run: w.Run,
 		Compensation: w.Compensation, Queue: w.Queue,
 	}
@@ -149,11 +149,11 @@ func decodeUps(text []byte) ([]up, error) {
 	return all, notUnderstood(err)
 }
 
-func encodeWorkflows(all []Workflow) ([]byte, error) {
+func encodeWorkflows(all []Served) ([]byte, error) {
 	return json.Marshal(api.BodyWorkflows{Version: version, Workflows: each(all, workflowOf)}, json.Deterministic(true))
 }
 
-func decodeWorkflows(text []byte) ([]Workflow, error) {
+func decodeWorkflows(text []byte) ([]Served, error) {
 	var l api.BodyWorkflows
 	if err := decode(text, &l, &l.Version); err != nil {
 		return nil, err
@@ -163,15 +163,15 @@ func decodeWorkflows(text []byte) ([]Workflow, error) {
 }
 
 // encodeStored writes a workflow as it is stored.
-func encodeStored(w *Workflow) ([]byte, error) {
+func encodeStored(w *Served) ([]byte, error) {
 	return json.Marshal(api.StoredBodyWorkflow{Version: version, Workflow: workflowOf(w)}, json.Deterministic(true))
 }
 
-func decodeStored(text []byte) (Workflow, error) {
+func decodeStored(text []byte) (Served, error) {
 	var s api.StoredBodyWorkflow
 	err := decode(text, &s, &s.Version)
 	if err != nil {
-		return Workflow{}, err
+		return Served{}, err
 	}
 	var r reading
 	w := r.workflow(&s.Workflow)

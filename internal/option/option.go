@@ -11,7 +11,7 @@ import (
 // Makers make the options.
 type Makers struct {
 	Cron     func(w cron.Written) any             // a pawl.Option: one run after another within a chain
-	Document func(document any, err error) any    // a pawl.Option: a *kind.Workflow in the place of the function
+	Document func(document any, err error) any    // a pawl.Option: a *kind.Foreign in the place of the function
 	Several  func(options any, err error) any     // a pawl.Option of a []pawl.Option
 	Policy   func(p policy.Policy, err error) any // a pawl.StepOption: all limits and the retry policy
 }
@@ -25,7 +25,7 @@ func Register(m Makers) { makers = m }
 // Temporal has schedules.
 func Cron(w cron.Written) any { return makers.Cron(w) }
 
-// Document returns the option, a pawl.Option, that makes a workflow of a document, a *kind.Workflow, instead of a
+// Document returns the option, a pawl.Option, that makes a workflow of a document, a *kind.Foreign, instead of a
 // function. err is what is wrong with the document.
 func Document(document any, err error) any { return makers.Document(document, err) }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Engine is what the queues need of an engine.
-type Engine interface {
+// EngineCalls is what the queues need of an engine.
+type EngineCalls interface {
 	worker.Reporter
 	// Deliver reports, and calls done when the report is durable or was refused.
 	Deliver(run core.RunID, in core.Input, done func(error))
@@ -28,7 +28,7 @@ type Engine interface {
 
 // Config configures queues.
 type Config struct {
-	Engine Engine // required
+	Engine EngineCalls // required
 	// Run explains a run; the answer to a report that comes too late tells what has happened instead. Required.
 	Run func(ctx context.Context, name string) (*api.Run, error)
 	// Now is the engine's clock. Required.

@@ -18,15 +18,15 @@ type Executors func(
 	ctx context.Context, cfg any, queue string, slots int, handlers any,
 ) (all map[string]worker.Executor, stop func(), err error)
 
-// Remote is what a client needs of a server.
-type Remote interface {
+// Server is what a client needs of a server.
+type Server interface {
 	Calls
 	// StartNamed starts a workflow that the server knows by its name. Errors: those of Start, CodeNotFound.
 	StartNamed(ctx context.Context, workflow string, r api.StartRequest) (api.Started, error)
 }
 
-// Engine is an engine as a server needs it.
-type Engine interface {
+// ProgramEngine is the engine of a Go program, as a server needs it.
+type ProgramEngine interface {
 	Calls
 	// Workflows returns the names of the workflows that it can start.
 	Workflows() []string
@@ -57,7 +57,7 @@ type Member interface {
 
 // Own is what a node's engine gives.
 type Own struct {
-	Service Engine // the service of its own runs
+	Service ProgramEngine // the service of its own runs
 	Reader  *service.Embedded
 	Engine  *engine.Engine
 	Close   func() error
@@ -71,8 +71,8 @@ type Calls interface {
 
 var (
 	executors Executors
-	connect   func(s Remote, cfg any) any
-	served    func(engine any) Engine
+	connect   func(s Server, cfg any) any
+	served    func(engine any) ProgramEngine
 	program   Program
 )
 
@@ -82,7 +82,7 @@ type Program func(ctx context.Context, cfg any) (of lease.Program, stop func(), 
 
 // Register tells how executors, clients, engines and programs are made. Package pawl does so before any other code
 // runs.
-func Register(e Executors, c func(s Remote, cfg any) any, of func(engine any) Engine, p Program) {
+func Register(e Executors, c func(s Server, cfg any) any, of func(engine any) ProgramEngine, p Program) {
 	executors, connect, served, program = e, c, of, p
 }
 
@@ -99,7 +99,7 @@ func Make(ctx context.Context, cfg any, queue string, slots int, handlers any) (
 }
 
 // Connect makes the client of a server, a pawl.Client. cfg is a pawl.Config.
-func Connect(s Remote, cfg any) any { return connect(s, cfg) }
+func Connect(s Server, cfg any) any { return connect(s, cfg) }
 
 // Of returns an engine, a *pawl.Engine, as a server needs it.
-func Of(e any) Engine { return served(e) }
+func Of(e any) ProgramEngine { return served(e) }

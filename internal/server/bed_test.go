@@ -40,7 +40,7 @@ steps:
 output: {n: "${{ input.n }}"}
 `
 
-func readFlow(d journal.Definition) (*service.Workflow, error) {
+func readFlow(d journal.Definition) (*service.Prepared, error) {
 	doc, err := flow.Parse(d.Name+".yaml", d.Source)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func readFlow(d journal.Definition) (*service.Workflow, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &service.Workflow{Definition: def, Begin: doc.Start}
+	w := &service.Prepared{Definition: def, Begin: doc.Start}
 	for _, s := range doc.Steps {
 		w.Plan = append(w.Plan, api.PlannedStep{Name: s.Name, Needs: s.Needs})
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func testReader(j journal.Journal) *reader {
-	read := func(journal.Definition) (*Workflow, error) { return &Workflow{Definition: &core.Definition{}}, nil }
+	read := func(journal.Definition) (*Prepared, error) { return &Prepared{Definition: &core.Definition{}}, nil }
 	return NewFile(j, read, time.Now).src.(*reader)
 }
 

@@ -30,7 +30,7 @@ type followed struct {
 	mu       sync.Mutex // the lock of the fields below
 	trail    *trail.Trail
 	kind     string
-	workflow *Workflow
+	workflow *Prepared
 	recent   []api.Event // the last events, without gaps
 	watchers int
 }
@@ -216,8 +216,8 @@ func (r *reads) eventsAfter(ctx context.Context, f *followed, after int) ([]api.
 
 // childOf returns a function that reads the run started by the last attempt of a step. It returns nil if that run
 // cannot be read.
-func (r *reads) childOf(ctx context.Context) func(*trail.Trail, core.StepID) (*trail.Trail, *Workflow) {
-	return func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow) {
+func (r *reads) childOf(ctx context.Context) func(*trail.Trail, core.StepID) (*trail.Trail, *Prepared) {
+	return func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Prepared) {
 		id := parent.LastChild(step)
 		if id == (core.RunID{}) {
 			return nil, nil

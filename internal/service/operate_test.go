@@ -43,7 +43,7 @@ func TestPanicOfOneRun(t *testing.T) {
 		good := b.start(api.StartRequest{})
 		bad := b.start(api.StartRequest{WorkflowID: "bad"})
 		<-time.After(time.Hour)
-		read := func(d journal.Definition) (*Workflow, error) {
+		read := func(d journal.Definition) (*Prepared, error) {
 			w, err := readFlow(d)
 			if err == nil {
 				w.Definition.Tolerates = func(*core.Step) bool { panic("a bug") }

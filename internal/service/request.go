@@ -35,7 +35,7 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 	if err != nil {
 		return engine.StartRequest{}, err
 	}
-	k, err := s.workflows.keep(d)
+	k, err := s.workflows.given(d)
 	if err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)
 	}
@@ -87,7 +87,7 @@ func Start(d journal.Definition, begun core.Start, r *api.StartRequest) (engine.
 }
 
 // begin returns what a workflow says about the start of a run with an input.
-func begin(w *Workflow, d journal.Definition, input []byte) (core.Start, error) {
+func begin(w *Prepared, d journal.Definition, input []byte) (core.Start, error) {
 	if w.Begin == nil {
 		return core.Start{}, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
 			"workflow %q is a Go program's: only that program starts it", d.Name)}

@@ -45,3 +45,15 @@ func TestDeadlineOfAStart(t *testing.T) {
 		}
 	}
 }
+
+// TestStartsReadOnce checks that only the first start of a definition reads it.
+func TestStartsReadOnce(t *testing.T) {
+	b := newBed(t)
+	reads := 0
+	b.run = NewEmbedded(b.engine, func(d journal.Definition) (*Prepared, error) { reads++; return readFlow(d) }, now)
+	b.start(api.StartRequest{})
+	b.start(api.StartRequest{})
+	if reads != 1 {
+		t.Errorf("the definition was read %d times", reads)
+	}
+}

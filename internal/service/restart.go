@@ -84,7 +84,7 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 
 // textOf returns the workflow for a run like an earlier one: another text, or the earlier run's.
 func (s *Embedded) textOf(ctx context.Context, f *followed, given *api.Definition) (
-	*Workflow, journal.Definition, error,
+	*Prepared, journal.Definition, error,
 ) {
 	if given == nil {
 		d, err := s.src.Definition(ctx, f.trail.Run.Definition)
@@ -94,7 +94,7 @@ func (s *Embedded) textOf(ctx context.Context, f *followed, given *api.Definitio
 	if err != nil {
 		return nil, d, err
 	}
-	k, err := s.workflows.keep(d)
+	k, err := s.workflows.given(d)
 	switch {
 	case err != nil:
 		return nil, d, invalid(err, "%v", err)
@@ -105,7 +105,7 @@ func (s *Embedded) textOf(ctx context.Context, f *followed, given *api.Definitio
 }
 
 // goesOn chooses the results that a run takes from one of which some steps failed.
-func (s *Embedded) goesOn(f *followed, w *Workflow, r api.RestartRequest, input []byte) ([]core.Kept, error) {
+func (s *Embedded) goesOn(f *followed, w *Prepared, r api.RestartRequest, input []byte) ([]core.Kept, error) {
 	run := f.trail.Run
 	switch {
 	case r.From != "" || len(r.Steps) > 0:

@@ -35,7 +35,7 @@ output: {n: "${{ input.n }}"}
 `
 
 // readFlow makes a stored flow ready.
-func readFlow(d journal.Definition) (*Workflow, error) {
+func readFlow(d journal.Definition) (*Prepared, error) {
 	doc, err := flow.Parse(d.Name+".yaml", d.Source)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func readFlow(d journal.Definition) (*Workflow, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workflow{Definition: def, Begin: doc.Start}
+	w := &Prepared{Definition: def, Begin: doc.Start}
 	for _, s := range doc.Steps {
 		w.Plan = append(w.Plan, api.PlannedStep{Name: s.Name, Needs: s.Needs})
 	}

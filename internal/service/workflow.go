@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// Workflow is a stored definition that is ready to explain its runs and to start new ones.
-type Workflow struct {
+// Prepared is a stored definition that is ready to explain its runs and to start new ones.
+type Prepared struct {
 	Definition *core.Definition
 	Plan       []api.PlannedStep // its steps, without hooks
 	Words      Words             // the words of the system whose document it was made from; nil: it was not
@@ -34,13 +34,13 @@ type Workflow struct {
 
 // Read makes a stored definition ready to use. It must be safe for concurrent use. The service keeps what it
 // returns.
-type Read func(d journal.Definition) (*Workflow, error)
+type Read func(d journal.Definition) (*Prepared, error)
 
 // Words are the words of another system for a run, its steps and its events.
 type Words interface {
 	// Run returns the words for a run. child reads the run that the last attempt of a step of parent started; it
 	// returns nil if that run cannot be read.
-	Run(t *trail.Trail, child func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow)) api.Words
+	Run(t *trail.Trail, child func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Prepared)) api.Words
 	// Step returns the words for a step.
 	Step(s *core.Step) api.Words
 	// Event returns the name of an event, "" if it has none.
@@ -58,7 +58,7 @@ type workflows struct {
 // known is a definition that was read.
 type known struct {
 	kind     string
-	workflow *Workflow
+	workflow *Prepared
 }
 
 // maxKnown is how many definitions are kept in memory.
@@ -81,10 +81,7 @@ func (w *workflows) of(ctx context.Context, first core.Entry) (*known, error) {
 }
 
 func (w *workflows) get(ctx context.Context, id core.DefinitionID) (*known, error) {
-	w.mu.Lock()
-	k := w.known[id]
-	w.mu.Unlock()
-	if k != nil {
+	if k := w.find(id); k != nil {
 		return k, nil
 	}
 	d, err := w.from(ctx, id)
@@ -92,6 +89,21 @@ func (w *workflows) get(ctx context.Context, id core.DefinitionID) (*known, erro
 		return nil, err
 	}
 	return w.keep(d)
+}
+
+// given returns the workflow of a definition that a caller gives. Only its first start reads it.
+func (w *workflows) given(d journal.Definition) (*known, error) {
+	if k := w.find(d.ID); k != nil {
+		return k, nil
+	}
+	return w.keep(d)
+}
+
+// find returns the workflow of a definition that was read; nil: it was not.
+func (w *workflows) find(id core.DefinitionID) *known {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known[id]
 }
 
 // keep reads a definition and keeps it in memory.

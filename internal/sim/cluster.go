@@ -318,7 +318,7 @@ func (m *machine) Remove(_ context.Context, id string) error {
 	return nil
 }
 
-// Take implements cluster.Engine. The partition is taken at the end of the round.
+// Take implements cluster.Partitions. The partition is taken at the end of the round.
 func (m *machine) Take(_ context.Context, p int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -326,7 +326,7 @@ func (m *machine) Take(_ context.Context, p int) error {
 	return nil
 }
 
-// Give implements cluster.Engine. The partition is given back at the end of the round.
+// Give implements cluster.Partitions. The partition is given back at the end of the round.
 func (m *machine) Give(p int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -334,7 +334,7 @@ func (m *machine) Give(p int) error {
 	return nil
 }
 
-// Owned implements cluster.Engine.
+// Owned implements cluster.Partitions.
 func (m *machine) Owned() []int { return slices.Sorted(maps.Keys(m.nodes)) }
 
 // reached is the journal as a node of a machine reaches it.

@@ -56,7 +56,7 @@ func newHost(n *node) *host {
 // taskLimit is how long a body may compute without coming to its next step.
 const taskLimit = 10 * time.Second
 
-func (h *host) workflow(name string) *body.Workflow {
+func (h *host) workflow(name string) *body.Function {
 	w, err := workflowNamed(name)
 	if err != nil {
 		return nil
@@ -64,7 +64,7 @@ func (h *host) workflow(name string) *body.Workflow {
 	if w.program == nil {
 		return nil
 	}
-	return &body.Workflow{Body: func(t *body.Thread) {
+	return &body.Function{Body: func(t *body.Thread) {
 		w.program.body(t, h.codeIsChanged || h.n.u.change.hasDecided(t.Run()))
 	}}
 }
@@ -264,7 +264,7 @@ func (h engineCalls) Begin(run core.RunID, step core.StepID) {
 func (h engineCalls) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
 	n, generation := h.n, h.generation
 	h.pending[run]++
-	c := &engine.BodyCall{Run: run, Inputs: inputs, Body: b}
+	c := &engine.DoCall{Run: run, Inputs: inputs, Body: b}
 	c.Done = func(err error) {
 		if h.pending[run]--; h.pending[run] == 0 {
 			delete(h.pending, run)

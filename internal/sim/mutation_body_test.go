@@ -102,7 +102,7 @@ func (b headlessBodies) Consult(n engine.News) (decides bool) {
 func untilRefused(d Decision) {
 	all := d.Call
 	for i, in := range all.Inputs {
-		c := &engine.BodyCall{Run: all.Run, Inputs: []core.Input{in}, Body: all.Body}
+		c := &engine.DoCall{Run: all.Run, Inputs: []core.Input{in}, Body: all.Body}
 		if i == len(all.Inputs)-1 {
 			c.Done = all.Done
 		}

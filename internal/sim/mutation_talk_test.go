@@ -62,7 +62,7 @@ type forgetfulBodies struct{ engine.Bodies }
 func (b forgetfulBodies) Consult(n engine.News) (decides bool) {
 	if n.Head != nil {
 		head := *n.Head
-		head.Places = nil
+		head.Points = nil
 		n.Head = &head
 	}
 	return b.Bodies.Consult(n)

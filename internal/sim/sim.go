@@ -59,7 +59,7 @@ type Options struct {
 // Decision is what a body decided, before the engine gets it.
 type Decision struct {
 	Partition  *engine.Partition
-	Call       *engine.BodyCall
+	Call       *engine.DoCall
 	Generation int // the body's generation
 	Current    int // the generation of the bodies that are called now
 	At         core.Time

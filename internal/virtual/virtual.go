@@ -110,8 +110,8 @@ func (c *Clock) save(ctx context.Context) error {
 // Now returns the instant that the clock shows.
 func (c *Clock) Now() core.Time { return core.Time(c.now.Load()) }
 
-// Engine is what a clock needs of the engine that has it.
-type Engine interface {
+// EngineReads is what a clock needs of the engine that has it.
+type EngineReads interface {
 	Stats() engine.Stats
 	List(ctx context.Context, q journal.Query) (journal.Page, error)
 }
@@ -119,7 +119,7 @@ type Engine interface {
 // hand is one move of a clock.
 type hand struct {
 	clock  *Clock
-	engine Engine
+	engine EngineReads
 	waited int // number of attempts that have used up the patience
 	steps  int
 	saved  time.Time
@@ -128,13 +128,13 @@ type hand struct {
 // Mover moves the clock of an engine.
 type Mover struct {
 	clock  *Clock
-	engine Engine
+	engine EngineReads
 }
 
 var _ api.Clock = (*Mover)(nil)
 
 // NewMover returns what moves the clock of an engine.
-func NewMover(c *Clock, e Engine) *Mover { return &Mover{c, e} }
+func NewMover(c *Clock, e EngineReads) *Mover { return &Mover{c, e} }
 
 // Clock implements api.Clock.
 func (m *Mover) Clock(context.Context) (api.ClockState, error) { return m.state(), nil }

@@ -127,13 +127,13 @@ type bed struct {
 	svc     *service.Embedded
 }
 
-func readFlow(d journal.Definition) (*service.Workflow, error) {
+func readFlow(d journal.Definition) (*service.Prepared, error) {
 	doc, err := flow.Parse(d.Name+".yaml", d.Source)
 	if err != nil {
 		return nil, err
 	}
 	def, err := flow.Compile(doc)
-	return &service.Workflow{Definition: def, Begin: doc.Start}, err
+	return &service.Prepared{Definition: def, Begin: doc.Start}, err
 }
 
 func compileFlow(d journal.Definition) (*core.Definition, error) {

@@ -17,8 +17,8 @@ import (
 // document is the text of some files by name, as plain data.
 type document map[string]any
 
-// Place is an object in a document, and for every field that it may have a value other than the one it has.
-type Place struct {
+// Object is an object in a document, and for every field that it may have a value other than the one it has.
+type Object struct {
 	File   string
 	Path   []any // field names and positions in lists
 	Fields map[string]any
@@ -41,9 +41,9 @@ const unknown = "zzzzzzzz"
 
 var known = regexp.MustCompile(`has no key "` + unknown + `"; known are ([^\n]*)`)
 
-// Check sets every field of every place to its value. The test learns the fields from the dialect itself, so a new
+// Check sets every field of every object to its value. The test learns the fields from the dialect itself, so a new
 // one has to be named here as well. files is a JSON object of the files as they are before.
-func Check(t *testing.T, files string, of Convert, places []Place) {
+func Check(t *testing.T, files string, of Convert, objects []Object) {
 	t.Helper()
 	base := func() document { return decode(t, files) }
 	convert := func(files map[string][]byte) (string, []dialect.Note, error) { return written(t, of, files) }
@@ -51,7 +51,7 @@ func Check(t *testing.T, files string, of Convert, places []Place) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range places {
+	for _, p := range objects {
 		names := p.known(t, base(), convert)
 		for _, name := range names {
 			value, listed := p.Fields[name]
@@ -132,7 +132,7 @@ func noted(notes, before []dialect.Note, name string) bool {
 }
 
 // known asks the dialect for the fields of a place, by one that it does not know.
-func (p Place) known(t *testing.T, doc document, convert converter) []string {
+func (p Object) known(t *testing.T, doc document, convert converter) []string {
 	t.Helper()
 	p.set(t, doc, unknown, 1)
 	_, _, err := convert(encode(t, doc))
@@ -146,7 +146,7 @@ func (p Place) known(t *testing.T, doc document, convert converter) []string {
 	return strings.Split(found[1], ", ")
 }
 
-func (p Place) set(t *testing.T, doc document, name string, value any) {
+func (p Object) set(t *testing.T, doc document, name string, value any) {
 	t.Helper()
 	at := doc[p.File]
 	for _, step := range p.Path {

@@ -18,8 +18,8 @@ var workflowBounds = []string{
 	"workflowStartDelay", "startDelay",
 }
 
-// Workflow is what bounds, repeats and delays the runs of a Temporal workflow.
-type Workflow struct {
+// WorkflowOptions is what bounds, repeats and delays the runs of a Temporal workflow.
+type WorkflowOptions struct {
 	Execution, Run *policy.Limit
 	Task           time.Duration // 0: the default, 10s
 	Retry          *policy.Retry // nil: none
@@ -32,15 +32,15 @@ type Workflow struct {
 
 // ReadWorkflow reads a workflow's options. What is wrong with them the fields' Err returns, to which the caller may
 // add.
-func ReadWorkflow(v any) (Workflow, *decode.Fields) {
+func ReadWorkflow(v any) (WorkflowOptions, *decode.Fields) {
 	f := decode.Read(v, workflowBounds...)
 	return workflow(f), f
 }
 
 // workflow reads what bounds the runs. The run timeout is cut to the execution timeout, which ends the run by itself,
 // so it is left out where it is not shorter.
-func workflow(f *decode.Fields) Workflow {
-	var w Workflow
+func workflow(f *decode.Fields) WorkflowOptions {
+	var w WorkflowOptions
 	w.Execution = readLimit(f, "workflowExecutionTimeout", false, nil)
 	w.Run = readLimit(f, "workflowRunTimeout", false, w.Execution)
 	w.Task = min(readDuration(f, "workflowTaskTimeout"), maxTask)

@@ -131,7 +131,7 @@ func (f *Folder) flow(file string) readFlow {
 // define makes a definition of the text of a flow file, with the flows beside it that its steps start.
 func (f *Folder) define(in Files, file string, src []byte, read Reader) (api.Definition, error) {
 	b, _, err := in.Bundle(file, src, read)
-	var w *workflows.Workflow
+	var w *workflows.Compiled
 	if err == nil {
 		w, err = workflows.Compile(b)
 	}

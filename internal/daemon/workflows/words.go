@@ -17,7 +17,7 @@ import (
 
 // wordsOf returns the words of the system whose document a flow was made of, as the flow itself may say too, or in
 // whose words it is written; nil where there is none.
-func wordsOf(w *Workflow) service.Words {
+func wordsOf(w *Compiled) service.Words {
 	switch cmp.Or(w.Bundle.Dialect, w.Doc.Words, w.Doc.Form) {
 	case "aether":
 		return aetherWords{}
@@ -35,7 +35,7 @@ func wordsOf(w *Workflow) service.Words {
 }
 
 // childReader reads the run that the last attempt of a step of another run started.
-type childReader = func(parent *trail.Trail, step core.StepID) (*trail.Trail, *service.Workflow)
+type childReader = func(parent *trail.Trail, step core.StepID) (*trail.Trail, *service.Prepared)
 
 type aetherWords struct{}
 

@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Workflow is a stored workflow made ready: a flow with its bundle, or what can be shown of a Go function.
-type Workflow struct {
+// Compiled is a stored workflow made ready: a flow with its bundle, or what can be shown of a Go function.
+type Compiled struct {
 	Bundle flowkind.Bundle
 	Doc    *flow.Document
 	Def    *core.Definition
@@ -30,20 +30,20 @@ type Workflow struct {
 }
 
 // Compile makes a bundle ready.
-func Compile(b flowkind.Bundle) (*Workflow, error) { return ready(flowkind.New(b)) }
+func Compile(b flowkind.Bundle) (*Compiled, error) { return ready(flowkind.New(b)) }
 
-func ready(f *flowkind.Flow, err error) (*Workflow, error) {
+func ready(f *flowkind.Flow, err error) (*Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Workflow{Bundle: f.Bundle, Doc: f.Document, Def: f.Definition, Flow: f}, nil
+	return &Compiled{Bundle: f.Bundle, Doc: f.Document, Def: f.Definition, Flow: f}, nil
 }
 
 // Store keeps what was compiled, so that one definition is compiled once.
 type Store struct{ flowkind.Flows }
 
 // Keep keeps a workflow that was compiled, and returns the definition that is stored with its runs.
-func (s *Store) Keep(w *Workflow) (api.Definition, error) {
+func (s *Store) Keep(w *Compiled) (api.Definition, error) {
 	d, err := w.Bundle.Definition(w.Doc.Name)
 	if err != nil {
 		return api.Definition{}, err
@@ -53,19 +53,19 @@ func (s *Store) Keep(w *Workflow) (api.Definition, error) {
 }
 
 // Get reads a stored definition to look at a run of it, which may be a Go program's.
-func (s *Store) Get(d journal.Definition) (*Workflow, error) {
+func (s *Store) Get(d journal.Definition) (*Compiled, error) {
 	if shown := kind.TraitsOf(d.Kind).Shown; shown != nil {
-		return &Workflow{Doc: &flow.Document{Name: d.Name}, Def: shown}, nil
+		return &Compiled{Doc: &flow.Document{Name: d.Name}, Def: shown}, nil
 	}
 	if d.Kind == schedule.Name {
 		def, err := schedule.Compile(d)
-		return &Workflow{Doc: &flow.Document{Name: d.Name}, Def: def, Schedule: true}, err
+		return &Compiled{Doc: &flow.Document{Name: d.Name}, Def: def, Schedule: true}, err
 	}
 	return ready(s.Flows.Get(d))
 }
 
 // Read makes a stored definition ready for a service, also one of a Go program.
-func (s *Store) Read(d journal.Definition) (*service.Workflow, error) {
+func (s *Store) Read(d journal.Definition) (*service.Prepared, error) {
 	if d.Kind == schedule.Name {
 		return schedule.Read(d)
 	}
@@ -73,7 +73,7 @@ func (s *Store) Read(d journal.Definition) (*service.Workflow, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &service.Workflow{Definition: w.Def, Plan: w.steps(), Words: wordsOf(w)}
+	out := &service.Prepared{Definition: w.Def, Plan: w.steps(), Words: wordsOf(w)}
 	if w.Flow == nil {
 		return out, nil
 	}
@@ -93,7 +93,7 @@ func (s *Store) Read(d journal.Definition) (*service.Workflow, error) {
 }
 
 // steps returns what can be drawn of steps that have not begun.
-func (w *Workflow) steps() []api.PlannedStep {
+func (w *Compiled) steps() []api.PlannedStep {
 	out := make([]api.PlannedStep, len(w.Doc.Steps))
 	for i, s := range w.Doc.Steps {
 		needs := s.Needs
@@ -112,7 +112,7 @@ func (w *Workflow) steps() []api.PlannedStep {
 type ReadOnlyError struct{ error }
 
 // ReadOnly returns an error for a workflow whose runs only a Go program can carry on.
-func (w *Workflow) ReadOnly() error {
+func (w *Compiled) ReadOnly() error {
 	if w.Schedule {
 		return nil
 	}

@@ -21,27 +21,27 @@ import (
 // A turn is an offer and no more: the attempt may have gone, or may find no worker. Then its partition passes, and the
 // next one has its turn. All methods are safe for concurrent use.
 type Limiter struct {
-	mu     sync.Mutex
-	now    core.Time // the latest instant that any partition has come with
-	called []*Ticket // tickets that have a turn or a notice since the lock was taken
-	order  uint64    // the order of the newest ticket of an attempt
-	places map[Place]*limited
-	dues   heap.Heap[*limited] // those that want something at an instant
-	loads  int                 // partitions of which not all places of runs are counted; then no run is admitted
-	remote bool                // there are remote workers, so attempts may go on that are not counted while loads > 0
+	mu        sync.Mutex
+	now       core.Time // the latest instant that any partition has come with
+	called    []*Ticket // tickets that have a turn or a notice since the lock was taken
+	order     uint64    // the order of the newest ticket of an attempt
+	resources map[Resource]*limited
+	dues      heap.Heap[*limited] // those that want something at an instant
+	loads     int                 // partitions of which not all places of runs are counted; then no run is admitted
+	remote    bool                // remote workers exist, so attempts may go on uncounted while loads > 0
 }
 
-// Place names a queue or a service. A queue counts the runs that are started into it and the attempts of its steps
+// Resource names a queue or a service. A queue counts the runs that are started into it and the attempts of its steps
 // apart: otherwise runs could take what their own steps need.
-type Place struct {
+type Resource struct {
 	Service bool
-	Runs    bool // the place belongs to a queue and counts runs
+	Runs    bool // the resource belongs to a queue and counts runs
 	Name    string
 }
 
 // limited is a queue or a service with limits.
 type limited struct {
-	Place
+	Resource
 	limits         policy.QueueLimits
 	since          core.Time // how new the limits are
 	running        int
@@ -62,7 +62,7 @@ type limited struct {
 	index int       // the index in limiter.dues
 }
 
-// limitedKey is what is counted for one key of a place.
+// limitedKey is what is counted for one key of a resource.
 type limitedKey struct {
 	name             string
 	running, offered int
@@ -104,7 +104,7 @@ func (p *limited) Before(o *limited) bool {
 	return p.compare(o) < 0
 }
 
-// compare orders by what a place is, then by name.
+// compare orders by what a resource is, then by name.
 func (p *limited) compare(o *limited) int {
 	of := func(p *limited) int {
 		switch {
@@ -158,7 +158,7 @@ type Ticket struct {
 
 	shares []ticketShare
 
-	in      *ticketShare // the place that it waits for, or where it has its turn; nil: none
+	in      *ticketShare // the resource that it waits for, or where it has its turn; nil: none
 	index   int          // the index in its line; heap.Gone: it stands in none
 	later   bool         // it stands in the line of retries that wait for their budget
 	offered bool         // it has its turn
@@ -168,11 +168,11 @@ type Ticket struct {
 	held    core.Held
 }
 
-// ticketShare is what a ticket takes of one place.
+// ticketShare is what a ticket takes of one resource.
 type ticketShare struct {
 	*limited
 	key   *limitedKey
-	round uint64 // fair places: keys take turns. While the ticket stands in line, key.rounds has it
+	round uint64 // fair resources: keys take turns. While the ticket stands in line, key.rounds has it
 }
 
 // Before orders by priority, then by rounds of the keys, then by age.
@@ -211,11 +211,11 @@ func (t *Ticket) IsRun() bool { return t.Token.Step == core.NoStep }
 func (t *Ticket) Moved(to int) { t.index = to }
 
 // New returns a limiter that has nothing to count.
-func New() *Limiter { return &Limiter{places: make(map[Place]*limited)} }
+func New() *Limiter { return &Limiter{resources: make(map[Resource]*limited)} }
 
 // Bound is one of the limits that a ticket is made with.
 type Bound struct {
-	Place
+	Resource
 	Limits *policy.QueueLimits
 	Since  core.Time // how new they are: the newest ones count
 }
@@ -231,10 +231,10 @@ func (l *Limiter) Add(
 		t.Order = l.order
 	}
 	for _, b := range bounds {
-		p := l.places[b.Place]
+		p := l.resources[b.Resource]
 		if p == nil {
-			p = &limited{Place: b.Place, keys: make(map[string]*limitedKey), due: Never, index: heap.Gone}
-			l.places[b.Place] = p
+			p = &limited{Resource: b.Resource, keys: make(map[string]*limitedKey), due: Never, index: heap.Gone}
+			l.resources[b.Resource] = p
 		}
 		l.renew(p, b)
 		k := p.keys[key]
@@ -259,7 +259,7 @@ func (l *Limiter) Add(
 	}
 }
 
-// renew gives a place the limits that a ticket has come with, unless those that it has are newer. What waits goes on
+// renew gives a resource the limits that a ticket has come with, unless those that it has are newer. What waits goes on
 // with them.
 func (l *Limiter) renew(p *limited, b Bound) {
 	changed := p.limits != *b.Limits
@@ -281,7 +281,7 @@ func (l *Limiter) renew(p *limited, b Bound) {
 	l.tellAgain(p)
 }
 
-// Start takes what an attempt needs of all its places, or says why it is held. Then it stands in a line.
+// Start takes what an attempt needs of all its resources, or says why it is held. Then it stands in a line.
 func (l *Limiter) Start(t *Ticket, now core.Time) (core.Held, bool) {
 	defer l.lock(t.Client, now)()
 	if l.loads > 0 && (t.IsRun() || l.remote) {

@@ -11,20 +11,20 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// waiting returns a limiter in which so many tickets of one key wait for a place where keys take turns. One has it.
+// waiting returns a limiter in which so many tickets of one key wait for a resource where keys take turns. One has it.
 func waiting(n int) (*Limiter, *limitedKey, []*Ticket) {
 	l := New()
 	c := &Client{Wake: func(string, string) {}}
 	limits := &policy.QueueLimits{Concurrency: 1, Fair: true}
-	at := Place{Name: "work"}
+	at := Resource{Name: "work"}
 	var all []*Ticket
 	for i := range n + 1 {
 		t := &Ticket{Token: core.Token{Run: core.RunID{byte(i), byte(i >> 8), byte(i >> 16)}, Step: 1}, Client: c}
-		l.Add(t, "key", []Bound{{Place: at, Limits: limits}}, core.Held{}, 0, 1)
+		l.Add(t, "key", []Bound{{Resource: at, Limits: limits}}, core.Held{}, 0, 1)
 		l.Start(t, 1)
 		all = append(all, t)
 	}
-	return l, l.places[at].keys["key"], all[1:]
+	return l, l.resources[at].keys["key"], all[1:]
 }
 
 // TestManyLeaveALine checks that thousands of runs that are cancelled while they wait must not stop everything that
@@ -74,7 +74,7 @@ func TestTurnsOfWhatLeaves(t *testing.T) {
 	come := func(name, key string, priority int32) *Ticket {
 		one := &Ticket{Token: core.Token{Step: 1}, Client: c, Priority: priority}
 		names[one] = name
-		l.Add(one, key, []Bound{{Place: Place{Name: "work"}, Limits: limits}}, core.Held{}, 0, 1)
+		l.Add(one, key, []Bound{{Resource: Resource{Name: "work"}, Limits: limits}}, core.Held{}, 0, 1)
 		l.Start(one, 1)
 		return one
 	}

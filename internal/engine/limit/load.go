@@ -22,7 +22,7 @@ func (l *Limiter) FinishLoad(asks *Client) {
 		return
 	}
 	var queues []*limited
-	for _, p := range l.places {
+	for _, p := range l.resources {
 		if p.Runs || l.remote {
 			queues = append(queues, p)
 		}

@@ -73,7 +73,7 @@ func (s *ticketShare) take(t *Ticket, now core.Time) {
 	p.round = max(p.round, s.round)
 }
 
-// wait puts a ticket into the line of the place that holds it.
+// wait puts a ticket into the line of the resource that holds it.
 func (l *Limiter) wait(t *Ticket, s *ticketShare, held core.Held) {
 	t.in, t.held = s, held
 	s.waiting++
@@ -84,7 +84,7 @@ func (l *Limiter) wait(t *Ticket, s *ticketShare, held core.Held) {
 	}
 }
 
-// round returns the round of the place that a ticket waits for, or has its turn at; 0: it has none.
+// round returns the round of the resource that a ticket waits for, or has its turn at; 0: it has none.
 func (t *Ticket) round() uint64 {
 	s := t.in
 	if s.round == 0 || t.index == heap.Gone || t.later {
@@ -209,7 +209,7 @@ func (l *Limiter) sortKey(p *limited, k *limitedKey) {
 	p.blocked.Push((*blockedKey)(k))
 }
 
-// look offers turns as far as a place has room, and notes when it wants to be looked at again.
+// look offers turns as far as a resource has room, and notes when it wants to be looked at again.
 func (l *Limiter) look(p *limited) {
 	if l.loads > 0 && (p.Runs || l.remote) {
 		if p.index != heap.Gone {
@@ -282,7 +282,7 @@ func (l *Limiter) notify(t *Ticket, held core.Held) {
 	l.called = append(l.called, t)
 }
 
-// tellAgain notifies all who wait for a place why they do, after its breaker has changed.
+// tellAgain notifies all who wait for a resource why they do, after its breaker has changed.
 func (l *Limiter) tellAgain(p *limited) {
 	var all []*Ticket
 	for i := range p.later.Len() {
@@ -302,7 +302,7 @@ func (l *Limiter) tellAgain(p *limited) {
 	}
 }
 
-// retime notes when a place is to be looked at again.
+// retime notes when a resource is to be looked at again.
 func (l *Limiter) retime(p *limited) {
 	p.due = Never
 	consider := func(at core.Time) {

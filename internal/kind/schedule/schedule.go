@@ -59,12 +59,12 @@ func needs(input []byte) (core.DefinitionID, bool) {
 }
 
 // Read makes the definition ready to start schedules and to explain them.
-func Read(d journal.Definition) (*service.Workflow, error) {
+func Read(d journal.Definition) (*service.Prepared, error) {
 	def, err := Compile(d)
 	if err != nil {
 		return nil, err
 	}
-	return &service.Workflow{Definition: def, Begin: func(input []byte) (core.Start, error) {
+	return &service.Prepared{Definition: def, Begin: func(input []byte) (core.Start, error) {
 		input, err := check(input)
 		return core.Start{Input: input}, err
 	}}, nil
