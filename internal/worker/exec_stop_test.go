@@ -78,7 +78,8 @@ func TestExecAsksOnce(t *testing.T) {
 			}
 			f := newFIFO(t)
 			many := []string{"1", "2", "3", "4", "5", "6", "7", "8"}
-			env := map[string]string{"FIFO": f.path, "NEVER": newFIFO(t).path, "LINE": counts, "MANY": strings.Join(many, " ")}
+			env := map[string]string{"FIFO": f.path, "NEVER": newFIFO(t).path, "LINE": counts}
+			env["MANY"] = strings.Join(many, " ")
 			task := shellTask(t, line, map[string]any{"grace": 500, "env": env})
 			task.StepName = name
 			r := begin(t, ExecConfig{}, task)
