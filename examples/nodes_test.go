@@ -16,7 +16,8 @@ import (
 // TestNodesKilled kills one of three processes that share a database, with kill -9, while it works. The orders of all
 // three are done.
 func TestNodesKilled(t *testing.T) {
-	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
+	server := pgtest.StartServer(t)
+	address := server.DSN() + "&partitions=6&" + server.Lease()
 	dir := t.TempDir()
 	bin := filepath.Join(pawlbin.Build(t, "./examples/nodes"), "nodes")
 	secret := filepath.Join(dir, "secret")

@@ -94,7 +94,7 @@ func TestOutbox(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := pgtest.StartServer(t)
-	address := server.DSN() + "&lease=1s&partitions=6"
+	address := server.DSN() + "&partitions=6&" + server.Lease()
 	w := pawl.Define("order", func(ctx pawl.Context, n int) (string, error) {
 		sum, err := paid.Wait(ctx)
 		return fmt.Sprint(n + sum), err
@@ -163,7 +163,7 @@ func TestOutboxWhileAStoreIsSilent(t *testing.T) {
 	password, _ := u.User.Password()
 	t.Setenv(cluster.PasswordOf("b"), password)
 	u.User = url.User(u.User.Username())
-	address := server.DSN() + "&lease=1s&partitions=6&statement_timeout=1s"
+	address := server.DSN() + "&partitions=6&statement_timeout=1s&" + server.Lease()
 	w := pawl.Define("order", func(ctx pawl.Context, n int) (string, error) {
 		sum, err := paid.Wait(ctx)
 		return fmt.Sprint(n + sum), err

@@ -72,7 +72,8 @@ func ok(t *testing.T, err error) {
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
+	server := pgtest.StartServer(t)
+	address := server.DSN() + "&partitions=6&" + server.Lease()
 	dying := pgtest.NewProxy(t, address)
 	w := order()
 	nodes := []*pawl.Engine{open(t, address, w), open(t, address, w), open(t, dying.DSN(), w)}
@@ -117,7 +118,8 @@ func TestNodes(t *testing.T) {
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
+	server := pgtest.StartServer(t)
+	address := server.DSN() + "&partitions=6&" + server.Lease()
 	w := pawl.Define("job", func(_ pawl.Context, n int) (int, error) { return n, nil })
 	nodes := []*pawl.Engine{open(t, address, w), open(t, address, w)}
 	names := []string{"a", "b", "c", "d"} // the names are in several partitions
@@ -162,7 +164,8 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	address := pgtest.StartServer(t).DSN() + "&lease=1s"
+	server := pgtest.StartServer(t)
+	address := server.DSN() + "&" + server.Lease()
 	w := order()
 	n := open(t, address, w)
 	_, err := w.Start(t.Context(), n, "", 1) // it has partitions now

@@ -114,7 +114,8 @@ func TestSameProgram(t *testing.T) {
 	})
 	t.Run("cluster", func(t *testing.T) {
 		w := letters(blocks)
-		address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
+		server := pgtest.StartServer(t)
+		address := server.DSN() + "&partitions=6&" + server.Lease()
 		var engines []*pawl.Engine
 		names := map[string]bool{}
 		for range 3 {
@@ -140,7 +141,8 @@ func TestSameProgram(t *testing.T) {
 // saved when a node leaves: what it has taken is answered, and the rest is refused.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
-	address := pgtest.StartServer(t).DSN() + "&lease=1s&partitions=6"
+	server := pgtest.StartServer(t)
+	address := server.DSN() + "&partitions=6&" + server.Lease()
 	w := pawl.Define("job", func(ctx pawl.Context, n int) (int, error) {
 		return pawl.Step(ctx, "once", func(context.Context) (int, error) { return n, nil })
 	})

@@ -35,7 +35,7 @@ func TestScriptOnPostgres(t *testing.T) {
 			env.Setenv("PASSWORD", password)
 			u.User = url.User(u.User.Username())
 			env.Setenv("PUBLIC", u.String()) // DATABASE without the password
-			env.Setenv("PAWL_DATABASE", server.DSN()+"&lease=1s")
+			env.Setenv("PAWL_DATABASE", server.DSN()+"&"+server.Lease())
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

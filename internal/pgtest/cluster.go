@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -49,6 +50,12 @@ type Server struct {
 
 // DSN returns a superuser's DSN. It stays the same when the server is restarted.
 func (s *Server) DSN() string { return s.c.dsn() }
+
+// Lease returns the setting of a lease that nodes can keep on this machine as it is now: a second, and more where it took
+// longer than that to make the server's files, which a quiet machine does in about that time.
+func (s *Server) Lease() string {
+	return fmt.Sprintf("lease=%dms", max(time.Second, s.c.made).Milliseconds())
+}
 
 // Restart stops the server as pg_ctl does in a mode, "fast" or "immediate", and starts it again. Immediate is as a
 // crash: nothing is written before the end.
@@ -95,9 +102,11 @@ func (c *cluster) launch(t testing.TB, settings ...string) {
 		t.Fatal(err)
 	}
 	*c = cluster{bin: bin, dir: dir, password: rand.Text(), settings: settings}
+	begun := time.Now()
 	if c.who, err = unprivileged(); err == nil {
 		err = c.create(t.Context())
 	}
+	c.made = time.Since(begun)
 	if err == nil {
 		err = c.start(t.Context())
 	}
@@ -137,7 +146,8 @@ type cluster struct {
 	who      *account // nil: the user that runs the test
 	password string   // needed because every user of the machine can connect to the loopback address
 	port     int
-	settings []string // settings of the server, as its command line has them
+	settings []string      // settings of the server, as its command line has them
+	made     time.Duration // how long it took to make the server's files
 }
 
 func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
