@@ -184,7 +184,7 @@ func TestDatabaseFails(t *testing.T) {
 	sql := superuser(t, server.DSN())
 	sql("SET default_transaction_read_only = off")
 	proxy := pgtest.NewProxy(t, server.DSN())
-	b := nodesBedOn(t, proxy.DSN()+"&statement_timeout=1s")
+	b := nodesBedOn(t, proxy.DSN()+"&statement_timeout=1s", server.Lease())
 	p, c := b.node()
 	b.await(6)
 
@@ -237,7 +237,7 @@ func TestDatabaseFull(t *testing.T) {
 	server.Folder(space)
 	sql := superuser(t, server.DSN())
 	sql("CREATE TABLESPACE small LOCATION '"+space+"'", "ALTER ROLE pawl SET default_tablespace = small")
-	b := nodesBedOn(t, server.DSN())
+	b := nodesBedOn(t, server.DSN(), server.Lease())
 	_, c := b.node()
 	b.await(6)
 	ids := b.start(c, "full", 6)
@@ -269,7 +269,7 @@ func TestDatabaseClock(t *testing.T) {
 	}
 	sql("CREATE SCHEMA clock", "ALTER ROLE pawl SET search_path = clock, pg_catalog") // found before the system's own
 	set("1 hour")
-	b := nodesBedOn(t, server.DSN())
+	b := nodesBedOn(t, server.DSN(), server.Lease())
 	first, _ := b.node()
 	first.log.await(t, "clocks of this machine and of the database differ: .*let all machines ask the same time server")
 	_, c := b.node()
@@ -293,8 +293,9 @@ func TestDatabaseClock(t *testing.T) {
 func TestFewConnections(t *testing.T) {
 	nightly.Only(t, "a database server of its own")
 	t.Parallel()
-	dsn := pgtest.StartServer(t).DSN()
-	b := nodesBedOn(t, dsn)
+	server := pgtest.StartServer(t)
+	dsn := server.DSN()
+	b := nodesBedOn(t, dsn, server.Lease())
 	superuser(t, dsn)("CREATE USER few PASSWORD 'x' CONNECTION LIMIT 3", "GRANT USAGE ON SCHEMA pawl TO few",
 		"GRANT ALL ON ALL TABLES IN SCHEMA pawl TO few")
 	direct := b.database
@@ -326,7 +327,8 @@ func TestFewConnections(t *testing.T) {
 func TestBehindBouncer(t *testing.T) {
 	nightly.Only(t, "a database server and a pooler")
 	t.Parallel()
-	b := nodesBedOn(t, pgtest.StartBouncer(t, pgtest.StartServer(t).DSN()))
+	server := pgtest.StartServer(t)
+	b := nodesBedOn(t, pgtest.StartBouncer(t, server.DSN()), server.Lease())
 	first, atA := b.node()
 	_, atB := b.node()
 	b.await(3, 3)

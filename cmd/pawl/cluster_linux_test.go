@@ -56,12 +56,12 @@ steps:
 func newNodesBed(t *testing.T) (*nodesBed, *pgtest.Server) {
 	t.Helper()
 	server := pgtest.StartServer(t)
-	return nodesBedOn(t, server.DSN()), server
+	return nodesBedOn(t, server.DSN(), server.Lease()), server
 }
 
-func nodesBedOn(t *testing.T, dsn string) *nodesBed {
+func nodesBedOn(t *testing.T, dsn, lease string) *nodesBed {
 	t.Helper()
-	b := &nodesBed{T: t, dir: t.TempDir(), database: dsn + "&lease=1s&partitions=6"}
+	b := &nodesBed{T: t, dir: t.TempDir(), database: dsn + "&partitions=6&" + lease}
 	write(t, b.dir, "secret", strings.Repeat("ab", 32))
 	write(t, b.dir, "other", strings.Repeat("cd", 32))
 	if err := os.Mkdir(filepath.Join(b.dir, "flows"), 0o755); err != nil {

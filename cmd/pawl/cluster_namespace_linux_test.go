@@ -112,7 +112,7 @@ func TestNamespacesOfACluster(t *testing.T) {
 func TestStoresOfANamespace(t *testing.T) {
 	nightly.Only(t, "nodes of a real cluster wait for leases")
 	t.Parallel()
-	b := nodesBedOn(t, pgtest.StartServer(t).DSN())
+	b, _ := newNodesBed(t)
 	b.more = []string{"--namespaces", "blue"}
 	blueFlows := filepath.Join(b.dir, "flows", "blue")
 	if err := os.Mkdir(blueFlows, 0o755); err != nil {

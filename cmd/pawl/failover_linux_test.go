@@ -23,7 +23,7 @@ func TestPromoted(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.StartServer(t, "-c", "synchronous_standby_names=walreceiver")
 	standby := primary.Standby()
-	b := nodesBedOn(t, twoServers(t, primary, standby))
+	b := nodesBedOn(t, twoServers(t, primary, standby), primary.Lease())
 	_, atA := b.node()
 	_, atB := b.node()
 	b.await(3, 3)

@@ -393,7 +393,7 @@ func mixedFaults(t *testing.T, network *network, faults map[string]fault) {
 	maps.Copy(b.faults, faults)
 	network.admit(b.primary)
 	b.standby = b.primary.Standby(settings...)
-	b.nodesBed = nodesBedOn(t, twoServers(t, b.primary, b.standby))
+	b.nodesBed = nodesBedOn(t, twoServers(t, b.primary, b.standby), b.primary.Lease())
 	flows := filepath.Join(b.dir, "flows")
 	write(t, flows, "trace.yaml", traceFlow)
 	write(t, flows, "mixed.yaml", mixedFlow)

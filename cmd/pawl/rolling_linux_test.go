@@ -25,7 +25,7 @@ func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	nightly.Only(t, "it replaces all nodes of a cluster")
 	server := pgtest.StartServer(t)
-	b := nodesBedOn(t, server.DSN())
+	b := nodesBedOn(t, server.DSN(), server.Lease())
 	olds, clients := [3]*process{}, [3]*httpapi.Client{}
 	for i := range olds {
 		olds[i], clients[i] = b.node()

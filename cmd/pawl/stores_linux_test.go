@@ -50,7 +50,8 @@ func (b *nodesBed) reached(c *httpapi.Client) {
 func TestStores(t *testing.T) {
 	nightly.Only(t, "two database servers share partitions")
 	t.Parallel()
-	b := nodesBedOn(t, pgtest.StartServer(t).DSN()+"&statement_timeout=3s")
+	server := pgtest.StartServer(t)
+	b := nodesBedOn(t, server.DSN()+"&statement_timeout=3s", server.Lease())
 	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())
 	address, err := url.Parse(proxy.DSN())
 	if err != nil {
