@@ -77,8 +77,4 @@ func (g guarded) RoundTrip(r *http.Request) (res *http.Response, err error) {
 }
 
 // CloseIdleConnections gives up the connections that are not in use.
-func (g guarded) CloseIdleConnections() {
-	if c, ok := g.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
+func (g guarded) CloseIdleConnections() { (&http.Client{Transport: g.RoundTripper}).CloseIdleConnections() }

@@ -23,7 +23,7 @@ func TestPropagatorThatPanics(t *testing.T) {
 	cfg := pawl.Config{Workflows: []pawl.Definition{w}, Propagators: []pawl.Propagator{tenants{}, torn{tenants{}}}}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		_, err := w.Start(t.Context(), e, "w-1", 1)
-		if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "facetest.torn panicked in ToHeaders: no tenant") {
+		if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "torn panicked in ToHeaders: no tenant") {
 			t.Errorf("the start: %v", err)
 		}
 		if runs, err := e.ListRuns(t.Context(), client.Query{}); err != nil || len(runs) != 0 {
