@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/plugged"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -89,7 +90,11 @@ func (e *local) StartRun(ctx context.Context, r client.StartRequest) (client.Sta
 		return client.Started{}, err
 	}
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
-		r.Headers = headersOf(ctx, e.host.propagators, r.Headers)
+		headers, err := plugged.Headers(ctx, e.host.propagators, r.Headers)
+		if err != nil {
+			return client.Started{}, err
+		}
+		r.Headers = headers
 	}
 	return e.startRun(ctx, r.Workflow, asked(&r), nil)
 }

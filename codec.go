@@ -139,7 +139,7 @@ func encode(ctx context.Context, c Codec, what string, at place, v any) ([]byte,
 		if b, ok := writePlain(v); ok {
 			return b, nil
 		}
-		b, err := json.Marshal(v)
+		b, err := recoverCodec(func() ([]byte, error) { return json.Marshal(v) })
 		if err != nil {
 			return nil, NonRetryable(fmt.Errorf("pawl: %s%s cannot be encoded: %w", at.of(), what, err))
 		}
@@ -191,7 +191,8 @@ func readInto(ctx context.Context, c Codec, at place, b []byte, v any) error {
 		if readPlain(b, v) {
 			return nil
 		}
-		return json.Unmarshal(b, v)
+		_, err := recoverCodec(func() (struct{}, error) { return struct{}{}, json.Unmarshal(b, v) })
+		return err
 	}
 	p := at.payload()
 	p.Meta, b = envelope.Open(b)
@@ -293,7 +294,7 @@ func encodeOutput(ctx context.Context, c Codec, name payloadName, v any) (out []
 		if out, ok := writePlain(v); ok {
 			return out, nil
 		}
-		if out, err = json.Marshal(v); err == nil {
+		if out, err = recoverCodec(func() ([]byte, error) { return json.Marshal(v) }); err == nil {
 			return out, nil
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/node"
+	"github.com/pawl-dev/pawl/internal/plugged"
 	"github.com/pawl-dev/pawl/internal/relay"
 	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/served"
@@ -279,7 +280,7 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	c.Log = slog.New(safeLog{c.Log.Handler()})
+	c.Log = plugged.Log(c.Log)
 	return c
 }
 

@@ -268,3 +268,36 @@ func ExampleInterceptor() {
 	// end
 	// 1 <nil>
 }
+
+// tenantKey is the key of the tenant in the context of a request.
+type tenantKey struct{}
+
+// tenants takes the tenant of a request along with the runs that it starts.
+type tenants struct{}
+
+func (tenants) ToHeaders(ctx context.Context) map[string]string {
+	if tenant, ok := ctx.Value(tenantKey{}).(string); ok {
+		return map[string]string{"tenant": tenant}
+	}
+	return nil // somebody else's start
+}
+
+func (tenants) FromHeaders(ctx context.Context, headers map[string]string) context.Context {
+	return context.WithValue(ctx, tenantKey{}, headers["tenant"])
+}
+
+func ExamplePropagator() {
+	bill := pawl.Define("bill", func(ctx pawl.Context, _ any) (string, error) {
+		return pawl.Step(ctx, "charge", func(ctx context.Context) (string, error) {
+			return fmt.Sprint("charged ", ctx.Value(tenantKey{})), nil // as in the request, also after a restart
+		})
+	})
+	eng, _ := pawl.Open(context.Background(), pawl.Config{
+		Journal: memory.New(), Workflows: []pawl.Definition{bill}, Propagators: []pawl.Propagator{tenants{}},
+	})
+	defer func() { _ = eng.Close() }()
+	request := context.WithValue(context.Background(), tenantKey{}, "acme")
+	run, _ := bill.Start(request, eng, "", nil)
+	fmt.Println(run.Result(context.Background()))
+	// Output: charged acme <nil>
+}

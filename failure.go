@@ -57,6 +57,12 @@ type namedError struct {
 	err  error
 }
 
+// readsBack reads the data of an error into e, and reports whether it could.
+func readsBack(data []byte, e any) bool {
+	_, err := recoverCodec(func() (struct{}, error) { return struct{}{}, json.Unmarshal(data, e) })
+	return err == nil
+}
+
 // RegisterError makes errors of type E keep their type and data, as JSON, in a run's history: errors.As finds them
 // again after a restart, and retry policies can name them. It panics if the name is taken: call it when the program
 // starts.
@@ -65,9 +71,9 @@ func RegisterError[E error](name string) {
 		var e E
 		if t := reflect.TypeFor[E](); t.Kind() == reflect.Pointer {
 			e, _ = reflect.New(t.Elem()).Interface().(E)
-			return e, len(data) == 0 || json.Unmarshal(data, e) == nil
+			return e, len(data) == 0 || readsBack(data, e)
 		}
-		return e, len(data) == 0 || json.Unmarshal(data, &e) == nil
+		return e, len(data) == 0 || readsBack(data, &e)
 	})
 	errorTypes.Lock()
 	defer errorTypes.Unlock()
@@ -290,7 +296,7 @@ func knownIn(err error) []policy.KnownError {
 	found := false
 	walk(err, func(e error) {
 		if name, ok := errorTypes.types[reflect.TypeOf(e)]; ok {
-			details, _ := json.Marshal(e)
+			details, _ := recoverCodec(func() ([]byte, error) { return json.Marshal(e) })
 			add(name, details)
 		}
 		found = found || messageOf(e) == noRows{}.Error()

@@ -2,8 +2,6 @@ package pawl
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -159,33 +157,4 @@ func (h *host) around(at *attempt, fn stepFunc) (out []byte, err error) {
 		last.Store(&returned{out, err})
 		return out, err
 	})
-}
-
-// safeLog is a log handler whose panics become errors, which slog ignores: the line is lost.
-type safeLog struct{ slog.Handler }
-
-func (l safeLog) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
-	defer func() { _ = recover() }()
-	return l.Handler.Enabled(ctx, level)
-}
-
-func (l safeLog) Handle(ctx context.Context, r slog.Record) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("pawl: the log handler panicked: %v", v)
-		}
-	}()
-	return l.Handler.Handle(ctx, r)
-}
-
-func (l safeLog) WithAttrs(attrs []slog.Attr) (h slog.Handler) {
-	h = l
-	defer func() { _ = recover() }()
-	return safeLog{l.Handler.WithAttrs(attrs)}
-}
-
-func (l safeLog) WithGroup(name string) (h slog.Handler) {
-	h = l
-	defer func() { _ = recover() }()
-	return safeLog{l.Handler.WithGroup(name)}
 }

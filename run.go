@@ -288,24 +288,12 @@ func Headers(headers map[string]string) StartOption {
 // started with it. The contexts of their bodies, steps, handlers and hooks hold it again, in whichever process and
 // after whichever restart. See [Config.Propagators].
 type Propagator interface {
-	// ToHeaders returns what goes along with a run that is started with this context; nil: nothing.
+	// ToHeaders returns what goes along with a run that is started with this context; nil: nothing. If it panics, the
+	// start fails with ErrInvalid, and no run is made.
 	ToHeaders(ctx context.Context) map[string]string
 	// FromHeaders returns a context that holds what the headers of a run say. It is called for each attempt and each
 	// call of a body, so it must not do I/O, and what it returns must depend on its arguments only.
 	FromHeaders(ctx context.Context, headers map[string]string) context.Context
-}
-
-// headersOf returns the headers of a start: what the context holds, replaced by those that are given.
-func headersOf(ctx context.Context, propagators []Propagator, given map[string]string) map[string]string {
-	if len(propagators) == 0 {
-		return given
-	}
-	all := map[string]string{}
-	for _, p := range propagators {
-		maps.Copy(all, p.ToHeaders(ctx))
-	}
-	maps.Copy(all, given)
-	return all
 }
 
 // forwarded returns the headers of a task that leaves the program: what the context holds, which may be the trace of

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/naming"
+	"github.com/pawl-dev/pawl/internal/plugged"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/served"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -241,7 +242,11 @@ func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client
 		return client.Started{}, err
 	}
 	if r.Workflow != schedule.Workflow { // a schedule must not inherit the caller's headers
-		r.Headers = headersOf(ctx, c.propagators, r.Headers)
+		headers, err := plugged.Headers(ctx, c.propagators, r.Headers)
+		if err != nil {
+			return client.Started{}, err
+		}
+		r.Headers = headers
 	}
 	texts := naming.Start{
 		WorkflowID: r.ID, Key: r.IdempotencyKey, Queue: r.Queue, QueueKey: r.QueueKey, Actor: r.Actor, Reason: r.Reason,

@@ -82,3 +82,21 @@ func TestCarriedThatNoEngineTakes(t *testing.T) {
 		}
 	}
 }
+
+// torn is a propagator that panics where it should say what a context holds.
+type torn struct{ pawl.Propagator }
+
+func (torn) ToHeaders(context.Context) map[string]string { panic("no tenant") }
+
+// TestPropagatorThatPanics checks that the start in a transaction fails, which can be rolled back then.
+func TestPropagatorThatPanics(t *testing.T) {
+	w := pawl.Define("w", func(pawl.Context, int) (int, error) { return 1, nil })
+	s := openShop(t, outbox.Config{Propagators: []pawl.Propagator{torn{}}})
+	s.inTx(t, func(tx outbox.Tx) error {
+		err := outbox.StartIn(t.Context(), s.box, tx, w, "x", 1)
+		if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "torn panicked in ToHeaders: no tenant") {
+			t.Errorf("the start: %v", err)
+		}
+		return nil
+	})
+}

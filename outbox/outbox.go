@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/plugged"
 )
 
 // Dialect is the SQL dialect of the database that holds the outbox.
@@ -103,6 +104,7 @@ func New(db *sql.DB, cfg Config) (*Outbox, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Log = plugged.Log(cfg.Log)
 	return &Outbox{
 		db: db, dialect: cfg.Dialect, table: cfg.Table, every: cfg.Every, codec: cfg.Codec, log: cfg.Log,
 		maxPayload: cfg.MaxPayload, propagators: cfg.Propagators, committed: make(chan struct{}, 1),

@@ -4,11 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"maps"
 	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/plugged"
 )
 
 // Tx executes a statement in the caller's transaction. [SQLTx] and [PgxTx] make one.
@@ -68,25 +69,16 @@ func (c *txClient) Codec() pawl.Codec { return c.outbox.codec }
 func (c *txClient) Register(...pawl.Definition) error { return nil }
 
 func (c *txClient) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
-	c.outbox.addHeaders(ctx, &r)
+	headers, err := plugged.Headers(ctx, c.outbox.propagators, r.Headers) // the relay no longer has the context
+	if err != nil {
+		return client.Started{}, api.Spoken(err)
+	}
+	r.Headers = headers
 	if err := c.outbox.checkStart(&r); err != nil {
 		return client.Started{}, err
 	}
 	s := start(r)
 	return client.Started{}, c.write(ctx, message{Start: &s})
-}
-
-// addHeaders adds what the context of a start holds: the relay no longer has it.
-func (o *Outbox) addHeaders(ctx context.Context, r *client.StartRequest) {
-	if len(o.propagators) == 0 {
-		return
-	}
-	all := map[string]string{}
-	for _, p := range o.propagators {
-		maps.Copy(all, p.ToHeaders(ctx))
-	}
-	maps.Copy(all, r.Headers)
-	r.Headers = all
 }
 
 func (c *txClient) SendEvent(ctx context.Context, run string, r client.SendRequest) error {

@@ -14,11 +14,9 @@ package pawlcluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/api"
@@ -53,7 +51,7 @@ func (n Node) Join(ctx context.Context, log *slog.Logger) (served.Member, error)
 		return nil, err
 	}
 	node := share.New(share.Config{Address: n.Address, Keys: keys, Version: "program", Program: true, Log: log})
-	return &member{Node: node, listener: l, log: log}, nil
+	return daemon.NewMember(node, l, log), nil
 }
 
 // check refuses settings with which no other node could reach this one.
@@ -66,42 +64,4 @@ func (n Node) check() (*wire.Keys, error) {
 		return nil, fmt.Errorf("Node.Secret: %w", err)
 	}
 	return keys, nil
-}
-
-// member is this process as a node.
-type member struct {
-	*share.Node
-	listener net.Listener
-	log      *slog.Logger
-
-	daemon *daemon.Daemon // nil: it is not open
-	owned  func() []int
-}
-
-// Open implements served.Member.
-func (m *member) Open(ctx context.Context, own served.Own) (served.Calls, error) {
-	m.owned = own.Engine.Owned
-	m.daemon = daemon.Over(
-		daemon.Program{Service: own.Service, Engine: own.Engine, Own: own.Reader, Close: own.Close},
-		daemon.Config{
-			Cluster: &daemon.Cluster{Node: m.Node, Listener: m.listener}, Guarded: true, Log: m.log,
-		})
-	return m.daemon.Routed(), m.daemon.Open(ctx)
-}
-
-// Relays implements served.Member.
-func (m *member) Relays() bool { return m.Coordinator(m.owned()) }
-
-// leaveWithin is how long a node may take to hand over what it owns. After that the others take over when the leases
-// have ended.
-const leaveWithin = 10 * time.Second
-
-// Close implements served.Member.
-func (m *member) Close() error {
-	if m.daemon == nil {
-		return errors.Join(m.listener.Close(), m.Stop())
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
-	defer cancel()
-	return errors.Join(m.daemon.Leave(ctx), m.daemon.Close())
 }

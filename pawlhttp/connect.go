@@ -57,8 +57,26 @@ func clientOf(server, token string, transport http.RoundTripper) (*httpapi.Clien
 		return nil, api.Spoken(err)
 	}
 	if transport != nil {
-		c.Through(transport)
+		c.Through(guarded{transport})
 	}
 	c.KeyStarts()
 	return c, api.Spoken(c.Show(token, nil))
+}
+
+// guarded sends requests by a transport of the program. A panic of it is the error of that request.
+type guarded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (g guarded) RoundTrip(r *http.Request) (res *http.Response, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			res, err = nil, fmt.Errorf("the transport panicked: %v", v)
+		}
+	}()
+	return g.RoundTripper.RoundTrip(r)
+}
+
+// CloseIdleConnections gives up the connections that are not in use.
+func (g guarded) CloseIdleConnections() {
+	(&http.Client{Transport: g.RoundTripper}).CloseIdleConnections()
 }

@@ -11,6 +11,7 @@
 package pawlhttp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/plugged"
 	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/served"
 )
@@ -69,12 +71,8 @@ func (w Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	log := w.Log
-	if log == nil {
-		log = slog.Default()
-	}
 	return api.Spoken(remote.NewWorker(remote.WorkerConfig{
 		Tasks: c, Queue: w.Queue, Name: w.Name, Executors: executors, Slots: w.Slots,
-		DrainWithin: w.DrainWithin, Log: log,
+		DrainWithin: w.DrainWithin, Log: plugged.Log(cmp.Or(w.Log, slog.Default())),
 	}).Run(ctx))
 }

@@ -17,6 +17,9 @@
 // histories of earlier runs, [ReplayDatabase] against the runs of a whole database, [ReplayServer] against those of a
 // server.
 //
+// [RunNodes] has several nodes of a cluster, [RunServer] a server with processes that serve its workflows, each in
+// memory.
+//
 // [Run] is [testing/synctest.Test] with an engine on a journal in memory. The clock and the timers of the engine and of
 // the code under test belong to the synctest bubble, where time passes only while all goroutines wait. A step that
 // waits for the network or for another process therefore stops the time; use a fake for it.

@@ -103,3 +103,15 @@ func ExampleEnv_AllowStuck() {
 		}
 	}, fulfil)
 }
+
+func ExampleRunNodes() {
+	cfg := pawl.Config{Workflows: []pawl.Definition{fulfil, deliver}}
+	pawltest.RunNodes(t, 3, cfg, func(t *testing.T, nodes []*pawltest.Env) {
+		run, err := fulfil.Start(t.Context(), nodes[0], "order-1", Order{})
+		// …
+		nodes[1].Kill()
+		nodes[0].Skip(time.Minute) // the others have taken over what it had
+		t.Log(pawl.RunOf[string](nodes[2], run.ID).Result(t.Context()))
+		t.Log(err)
+	})
+}

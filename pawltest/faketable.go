@@ -16,58 +16,67 @@ import (
 	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// fakeTable has the fakes of a test, across the engines that it opens one after the other.
+// fakeTable has the fakes of a test, across the engines that it opens.
 type fakeTable struct {
 	t testing.TB
 
 	mu      sync.Mutex
-	entries []*entry // the newest last
-	engine  fake.EngineHooks
-	served  map[string]bool               // handlers that the engine serves for fakes
+	entries []*entry                      // the newest last
+	engines map[*Env]fake.EngineHooks     // the engine that each has at present
+	served  map[string]bool               // handlers that the engines serve for fakes
 	runs    map[string]*entry             // the fakes of child runs; nil: their own functions run
 	seen    map[fake.Kind]map[string]bool // the names that were called
 	steps   map[string]fake.Target        // steps that call a handler or begin a child run, by their names
 }
 
-var _ fake.Table = (*fakeTable)(nil)
+// fakesOf are the fakes of a test, as the engine of an environment has them.
+type fakesOf struct {
+	*fakeTable
+	env *Env
+}
+
+var _ fake.Table = fakesOf{}
 
 func newFakeTable(t testing.TB) *fakeTable {
 	seen := map[fake.Kind]map[string]bool{}
 	for kind := range kindNames {
 		seen[kind] = map[string]bool{}
 	}
-	return &fakeTable{t: t, runs: map[string]*entry{}, seen: seen, steps: map[string]fake.Target{}}
+	return &fakeTable{
+		t: t, engines: map[*Env]fake.EngineHooks{}, served: map[string]bool{}, runs: map[string]*entry{}, seen: seen,
+		steps: map[string]fake.Target{},
+	}
 }
 
-// add adds a fake, and tells the engine of it.
+// add adds a fake, and tells the engines of it.
 func (t *fakeTable) add(e *entry) error {
 	e.t = t.t
 	t.mu.Lock()
 	t.entries = append(t.entries, e)
-	engine := t.engine
-	serve := e.kind == fake.Call && engine.Serve != nil && !t.served[e.name]
+	engines := slices.Collect(maps.Values(t.engines))
+	serve := e.kind == fake.Call && !t.served[e.name]
 	if serve {
 		t.served[e.name] = true
 	}
 	t.mu.Unlock()
-	switch {
-	case serve:
-		return engine.Serve(e.name)
-	case e.kind == fake.Child && engine.Registered != nil:
-		engine.Registered()
+	var errs []error
+	for _, engine := range engines {
+		switch {
+		case serve:
+			if err := engine.Serve(e.name); !errors.Is(err, pawl.ErrClosed) {
+				errs = append(errs, err)
+			}
+		case e.kind == fake.Child:
+			engine.Registered()
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Attach implements fake.Table.
-func (t *fakeTable) Attach(engine fake.EngineHooks) {
+func (t fakesOf) Attach(engine fake.EngineHooks) {
 	t.mu.Lock()
-	t.engine, t.served = engine, map[string]bool{}
-	for _, e := range t.entries {
-		if e.kind == fake.Call {
-			t.served[e.name] = true
-		}
-	}
+	t.engines[t.env] = engine
 	handlers := slices.Sorted(maps.Keys(t.served))
 	t.mu.Unlock()
 	for _, name := range handlers {

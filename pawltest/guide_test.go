@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/pawlhttp"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -145,6 +146,51 @@ func TestLostAnswer(t *testing.T) {
 			t.Errorf("%d runs, %v", len(runs), err)
 		}
 	}, fulfil)
+}
+
+func TestFulfilOnANodeThatDies(t *testing.T) {
+	cfg := pawl.Config{Workflows: []pawl.Definition{fulfil, deliver}}
+	pawltest.RunNodes(t, 3, cfg, func(t *testing.T, nodes []*pawltest.Env) {
+		pawltest.FakeCall(nodes[0], reserve).Return("shelf-7") // all nodes have it
+		pawltest.FakeStep[string](nodes[0], "charge").Return("txn-1")
+		pawltest.FakeChild(nodes[0], deliver).After(time.Hour).Return(Parcel{"P-1"})
+		run, err := fulfil.Start(t.Context(), nodes[0], "order-1", Order{"order-1", 500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[0].Skip(time.Minute)
+		nodes[1].Kill() // the others go on with its runs when its leases have ended; Reopen brings it back
+		got, err := pawl.RunOf[string](nodes[2], run.ID).Result(t.Context())
+		if err != nil || got != "shelf-7 txn-1 P-1" {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+var pack = pawl.Define("pack", func(ctx pawl.Context, o Order) (string, error) {
+	if err := pawl.Sleep(ctx, "dry", "2h"); err != nil {
+		return "", err
+	}
+	return pawl.Step(ctx, "box", func(context.Context) (string, error) { return "a box for " + o.ID, nil })
+})
+
+func TestPackInAnotherProcess(t *testing.T) {
+	pawltest.RunServer(t, func(t *testing.T, s *pawltest.Server) {
+		program := pawlhttp.ServeConfig{Workflows: []pawl.Definition{pack}}
+		kill := s.Serve(t.Context(), program)
+		run, err := pack.Start(t.Context(), s, "order-1", Order{ID: "order-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Skip(time.Hour)
+		kill()
+		s.Restart() // a deploy of the server; s.Crash is its death
+		s.Serve(t.Context(), program)
+		got, err := run.Result(t.Context())
+		if err != nil || got != "a box for order-1" {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
 }
 
 // TestGuide checks that the Go code of the guide's page is code of this file.

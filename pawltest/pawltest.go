@@ -26,7 +26,9 @@ type Env struct {
 	dead    atomic.Bool // the engine was crashed: drop what it logs
 	fakes   *fakeTable
 	faults  *faults
-	stuck   bool // bodies that cannot go on are what the test is about
+	stuck   bool                        // bodies that cannot go on are what the test is about
+	node    *node                       // nil: the engine is alone
+	current atomic.Pointer[pawl.Engine] // the Engine, for other goroutines than the test's
 }
 
 // Run runs a test in virtual time, with an engine that has these workflows.
@@ -58,37 +60,50 @@ func runFrom(t *testing.T, start time.Time, cfg pawl.Config, test func(t *testin
 			}
 			time.Sleep(wait)
 		}
-		e := &Env{
-			t: t, journal: cfg.Journal, config: cfg, stops: newStops(cfg.Observer.BodyStopped), fakes: newFakeTable(t),
-			faults: &faults{next: map[string][]fault{}},
-		}
-		if e.journal == nil && cfg.Database == "" {
+		e := newEnv(t, cfg, newFakeTable(t), newStops(cfg.Observer.BodyStopped))
+		if e.journal = cfg.Journal; e.journal == nil && cfg.Database == "" {
 			e.journal = memory.New()
 		}
-		e.config.Journal = e.journal
-		if e.config.Log == nil {
-			e.config.Log = slog.New(slog.NewTextHandler(logWriter{t}, nil))
-		}
-		e.config.Log = slog.New(silenced{e.config.Log.Handler(), &e.dead})
-		e.config.Observer.BodyStopped = e.stops.stopped
 		e.open()
 		defer func() { _ = e.Engine.Close() }()
 		test(t, e)
-		e.checkStuck()
-		_ = e.Engine.Close() // functions that still run must not call a fake when the calls are counted
+		e.end()
 		e.fakes.check()
-		e.faults.check(t)
 	})
+}
+
+// newEnv returns an engine under test that is not open yet.
+func newEnv(t *testing.T, cfg pawl.Config, fakes *fakeTable, stops *stops) *Env {
+	e := &Env{t: t, config: cfg, stops: stops, fakes: fakes, faults: &faults{next: map[string][]fault{}}}
+	if e.config.Log = logOf(t, &e.dead); cfg.Log != nil {
+		e.config.Log = slog.New(silenced{cfg.Log.Handler(), &e.dead})
+	}
+	e.config.Observer.BodyStopped = func(o client.RunObservation) { e.stops.stopped(e, o) }
+	return e
 }
 
 func (e *Env) open() {
 	e.t.Helper()
-	opened, err := pawl.Open(fake.With(context.WithoutCancel(e.t.Context()), e.fakes), e.config)
+	if e.node != nil {
+		e.journal, e.config.Cluster = e.node.begin()
+	}
+	e.config.Journal = e.journal
+	opened, err := pawl.Open(fake.With(context.WithoutCancel(e.t.Context()), fakesOf{e.fakes, e}), e.config)
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	opened.Client = faultyClient{opened.Client, e.faults}
 	e.Engine = opened
+	e.current.Store(opened)
+}
+
+// end checks what is left when the test has ended, and closes the engine: functions that still run must not call a fake
+// when the calls are counted.
+func (e *Env) end() {
+	e.t.Helper()
+	e.checkStuck()
+	_ = e.Engine.Close()
+	e.faults.check(e.t)
 }
 
 // Skip lets time pass. Everything that is due in that time happens.
@@ -117,22 +132,30 @@ func (e *Env) Restart(workflows ...pawl.Definition) {
 // given replace the earlier ones. It needs the journal in memory that Run makes.
 func (e *Env) Crash(workflows ...pawl.Definition) {
 	e.t.Helper()
-	m, ok := e.journal.(*memory.Journal)
-	if !ok {
-		e.t.Fatalf("pawltest: a journal of type %T cannot crash", e.journal)
-	}
-	e.dead.Store(true)
-	e.journal = m.Reopen() // the old engine cannot save anything from here on
-	e.config.Journal = e.journal
-	_ = e.Close()
-	e.dead.Store(false)
+	e.Kill()
 	if workflows != nil {
 		e.config.Workflows = workflows
 	}
 	e.open()
 }
 
-// Reopen opens the engine again after Close.
+// Kill ends the engine as Crash does, and opens no other one: Reopen does, later. It needs the journal in memory, too.
+func (e *Env) Kill() {
+	e.t.Helper()
+	e.dead.Store(true)
+	switch m, ok := e.journal.(*memory.Journal); {
+	case e.node != nil:
+		e.node.die()
+	case ok:
+		e.journal = m.Reopen() // the old engine cannot save anything from here on
+	default:
+		e.t.Fatalf("pawltest: a journal of type %T cannot crash", e.journal)
+	}
+	_ = e.Close()
+	e.dead.Store(false)
+}
+
+// Reopen opens the engine again after Close or Kill.
 func (e *Env) Reopen() { e.open() }
 
 // Step returns the current state of a step.
@@ -181,6 +204,11 @@ func (e *Env) WantDeadline(run, step string, after time.Duration) {
 		e.t.Errorf("step %q of run %s has its deadline %s after its scheduling (%s), want %s",
 			step, run, got, s.Deadline, after)
 	}
+}
+
+// logOf returns the log of a process under test, which writes into the test's log until the process is dead.
+func logOf(t *testing.T, dead *atomic.Bool) *slog.Logger {
+	return slog.New(silenced{slog.NewTextHandler(logWriter{t}, nil), dead})
 }
 
 // silenced is a log handler that writes nothing after a crash: a dead process does not log.

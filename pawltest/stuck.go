@@ -42,21 +42,21 @@ func (e *Env) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
 // ends fails the test, also one that nobody waits for.
 func (e *Env) AllowStuck() { e.stuck = true }
 
-// checkStuck fails the test if the body of an open run cannot go on.
+// checkStuck fails the test if the body of an open run that stopped in this engine cannot go on.
 func (e *Env) checkStuck() {
 	e.t.Helper()
 	if e.stuck || e.t.Failed() {
 		return
 	}
 	_, times := e.stops.counts()
-	for run, n := range times {
-		problem := e.Problem(run)
-		var late *pawl.TaskTimeoutError
-		if problem == nil || errors.As(problem, &late) && n < patience {
+	for run, s := range times {
+		if s.at != e {
 			continue
 		}
-		e.t.Errorf("pawltest: a run is stuck when the test ends; if the test is about that, call AllowStuck: %v",
-			problem)
+		if problem := s.problem(run); problem != nil {
+			e.t.Errorf("pawltest: a run is stuck when the test ends; if the test is about that, call AllowStuck: %v",
+				problem)
+		}
 	}
 }
 
@@ -65,11 +65,10 @@ func (e *Env) checkStuck() {
 const patience = 10
 
 // problemOf returns the error that keeps a run from ever ending, or nil. times is how often each body has stopped.
-func problemOf(ctx context.Context, engine *pawl.Engine, id string, times map[string]int) error {
-	for run, n := range times {
-		problem := engine.Problem(run)
-		var late *pawl.TaskTimeoutError
-		if problem == nil || errors.As(problem, &late) && n < patience {
+func problemOf(ctx context.Context, engine *pawl.Engine, id string, times map[string]stop) error {
+	for run, s := range times {
+		problem := s.problem(run)
+		if problem == nil {
 			continue
 		}
 		d, err := engine.DescribeRun(ctx, id)
@@ -78,6 +77,27 @@ func problemOf(ctx context.Context, engine *pawl.Engine, id string, times map[st
 		}
 	}
 	return nil
+}
+
+// stop is how often the body of a run has stopped, and where it did so last.
+type stop struct {
+	times int
+	at    *Env
+}
+
+// problem returns the error that keeps the body from going on; nil: nothing does, or it may be over soon.
+func (s stop) problem(run string) error {
+	problem := s.at.current.Load().Problem(run)
+	var late *pawl.TaskTimeoutError
+	if errors.As(problem, &late) && s.times < patience {
+		return nil
+	}
+	for _, elsewhere := range []error{pawl.ErrClosed, pawl.ErrHeld, pawl.ErrNotFound} {
+		if errors.Is(problem, elsewhere) { // the run moves to another node, or is gone
+			return nil
+		}
+	}
+	return problem
 }
 
 // belongs reports whether a run is the run to, a later run of its chain, or a child below it.
@@ -102,17 +122,17 @@ type stops struct {
 	next func(client.RunObservation) // nil: none
 
 	mu      sync.Mutex
-	times   map[string]int
-	changed chan struct{} // closed and replaced when a body stops
+	times   map[string]stop // those of each run
+	changed chan struct{}   // closed and replaced when a body stops
 }
 
 func newStops(next func(client.RunObservation)) *stops {
-	return &stops{next: next, times: map[string]int{}, changed: make(chan struct{})}
+	return &stops{next: next, times: map[string]stop{}, changed: make(chan struct{})}
 }
 
-func (s *stops) stopped(o client.RunObservation) {
+func (s *stops) stopped(at *Env, o client.RunObservation) {
 	s.mu.Lock()
-	s.times[o.ID]++
+	s.times[o.ID] = stop{s.times[o.ID].times + 1, at}
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.mu.Unlock()
@@ -122,7 +142,7 @@ func (s *stops) stopped(o client.RunObservation) {
 }
 
 // counts returns how often each body has stopped, and a channel that is closed when that changes.
-func (s *stops) counts() (changed chan struct{}, times map[string]int) {
+func (s *stops) counts() (changed chan struct{}, times map[string]stop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed, maps.Clone(s.times)

@@ -9,18 +9,25 @@ import (
 	"sync"
 )
 
-// Listener is a net.Listener that only its own Dial reaches.
+var errRefused = &net.OpError{Op: "dial", Net: "pipe", Err: errors.New("connection refused")}
+
+// Listener is a net.Listener that only its own Dial reaches, and the Dial of its [Net].
 type Listener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+	address string
+	conns   chan net.Conn
+	closed  chan struct{}
+	once    sync.Once
 
 	mu   sync.Mutex
 	open []net.Conn // the servers' ends
 }
 
 // Listen returns a new listener.
-func Listen() *Listener { return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})} }
+func Listen() *Listener { return listen("memory") }
+
+func listen(address string) *Listener {
+	return &Listener{address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
+}
 
 // Accept implements net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {
@@ -36,7 +43,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 func (l *Listener) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
 
 // Addr implements net.Listener.
-func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "pipe"} }
+func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.address, Net: "pipe"} }
 
 // Dial connects to the listener. Its form is that of http.Transport's DialContext, and the address does not matter.
 func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -48,7 +55,7 @@ func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		l.open = append(l.open, there)
 		return here, nil
 	case <-l.closed:
-		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errors.New("connection refused")}
+		return nil, errRefused
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

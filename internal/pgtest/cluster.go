@@ -51,8 +51,8 @@ type Server struct {
 // DSN returns a superuser's DSN. It stays the same when the server is restarted.
 func (s *Server) DSN() string { return s.c.dsn() }
 
-// Lease returns the setting of a lease that nodes can keep on this machine as it is now: a second, and more where it took
-// longer than that to make the server's files, which a quiet machine does in about that time.
+// Lease returns the setting of a lease that nodes can keep on this machine as it is now: a second, and more where it
+// took longer than that to make the server's files, which a quiet machine does in about that time.
 func (s *Server) Lease() string {
 	return fmt.Sprintf("lease=%dms", max(time.Second, s.c.made).Milliseconds())
 }

@@ -28,10 +28,12 @@ import (
 
 // Config says what a node is.
 type Config struct {
+	ID      string // the name of the node. Default: that of the machine, with random letters
 	Address string // HOST:PORT where the other nodes reach it. Default: where it listens
 	Keys    *wire.Keys
 	Version string
-	Program bool // it is a Go program, and no pawl server
+	Program bool      // it is a Go program, and no pawl server
+	Dial    wire.Dial // connects to other nodes. nil: the network of this machine
 	Log     *slog.Logger
 }
 
@@ -75,14 +77,9 @@ func CheckAddresses(listenAt, listen, reachedAt, reached string) error {
 
 // New returns a node that has not joined yet. Call Stop in the end.
 func New(cfg Config) *Node {
-	name, err := os.Hostname()
-	if err != nil {
-		name = "node"
-	}
-	name, _, _ = strings.Cut(name, ".")
-	n := &Node{cfg: cfg, nodes: wire.NewNodes(cfg.Keys, cfg.Log)}
+	n := &Node{cfg: cfg, nodes: wire.NewNodes(cfg.Keys, cfg.Dial, cfg.Log)}
 	n.node = cluster.Node{
-		ID:      strings.ToLower(name + "-" + rand.Text()[:8]),
+		ID:      cmp.Or(cfg.ID, ownName()),
 		Version: cfg.Version, Secret: cfg.Keys.Fingerprint,
 	}
 	if cfg.Program {
@@ -90,6 +87,16 @@ func New(cfg Config) *Node {
 	}
 	n.others = wire.NewOthers(n.nodes, n.node.ID)
 	return n
+}
+
+// ownName makes the name of a node on this machine.
+func ownName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "node"
+	}
+	name, _, _ = strings.Cut(name, ".")
+	return strings.ToLower(name + "-" + rand.Text()[:8])
 }
 
 // In returns the node as it takes part in the work on a namespace, whose runs are in a database of their own. It has

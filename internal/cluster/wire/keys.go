@@ -104,11 +104,13 @@ func template() *x509.Certificate {
 	}
 }
 
-// server returns the configuration with which a node listens to others.
+// server returns the configuration with which a node listens to others. Nodes keep no sessions, so tickets for these
+// help nobody.
 func (k *Keys) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{k.own}, ClientCAs: k.trusted,
 		ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"},
+		SessionTicketsDisabled: true,
 	}
 }
 

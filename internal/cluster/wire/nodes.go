@@ -45,13 +45,19 @@ type Nodes struct {
 	cancel  context.CancelFunc
 }
 
-// NewNodes returns what reaches nodes with the same secret.
-func NewNodes(keys *Keys, log *slog.Logger) *Nodes {
+// Dial connects to an address, as net.Dialer.DialContext does.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// NewNodes returns what reaches nodes with the same secret. nil as dial is the network of this machine.
+func NewNodes(keys *Keys, dial Dial, log *slog.Logger) *Nodes {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialWithin}).DialContext
+	}
 	n := &Nodes{keys: keys, log: log, clients: map[string]*httpapi.Client{}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.transport = &http.Transport{
 		TLSClientConfig: keys.client(), ForceAttemptHTTP2: true, TLSHandshakeTimeout: dialWithin,
-		DialContext: (&net.Dialer{Timeout: dialWithin}).DialContext, IdleConnTimeout: time.Minute,
+		DialContext: dial, IdleConnTimeout: time.Minute,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: silentFor, PingTimeout: answerPings},
 	}
 	return n

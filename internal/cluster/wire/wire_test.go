@@ -37,7 +37,7 @@ func keysOf(t *testing.T, secret []byte) *Keys {
 // listen makes a node with a secret that answers, and returns how others know it.
 func listen(t *testing.T, secret []byte, next http.Handler, look func(), expect func(int)) cluster.Node {
 	t.Helper()
-	n := NewNodes(keysOf(t, secret), slog.New(slog.DiscardHandler))
+	n := NewNodes(keysOf(t, secret), nil, slog.New(slog.DiscardHandler))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func listen(t *testing.T, secret []byte, next http.Handler, look func(), expect 
 
 func nodesOf(t *testing.T, secret []byte) *Nodes {
 	t.Helper()
-	n := NewNodes(keysOf(t, secret), slog.New(slog.DiscardHandler))
+	n := NewNodes(keysOf(t, secret), nil, slog.New(slog.DiscardHandler))
 	t.Cleanup(n.Close)
 	return n
 }

@@ -23,12 +23,14 @@ type disk struct {
 	history     map[core.RunID][]journal.HistoryRow
 	documents   map[string][]byte
 	order       []core.RunID // the ids of runs, the oldest first
+	nodes       map[string]nodeRow
 }
 
 type partition struct {
 	epoch, last, through uint64
 	owner                string    // the owner of the epoch; empty: nobody holds the partition
 	until                core.Time // the end of the owner's lease, if it has a term
+	pin                  string    // the node that should own it because somebody said so; empty: whichever
 	batches              []batch   // only those after through, and those that a feed needs
 	feeds                map[string]journal.Feed
 	inbox                map[int][]journal.Message // the messages by sender
@@ -93,6 +95,7 @@ func newDisk() *disk {
 		attempts:    map[core.RunID]map[attemptKey]journal.AttemptRow{},
 		history:     map[core.RunID][]journal.HistoryRow{},
 		documents:   map[string][]byte{},
+		nodes:       map[string]nodeRow{},
 	}
 }
 

@@ -41,6 +41,7 @@ const (
 	OpPutDocuments  Op = "put documents"
 	OpFindDocuments Op = "find documents"
 	OpReadDocuments Op = "read documents"
+	OpNodes         Op = "nodes"
 )
 
 // Journal is a journal in memory, see [New].
@@ -55,7 +56,7 @@ type Journal struct {
 	Term time.Duration
 	Now  func() core.Time
 
-	mu    sync.Mutex
+	mu    *sync.Mutex // guards the disk, for all who share it
 	disk  *disk
 	gone  bool
 	count int // the number of partitions
@@ -65,7 +66,9 @@ type Journal struct {
 func New() *Journal { return NewPartitions(1) }
 
 // NewPartitions returns an empty journal with so many partitions.
-func NewPartitions(count int) *Journal { return &Journal{disk: newDisk(), count: count} }
+func NewPartitions(count int) *Journal {
+	return &Journal{mu: new(sync.Mutex), disk: newDisk(), count: count}
+}
 
 // PartitionCount implements journal.Journal.
 func (j *Journal) PartitionCount() int { return j.count }
@@ -76,7 +79,12 @@ func (j *Journal) Reopen() *Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.leave()
-	return &Journal{Fault: j.Fault, Term: j.Term, Now: j.Now, disk: j.disk, count: j.count}
+	return j.again()
+}
+
+// again returns the journal as another process opens it.
+func (j *Journal) again() *Journal {
+	return &Journal{Fault: j.Fault, Term: j.Term, Now: j.Now, mu: j.mu, disk: j.disk, count: j.count}
 }
 
 // leave closes the journal and ends its leases, like the end of a process does.
