@@ -74,13 +74,13 @@ type node struct {
 
 	// The process that the engine lives in at present.
 	journal  memory.Shared
-	host     *memnet.Host
+	host     *memnet.Peer
 	listener *memnet.Listener
 }
 
 // begin begins another process.
 func (n *node) begin() (journal.Journal, pawl.Cluster) {
-	n.journal, n.host = n.disk.Share(), memnet.NewHost(n.network.Dial)
+	n.journal, n.host = n.disk.Share(), memnet.NewPeer(n.network.Dial)
 	n.listener = n.network.Listen(n.name + ":7296")
 	return n.journal, n
 }

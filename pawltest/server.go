@@ -156,14 +156,14 @@ func (s *Server) open() {
 // process is a process of a test that works for the server.
 type process struct {
 	s    *Server
-	host *memnet.Host
+	host *memnet.Peer
 	dead atomic.Bool
 	over context.Context // ends when it dies
 	log  *slog.Logger
 }
 
 func (s *Server) process() *process {
-	p := &process{s: s, host: memnet.NewHost(s.network.Dial)}
+	p := &process{s: s, host: memnet.NewPeer(s.network.Dial)}
 	p.log = logOf(s.t, &p.dead)
 	return p
 }

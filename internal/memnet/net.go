@@ -35,8 +35,8 @@ func (n *Net) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return l.Dial(ctx, network, address)
 }
 
-// Host is one process on a network, as it reaches others.
-type Host struct {
+// Peer is one process on a network, as it reaches others.
+type Peer struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu   sync.Mutex
@@ -44,34 +44,34 @@ type Host struct {
 	open []net.Conn
 }
 
-// NewHost returns a process that reaches others by dial.
-func NewHost(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Host {
-	return &Host{dial: dial}
+// NewPeer returns a process that reaches others by dial.
+func NewPeer(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Peer {
+	return &Peer{dial: dial}
 }
 
 // Dial connects the process to an address.
-func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := h.dial(ctx, network, address)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (p *Peer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := p.dial(ctx, network, address)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
 	case err != nil:
 		return nil, err
-	case h.dead:
+	case p.dead:
 		_ = c.Close()
 		return nil, errRefused
 	}
-	h.open = append(h.open, c)
+	p.open = append(p.open, c)
 	return c, nil
 }
 
 // Die breaks the connections that the process has made. It can make no others.
-func (h *Host) Die() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.dead = true
-	for _, c := range h.open {
+func (p *Peer) Die() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = true
+	for _, c := range p.open {
 		_ = c.Close()
 	}
-	h.open = nil
+	p.open = nil
 }
