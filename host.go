@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fake"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -290,7 +291,9 @@ func (h *host) kinds() map[string]engine.Kind {
 		journal.KindFlow: {Refuse: notLinked},
 		journal.KindGo: {
 			Compile: h.compile, Bodies: h.bodies,
-			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return h.stored(name) },
+			Child: kind.Children(func(_ core.DefinitionID, name string) (journal.Definition, error) {
+				return h.stored(name)
+			}),
 		},
 	}
 }

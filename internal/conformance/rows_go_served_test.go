@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/memnet"
 	"github.com/pawl-dev/pawl/internal/node"
@@ -116,7 +117,9 @@ func (p *servedProgram) startServer() {
 	p.node, err = node.New(node.Config{CloseJournal: true, Engine: engine.Config{
 		Journal: j, Log: slog.New(slog.DiscardHandler), Kinds: map[string]engine.Kind{journal.KindGo: {
 			Compile: p.keeper.Compile, Bodies: p.keeper,
-			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return p.keeper.Find(name) },
+			Child: kind.Children(func(_ core.DefinitionID, name string) (journal.Definition, error) {
+				return p.keeper.Find(name)
+			}),
 		}},
 	}})
 	if err != nil {

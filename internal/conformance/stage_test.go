@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/kind"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -106,7 +107,9 @@ func (s *stage) start(doc *flow.Document) {
 func (s *stage) kinds() map[string]engine.Kind {
 	return map[string]engine.Kind{"dialect": {
 		Compile: func(d journal.Definition) (*core.Definition, error) { return flow.Compile(s.docs[d.Name]) },
-		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return s.defs[name], nil },
+		Child: kind.Children(func(_ core.DefinitionID, name string) (journal.Definition, error) {
+			return s.defs[name], nil
+		}),
 	}}
 }
 

@@ -46,3 +46,22 @@ func TestPayloadsAreBytes(t *testing.T) {
 		}
 	})
 }
+
+// TestChildPayloadsAreBytes checks that the payload of a child step has the form of its kind, and that the child's
+// input may be no JSON.
+func TestChildPayloadsAreBytes(t *testing.T) {
+	r := newRig(t, -1)
+	kid := flow("kid", event("go"))
+	var asked []byte
+	r.kinds["plan"] = Kind{Compile: r.compile, Child: func(_ core.DefinitionID, payload []byte) (Child, error) {
+		asked = payload
+		return Child{Definition: kid.definition(), Input: []byte{0xff, 0}}, nil
+	}}
+	r.restart()
+	parent := r.start(flow("parent", child("kid, not JSON")))
+	r.settle()
+	run := r.state(r.state(parent).Steps[0].Child)
+	if string(asked) != "kid, not JSON" || !bytes.Equal(run.Input, []byte{0xff, 0}) {
+		t.Errorf("the kind got %q, the child %x", asked, run.Input)
+	}
+}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -156,17 +155,6 @@ func (c *children) loseChild(parent *run, step core.StepID, child core.RunID) {
 	}})
 }
 
-// childPayload is what a definition says about the child run of a step.
-type childPayload struct {
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
-	Close string          `json:"close"` // the fate of the child when the step stops: cancel, terminate or abandon
-}
-
-var closePolicies = map[string]core.CloseChild{
-	"": core.ChildCancel, "cancel": core.ChildCancel, "terminate": core.ChildTerminate, "abandon": core.ChildAbandon,
-}
-
 // start starts the run of a child step. It first checks what can be checked here. If something is wrong, no
 // child is made, and the attempt ends in the batch in which it began.
 func (c *children) start(parent *run, e core.StartChild) {
@@ -187,39 +175,28 @@ func (c *children) start(parent *run, e core.StartChild) {
 
 // prepare makes the message that starts a child run. The open batch stores the child's definition.
 func (c *children) prepare(parent *run, e core.StartChild) (core.ChildStart, *policy.Failure) {
-	var payload childPayload
-	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return core.ChildStart{}, permanentFailure("child",
-			fmt.Sprintf("the payload of the child step cannot be read: %v", err))
+	if parent.kind.Child == nil {
+		return core.ChildStart{}, permanentFailure("child", "this kind of workflow has no child runs")
 	}
-	if parent.kind.Resolve == nil {
-		return core.ChildStart{}, permanentFailure("child",
-			fmt.Sprintf("there is no workflow %q: this kind of workflow has no child runs", payload.Name))
+	child, err := parent.kind.Child(parent.state.Definition, e.Payload)
+	if err != nil {
+		return core.ChildStart{}, permanentFailure("child", err.Error())
 	}
+	src := child.Definition
 	depth := parent.state.Parent.Depth + 1
 	if depth > c.cfg.MaxDepth {
 		return core.ChildStart{}, permanentFailure("child", fmt.Sprintf(
 			"a run may have at most %d runs above it, which start one another; does workflow %q start itself?",
-			c.cfg.MaxDepth, payload.Name))
-	}
-	closing, ok := closePolicies[payload.Close]
-	if !ok {
-		return core.ChildStart{}, permanentFailure("child",
-			fmt.Sprintf("unknown parent-close policy %q: use cancel, terminate or abandon", payload.Close))
-	}
-	src, err := parent.kind.Resolve(parent.state.Definition, payload.Name)
-	if err != nil {
-		return core.ChildStart{}, permanentFailure("child",
-			fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
+			c.cfg.MaxDepth, src.Name))
 	}
 	w, err := c.defs.use(c.ctx, &src)
 	if c.noteTemporary(err) {
 		return core.ChildStart{}, nil
 	}
 	if err != nil {
-		return core.ChildStart{}, cannotUse(payload.Name, err)
+		return core.ChildStart{}, cannotUse(src.Name, err)
 	}
-	input, err := checkInput(w.def, payload.Input)
+	input, err := checkInput(w.def, child.Input)
 	if isPanic(err) {
 		c.residents.logAside("a child run cannot begin", e.Child, err)
 	}
@@ -230,7 +207,7 @@ func (c *children) prepare(parent *run, e core.StartChild) (core.ChildStart, *po
 	return core.ChildStart{
 		Definition: src.ID, Workflow: src.Name, Input: input, Execution: e.Execution,
 		Parent: core.Parent{
-			Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing,
+			Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: child.Close,
 			Top: parent.state.Top(), Depth: depth,
 		},
 		Queue: queueOfChild(&parent.state.Steps[e.Step]), Within: parent.state.TakenQueues(),

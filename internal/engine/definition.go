@@ -117,8 +117,9 @@ func (d *definitions) add(src *journal.Definition) (*workflow, error) {
 type Kind struct {
 	// Compile makes a definition from its stored source. It must be safe for concurrent use.
 	Compile func(d journal.Definition) (*core.Definition, error)
-	// Resolve finds the workflow that a child step names. It may be of another kind. nil: this kind has no child runs.
-	Resolve func(parent core.DefinitionID, name string) (journal.Definition, error)
+	// Child reads the payload of a child step, whose form is the kind's own, and finds the workflow that it starts,
+	// which may be of another kind. nil: this kind has no child runs.
+	Child func(parent core.DefinitionID, payload []byte) (Child, error)
 	// Bodies make the decisions of runs whose definition has a body. nil: no definition of this kind has one. Each kind
 	// has its own Bodies.
 	Bodies Bodies
@@ -129,6 +130,13 @@ type Kind struct {
 	// set aside with that error. A run whose end one of them waits for is set aside too, because nobody could tell the
 	// waiting run that it has ended. Compile is not called.
 	Refuse func(d journal.Definition) error
+}
+
+// Child is what a step says about the child run that it starts.
+type Child struct {
+	Definition journal.Definition
+	Input      []byte
+	Close      core.CloseChild // the fate of the child when the step stops
 }
 
 // unknownKind returns the error for a definition whose kind is not in Config.Kinds.

@@ -88,6 +88,25 @@ func TestResultOfAChain(t *testing.T) {
 	}
 }
 
+// jsonChild returns the Child of a kind whose child steps say in JSON what they start.
+func jsonChild(
+	find func(core.DefinitionID, string) (journal.Definition, error),
+) func(core.DefinitionID, []byte) (Child, error) {
+	return func(parent core.DefinitionID, payload []byte) (c Child, err error) {
+		var p struct {
+			Name, Close string
+			Input       json.RawMessage
+		}
+		if err := json.Unmarshal(payload, &p); err != nil {
+			return c, err
+		}
+		c.Input = p.Input
+		c.Close = map[string]core.CloseChild{"abandon": core.ChildAbandon, "terminate": core.ChildTerminate}[p.Close]
+		c.Definition, err = find(parent, p.Name)
+		return c, err
+	}
+}
+
 func payload(name string) string {
 	b, _ := json.Marshal(map[string]any{"name": name, "input": 1})
 	return string(b)

@@ -306,7 +306,7 @@ func newRig(t testing.TB, slots int) *rig {
 		t: t, workers: newFakeWorkers(slots), journal: memory.New(), now: epoch, plans: map[string]journal.Definition{},
 	}
 	r.workers.report = func(id core.RunID, in core.Input) { r.inbox = append(r.inbox, report{id, in}) }
-	r.kinds = map[string]Kind{"plan": {Compile: r.compile, Resolve: r.resolve}}
+	r.kinds = map[string]Kind{"plan": {Compile: r.compile, Child: jsonChild(r.resolve)}}
 	r.restart()
 	return r
 }

@@ -39,7 +39,7 @@ func (w *partitionPair) config(n int) Config {
 		Journal: w.journal, Partition: n, Owner: fmt.Sprint("owner ", n),
 		Random: func() uint64 { w.seed++; return w.seed * 0x9e3779b97f4a7c15 },
 		Sent:   func(to int) { w.sent = append(w.sent, to) },
-		Kinds:  map[string]Kind{"plan": {Compile: compilePlan, Resolve: w.resolve}},
+		Kinds:  map[string]Kind{"plan": {Compile: compilePlan, Child: jsonChild(w.resolve)}},
 	}
 }
 

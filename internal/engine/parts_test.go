@@ -21,7 +21,9 @@ func TestEngineOfPartitions(t *testing.T) {
 		j := memory.NewPartitions(4)
 		kid := flow("kid", task(), nap(time.Second)).definition()
 		resolve := func(core.DefinitionID, string) (journal.Definition, error) { return kid, nil }
-		kinds := func(c *Config) { c.Kinds = map[string]Kind{"plan": {Compile: compilePlan, Resolve: resolve}} }
+		kinds := func(c *Config) {
+			c.Kinds = map[string]Kind{"plan": {Compile: compilePlan, Child: jsonChild(resolve)}}
+		}
 		e, _ := open(t, j, 2, succeed, kinds)
 		var mu sync.Mutex
 		seen := map[core.RunID]int{}

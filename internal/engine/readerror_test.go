@@ -60,7 +60,9 @@ func TestInputWaitsForARunThatCannotBeRead(t *testing.T) {
 		e, _ := open(t, j, -1, succeed, func(c *Config) {
 			c.Kinds = map[string]Kind{"plan": {
 				Compile: compilePlan,
-				Resolve: func(core.DefinitionID, string) (journal.Definition, error) { return inner.definition(), nil },
+				Child: func(core.DefinitionID, []byte) (Child, error) {
+					return Child{Definition: inner.definition()}, nil
+				},
 			}}
 		})
 		defer closeEngine(t, e)

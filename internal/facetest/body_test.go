@@ -37,10 +37,7 @@ func TestFutures(t *testing.T) {
 		return a + b, nil
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "f", 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "f", 7)
 		e.Skip(2 * time.Minute)
 		e.Restart(w) // the slow step is lost and made again; who was first stays
 		got, err := reopened(e, r).Result(t.Context())
@@ -153,9 +150,7 @@ func TestHooks(t *testing.T) {
 		}
 		r, _ := w.Start(t.Context(), e, "", "cancel")
 		e.Skip(time.Minute)
-		if err := r.Cancel(t.Context(), "changed my mind"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), "changed my mind"))
 		if _, err := r.Result(t.Context()); !errors.Is(err, pawl.ErrCancelled) {
 			t.Error(err)
 		}
@@ -227,10 +222,7 @@ func TestReplayAfterRestart(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		calls.Store(0)
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			r, err := w.Start(t.Context(), e, "l", none{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "l", none{})
 			for range 4 {
 				e.Skip(12 * time.Hour)
 				if restarts {
@@ -347,15 +339,10 @@ func TestVersionOfSeveralGoroutines(t *testing.T) {
 	}
 	old, now := body(false), body(true)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := old.Start(t.Context(), e, "o", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, old, "o", none{})
 		e.Skip(time.Hour)
 		e.Restart()
-		if err := pawl.Event[string]("paid").Send(t.Context(), e, "o", "yes"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pawl.Event[string]("paid").Send(t.Context(), e, "o", "yes"))
 		e.Restart(now)
 		if got, err := reopened(e, r).Result(t.Context()); err != nil || got != "1 1" {
 			t.Errorf("got %v, %v", got, err)
@@ -363,13 +350,8 @@ func TestVersionOfSeveralGoroutines(t *testing.T) {
 		if err := pawl.Event[string]("paid").Send(t.Context(), e, "o", "yes"); err == nil {
 			t.Error("the run is open")
 		}
-		fresh, err := now.Start(t.Context(), e, "n", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := pawl.Event[string]("paid").Send(t.Context(), e, "n", "yes"); err != nil {
-			t.Fatal(err)
-		}
+		fresh := started(t, e, now, "n", none{})
+		must(t, pawl.Event[string]("paid").Send(t.Context(), e, "n", "yes"))
 		if got, err := fresh.Result(t.Context()); err != nil || got != "2 2" {
 			t.Errorf("got %v, %v", got, err)
 		}
@@ -406,9 +388,7 @@ func TestBlockedBodyTripsTheTaskLimit(t *testing.T) {
 		if err := e.Problem(r.ID); !errors.As(err, &late) || !strings.Contains(late.Stack, "blockHere") {
 			t.Errorf("got %v", err)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpTerminate}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpTerminate}))
 	}, always)
 }
 

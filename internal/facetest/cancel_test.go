@@ -76,10 +76,7 @@ func trip(d *diary, opts ...pawl.Option) *pawl.Workflow[none, string] {
 
 func startTrip(t *testing.T, e *pawltest.Env, w *pawl.Workflow[none, string]) pawl.Run[string] {
 	t.Helper()
-	r, err := w.Start(t.Context(), e, "", none{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := started(t, e, w, "", none{})
 	e.Settle()
 	return r
 }
@@ -89,9 +86,7 @@ func TestCancelCompensates(t *testing.T) {
 	w := trip(&d)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r := startTrip(t, e, w)
-		if err := r.Cancel(t.Context(), "ill"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), "ill"))
 		err := ends(t, e, r, "cancelled", pawl.ErrCancelled)
 		if err == nil || !strings.HasSuffix(err.Error(), "the run was cancelled: ill") {
 			t.Errorf("%v", err)
@@ -138,9 +133,7 @@ func TestCompensationSurvivesCrashes(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r := startTrip(t, e, w)
-		if err := r.Cancel(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), ""))
 		e.Skip(1500 * time.Millisecond) // the third is undone, the second begins
 		e.Crash()
 		e.Skip(1300 * time.Millisecond)
@@ -188,9 +181,7 @@ func TestRunningStepFinishesBeforeTheBodyIsAsked(t *testing.T) {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			r := startTrip(t, e, w)
 			e.Skip(10 * time.Second)
-			if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}))
 			ends(t, e, r, "cancelled", pawl.ErrCancelled)
 			d.want(t, want)
 		}, w)
@@ -208,9 +199,7 @@ func TestBodyThatDoesNotLook(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r := startTrip(t, e, w)
-		if err := r.Cancel(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), ""))
 		ends(t, e, r, "cancelled", pawl.ErrCancelled)
 		run, err := e.DescribeRun(t.Context(), r.ID)
 		if err != nil || len(run.Steps) != 2 || string(run.Output) != `"a value"` {
@@ -241,9 +230,7 @@ func TestCompensationFails(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r := startTrip(t, e, w)
-		if err := r.Cancel(t.Context(), "ill"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), "ill"))
 		err := ends(t, e, r, "cancelled", pawl.ErrCancelled)
 		if !errors.Is(err, errBank) || !strings.Contains(err.Error(), "ill; after that: ") {
 			t.Errorf("%v", err)
@@ -272,9 +259,7 @@ func TestCompensationTimeout(t *testing.T) {
 		}, opts...)
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			r := startTrip(t, e, w)
-			if err := r.Cancel(t.Context(), ""); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Cancel(t.Context(), ""))
 			e.Settle()
 			asked := time.Now()
 			x, err := e.Explain(t.Context(), r.ID)
@@ -323,9 +308,7 @@ func TestDetachedStepGoesOn(t *testing.T) {
 			phase, is := client.PhaseTimedOut, pawl.ErrTimedOut
 			if op != "" {
 				e.Skip(10 * time.Second)
-				if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}))
 				phase, is = client.PhaseCancelled, pawl.ErrCancelled
 			}
 			ends(t, e, r, phase, is)
@@ -346,13 +329,8 @@ func TestNothingIsAskedOfARunThatHasDoneNothing(t *testing.T) {
 		return "", nil
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{}, pawl.StartAt(time.Now().Add(time.Hour)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Cancel(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{}, pawl.StartAt(time.Now().Add(time.Hour)))
+		must(t, r.Cancel(t.Context(), ""))
 		e.WantPhase(r.ID, "cancelled")
 		if called {
 			t.Error("the body was called")
@@ -385,9 +363,7 @@ func TestParentWaitsForItsChildrensCompensation(t *testing.T) {
 			phase, is := client.PhaseTimedOut, pawl.ErrTimedOut
 			if op != "" {
 				phase, is = client.PhaseCancelled, pawl.ErrCancelled
-				if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}))
 			}
 			err := ends(t, e, r, phase, is)
 			if strings.Contains(err.Error(), "after that") {

@@ -360,9 +360,7 @@ func (m *meeting) test(t *testing.T, e *pawltest.Env) {
 		_, err := e.StartRun(context.WithoutCancel(t.Context()), client.StartRequest{Workflow: "main", ID: "main"})
 		started <- err
 	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-started)
 	select {
 	case <-m.dies:
 	case <-time.After(10 * time.Hour):

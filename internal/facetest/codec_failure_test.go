@@ -204,15 +204,10 @@ func TestOperatorsErrorPassesTheCodec(t *testing.T) {
 			return pawl.Event[int]("paid").Wait(ctx)
 		})
 		e := openHiding(t, &hiding{}, w)
-		run, err := w.Start(t.Context(), e, "", secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := started(t, e, w, "", secret)
 		synctest.Wait()
 		op := pawl.Operation{Op: client.OpFail, Step: "paid", Err: &cardError{secret}}
-		if err := e.Operate(t.Context(), run.ID, op); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), run.ID, op))
 		var own *cardError
 		if _, err := run.Result(t.Context()); !errors.As(err, &own) || own.Card != secret {
 			t.Errorf("the result is %v", err)
@@ -234,10 +229,7 @@ func TestUpdatesPassTheCodec(t *testing.T) {
 			}, func(pawl.Context, bool) (int, error) { return 0, &cardError{secret} })
 		})
 		e := openHiding(t, &hiding{}, w)
-		run, err := w.Start(t.Context(), e, "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := started(t, e, w, "", "")
 		for _, valid := range []bool{false, true} {
 			_, err := pay.Send(t.Context(), e, run.ID, valid)
 			var own *cardError
@@ -259,10 +251,7 @@ func TestCodecThatCannotEncodeFailures(t *testing.T) {
 			return 0, &cardError{secret}
 		})
 		e := openHiding(t, c, w)
-		run, err := w.Start(t.Context(), e, "", secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := started(t, e, w, "", secret)
 		if _, err := run.Result(t.Context()); err == nil || !strings.Contains(fmt.Sprint(err), "could not encode") {
 			t.Errorf("the result is %v", err)
 		}
@@ -284,10 +273,7 @@ func TestBodyWaitsWhereFailuresCannotBeRead(t *testing.T) {
 			return fmt.Sprint(errors.As(err, &own)), nil
 		})
 		e := openHiding(t, c, w)
-		run, err := w.Start(t.Context(), e, "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := started(t, e, w, "", "")
 		<-time.After(time.Minute)
 		if err := e.Problem(run.ID); err == nil || !strings.Contains(err.Error(), "the failure of step charge") {
 			t.Errorf("Problem: %v", err)

@@ -125,9 +125,7 @@ func TestCodecIsToldWhatItEncodes(t *testing.T) {
 			return "", pawl.ContinueAsNew(ctx, "again")
 		}, pawl.OnExit(func(_ context.Context, in string, _ error) error { return nil }))
 		e := openWith(t, c, w, child)
-		if err := e.Serve("", 1, echo); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Serve("", 1, echo))
 		ctx := withTenant(t.Context(), "acme")
 		run, err := w.Start(ctx, e, "", "in")
 		if err != nil {
@@ -137,9 +135,7 @@ func TestCodecIsToldWhatItEncodes(t *testing.T) {
 		if state, err := (pawl.State[string]{}).Get(ctx, e, run.ID); state != "there" || err != nil {
 			t.Errorf("state %q, %v", state, err)
 		}
-		if err := paid.Send(ctx, e, run.ID, "x"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, paid.Send(ctx, e, run.ID, "x"))
 		if got, err := ask.Send(ctx, e, run.ID, "x"); got != "x" || err != nil {
 			t.Errorf("answer %q, %v", got, err)
 		}
@@ -191,10 +187,7 @@ func TestStepWaitsForItsCodec(t *testing.T) {
 					return out, err
 				})
 				e := openWith(t, c, w)
-				run, err := w.Start(t.Context(), e, "", 1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				run := started(t, e, w, "", 1)
 				got, err := run.Result(t.Context())
 				if want := map[bool]string{false: "paid", true: "declined"}[fails]; got != want || err != nil {
 					t.Errorf("%q, %v; want %q", got, err, want)
@@ -220,10 +213,7 @@ func TestStepDoesNotWaitForEver(t *testing.T) {
 			return errors.Is(err, pawl.ErrTimedOut), nil
 		})
 		e := openWith(t, c, w)
-		run, err := w.Start(t.Context(), e, "", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := started(t, e, w, "", 1)
 		if timedOut, err := run.Result(t.Context()); !timedOut || err != nil {
 			t.Errorf("the step timed out: %t, %v", timedOut, err)
 		}
@@ -270,13 +260,8 @@ func TestBodyWaitsForItsCodec(t *testing.T) {
 					return test.body(ctx)
 				})
 				e := openWith(t, c, w, child)
-				run, err := w.Start(t.Context(), e, "", "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := paid.Send(t.Context(), e, run.ID, "done"); err != nil {
-					t.Fatal(err)
-				}
+				run := started(t, e, w, "", "")
+				must(t, paid.Send(t.Context(), e, run.ID, "done"))
 				synctest.Wait()
 				c.set(true)
 				<-time.After(10 * time.Minute)
@@ -304,15 +289,10 @@ func TestHandlerWaitsForItsCodec(t *testing.T) {
 		echo := pawl.Handle("echo", func(_ context.Context, in string) (string, error) { return in, nil })
 		w := pawl.Define("w", func(ctx pawl.Context, in string) (string, error) { return echo.Call(ctx, "h", in) })
 		e := openWith(t, c, w)
-		run, err := w.Start(t.Context(), e, "", "x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := started(t, e, w, "", "x")
 		synctest.Wait()
 		c.set(true)
-		if err := e.Serve("", 1, echo); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Serve("", 1, echo))
 		<-time.After(time.Minute)
 		c.set(false)
 		if got, err := run.Result(t.Context()); got != "x" || err != nil {
@@ -373,10 +353,7 @@ func TestPayloadsOfBefore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			run, err := w.Start(t.Context(), e, fmt.Sprint(n), odd)
-			if err != nil {
-				t.Fatal(err)
-			}
+			run := started(t, e, w, fmt.Sprint(n), odd)
 			if runs = append(runs, run); n == 1 {
 				for _, r := range runs {
 					got, err := pawl.RunOf[map[string]any](e, r.ID).Result(t.Context())
@@ -385,9 +362,7 @@ func TestPayloadsOfBefore(t *testing.T) {
 					}
 				}
 			}
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Close())
 		}
 	})
 }

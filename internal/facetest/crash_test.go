@@ -119,9 +119,7 @@ func liveOnce(t *testing.T, env string, life time.Duration, busy bool, trace str
 	cmd.Env = append(os.Environ(), env)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	err, killed := error(nil), false

@@ -47,10 +47,7 @@ func paid(t *testing.T, c pawl.Client, id, event string, n int) {
 func TestEventsGoWithTheChain(t *testing.T) {
 	w := collector(4, continueWith)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "order-1", ledger{}, pawl.StartAt(time.Now().Add(time.Hour)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "order-1", ledger{}, pawl.StartAt(time.Now().Add(time.Hour)))
 		paid(t, e, "order-1", "a", 1) // the chain has not started, and two come at once
 		paid(t, e, "order-1", "b", 2)
 		e.Skip(2 * time.Hour)
@@ -85,10 +82,7 @@ func TestEventsGoWithTheRetries(t *testing.T) {
 		return fmt.Sprint("attempt 3 with ", n), nil
 	}, pawl.RunRetry("fixed(3, 1h)"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "order-1", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "order-1", none{})
 		paid(t, e, "order-1", "a", 1)
 		paid(t, e, "order-1", "b", 2) // nobody waits for it: the first run fails with a
 		e.Skip(time.Minute)
@@ -116,10 +110,7 @@ func TestEventsGoWithARunThatTimesOut(t *testing.T) {
 			return wait(ctx, 10*time.Second)
 		}))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "order-1", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "order-1", none{})
 		e.Skip(time.Hour + 5*time.Second) // the hook runs
 		paid(t, e, "order-1", "a", 7)
 		if got, err := r.Result(t.Context()); err != nil || got != 7 {

@@ -28,10 +28,7 @@ func TestExplain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := open(t, memory.New(), w)
 		var c pawl.Client = e
-		r, err := w.Start(t.Context(), e, "letter", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "letter", none{})
 		<-time.After(time.Minute)
 		run, err := c.Explain(t.Context(), "letter")
 		if err != nil || run.ID != r.ID || len(run.Steps) != 1 {

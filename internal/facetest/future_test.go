@@ -41,10 +41,7 @@ func TestAllOf(t *testing.T) {
 			fail bool
 		}{{in: []int{3, 1, 2}}, {in: []int{}}, {in: []int{-1, 3}, fail: true}} {
 			began := time.Now()
-			r, err := w.Start(t.Context(), e, "", c.in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "", c.in)
 			e.Skip(90 * time.Second)
 			e.Crash()
 			got, err := pawl.RunOf[[]int](e, r.ID).Result(t.Context())
@@ -83,14 +80,9 @@ func TestSelect(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for want, after := range map[string]time.Duration{"bob": 30 * time.Minute, "nobody": 90 * time.Minute} {
-			r, err := w.Start(t.Context(), e, "", 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "", 0)
 			e.Skip(after)
-			if err := pawl.Event[string]("answer").Send(t.Context(), e, r.ID, "bob"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pawl.Event[string]("answer").Send(t.Context(), e, r.ID, "bob"))
 			e.Skip(2 * time.Hour)
 			e.Crash()
 			if got, err := pawl.RunOf[string](e, r.ID).Result(t.Context()); got != want || err != nil {

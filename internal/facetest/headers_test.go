@@ -120,18 +120,14 @@ func TestHeadersGoAlong(t *testing.T) {
 	}))
 	cfg := pawl.Config{Workflows: []pawl.Definition{w, child}, Propagators: []pawl.Propagator{tenants{}}}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
-		if err := e.Serve("", 1, handler); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Serve("", 1, handler))
 		r, err := w.Start(withTenant(t.Context(), "acme"), e, "x", 1, pawl.Headers(map[string]string{"shop": "eu"}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(time.Minute)
 		e.Crash()
-		if err := e.Serve("", 1, handler); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Serve("", 1, handler))
 		if _, err := reopened(e, r).Result(t.Context()); err != nil {
 			t.Fatal(err)
 		}

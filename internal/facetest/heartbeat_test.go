@@ -43,10 +43,7 @@ func testProgress(t *testing.T, opts []pawl.StepOption) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	run, err := w.Start(t.Context(), e, "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := started(t, e, w, "", 0)
 	start := <-begun
 	for range 40 { // instants at which the process might be killed
 		<-time.After(707 * time.Millisecond)

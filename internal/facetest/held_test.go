@@ -50,9 +50,7 @@ func TestOpenWaitsForTheHolder(t *testing.T) {
 				t.Errorf("%q: the log does not say who holds the database: %s", database, log.String())
 			}
 			closed := time.Now()
-			if err := first.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, first.Close())
 			if late := (<-opened).Sub(closed); late < 0 || late > time.Second {
 				t.Errorf("%q: it was opened %s after the first engine closed", database, late)
 			}
@@ -78,9 +76,7 @@ func TestErrHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }()
 	defer in.Close()
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "held\n" {

@@ -124,18 +124,12 @@ func testBrokenHooks(t *testing.T, cfg pawl.Config) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	run, err := w.Start(t.Context(), e, "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := started(t, e, w, "", 0)
 	got, err := run.Result(t.Context())
 	if err != nil || !strings.Contains(got, "refused") {
 		t.Errorf("%q, %v", got, err)
 	}
-	blocked, err := stuck.Start(t.Context(), e, "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocked := started(t, e, stuck, "", 0)
 	<-time.After(2 * time.Second)
 	if err := e.Problem(blocked.ID); err == nil {
 		t.Error("the body that blocks is not told of")
@@ -176,10 +170,7 @@ func TestInterceptorThatPanicsBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = e.Close() }()
-		run, err := w.Start(t.Context(), e, "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := started(t, e, w, "", 0)
 		if got, err := run.Result(t.Context()); got != 2 || err != nil || calls != 3 {
 			t.Errorf("%d after %d calls of the interceptor, %v", got, calls, err)
 		}
@@ -218,10 +209,7 @@ func TestHookLimits(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { _ = e.Close() }()
-				run, err := w.Start(t.Context(), e, "", 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				run := started(t, e, w, "", 0)
 				if _, err := run.Result(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -250,10 +238,7 @@ func TestLoggerSaysThingsOnce(t *testing.T) {
 	var id string
 	pawltest.RunWith(t, pawl.Config{Log: slog.New(slog.NewTextHandler(&out, nil)), Workflows: []pawl.Definition{w}},
 		func(t *testing.T, e *pawltest.Env) {
-			r, err := w.Start(t.Context(), e, "r", none{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "r", none{})
 			id = r.ID
 			for range 3 {
 				e.Skip(50 * time.Minute)

@@ -172,9 +172,7 @@ func TestServeRefuses(t *testing.T) {
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		h := pawl.Handle("h", func(context.Context, int) (int, error) { return 1, nil })
 		for _, queue := range []string{"r", "s"} {
-			if err := e.Serve(queue, 1, h); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Serve(queue, 1, h))
 		}
 		for want, err := range map[string]error{
 			`serve "q": 0 slots: give at least 1`:          e.Serve("q", 0, h),

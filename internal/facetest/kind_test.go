@@ -30,9 +30,7 @@ func TestFlowsAreSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "old.db")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, text, 0o600))
 	w := pawl.Define("w", func(ctx pawl.Context, in string) (string, error) {
 		return pawl.Step(ctx, "s", func(context.Context) (string, error) { return in, nil })
 	})
@@ -51,7 +49,5 @@ func TestFlowsAreSetAside(t *testing.T) {
 			t.Errorf("%s takes an event: %v", id, err)
 		}
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Close())
 }

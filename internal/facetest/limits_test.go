@@ -60,15 +60,10 @@ func TestQueueLimits(t *testing.T) {
 		Queues:    map[string]policy.QueueLimits{"pdf": {Concurrency: 3, PerKey: 2, Fair: true}},
 	}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
-		if err := e.Serve("pdf", 100, handler); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Serve("pdf", 100, handler))
 		var all []pawl.Run[string]
 		for i := range 12 {
-			r, err := w.Start(t.Context(), e, fmt.Sprint(i), []string{"a", "a", "a", "b"}[i%4])
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, fmt.Sprint(i), []string{"a", "a", "a", "b"}[i%4])
 			all = append(all, r)
 		}
 		begin := time.Now()
@@ -105,10 +100,7 @@ func TestHeldStep(t *testing.T) {
 	}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		start := func(id, wait string) pawl.Run[int] {
-			r, err := w.Start(t.Context(), e, id, wait)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, id, wait)
 			e.Skip(time.Second)
 			return r
 		}

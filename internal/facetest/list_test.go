@@ -120,10 +120,7 @@ func TestLabelsOfAChain(t *testing.T) {
 		return 0, pawl.ContinueAsNew(ctx, n+1)
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "x", 1, pawl.Labels(map[string]string{"customer": "1"}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "x", 1, pawl.Labels(map[string]string{"customer": "1"}))
 		if _, err := r.Result(t.Context()); err != nil {
 			t.Fatal(err)
 		}

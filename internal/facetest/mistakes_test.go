@@ -33,9 +33,7 @@ func TestNamesThatOthersReadOtherwise(t *testing.T) {
 				return err
 			}
 		}
-		if err := start("open")(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, start("open")())
 		ev, forged := pawl.Event[int]("ev"), map[string]string{"pawl.schedule": "x"}
 		for want, try := range map[string]func() error{
 			`the workflow id "\xff" is not valid UTF-8`:      start("\xff"),
@@ -151,10 +149,7 @@ func TestErrorsThatPanicOrAreLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		r, err := w.Start(t.Context(), e, "r", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "r", 1)
 		for how, want := range map[string]string{"loud": "no words", "long": fmt.Sprintf("(%d bytes in all)", 4<<20)} {
 			_, err := up.Send(t.Context(), e, "r", how)
 			if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 20<<10 {
@@ -223,10 +218,7 @@ func TestOptionsForNoStep(t *testing.T) {
 		}
 		defer e.Close()
 		for n, fails := range []bool{true, false, false} {
-			h, err := w.Start(t.Context(), e, fmt.Sprint("run-", n), fails)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := started(t, e, w, fmt.Sprint("run-", n), fails)
 			if _, err := h.Result(t.Context()); (err != nil) != fails {
 				t.Fatal(err)
 			}

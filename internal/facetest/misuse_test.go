@@ -80,9 +80,7 @@ func TestMisuse(t *testing.T) {
 			!strings.Contains(err.Error(), "cannot be read as string") {
 			t.Errorf("wrong input: %v", err)
 		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Close())
 		if _, err := w.Start(t.Context(), e, "", "x"); !errors.Is(err, pawl.ErrClosed) {
 			t.Errorf("a closed engine: %v", err)
 		}
@@ -118,10 +116,7 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 		}
 		e.Settle()
 		for _, how := range []string{"get", "all", "select"} {
-			r, err := w.Start(t.Context(), e, "", how)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "", how)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			if _, err := r.Result(ctx); err == nil || !strings.Contains(err.Error(), "belongs to another run") {
 				t.Errorf("%s: %v", how, err)
@@ -241,9 +236,7 @@ func TestCauseOfAStepsContext(t *testing.T) {
 			}
 			e.Skip(time.Minute)
 			if how == "cancel" {
-				if err := e.Operate(t.Context(), how, pawl.Operation{Op: client.OpCancel}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.Operate(t.Context(), how, pawl.Operation{Op: client.OpCancel}))
 			}
 			e.Skip(2 * time.Hour)
 			for range 2 {
@@ -293,18 +286,13 @@ func TestErrorsInTheHistory(t *testing.T) {
 		if !errors.As(err, &own) || own.Item != "tea" || errors.Is(err, io.EOF) || errors.Is(err, fs.ErrExist) {
 			t.Errorf("got %v with %v", err, own)
 		}
-		r, err := parent.Start(t.Context(), e, "p", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, parent, "p", none{})
 		e.Skip(time.Minute)
 		runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "child"})
 		if err != nil || len(runs) != 1 {
 			t.Fatalf("%d child runs, %v", len(runs), err)
 		}
-		if err := e.Operate(t.Context(), runs[0].ID, pawl.Operation{Op: client.OpTerminate}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), runs[0].ID, pawl.Operation{Op: client.OpTerminate}))
 		_, ofParent := r.Result(t.Context())
 		_, ofChild := pawl.RunOf[int](e, runs[0].ID).Result(t.Context())
 		for _, err := range []error{ofParent, ofChild} {

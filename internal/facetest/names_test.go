@@ -21,10 +21,7 @@ func TestKeyOfAChain(t *testing.T) {
 	other := pawl.Define("other", func(_ pawl.Context, n int) (int, error) { return -n, nil })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		key := pawl.IdempotencyKey("k")
-		first, err := w.Start(t.Context(), e, "", 1, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := started(t, e, w, "", 1, key)
 		if n, err := first.Result(t.Context()); err != nil || n != 3 {
 			t.Fatalf("%d, %v", n, err)
 		}
@@ -53,10 +50,7 @@ func run2(t *testing.T, e *pawltest.Env, w *pawl.Workflow[int, int], opts ...paw
 func TestEmptyID(t *testing.T) {
 	w := pawl.Define("w", func(_ pawl.Context, n int) (int, error) { return n, nil })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", 1)
 		if _, err := r.Result(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +143,7 @@ func TestPayloadsAreJSON(t *testing.T) {
 		if !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("the data of an event: %v", err)
 		}
-		if err := e.SendEvent(t.Context(), r.ID, client.SendRequest{Name: "go"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.SendEvent(t.Context(), r.ID, client.SendRequest{Name: "go"}))
 		if out, err := r.Result(t.Context()); err != nil || out != 0 {
 			t.Errorf("the run returned %d, %v", out, err)
 		}

@@ -209,15 +209,9 @@ func TestObserverOfRunsInAQueue(t *testing.T) {
 	cfg.Observer = pawl.Observer{RunStarted: o.RunStarted, RunEnded: o.RunEnded}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		r.began = time.Now()
-		first, err := w.Start(t.Context(), e, "first", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := started(t, e, w, "first", none{})
 		e.Skip(time.Microsecond) // either of two runs of one instant may be the first
-		second, err := w.Start(t.Context(), e, "second", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		second := started(t, e, w, "second", none{})
 		if _, err := first.Result(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -225,9 +219,7 @@ func TestObserverOfRunsInAQueue(t *testing.T) {
 			t.Error("the second run succeeded")
 		}
 		e.Skip(time.Second)
-		if err := e.Operate(t.Context(), second.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), second.ID, pawl.Operation{Op: client.OpRetryRun}))
 		if _, err := second.Result(t.Context()); err != nil {
 			t.Error(err)
 		}

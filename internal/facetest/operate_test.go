@@ -103,9 +103,7 @@ func TestInterruptAndTerminate(t *testing.T) {
 			start := time.Now()
 			r, _ := w.Start(t.Context(), e, "w", none{})
 			e.Skip(time.Hour)
-			if err := e.Operate(t.Context(), "w", pawl.Operation{Op: op, Reason: "enough"}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Operate(t.Context(), "w", pawl.Operation{Op: op, Reason: "enough"}))
 			if _, err := r.Result(t.Context()); !errors.Is(err, is) || time.Since(start) > time.Hour+time.Minute {
 				t.Errorf("%s: %v after %s", op, err, time.Since(start))
 			}
@@ -226,14 +224,9 @@ func TestCancelWithAnAbandonedChild(t *testing.T) {
 		return pawl.Child(ctx, "child", child, none{}, pawl.Abandon())
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := parent.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, parent, "", none{})
 		e.Skip(time.Minute)
-		if err := r.Cancel(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), ""))
 		e.Skip(time.Minute)
 		for workflow, want := range map[string]client.Phase{
 			"parent": client.PhaseCancelled, "child": client.PhaseWaiting,
@@ -289,10 +282,7 @@ func TestKeysGoWithTheirRuns(t *testing.T) {
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		start := func() pawl.Run[int] {
 			t.Helper()
-			r, err := w.Start(t.Context(), e, "", 1, pawl.IdempotencyKey("k"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "", 1, pawl.IdempotencyKey("k"))
 			return r
 		}
 		first := start()
@@ -422,9 +412,7 @@ func TestTheReasonOfACancelStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Skip(time.Minute)
-			if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op, Reason: "changed my mind"}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: op, Reason: "changed my mind"}))
 			e.Crash()
 			_, err = pawl.RunOf[int](e, r.ID).Result(t.Context())
 			if err == nil || !strings.HasSuffix(err.Error(), "ed: changed my mind") {
@@ -453,10 +441,7 @@ func TestPriority(t *testing.T) {
 	})
 	cfg := pawl.Config{Workflows: []pawl.Definition{w}, Concurrency: 1}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		if _, err := r.Result(t.Context()); err != nil {
 			t.Fatal(err)
 		}

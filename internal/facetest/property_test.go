@@ -168,10 +168,7 @@ func TestRandomBodies(t *testing.T) {
 				cfg.Journal = memory.New()
 			}
 			pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
-				r, err := parent.Start(t.Context(), e, "p", list)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := started(t, e, parent, "p", list)
 				if fault == "journal" {
 					j.mu.Lock()
 					j.rng = rand.New(rand.NewPCG(seed, 1))

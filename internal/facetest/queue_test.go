@@ -43,10 +43,7 @@ func TestRunQueue(t *testing.T) {
 		var all []pawl.Run[string]
 		for i := range 12 {
 			key := []string{"a", "a", "a", "b"}[i%4]
-			r, err := w.Start(t.Context(), e, fmt.Sprint(i), key, pawl.InQueue("", key, 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, fmt.Sprint(i), key, pawl.InQueue("", key, 0))
 			all = append(all, r)
 		}
 		if time.Since(begin) != 0 {
@@ -96,10 +93,7 @@ func TestHeldRun(t *testing.T) {
 	w := bills(&g, pawl.RunTimeout("90s"))
 	pawltest.RunWith(t, queueConfig(policy.QueueLimits{Concurrency: 1}, w), func(t *testing.T, e *pawltest.Env) {
 		start := func(id string, opts ...pawl.StartOption) pawl.Run[string] {
-			r, err := w.Start(t.Context(), e, id, id, append(opts, pawl.InQueue("bills", "", 0))...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, id, id, append(opts, pawl.InQueue("bills", "", 0))...)
 			return r
 		}
 		first := start("1")
@@ -123,9 +117,7 @@ func TestHeldRun(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Held != why || list[0].Problem != "" {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if err := third.Cancel(t.Context(), "not needed"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, third.Cancel(t.Context(), "not needed"))
 		if _, err := third.Result(t.Context()); !errors.Is(err, pawl.ErrCancelled) {
 			t.Errorf("a held run that is cancelled: %v", err)
 		}
@@ -149,10 +141,7 @@ func TestRunQueueOrder(t *testing.T) {
 		var last pawl.Run[string]
 		for i, priority := range []int32{0, 0, 5, -1, 5} {
 			key := fmt.Sprint(i)
-			r, err := w.Start(t.Context(), e, key, key, pawl.InQueue("bills", "", priority))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, key, key, pawl.InQueue("bills", "", priority))
 			if priority < 0 {
 				last = r
 			}
@@ -201,10 +190,7 @@ func TestChainInQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Settle() // else the other one, which goes first, may come before it has begun
-		r, err := other.Start(t.Context(), e, "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, other, "", 0)
 		if _, err := r.Result(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -233,10 +219,7 @@ func TestChildInQueue(t *testing.T) {
 	})
 	cfg := queueConfig(policy.QueueLimits{PerKey: 1}, w, parent)
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
-		r, err := parent.Start(t.Context(), e, "", 6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, parent, "", 6)
 		if _, err := r.Result(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -25,14 +25,8 @@ func TestReferences(t *testing.T) {
 	})
 	plusOne := func(_ pawl.Context, n int) (int, error) { return n + 1, nil }
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		one, err := order.Start(t.Context(), e, "order-1", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		two, err := whole.Start(t.Context(), e, "", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := started(t, e, order, "order-1", 1)
+		two := started(t, e, whole, "", 10)
 		e.Skip(time.Hour)
 		e.WantPhase(one.ID, "running")
 		if err := e.Problem(one.ID); err == nil {
@@ -71,10 +65,7 @@ func TestReferenceMisused(t *testing.T) {
 			t.Errorf("a handler without a function is served: %v", err)
 		}
 		w := pawl.Define("w", func(_ pawl.Context, _ none) (none, error) { return none{}, nil })
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		history, err := e.History(t.Context(), r.ID)
 		if err != nil {
 			t.Fatal(err)

@@ -117,10 +117,7 @@ func TestReplayWithACodec(t *testing.T) {
 	w := define(false)
 	cfg := pawl.Config{Codec: veiled{}}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "w", "ann")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "w", "ann")
 		if got, err := r.Result(t.Context()); err != nil || got != 42 {
 			t.Fatalf("%d, %v", got, err)
 		}

@@ -252,26 +252,20 @@ func TestRetryStepGoesBack(t *testing.T) {
 		if !errors.Is(err, pawl.ErrConflict) {
 			t.Errorf("of an open run: %v", err)
 		}
-		if err := pawl.Event[none]("looked at").Send(t.Context(), e, r.ID, none{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pawl.Event[none]("looked at").Send(t.Context(), e, r.ID, none{}))
 		if _, err := r.Result(t.Context()); err == nil {
 			t.Fatal("it succeeded")
 		}
 		for range 2 { // it fails a second time, and is retried again
 			s.mend()
-			if err := e.Operate(t.Context(), r.ID, retry); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Operate(t.Context(), r.ID, retry))
 			_, _ = r.Result(t.Context()) // the wait takes the same event again
 			if got := s.executed(); got != "refund ship" {
 				t.Errorf("executed %q; problem: %v", got, e.Problem(r.ID))
 			}
 		}
 		s.mend("ship")
-		if err := e.Operate(t.Context(), r.ID, retry); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, retry))
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "ship tell" {
 			t.Errorf("executed %q, %v", s.executed(), err)
 		}
@@ -290,19 +284,12 @@ func TestRetryOfACancelledRun(t *testing.T) {
 		return none{}, s.step(ctx, "ship")
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		e.Settle()
-		if err := r.Cancel(t.Context(), "a mistake"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), "a mistake"))
 		_, _ = r.Result(t.Context())
 		s.mend("audit")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}))
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "ship" {
 			t.Errorf("executed %q, %v; problem: %v", s.executed(), err, e.Problem(r.ID))
 		}
@@ -324,15 +311,10 @@ func TestRetryOfAChild(t *testing.T) {
 		return none{}, s.step(ctx, "ship")
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		_, _ = r.Result(t.Context())
 		s.mend("pack")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}))
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "pack ship" {
 			t.Errorf("executed %q, %v; problem: %v", s.executed(), err, e.Problem(r.ID))
 		}
@@ -357,18 +339,11 @@ func TestRetryWithScopes(t *testing.T) {
 		return none{}, errors.Join(err, s.step(inner, "tell"))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		_, _ = r.Result(t.Context())
 		s.mend("ship")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
-			t.Fatal(err)
-		}
-		if err := pawl.Event[none]("packed").Send(t.Context(), e, r.ID, none{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}))
+		must(t, pawl.Event[none]("packed").Send(t.Context(), e, r.ID, none{}))
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "ship tell" {
 			t.Errorf("executed %q, %v; problem: %v", s.executed(), err, e.Problem(r.ID))
 		}
@@ -398,15 +373,10 @@ func TestRetryAfterACancelledScope(t *testing.T) {
 		return none{}, err
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		_, _ = r.Result(t.Context())
 		s.mend("ship")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		const want = "beside/pack beside/tell ship"
@@ -430,20 +400,13 @@ func TestRetryUndoesLabelsAndEvents(t *testing.T) {
 		return advice.Wait(ctx)
 	}, pawl.Defaults(pawl.Retry("none")))
 	e := open(t, memory.New(), w)
-	run, err := w.Start(t.Context(), e, "a", none{}, pawl.Labels(map[string]string{"state": "new", "customer": "42"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := advice.Send(t.Context(), e, "a", "take the train"); err != nil {
-		t.Fatal(err)
-	}
+	run := started(t, e, w, "a", none{}, pawl.Labels(map[string]string{"state": "new", "customer": "42"}))
+	must(t, advice.Send(t.Context(), e, "a", "take the train"))
 	if _, err := run.Result(t.Context()); err == nil {
 		t.Fatal("it succeeded")
 	}
 	s.mend("ship")
-	if err := e.Operate(t.Context(), "a", pawl.Operation{Op: client.OpRetryRun}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Operate(t.Context(), "a", pawl.Operation{Op: client.OpRetryRun}))
 	if got, err := run.Result(t.Context()); err != nil || got != "take the train" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -115,3 +115,21 @@ func ends(t *testing.T, e *pawltest.Env, r pawl.Run[string], phase client.Phase,
 
 // second returns the error of a call that is interesting for nothing else.
 func second[T any](_ T, err error) error { return err }
+
+// must ends the test where something fails that it only prepares with.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// started starts a run. id may be empty.
+func started[In, Out any](
+	t testing.TB, c pawl.Client, w *pawl.Workflow[In, Out], id string, in In, opts ...pawl.StartOption,
+) pawl.Run[Out] {
+	t.Helper()
+	r, err := w.Start(t.Context(), c, id, in, opts...)
+	must(t, err)
+	return r
+}

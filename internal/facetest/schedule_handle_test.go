@@ -103,9 +103,7 @@ func TestSchedulePauses(t *testing.T) {
 		h := ensure(t, e, client.Schedule{Cron: "*/10 * * * *", CatchUp: 24 * time.Hour}, w, "1s")
 		h.Actor = "ann"
 		e.Skip(15 * time.Minute)
-		if err := h.Pause(t.Context(), "maintenance"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Pause(t.Context(), "maintenance"))
 		e.Skip(time.Minute)
 		if d := describe(t, h); clockTime(d.Paused) != "00:15" || !d.Next.IsZero() {
 			t.Errorf("paused, it is %+v", d)
@@ -117,17 +115,13 @@ func TestSchedulePauses(t *testing.T) {
 			t.Fatal(err)
 		}
 		rare := client.Schedule{Cron: "5 * * * *", CatchUp: 24 * time.Hour}
-		if err := h2(e, h).Update(t.Context(), rare, "less often"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h2(e, h).Update(t.Context(), rare, "less often"))
 		e.Settle()
 		if d := describe(t, h2(e, h)); clockTime(d.Paused) != "00:15" || d.Cron != "5 * * * *" {
 			t.Errorf("updated while paused, it is %+v", d)
 		}
 		e.Skip(time.Hour)
-		if err := h2(e, h).Resume(t.Context(), "done"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h2(e, h).Resume(t.Context(), "done"))
 		e.Skip(30 * time.Minute)
 		if got, want := times(t, e), "00:10:00 succeeded, 00:45:00 succeeded, 02:05:00 succeeded"; got != want {
 			t.Errorf("the runs are %s, want %s", got, want)
@@ -171,9 +165,7 @@ func TestScheduleMissed(t *testing.T) {
 			s := client.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: 16 * time.Minute}
 			h := ensure(t, e, s, w, "12m")
 			e.Skip(43 * time.Minute) // the run of 00:30 has ended
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Close())
 			<-time.After(52 * time.Minute)
 			e.Reopen() // the clock shows 01:35: the firing of 01:20 is not too late, that of 01:10 is
 			e.Skip(time.Minute)
@@ -227,9 +219,7 @@ func TestScheduleMissedInterval(t *testing.T) {
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		h := ensure(t, e, client.Schedule{Cron: "@every 7m", CatchUp: time.Minute}, w, "1s")
 		e.Skip(8 * time.Minute)
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Close())
 		<-time.After(24 * time.Minute)
 		e.Reopen() // the clock shows 00:32
 		h = h2(e, h)
@@ -247,17 +237,13 @@ func TestScheduleMissedInterval(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Skip(time.Minute)
-			if err := errors.Join(h.Pause(t.Context(), ""), h.Resume(t.Context(), "")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(h.Pause(t.Context(), ""), h.Resume(t.Context(), "")))
 			if _, err := h.Backfill(t.Context(), from, from.Add(15*time.Minute), ""); err != nil {
 				t.Fatal(err)
 			}
 			e.Skip(time.Minute)
 		}
-		if err := h.Pause(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Pause(t.Context(), ""))
 		ids, err := e.ListRuns(t.Context(), client.Query{Workflow: "job", Limit: 100})
 		if err != nil {
 			t.Fatal(err)
@@ -323,17 +309,13 @@ func TestScheduleHandleRefuses(t *testing.T) {
 		// A senseless change changes nothing, whoever sends it.
 		for _, text := range []string{`5`, `{"op":"update","spec":{"cron":"x"}}`, `{"op":"update","labels":{"=":""}}`} {
 			ev := client.SendRequest{Name: "pawl.schedule", Payload: []byte(text)}
-			if err := e.SendEvent(ctx, "@s", ev); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.SendEvent(ctx, "@s", ev))
 		}
 		e.Settle()
 		if d := describe(t, h); d.Cron != "@daily" || d.Problem != "" {
 			t.Errorf("it is %+v", d)
 		}
-		if err := h.Delete(ctx, ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Delete(ctx, ""))
 		if all, err := e.ListSchedules(ctx); err != nil || len(all) != 0 {
 			t.Errorf("after the delete there are %+v, %v", all, err)
 		}

@@ -85,9 +85,7 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 			ensure(t, e, client.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: 60 * 24 * time.Hour}, long, 1)
 			e.Skip(25*day + time.Hour) // the chain's third run
 			e.Crash()
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Close())
 			<-time.After(8 * day) // the chain ends meanwhile
 			e.Reopen()
 			e.Skip(time.Hour)
@@ -110,9 +108,7 @@ func TestScheduleCatchesUp(t *testing.T) {
 			s := client.Schedule{Cron: "*/10 * * * *", Overlap: client.OverlapAllow, CatchUp: catchUp}
 			ensure(t, e, s, w, "1s")
 			e.Skip(35 * time.Minute) // three firings
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Close())
 			<-time.After(60 * time.Minute) // six more, until 01:35
 			e.Reopen()
 			e.Skip(30 * time.Minute)
@@ -131,20 +127,14 @@ func TestScheduleGoesOnForLong(t *testing.T) {
 		if got := strings.Count(times(t, e), "succeeded"); got != 240 {
 			t.Errorf("%d runs in ten days, want 240", got)
 		}
-		if err := e.Operate(t.Context(), "@s", pawl.Operation{Op: client.OpPause}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), "@s", pawl.Operation{Op: client.OpPause}))
 		e.Skip(24*time.Hour + 30*time.Minute)
-		if err := e.Operate(t.Context(), "@s", pawl.Operation{Op: client.OpResume}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), "@s", pawl.Operation{Op: client.OpResume}))
 		e.Skip(2 * time.Hour)
 		if got := strings.Count(times(t, e), "succeeded"); got != 242 {
 			t.Errorf("%d runs, want 242", got)
 		}
-		if err := h.Delete(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Delete(t.Context(), ""))
 		e.Skip(24 * time.Hour)
 		if got := strings.Count(times(t, e), "succeeded"); got != 242 {
 			t.Errorf("%d runs after the schedule was deleted, want 242", got)
@@ -211,9 +201,7 @@ func TestScheduleTriggersOnce(t *testing.T) {
 		}
 		for range 2 {
 			r := client.SendRequest{Name: schedule.Event, Payload: payload}
-			if err := e.SendEvent(t.Context(), "@s", r); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.SendEvent(t.Context(), "@s", r))
 			e.Skip(5 * time.Minute)
 		}
 		if got, want := times(t, e), "00:00:00 succeeded"; got != want {

@@ -62,9 +62,7 @@ func TestWithCancelEndsAScope(t *testing.T) {
 		e.Skip(2 * time.Minute)
 		d.wantSorted(t, "stopped undo") // a step that was told to stop has ended before its work has
 		e.Crash()                       // the body is called again, and finds the same
-		if err := pawl.Event[string]("outside").Send(t.Context(), e, r.ID, "fine"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pawl.Event[string]("outside").Send(t.Context(), e, r.ID, "fine"))
 		if got, err := r.Result(t.Context()); got != "fine" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}

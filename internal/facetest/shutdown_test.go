@@ -43,9 +43,7 @@ func TestShutdownDrains(t *testing.T) {
 		}
 		e.Skip(10 * time.Second)
 		began := time.Now()
-		if err := e.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Shutdown(t.Context()))
 		if took := time.Since(began); took < 50*time.Second || took > 51*time.Second {
 			t.Errorf("it took %s, the attempt needed 50s", took)
 		}
@@ -64,9 +62,7 @@ func TestShutdownDrains(t *testing.T) {
 		if problem := e.Problem(run.ID); problem == nil {
 			t.Error("nothing is said of a run whose workflow is not registered")
 		}
-		if err := e.Register(slowSteps(&begun)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Register(slowSteps(&begun)))
 		if problem := e.Problem(run.ID); problem != nil {
 			t.Errorf("the workflow is registered, and the run's problem is still %v", problem)
 		}
@@ -94,9 +90,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		e.Reopen()
-		if err := e.Register(slowSteps(&begun)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Register(slowSteps(&begun)))
 		if got, err := pawl.RunOf[int](e, "r").Result(t.Context()); err != nil || got != 3 {
 			t.Errorf("%d attempts have begun, want 3: %v", got, err)
 		}
@@ -122,9 +116,7 @@ func TestShutdownServes(t *testing.T) {
 		if begun := begun.Load(); begun != 1 {
 			t.Errorf("%d attempts have begun, want 1", begun)
 		}
-		if err := <-down; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-down)
 		e.Reopen()
 		e.Skip(10 * time.Minute)
 		e.WantPhase("early", "succeeded")

@@ -64,10 +64,7 @@ func TestState(t *testing.T) {
 		return pages, progress.Set(ctx, 100)
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "import-1", 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "import-1", 4)
 		if _, err := progress.Get(t.Context(), e, "import-2"); !errors.Is(err, pawl.ErrNotFound) {
 			t.Errorf("the state of an unknown run: %v", err)
 		}
@@ -116,15 +113,10 @@ func TestStateOfBranches(t *testing.T) {
 		return none{}, second(pawl.All(ctx, a, b))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		e.Skip(3 * time.Hour)
 		wantState(t, e, r.ID, "left", 2)
-		if err := right.Send(t.Context(), e, r.ID, none{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, right.Send(t.Context(), e, r.ID, none{}))
 		e.Crash()
 		e.Skip(time.Hour)
 		wantState(t, e, r.ID, "left", 2)
@@ -150,10 +142,7 @@ func TestStateInNewCode(t *testing.T) {
 	}
 	old := code(false)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := old.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, old, "", none{})
 		e.Skip(30 * time.Minute)
 		e.Restart(code(true))
 		e.Skip(2 * time.Hour)
@@ -179,15 +168,10 @@ func TestStateAfterRetry(t *testing.T) {
 		return v, err
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		e.Settle()
 		wantState(t, e, r.ID, 0, 1)
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryStep, Step: "ask"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryStep, Step: "ask"}))
 		e.Settle()
 		wantState(t, e, r.ID, 2, 2)
 	}, w)
@@ -202,10 +186,7 @@ func TestStateIsRefused(t *testing.T) {
 			return none{}, nil
 		})
 		pawltest.RunWith(t, pawl.Config{MaxPayload: 1000}, func(t *testing.T, e *pawltest.Env) {
-			r, err := w.Start(t.Context(), e, "", none{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "", none{})
 			if _, err := r.Result(t.Context()); !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}

@@ -102,10 +102,7 @@ func TestAttemptsWaitForTheBody(t *testing.T) {
 			p := &payment{opts: c.opts, pending: c.pending}
 			v1 := p.define(false)
 			pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-				r, err := v1.Start(t.Context(), e, "p", none{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := started(t, e, v1, "p", none{})
 				e.Settle()
 				other := []pawl.Definition{p.define(true)}
 				if gone {
@@ -153,23 +150,16 @@ func TestRunsEndWithTheirWorkflow(t *testing.T) {
 		p := &payment{opts: []pawl.StepOption{pawl.Retry("fixed(99, 2h)")}}
 		w := p.define(false, pawl.RunTimeout("1d"), pawl.RunRetry("fixed(2, 1s)"))
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			r, err := w.Start(t.Context(), e, "p", none{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "p", none{})
 			e.Skip(time.Hour)
 			e.Crash([]pawl.Definition{}...)
 			e.Crash([]pawl.Definition{}...)
 			if c.op != noOp {
-				if err := e.Operate(t.Context(), "p", pawl.Operation{Op: c.op}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.Operate(t.Context(), "p", pawl.Operation{Op: c.op}))
 			}
 			e.Skip(48 * time.Hour)
 			e.Crash([]pawl.Definition{}...)
-			if err := e.Register(w); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Register(w))
 			out, err := e.AwaitRun(t.Context(), r.ID)
 			if err != nil || out.Phase != c.phase || p.hooks != c.hooks {
 				t.Errorf("%s: %s with %d hooks, %v; want %s with %d", name, out.Phase, p.hooks, err, c.phase, c.hooks)
@@ -209,9 +199,7 @@ func TestCancelBeforeAnAttemptBegins(t *testing.T) {
 		starts.Wait()
 		// The slot is free at 4m, and the attempt comes to its worker at 6m. The body is unwound at 5m.
 		<-time.After(90 * time.Second)
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpCancelGracefully}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpCancelGracefully}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := r.Result(ctx); !errors.Is(err, pawl.ErrCancelled) || len(p.calls) != 0 {
@@ -269,10 +257,7 @@ func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 				return e
 			}
 			e := open()
-			r, err := w.Start(t.Context(), e, "d", none{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "d", none{})
 			<-time.After(time.Minute) // the first attempt has begun
 			for crashes := range 12 {
 				j = j.Reopen() // as it was when the process died

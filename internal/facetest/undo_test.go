@@ -219,9 +219,7 @@ func TestUnfinishedCompensation(t *testing.T) {
 	unfinished := client.Query{Labels: map[string]string{"pawl.compensation": "unfinished"}}
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r := startTrip(t, e, w)
-		if err := r.Cancel(t.Context(), "ill"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), "ill"))
 		_ = ends(t, e, r, "cancelled", pawl.ErrCancelled)
 		d.want(t, "c b a")
 		found, err := e.ListRuns(t.Context(), unfinished)
@@ -229,9 +227,7 @@ func TestUnfinishedCompensation(t *testing.T) {
 			t.Errorf("unfinished runs: %+v, %v", found, err)
 		}
 		open = true
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}))
 		e.Settle()
 		_ = ends(t, e, r, "cancelled", pawl.ErrCancelled)
 		d.want(t, "c b a b")
@@ -264,13 +260,9 @@ func TestCompensationOutlivesADowntime(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r := startTrip(t, e, w)
-		if err := r.Cancel(t.Context(), "ill"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), "ill"))
 		e.Skip(10 * time.Second)
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Close())
 		<-time.After(10 * time.Minute)
 		e.Reopen()
 		out, err := e.AwaitRun(t.Context(), r.ID)
@@ -303,18 +295,14 @@ func TestHangingCompensation(t *testing.T) {
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r := startTrip(t, e, w)
 		began := time.Now()
-		if err := r.Cancel(t.Context(), "ill"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Cancel(t.Context(), "ill"))
 		_ = ends(t, e, r, "cancelled", pawl.ErrCancelled)
 		if took := time.Since(began); took != 30*time.Second {
 			t.Errorf("the run ended after %s, want half of the minute", took)
 		}
 		d.want(t, "c a")
 		hangs = false
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}))
 		e.Settle()
 		_ = ends(t, e, r, "cancelled", pawl.ErrCancelled)
 		d.want(t, "c a b")

@@ -138,10 +138,7 @@ func TestUpdateBeforeItsBody(t *testing.T) {
 		if got, err := r.Result(t.Context()); err != nil || got != 7 {
 			t.Errorf("got %d, %v", got, err)
 		}
-		again, err := w.Start(t.Context(), e, "slow", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := started(t, e, w, "slow", none{})
 		if _, err := again.Result(t.Context()); !errors.Is(err, pawl.ErrDeadlineExceeded) {
 			t.Errorf("no update came: %v", err)
 		}
@@ -163,10 +160,7 @@ func TestUpdateSurvivesCrash(t *testing.T) {
 		})
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			gate = make(chan struct{})
-			r, err := w.Start(t.Context(), e, "", 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "", 10)
 			lost := make(chan error, 1)
 			go func() {
 				_, err := deposit.Send(t.Context(), e.Engine, r.ID, 5, pawl.SendID("a"))
@@ -207,10 +201,7 @@ func TestUpdatesOfChain(t *testing.T) {
 		return 0, pawl.ContinueAsNew(ctx, sum)
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "chain", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "chain", 0)
 		sent(t, e, "chain", 1, 1, pawl.SendID("a"))
 		var both sync.WaitGroup
 		both.Go(func() { sent(t, e, r.ID, 1, 2, pawl.SendID("b")) })
@@ -274,20 +265,13 @@ func TestUpdateOfEndingRun(t *testing.T) {
 func TestUpdateOfPausedRun(t *testing.T) {
 	w := account(nothingToDo)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", 10)
 		e.Settle()
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpPause}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpPause}))
 		if _, err := deposit.Send(t.Context(), e, r.ID, 1); !errors.Is(err, pawl.ErrConflict) {
 			t.Errorf("an update of a paused run: %v", err)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpResume}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpResume}))
 		sent(t, e, r.ID, 1, 11)
 	}, w)
 }
@@ -311,10 +295,7 @@ func TestUpdateMisused(t *testing.T) {
 			w := pawl.Define(strings.ReplaceAll(name, " ", "-"), func(ctx pawl.Context, _ none) (none, error) {
 				return none{}, body(ctx)
 			})
-			r, err := w.Start(t.Context(), e, "", none{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := started(t, e, w, "", none{})
 			if _, err := deposit.Send(t.Context(), e, r.ID, 1); err == nil {
 				t.Errorf("%s: the update has an answer", name)
 			}
@@ -373,10 +354,7 @@ func TestUpdatesOfBranches(t *testing.T) {
 		return "done", nil
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		began := time.Now()
 		var both sync.WaitGroup
 		for by := 1; by <= 2; by++ {
@@ -421,10 +399,7 @@ func TestUpdatesReadNoHistory(t *testing.T) {
 		}
 		e := open(t, j, w)
 		const each = 250
-		r, err := w.Start(t.Context(), e, "sum", 2*each)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "sum", 2*each)
 		for half := range 2 {
 			before := reads.Load()
 			for i := range each {
@@ -440,9 +415,7 @@ func TestUpdatesReadNoHistory(t *testing.T) {
 			if half == 1 {
 				break
 			}
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Close())
 			e = open(t, j, w)
 			got, err := add.Send(t.Context(), e, r.ID, 1, pawl.SendID(fmt.Sprint(0, "-", each-1)))
 			if err != nil || got != each {

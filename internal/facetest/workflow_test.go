@@ -76,10 +76,7 @@ func TestSleepsUntilAnInstant(t *testing.T) {
 		return seen, nil
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "nap", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "nap", none{})
 		e.Skip(2 * 24 * time.Hour)
 		e.Restart()
 		e.Skip(2*24*time.Hour + 13*time.Hour)
@@ -171,14 +168,9 @@ func TestWaitEvent(t *testing.T) {
 			return pawl.Event[string]("shipped").Wait(ctx, pawl.Within(7*24*time.Hour))
 		})
 		e := open(t, nil)
-		r, err := w.Start(t.Context(), e, "order-1", struct{}{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "order-1", struct{}{})
 		<-time.After(time.Hour)
-		if err := pawl.Event[string]("shipped").Send(t.Context(), e, "order-1", "by train"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pawl.Event[string]("shipped").Send(t.Context(), e, "order-1", "by train"))
 		if got, err := r.Result(t.Context()); err != nil || got != "by train" {
 			t.Fatalf("got %v, %v", got, err)
 		}
@@ -287,10 +279,7 @@ func TestReadWhileClosing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		j := leaving{memory.New(), make(chan struct{}), make(chan struct{})}
 		e := open(t, j, w)
-		r, err := w.Start(t.Context(), e, "", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := started(t, e, w, "", none{})
 		<-time.After(time.Minute) // the engine has let it go from memory, so the journal is read
 		told := make(chan error)
 		go func() {

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/lease"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/served"
@@ -80,7 +81,9 @@ func (b *bed) start() {
 	n, err := node.New(node.Config{Engine: engine.Config{
 		Journal: b.journal, Log: slog.New(slog.DiscardHandler), Kinds: map[string]engine.Kind{journal.KindGo: {
 			Compile: k.Compile, Bodies: k,
-			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return k.Find(name) },
+			Child: kind.Children(func(_ core.DefinitionID, name string) (journal.Definition, error) {
+				return k.Find(name)
+			}),
 		}},
 	}})
 	if err == nil {

@@ -15,7 +15,9 @@ var _ kind.Plugin = (*Keeper)(nil)
 func (k *Keeper) Kinds(journal.Journal, func(string) (journal.Definition, error)) map[string]engine.Kind {
 	return map[string]engine.Kind{journal.KindGo: {
 		Compile: k.Compile, Bodies: k,
-		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return k.Find(name) },
+		Child: kind.Children(func(_ core.DefinitionID, name string) (journal.Definition, error) {
+			return k.Find(name)
+		}),
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine/slots"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/kind"
 )
 
 // epoch is the instant at which every universe begins.
@@ -362,21 +363,21 @@ func (u *universe) config(n *node) engine.Config {
 		}
 		return u.bug.addTo(def), nil
 	}
-	resolve := func(_ core.DefinitionID, name string) (journal.Definition, error) {
+	child := kind.Children(func(_ core.DefinitionID, name string) (journal.Definition, error) {
 		w, err := workflowNamed(name)
 		if err != nil {
 			return journal.Definition{}, err
 		}
 		return w.source, nil
-	}
+	})
 	cfg := engine.Config{
 		Journal: n.store, Partition: n.home.number, Sent: u.hint, Owner: n.owner(), Shared: n.machine != nil,
 		MaxFamily: u.profile.family, Carried: n.process.carried,
 		Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
 		Observer: engine.Observer{Recorded: u.checker.checkObserved},
 		Kinds: map[string]engine.Kind{
-			journal.KindFlow: {Compile: compile, Resolve: resolve},
-			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},
+			journal.KindFlow: {Compile: compile, Child: child},
+			journal.KindGo:   {Compile: compile, Child: child, Bodies: n.host.bodies},
 		},
 	}
 	if n.process.withoutPrograms && !u.opt.CarryAll {

@@ -150,10 +150,10 @@ func TestChildren(t *testing.T) {
 		if _, err := kinds[d.Kind].Compile(d); err != nil {
 			t.Fatal(err)
 		}
-		child, err := kinds[d.Kind].Resolve(d.ID, c.name)
-		got := child.Kind
+		child, err := kinds[d.Kind].Child(d.ID, []byte(`{"name":"`+c.name+`"}`))
+		got := child.Definition.Kind
 		if err != nil {
-			got = err.Error()
+			got = strings.TrimPrefix(err.Error(), fmt.Sprintf("there is no workflow %q: ", c.name))
 		}
 		if !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s, in a program: %t: %s, want %s", c.name, c.program, got, c.want)

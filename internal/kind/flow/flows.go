@@ -65,7 +65,7 @@ func (p plugin) Kinds(
 	j journal.Journal, registered func(name string) (journal.Definition, error),
 ) map[string]engine.Kind {
 	k := &carrier{journal: j, registered: registered, flows: p.flows}
-	return map[string]engine.Kind{journal.KindFlow: {Compile: k.compile, Resolve: k.resolve}}
+	return map[string]engine.Kind{journal.KindFlow: {Compile: k.compile, Child: kind.Children(k.resolve)}}
 }
 
 // Executors implements kind.Plugin.
