@@ -36,8 +36,10 @@ const (
 	tagRunQueued
 	tagRunHeld
 	tagTurned
+	tagBodyAnswered
+	tagStepCancelAsked
 
-	tagLast = tagTurned
+	tagLast = tagStepCancelAsked
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -110,6 +112,10 @@ func tagOf(r Record) byte {
 		return tagRunHeld
 	case Turned:
 		return tagTurned
+	case BodyAnswered:
+		return tagBodyAnswered
+	case StepCancelAsked:
+		return tagStepCancelAsked
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -175,6 +181,10 @@ func (c *coder) write(r Record) {
 		c.held(&r.Held)
 	case Turned:
 		r.fields(c)
+	case BodyAnswered:
+		r.fields(c)
+	case StepCancelAsked:
+		r.fields(c)
 	default:
 		c.writeOfBody(r)
 	}
@@ -209,6 +219,14 @@ func (c *coder) read() (r Record) {
 		var turned Turned
 		turned.fields(c)
 		r = turned
+	case tag == tagBodyAnswered:
+		var answered BodyAnswered
+		answered.fields(c)
+		r = answered
+	case tag == tagStepCancelAsked:
+		var asked StepCancelAsked
+		asked.fields(c)
+		r = asked
 	default:
 		r = c.readOfBody(tag)
 	}
