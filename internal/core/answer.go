@@ -4,16 +4,16 @@ import "github.com/pawl-dev/pawl/policy"
 
 // Some bodies are asked in writing. Another program decides for the run, in answers to what it is told; each answer is
 // recorded with what the program knew, because its protocol derives the history of the run from that. Such a body
-// hears of events and of the wish to cancel as it hears of steps that end, and its run ends when it says so, although
+// hears of events and of a request to cancel as it hears of steps that end, and its run ends when it says so, although
 // work still runs. See [Definition.Answers].
 
 // Answer begins an answer of such a body. The commands behind it are what the body has decided.
 type Answer struct {
-	Turn  int    // how many answers were recorded when the body was asked
-	Seen  int    // how many entries of the run the body knew
-	Began Time   // when it was asked
+	Turn  int    // the number of answers that were recorded when the body was asked
+	Seen  int    // the number of entries of the run that the body knew
+	Began Time   // the instant at which it was asked
 	Again bool   // it wants to be asked again, whatever happens
-	Meta  []byte // what its kind keeps with the answer
+	Meta  []byte // bytes that its kind keeps with the answer
 }
 
 func (Answer) command() {}
@@ -79,8 +79,17 @@ func (r *Run) hear() {
 	}
 }
 
+// applyBody folds what a body says of itself.
+func (r *Run) applyBody(rec Record) {
+	if a, ok := rec.(BodyAnswered); ok {
+		applyAnswer(r, a)
+		return
+	}
+	r.bodyPending = false // it waits
+}
+
 // applyAnswer folds an answer. The events that the body knew are its own now: what it makes of them is decided outside.
-func (r *Run) applyAnswer(rec BodyAnswered) {
+func applyAnswer(r *Run, rec BodyAnswered) {
 	r.answered++
 	r.bodyPending = rec.Again || r.lastNews > rec.Seen
 	r.unheard = r.bodyPending
@@ -119,7 +128,7 @@ func (r *StepCancelAsked) fields(c *coder) { c.step(&r.Step) }
 
 // refuseAnswered refuses to make steps again of a run whose body is asked in writing: it was told how they ended, and
 // its protocol has no way to tell it otherwise. nil: the run is not one of these, or the operation is another one.
-func (m *machine) refuseAnswered(op Op) error {
+func refuseAnswered(m *machine, op Op) error {
 	if !m.r.Answers() || op != OpRetryRun && op != OpRetryStep {
 		return nil
 	}

@@ -54,9 +54,6 @@ func Apply(r *Run, at Time, rec Record) {
 		r.CancelAsked = true
 	case SignalKept:
 		r.keepSignal(at, rec)
-		if !rec.Taken {
-			r.hear()
-		}
 	case StatePublished:
 		r.applyPublished(at, rec)
 	case Turned:
@@ -73,10 +70,8 @@ func Apply(r *Run, at Time, rec Record) {
 		r.applyMoved(at, rec)
 	case StepWarned:
 		r.applyWarned(at, rec)
-	case BodyWaits:
-		r.bodyPending = false
-	case BodyAnswered:
-		r.applyAnswer(rec)
+	case BodyWaits, BodyAnswered:
+		r.applyBody(rec)
 	case Operated:
 		r.applyOperated(rec)
 	default:

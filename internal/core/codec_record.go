@@ -110,14 +110,22 @@ func tagOf(r Record) byte {
 		return tagRunQueued
 	case RunHeld:
 		return tagRunHeld
+	}
+	return tagOfNewer(r)
+}
+
+// tagOfNewer returns the tag of a record that was added last.
+func tagOfNewer(r Record) byte {
+	switch r.(type) {
 	case Turned:
 		return tagTurned
 	case BodyAnswered:
 		return tagBodyAnswered
 	case StepCancelAsked:
 		return tagStepCancelAsked
+	default:
+		panic(fmt.Sprintf("core: record %T has no encoding", r))
 	}
-	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
 
 //nolint:funlen // a plain switch over all records

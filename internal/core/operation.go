@@ -12,7 +12,7 @@ func (m *machine) operate(in Operation) error {
 	if m.r.Phase.Closed() && in.Op != OpRetryRun && in.Op != OpRetryStep {
 		return m.refuse(CodeClosed, in.Op.String(), "the run is %s", m.r.Phase)
 	}
-	if err := m.refuseAnswered(in.Op); err != nil {
+	if err := refuseAnswered(m, in.Op); err != nil {
 		return err
 	}
 	if err := m.refuseElsewhere(in); err != nil {
