@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/temporal"
+	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 // temporalFlag is the flag that makes a server speak Temporal's protocol.
@@ -23,16 +25,17 @@ func (a serverVerbs) addTemporal(flags *pflag.FlagSet) {
 // gatewayOf returns the kind of the workflows of Temporal's SDKs. Each engine has it, so that such runs go on although
 // nobody listens for their workers.
 func gatewayOf(a *app, m *machine) *temporal.Gateway {
-	cfg := temporal.Config{Stands: a.virtual, Now: func() core.Time {
+	clock := worker.Clock{Stands: a.virtual, Now: func() core.Time {
 		if m.clock != nil {
 			return m.clock.Now()
 		}
 		return now()
 	}}
+	var log *slog.Logger
 	if a.guard != nil {
-		cfg.Log = a.guard.log
+		log = a.guard.log
 	}
-	return temporal.New(cfg)
+	return temporal.New(clock, log)
 }
 
 // listeners are what a server listens at.

@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/internal/temporal/history"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -53,7 +54,7 @@ func newBed(t *testing.T) *bed {
 func (b *bed) open() {
 	b.Helper()
 	now := func() core.Time { return policy.At(time.Now()) }
-	g := New(Config{Now: now})
+	g := New(worker.Clock{Now: now}, nil)
 	e, err := engine.New(engine.Config{Journal: b.journal, Kinds: g.Kinds(nil, nil), Now: now})
 	if err == nil {
 		err = g.Open(e)

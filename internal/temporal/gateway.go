@@ -22,18 +22,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Config configures a gateway.
-type Config struct {
-	Now    func() core.Time // the engine's clock; required
-	Stands bool             // Now shows the same instant until somebody moves it
-	Log    *slog.Logger     // nil: nothing is logged
-}
-
 // Gateway is the kind of workflows of Temporal's SDKs, as a plugin of a node. Its server is made by Server.
 type Gateway struct {
 	kind.Base
 
-	cfg    Config
+	clock  worker.Clock
+	log    *slog.Logger
 	engine *engine.Engine
 	tasks  *tasks.Keeper
 	queues *activities.Queues
@@ -41,15 +35,12 @@ type Gateway struct {
 
 var _ kind.Plugin = (*Gateway)(nil)
 
-// New returns a gateway.
-func New(cfg Config) *Gateway {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+// New returns a gateway. The clock is the engine's; without a log nothing is logged.
+func New(clock worker.Clock, log *slog.Logger) *Gateway {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	return &Gateway{
-		cfg: cfg, tasks: tasks.New(cfg.Now, cfg.Log),
-		queues: activities.New(worker.Clock{Now: cfg.Now, Stands: cfg.Stands}),
-	}
+	return &Gateway{clock: clock, log: log, tasks: tasks.New(clock.Now, log), queues: activities.New(clock)}
 }
 
 // definition is that of all workflows: what holds for a run is in its input.

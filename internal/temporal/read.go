@@ -102,7 +102,7 @@ func (s *Server) GetWorkflowExecutionHistory(
 // answerOf returns what there is for a reader, and whether that is an answer. If it is not, it is the answer to one who
 // does not wait any longer.
 func answerOf(
-	r *tasks.Run, q *workflowservice.GetWorkflowExecutionHistoryRequest, at page,
+	r *tasks.OfRun, q *workflowservice.GetWorkflowExecutionHistoryRequest, at page,
 ) (out *workflowservice.GetWorkflowExecutionHistoryResponse, done bool) {
 	events, closed := r.Events(), r.Fold.Closed != 0
 	out = &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{}}
@@ -182,7 +182,7 @@ func instant(at core.Time) *timestamppb.Timestamp {
 }
 
 // infoOf returns what lists say of a run.
-func infoOf(r *tasks.Run) *workflowpb.WorkflowExecutionInfo {
+func infoOf(r *tasks.OfRun) *workflowpb.WorkflowExecutionInfo {
 	f := r.Fold
 	events, size := f.Len()
 	self := r.Execution()
@@ -205,7 +205,7 @@ func infoOf(r *tasks.Run) *workflowpb.WorkflowExecutionInfo {
 }
 
 // pendingOf says how an open activity is doing.
-func pendingOf(one *history.Step, s *core.Step) *workflowpb.PendingActivityInfo {
+func pendingOf(one *history.Begun, s *core.Step) *workflowpb.PendingActivityInfo {
 	a := one.Activity
 	out := &workflowpb.PendingActivityInfo{
 		ActivityId: a.ActivityId, ActivityType: a.ActivityType, Attempt: int32(s.Counted),

@@ -86,7 +86,7 @@ func (s *Server) answer(
 ) (resp any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.cfg.Log.Error("a request of Temporal's protocol panicked", "id", "temporal-panic",
+			s.log.Error("a request of Temporal's protocol panicked", "id", "temporal-panic",
 				"method", info.FullMethod, "error", v)
 			resp, err = nil, status.Error(codes.Internal, "the request panicked")
 		}
@@ -138,7 +138,7 @@ func (s *Server) tellRefused(method string) {
 	s.refused[method] = true
 	s.mu.Unlock()
 	if !known {
-		s.cfg.Log.Warn("a method of Temporal's protocol is not supported", "method", method)
+		s.log.Warn("a method of Temporal's protocol is not supported", "method", method)
 	}
 }
 

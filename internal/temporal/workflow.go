@@ -40,7 +40,7 @@ func (s *Server) find(ctx context.Context, x *commonpb.WorkflowExecution) (core.
 func noRun(id string) error { return serviceerror.NewNotFound("workflow not found for ID: " + id) }
 
 // use returns the run that a caller names, as it is now. It has to be released where there is no error.
-func (s *Server) use(ctx context.Context, x *commonpb.WorkflowExecution) (*tasks.Run, error) {
+func (s *Server) use(ctx context.Context, x *commonpb.WorkflowExecution) (*tasks.OfRun, error) {
 	id, err := s.find(ctx, x)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (s *Server) start(
 		},
 	}
 	if delay := q.WorkflowStartDelay.AsDuration(); delay > 0 {
-		req.At = s.cfg.Now().Add(delay)
+		req.At = s.clock.Now().Add(delay)
 	}
 	for range 3 { // the run that is in the way may end meanwhile
 		made, err := s.engine.Start(ctx, req)

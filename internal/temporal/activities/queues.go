@@ -20,8 +20,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Engine is what the queues need of an engine.
-type Engine interface {
+// EngineCalls are what the queues need of an engine.
+type EngineCalls interface {
 	worker.Reporter
 	// Deliver reports, and calls done when the report is durable or was refused.
 	Deliver(run core.RunID, in core.Input, done func(error))
@@ -33,7 +33,7 @@ type Engine interface {
 
 // Queues are the task queues of activities.
 type Queues struct {
-	engine  Engine
+	engine  EngineCalls
 	clock   worker.Clock
 	closing chan struct{}
 	over    chan struct{} // closed when the engine is
@@ -71,7 +71,7 @@ func New(clock worker.Clock) *Queues {
 }
 
 // Attach tells the queues their engine.
-func (q *Queues) Attach(e Engine) { q.engine = e }
+func (q *Queues) Attach(e EngineCalls) { q.engine = e }
 
 // Serves implements slots.RemoteWorkers.
 func (q *Queues) Serves(queue string) bool { return strings.HasPrefix(queue, convert.QueuePrefix) }

@@ -41,7 +41,7 @@ type Fold struct {
 	events    []*Event // those whose ids are final
 	tail      []item   // events since the last answer
 	due       due
-	steps     []*Step
+	steps     []*Begun
 	at        core.Time          // the instant of the entry that is folded
 	began     []core.StepBegan   // the steps of the entry's answer that were not told yet
 	dropped   bool               // the worker has cancelled a timer that had fired

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Step is what the history knows of a step: an activity or a timer.
-type Step struct {
+// Begun is what the history knows of a step: an activity or a timer.
+type Begun struct {
 	ID        core.StepID
 	Name      string
 	Kind      core.StepKind
@@ -36,7 +36,7 @@ type Step struct {
 }
 
 // Step returns a step by its number; nil: there is none.
-func (f *Fold) Step(id core.StepID) *Step {
+func (f *Fold) Step(id core.StepID) *Begun {
 	if int(id) >= len(f.steps) {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (f *Fold) Step(id core.StepID) *Step {
 func (f *Fold) Steps() int { return len(f.steps) }
 
 // last returns the newest step that fits; nil: none does.
-func (f *Fold) last(fits func(*Step) bool) *Step {
+func (f *Fold) last(fits func(*Begun) bool) *Begun {
 	for i := len(f.steps) - 1; i >= 0; i-- {
 		if fits(f.steps[i]) {
 			return f.steps[i]
@@ -57,22 +57,22 @@ func (f *Fold) last(fits func(*Step) bool) *Step {
 }
 
 // ActivityOf returns the newest activity of an id; nil: there is none.
-func (f *Fold) ActivityOf(id string) *Step {
-	return f.last(func(s *Step) bool { return s.Activity != nil && s.Activity.ActivityId == id })
+func (f *Fold) ActivityOf(id string) *Begun {
+	return f.last(func(s *Begun) bool { return s.Activity != nil && s.Activity.ActivityId == id })
 }
 
 // TimerOf returns the newest timer of an id; nil: there is none.
-func (f *Fold) TimerOf(id string) *Step {
-	return f.last(func(s *Step) bool { return s.Timer != nil && s.Timer.TimerId == id })
+func (f *Fold) TimerOf(id string) *Begun {
+	return f.last(func(s *Begun) bool { return s.Timer != nil && s.Timer.TimerId == id })
 }
 
 // ScheduledAt returns the activity whose event has an id; nil: there is none.
-func (f *Fold) ScheduledAt(event int64) *Step {
-	return f.last(func(s *Step) bool { return s.Activity != nil && s.Scheduled == event })
+func (f *Fold) ScheduledAt(event int64) *Begun {
+	return f.last(func(s *Begun) bool { return s.Activity != nil && s.Scheduled == event })
 }
 
 // ScheduledTime returns when an activity was scheduled first.
-func (f *Fold) ScheduledTime(s *Step) *Event {
+func (f *Fold) ScheduledTime(s *Begun) *Event {
 	if s.Scheduled <= 0 || int(s.Scheduled) > len(f.events) {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (f *Fold) record(rec core.Record) {
 	case core.BodyAnswered:
 		f.answered(r)
 	case core.StepOmitted:
-		f.steps = append(f.steps, &Step{ID: core.StepID(len(f.steps)), Closed: true})
+		f.steps = append(f.steps, &Begun{ID: core.StepID(len(f.steps)), Closed: true})
 	case core.SignalKept:
 		if !r.Taken {
 			f.signal(r)
@@ -150,8 +150,8 @@ func (f *Fold) recordOfStep(rec core.Record) {
 	}
 }
 
-func (f *Fold) stepBegan(r core.StepBegan) *Step {
-	s := &Step{ID: core.StepID(len(f.steps)), Name: r.Spec.Name, Kind: r.Spec.Kind, ReadyAt: f.at}
+func (f *Fold) stepBegan(r core.StepBegan) *Begun {
+	s := &Begun{ID: core.StepID(len(f.steps)), Name: r.Spec.Name, Kind: r.Spec.Kind, ReadyAt: f.at}
 	switch s.Kind {
 	case core.KindTask:
 		s.Attempt = 1
@@ -166,7 +166,7 @@ func (f *Fold) stepBegan(r core.StepBegan) *Step {
 }
 
 // stepEnded tells the end of a step.
-func (f *Fold) stepEnded(s *Step, r core.StepEnded) {
+func (f *Fold) stepEnded(s *Begun, r core.StepEnded) {
 	if s.Activity != nil {
 		f.activityEnded(s, r)
 		return
@@ -184,7 +184,7 @@ func (f *Fold) stepEnded(s *Step, r core.StepEnded) {
 }
 
 // activityEnded tells the last attempt of an activity, if a worker had it, and how the activity has ended.
-func (f *Fold) activityEnded(s *Step, r core.StepEnded) {
+func (f *Fold) activityEnded(s *Begun, r core.StepEnded) {
 	end := f.activityEnd(s, r)
 	if s.Started == 0 {
 		f.happened(s.ID, end)
@@ -201,7 +201,7 @@ func (f *Fold) activityEnded(s *Step, r core.StepEnded) {
 }
 
 // activityEnd returns the event that tells how an activity has ended.
-func (f *Fold) activityEnd(s *Step, r core.StepEnded) *Event {
+func (f *Fold) activityEnd(s *Begun, r core.StepEnded) *Event {
 	timedOut := r.Failure != nil && r.Failure.Kind == policy.KindTimeout
 	lastWorked := s.Last != nil && s.Last.Kind != policy.KindTimeout // its own failure is told
 	switch {
@@ -226,7 +226,7 @@ func (f *Fold) activityEnd(s *Step, r core.StepEnded) *Event {
 	return e
 }
 
-func (f *Fold) activityCompleted(s *Step, r core.StepEnded) *Event {
+func (f *Fold) activityCompleted(s *Begun, r core.StepEnded) *Event {
 	s.result = convert.Payloads(r.Output)
 	if r.Reason == policy.ReasonOperator {
 		s.result = convert.Given(r.Output)
@@ -240,7 +240,7 @@ func (f *Fold) activityCompleted(s *Step, r core.StepEnded) *Event {
 	return e
 }
 
-func (f *Fold) activityCancelled(s *Step, r core.StepEnded) *Event {
+func (f *Fold) activityCancelled(s *Begun, r core.StepEnded) *Event {
 	e := event(enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED, f.at)
 	e.Attributes = &historypb.HistoryEvent_ActivityTaskCanceledEventAttributes{
 		ActivityTaskCanceledEventAttributes: &historypb.ActivityTaskCanceledEventAttributes{
@@ -255,7 +255,7 @@ func (f *Fold) activityCancelled(s *Step, r core.StepEnded) *Event {
 const noTimeLeft = "Not enough time to schedule next retry before activity ScheduleToClose timeout, " +
 	"giving up retrying"
 
-func (f *Fold) activityTimedOut(s *Step, r core.StepEnded) *Event {
+func (f *Fold) activityTimedOut(s *Begun, r core.StepEnded) *Event {
 	failure := convert.Failure(r.Failure)
 	if info := failure.GetTimeoutFailureInfo(); info != nil {
 		info.LastHeartbeatDetails = convert.Payloads(s.Details)

@@ -23,7 +23,7 @@ var (
 // held returns the run of a task whose token a worker shows, and the task. The run has to be released where there is no
 // error. A task that an earlier process has given out counts, if nothing was shown to anybody that its worker does not
 // know.
-func (k *Keeper) held(ctx context.Context, text []byte) (*Run, *lease, error) {
+func (k *Keeper) held(ctx context.Context, text []byte) (*OfRun, *lease, error) {
 	t, ok := readToken(text)
 	if !ok {
 		return nil, nil, errToken
@@ -62,7 +62,7 @@ func (k *Keeper) timedOut(run core.RunID, l *lease) {
 }
 
 // do gives the run an answer, and waits until it is durable.
-func (r *Run) do(cmds []core.Command) error {
+func (r *OfRun) do(cmds []core.Command) error {
 	done := make(chan error, 1)
 	in := []core.Input{core.Commands{Commands: cmds}}
 	r.keeper.engine.Do(r.Fold.Run, r.body, in, func(err error) { done <- err })
@@ -90,7 +90,7 @@ const (
 )
 
 // fail ends a task badly, and offers another one. Of tasks that fail one after the other, the first is recorded.
-func (r *Run) fail(l *lease, m *history.Meta) {
+func (r *OfRun) fail(l *lease, m *history.Meta) {
 	l.timer.Stop()
 	r.out, r.sticky = nil, sticky{}
 	recorded := false
@@ -134,7 +134,7 @@ func (k *Keeper) Fail(ctx context.Context, q *workflowservice.RespondWorkflowTas
 }
 
 // refuse ends a task whose answer cannot be taken, and tells its worker why.
-func (r *Run) refuse(l *lease, identity string, why *badCommand) error {
+func (r *OfRun) refuse(l *lease, identity string, why *badCommand) error {
 	r.fail(l, &history.Meta{Failed: &workflowservice.RespondWorkflowTaskFailedRequest{
 		Cause: why.cause, Identity: identity, Failure: &failurepb.Failure{
 			Message: why.text, Source: "Server", FailureInfo: &failurepb.Failure_ServerFailureInfo{
@@ -185,7 +185,7 @@ func (k *Keeper) Complete(
 
 // notTaken ends a task whose answer the run has refused. One that ends the run is refused where something has happened
 // that the worker has not heard of.
-func (r *Run) notTaken(
+func (r *OfRun) notTaken(
 	ctx context.Context, l *lease, q *workflowservice.RespondWorkflowTaskCompletedRequest, why error,
 ) error {
 	if err := r.refresh(ctx); err != nil {

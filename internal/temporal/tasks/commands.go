@@ -28,7 +28,7 @@ func bad(cause enumspb.WorkflowTaskFailedCause, format string, args ...any) *bad
 // deciding makes core's commands of an answer. Steps that it begins are known to its later commands: a worker may
 // begin a timer and cancel it in one answer.
 type deciding struct {
-	run   *Run
+	run   *OfRun
 	fold  *history.Fold
 	next  int64 // the id of the event that the next command becomes
 	out   []core.Command
@@ -38,7 +38,7 @@ type deciding struct {
 }
 
 // commands returns the commands of an answer for core, or what is wrong with the first one that is.
-func (r *Run) commands(
+func (r *OfRun) commands(
 	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease,
 ) ([]core.Command, *badCommand) {
 	task := r.Fold.Task(l.seen, l.began, l.identity, l.attempt)

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/temporal/history"
 )
 
-// Engine is what the keeper needs of an engine.
-type Engine interface {
+// EngineCalls are what the keeper needs of an engine.
+type EngineCalls interface {
 	// Do gives a run inputs, in one commit.
 	Do(run core.RunID, body *engine.Body, inputs []core.Input, done func(error))
 	// Entries returns the durable entries of a run, without the first ones, of which after says how many.
@@ -25,13 +25,13 @@ type Engine interface {
 type Keeper struct {
 	now    func() core.Time
 	log    *slog.Logger
-	engine Engine
+	engine EngineCalls
 	queues *queues
 	epoch  uint64 // the number of this process in the tokens that it gives out
 	leases atomic.Uint64
 
 	mu         sync.Mutex
-	runs       map[core.RunID]*Run
+	runs       map[core.RunID]*OfRun
 	recent     *list.List // the runs, the one that was used last in front
 	events     int        // the events of all runs that are kept
 	generation int
@@ -45,12 +45,13 @@ const keepEvents = 100_000
 // New returns a keeper. Attach it to its engine before that is opened. now is the engine's clock.
 func New(now func() core.Time, log *slog.Logger) *Keeper {
 	return &Keeper{
-		now: now, log: log, queues: newQueues(), epoch: rand.Uint64(), runs: map[core.RunID]*Run{}, recent: list.New(),
+		now: now, log: log, queues: newQueues(), epoch: rand.Uint64(), runs: map[core.RunID]*OfRun{},
+		recent: list.New(),
 	}
 }
 
 // Attach tells the keeper its engine.
-func (k *Keeper) Attach(e Engine) { k.engine = e }
+func (k *Keeper) Attach(e EngineCalls) { k.engine = e }
 
 // Drain lets all workers go that wait for tasks.
 func (k *Keeper) Drain() { k.queues.close() }
@@ -92,11 +93,11 @@ func (k *Keeper) look(id core.RunID) {
 }
 
 // Use returns a run, locked. Call Release after the use.
-func (k *Keeper) Use(id core.RunID) *Run {
+func (k *Keeper) Use(id core.RunID) *OfRun {
 	k.mu.Lock()
 	r := k.runs[id]
 	if r == nil {
-		r = &Run{
+		r = &OfRun{
 			keeper: k, Fold: history.New(id), body: engine.NewBody(k.generation), changed: make(chan struct{}),
 		}
 		r.place = k.recent.PushFront(r)
@@ -109,7 +110,7 @@ func (k *Keeper) Use(id core.RunID) *Run {
 }
 
 // Release unlocks a run. What is known of runs that were not used for long is forgotten.
-func (r *Run) Release() {
+func (r *OfRun) Release() {
 	k := r.keeper
 	n, _ := r.Fold.Len()
 	r.busy = r.out != nil || r.offered != nil || r.extra > 0
@@ -124,7 +125,7 @@ func (r *Run) Release() {
 	r.weight = n + 1
 	k.recent.MoveToFront(r.place)
 	for at := k.recent.Back(); at != nil && k.events > keepEvents; {
-		old := at.Value.(*Run)
+		old := at.Value.(*OfRun)
 		at = at.Prev()
 		if old.users == 0 && !old.busy {
 			k.drop(old)
@@ -133,7 +134,7 @@ func (r *Run) Release() {
 }
 
 // drop forgets a run. It is called with the lock of the keeper held.
-func (k *Keeper) drop(r *Run) {
+func (k *Keeper) drop(r *OfRun) {
 	delete(k.runs, r.Fold.Run)
 	k.recent.Remove(r.place)
 	k.events -= r.weight

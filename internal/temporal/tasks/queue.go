@@ -8,7 +8,7 @@ import (
 )
 
 // offer is a workflow task that waits for a worker.
-type offer struct{ run *Run }
+type offer struct{ run *OfRun }
 
 // queues are the offers and the workers that wait for them, by the name of the task queue.
 type queues struct {

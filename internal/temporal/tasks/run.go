@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/temporal/history"
 )
 
-// Run is what the keeper knows of a run. It is used between Keeper.Use and Release.
-type Run struct {
+// OfRun is what the keeper knows of a run. It is used between Keeper.Use and Release.
+type OfRun struct {
 	Fold *history.Fold
 
 	keeper  *Keeper
@@ -57,7 +57,7 @@ type lease struct {
 }
 
 // refresh folds what has become durable.
-func (r *Run) refresh(ctx context.Context) error {
+func (r *OfRun) refresh(ctx context.Context) error {
 	entries, err := r.keeper.engine.Entries(ctx, r.Fold.Run, r.Fold.Entries)
 	if err != nil || len(entries) == 0 {
 		return err
@@ -74,7 +74,7 @@ func (r *Run) refresh(ctx context.Context) error {
 }
 
 // Refresh reads what is durable of the run. Errors: as of Engine.Entries; NotFound if it is of another kind.
-func (r *Run) Refresh(ctx context.Context) error {
+func (r *OfRun) Refresh(ctx context.Context) error {
 	if err := r.refresh(ctx); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (r *Run) Refresh(ctx context.Context) error {
 
 // Events returns what anybody may see of the history at present: while a worker has a task, not what has happened
 // since.
-func (r *Run) Events() []*history.Event {
+func (r *OfRun) Events() []*history.Event {
 	if r.out != nil {
 		return r.Fold.View(r.out.seen)
 	}
@@ -94,17 +94,17 @@ func (r *Run) Events() []*history.Event {
 }
 
 // Changed returns a channel that is closed when the history grows.
-func (r *Run) Changed() <-chan struct{} { return r.changed }
+func (r *OfRun) Changed() <-chan struct{} { return r.changed }
 
 // Pending returns which attempt of a workflow task is due or out, and whether a worker has it.
-func (r *Run) Pending() (attempt int32, out, due bool) {
+func (r *OfRun) Pending() (attempt int32, out, due bool) {
 	attempt, due = r.Fold.Due()
 	return attempt + r.extra, r.out != nil, due || r.out != nil
 }
 
 // offer offers the workflow task that is due, if one is and nobody has it: to the worker that has the workflow in its
 // memory, and to all others if that one does not take it in time.
-func (r *Run) offer() {
+func (r *OfRun) offer() {
 	if _, isDue := r.Fold.Due(); !isDue || r.out != nil || r.offered != nil {
 		return
 	}
@@ -130,7 +130,7 @@ func (r *Run) offer() {
 }
 
 // begin gives a task to a worker.
-func (r *Run) begin(identity string, fromSticky bool) *workflowservice.PollWorkflowTaskQueueResponse {
+func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWorkflowTaskQueueResponse {
 	k := r.keeper
 	attempt, _ := r.Fold.Due()
 	l := &lease{
@@ -155,7 +155,7 @@ func (r *Run) begin(identity string, fromSticky bool) *workflowservice.PollWorkf
 }
 
 // Execution names the run.
-func (r *Run) Execution() *commonpb.WorkflowExecution {
+func (r *OfRun) Execution() *commonpb.WorkflowExecution {
 	return &commonpb.WorkflowExecution{WorkflowId: r.Fold.Created.WorkflowID, RunId: r.Fold.Run.String()}
 }
 
