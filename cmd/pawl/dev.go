@@ -51,6 +51,7 @@ listens on loopback addresses only, and refuses what a web page of another site 
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", devAddress, "loopback address and port to listen on")
+	a.addTemporal(cmd.Flags())
 	cmd.Flags().BoolVar(&a.virtual, "virtual-time", false,
 		"the clock of the runs stands until pawl time moves it; for a new database, which stays so")
 	cmd.Flags().StringSliceVar(&allow, "webhook-allow", nil,
@@ -67,11 +68,15 @@ func (a serverVerbs) dev(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
+	all, err := a.besides(ctx, l)
+	if err != nil {
+		return err
+	}
 	m, err := a.startServer(ctx)
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return errors.Join(err, all.close())
 	}
-	m.Listen(l, nil)
+	m.serve(all)
 	a.tellServing(ctx, m, "http://"+l.Addr().String())
 	return a.untilStopped(m, 0, stopWithin, nil)
 }
@@ -130,6 +135,9 @@ func (a serverVerbs) tellServing(ctx context.Context, m *machine, address string
 	}
 	a.say("serving %s (a page for the browser; the API: %s/docs)", address, address)
 	a.say("database %s", m.place.Name())
+	if a.temporal != "" {
+		a.say("workers and clients of Temporal's SDKs at %s", a.temporal)
+	}
 	if m.clock != nil {
 		a.say("time stands at %s; pawl time moves it", m.clock.Now())
 	}

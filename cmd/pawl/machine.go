@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
+	"github.com/pawl-dev/pawl/internal/temporal"
 	"github.com/pawl-dev/pawl/internal/virtual"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/web"
@@ -38,6 +39,7 @@ type machine struct {
 	clock          *virtual.Clock  // a clock that stands; nil: the wall clock
 	signals        chan os.Signal  // signals to stop, received once attempts are executed; nil: none are
 	metrics        *metrics.Metrics
+	gateway        *temporal.Gateway // the workflows of Temporal's SDKs
 }
 
 // start opens the database and a daemon on it. With work set, attempts are executed; without, operations are applied
@@ -115,9 +117,11 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	m.gateway = gatewayOf(a, m)
 	cfg := daemon.Config{
 		Journal: m.journal, Paths: m.place, Namespace: m.place.Namespace, Work: work,
-		Owner: fmt.Sprintf("pid %d", os.Getpid()), Plugins: []kind.Plugin{a.flows.Plugin()}, Read: a.readWorkflow,
+		Owner: fmt.Sprintf("pid %d", os.Getpid()), Plugins: []kind.Plugin{a.flows.Plugin(), m.gateway},
+		Read: a.readWorkflow,
 		Processes: worker.ExecConfig{
 			Secrets: secrets, Containers: a.containerProgram, Artifacts: artifacts,
 		}, Slots: a.processes(),

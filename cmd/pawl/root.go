@@ -51,13 +51,14 @@ type app struct {
 	actor            string
 	reason           string
 
-	flows   workflows.Store  // flows read so far
-	folder  *folder.Folder   // the flows that a server starts by name; nil: this is no server
-	guard   *guarding        // the settings of pawl server; nil: this is another command
-	tracer  *otlp.Tracer     // a server's tracer; nil: the environment names no collector
-	metrics *metrics.Metrics // a server's metrics, those of its default namespace
-	given   []string         // flags of the command line
-	virtual bool             // the clock of the runs stands until somebody moves it
+	flows    workflows.Store  // flows read so far
+	folder   *folder.Folder   // the flows that a server starts by name; nil: this is no server
+	guard    *guarding        // the settings of pawl server; nil: this is another command
+	tracer   *otlp.Tracer     // a server's tracer; nil: the environment names no collector
+	metrics  *metrics.Metrics // a server's metrics, those of its default namespace
+	given    []string         // flags of the command line
+	virtual  bool             // the clock of the runs stands until somebody moves it
+	temporal string           // where Temporal's protocol is spoken; empty: nowhere
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
 	webhookAllow []netip.Prefix
 

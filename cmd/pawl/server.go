@@ -119,6 +119,7 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 	flags := cmd.Flags()
 	flags.StringVar(&config, configFlag, "", "file with values for flags (default: the configuration file)")
 	flags.StringVar(&g.listen, "listen", devAddress, "address and port to listen on")
+	a.addTemporal(flags)
 	flags.StringVar(&g.cert, "tls-cert", "", "file with the certificate and those between it and the root, as PEM")
 	flags.StringVar(&g.key, "tls-key", "", "file with the certificate's key, as PEM")
 	flags.BoolVar(&g.insecure, "insecure", false, "listen beyond loopback without TLS, behind a proxy that has it")
@@ -179,33 +180,33 @@ func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 	} else if err := in.Vanished(); err != nil {
 		return err
 	}
-	listener, err := g.open(ctx, a.processes())
+	all, err := a.listen(ctx, g)
 	if err != nil {
 		return err
 	}
 	profiles, err := g.openProfiles(ctx)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, all.close())
 	}
 	defer profiles()
 	left, err := g.sharing.open(ctx)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, all.close())
 	}
 	defer left()
 	m, err := a.startServer(ctx)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, all.close())
 	}
 	if err := a.openNamespaces(ctx, m, g); err != nil {
-		return errors.Join(err, listener.Close(), m.Leave(ctx), m.close())
+		return errors.Join(err, all.close(), m.Leave(ctx), m.close())
 	}
 	if g.certs != nil {
 		m.metrics.ReadCertificate(g.certs.Left)
 	}
 	defer collector.GiveBack()()
-	m.Listen(listener, nil)
-	a.tellReady(ctx, m, g, listener)
+	m.serve(all)
+	a.tellReady(ctx, m, g, all.http)
 	err = a.untilStopped(m, drainWithin, stopWithin, func() { a.reload(ctx, m, g) })
 	g.log.Info("stopped")
 	return err

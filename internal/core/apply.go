@@ -70,8 +70,8 @@ func Apply(r *Run, at Time, rec Record) {
 		r.applyMoved(at, rec)
 	case StepWarned:
 		r.applyWarned(at, rec)
-	case BodyWaits:
-		r.bodyPending = false
+	case BodyWaits, BodyAnswered:
+		r.applyBody(rec)
 	case Operated:
 		r.applyOperated(rec)
 	default:
@@ -80,9 +80,13 @@ func Apply(r *Run, at Time, rec Record) {
 }
 
 func (r *Run) applyOperated(rec Operated) {
-	if (rec.Op == OpCancelGracefully || rec.Op == OpCancel) && rec.Reason != "" {
+	if rec.Op != OpCancelGracefully && rec.Op != OpCancel {
+		return
+	}
+	if rec.Reason != "" {
 		r.CancelReason = rec.Reason
 	}
+	r.hear()
 }
 
 func (r *Run) applyCreated(at Time, rec RunCreated) {
@@ -251,12 +255,20 @@ func (r *Run) applyStep(at Time, rec Record) {
 		r.change(rec.Step, func(s *Step) { s.reset(at, rec) })
 	case StepPolicy:
 		r.change(rec.Step, func(s *Step) { s.Policy = rec.Policy })
+	case StepCancelAsked:
+		r.Steps[rec.Step].CancelAsked = true
 	default: // Apply has folded the others
 	}
 }
 
 // noteClosed notes a step that closed, for whoever decides what comes next.
 func (r *Run) noteClosed(id StepID) {
+	if r.Answers() {
+		if s := &r.Steps[id]; s.Spec.Kind != KindSleep || s.Phase != StepCancelled { // its body has cancelled that
+			r.hear()
+		}
+		return
+	}
 	r.changed = append(r.changed, id)
 	r.bodyPending = true
 }
@@ -357,7 +369,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		return
 	}
 	s.Phase, s.Reason, s.EndedAt, s.extendedLimits = StepSuspended, policy.ReasonNone, 0, 0
-	s.Output, s.Failure, s.Restarted = nil, nil, true
+	s.Output, s.Failure, s.Restarted, s.CancelAsked = nil, nil, true, false
 	if s.Spec.Kind == KindSleep {
 		s.ScheduledAt = at // the record of the sleep's end says how long the sleep is
 	}

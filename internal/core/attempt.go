@@ -298,7 +298,7 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int)
 func historyOf(r *Run, s *Step, f *policy.Failure, apart int) judge.History {
 	h := judge.History{
 		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond,
-		Closed: r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || r.Closing != nil),
+		Closed: s.CancelAsked || r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || r.Closing != nil),
 	}
 	if f.Kind == policy.KindLost {
 		h.Counted, h.Lost, h.LostAlone = s.Counted-1, s.Lost, apart

@@ -67,9 +67,10 @@ func (m *machine) stopOpen(why string) {
 
 // hooks moves a closing run on: it asks for the next stage of hooks when the last stage's are closed, and ends the
 // run after the last stage. Both wait until no attempt runs or is being stopped: a hook that cleans up must not do so
-// beside the work that it cleans up after. It reports whether to go on.
+// beside the work that it cleans up after. A run whose body is asked in writing has no hooks, and does not wait. It
+// reports whether to go on.
 func (m *machine) hooks() bool {
-	if m.r.open > 0 || m.r.live > 0 {
+	if m.r.open > 0 || m.r.live > 0 && !m.r.Answers() {
 		return false
 	}
 	if m.nextHooks() {

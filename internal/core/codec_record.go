@@ -36,8 +36,10 @@ const (
 	tagRunQueued
 	tagRunHeld
 	tagTurned
+	tagBodyAnswered
+	tagStepCancelAsked
 
-	tagLast = tagTurned
+	tagLast = tagStepCancelAsked
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -108,10 +110,22 @@ func tagOf(r Record) byte {
 		return tagRunQueued
 	case RunHeld:
 		return tagRunHeld
+	}
+	return tagOfNewer(r)
+}
+
+// tagOfNewer returns the tag of a record that was added last.
+func tagOfNewer(r Record) byte {
+	switch r.(type) {
 	case Turned:
 		return tagTurned
+	case BodyAnswered:
+		return tagBodyAnswered
+	case StepCancelAsked:
+		return tagStepCancelAsked
+	default:
+		panic(fmt.Sprintf("core: record %T has no encoding", r))
 	}
-	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
 
 //nolint:funlen // a plain switch over all records
@@ -175,6 +189,10 @@ func (c *coder) write(r Record) {
 		c.held(&r.Held)
 	case Turned:
 		r.fields(c)
+	case BodyAnswered:
+		r.fields(c)
+	case StepCancelAsked:
+		r.fields(c)
 	default:
 		c.writeOfBody(r)
 	}
@@ -209,6 +227,14 @@ func (c *coder) read() (r Record) {
 		var turned Turned
 		turned.fields(c)
 		r = turned
+	case tag == tagBodyAnswered:
+		var answered BodyAnswered
+		answered.fields(c)
+		r = answered
+	case tag == tagStepCancelAsked:
+		var asked StepCancelAsked
+		asked.fields(c)
+		r = asked
 	default:
 		r = c.readOfBody(tag)
 	}

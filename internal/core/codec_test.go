@@ -51,6 +51,8 @@ var recordTypes = []Record{
 	UpdateAccepted{},
 	UpdateAnswered{},
 	Turned{},
+	BodyAnswered{},
+	StepCancelAsked{},
 }
 
 func TestRecordTypesAreComplete(t *testing.T) {

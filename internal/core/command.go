@@ -59,7 +59,11 @@ type (
 	}
 
 	// CancelStep ends an open step of the body's own, as the body has decided. A step that has ended stays as it is.
-	CancelStep struct{ Key string }
+	// With Ask, work that runs is asked to stop, and the step ends when it does.
+	CancelStep struct {
+		Key string
+		Ask bool
+	}
 
 	// Publish shows a value to whoever looks at the run, in place of the one before.
 	Publish struct {

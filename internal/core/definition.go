@@ -38,6 +38,9 @@ type Definition struct {
 	// Turns: its runs have no steps. They keep a value and take turns; see [Turn].
 	Turns bool
 
+	// Answers: its bodies are asked in writing; see [Answer]. It needs HasBody.
+	Answers bool
+
 	// Elsewhere: another program decides the runs and executes their steps. Here they are looked at and operated on;
 	// see [Run.Elsewhere].
 	Elsewhere bool
@@ -84,6 +87,10 @@ type Definition struct {
 	// ItemNames returns the names of a group step's items, in their order; there may be more items than names. It is
 	// called only for display. Nil: not known.
 	ItemNames func(r *Run, s *Step) []string
+
+	// ShowInput and ShowValue return, for people, an input of its runs and any other payload of them as JSON; nil: they
+	// are JSON.
+	ShowInput, ShowValue func(payload []byte) []byte
 
 	// Queues and Services are the limits that the definition gives them, by name. Those of the engine come first.
 	Queues, Services map[string]*policy.QueueLimits
@@ -135,6 +142,22 @@ func (d *Definition) RunRules(input []byte) RunRules {
 		return RunRules{}
 	}
 	return d.Rules(input)
+}
+
+// ShownInput returns an input of its runs as JSON.
+func (d *Definition) ShownInput(payload []byte) []byte {
+	if d == nil || d.ShowInput == nil || len(payload) == 0 {
+		return payload
+	}
+	return d.ShowInput(payload)
+}
+
+// ShownValue returns another payload of its runs as JSON.
+func (d *Definition) ShownValue(payload []byte) []byte {
+	if d == nil || d.ShowValue == nil || len(payload) == 0 {
+		return payload
+	}
+	return d.ShowValue(payload)
 }
 
 // rules returns what holds for the run as a whole.

@@ -76,8 +76,19 @@ func (t *Teller) Events(e Entry) []Event {
 	for i := range out {
 		t.seq++
 		out[i].Seq = t.seq
+		out[i].Data = t.shown(&out[i])
 	}
 	return out
+}
+
+// shown returns what an event tells of a payload.
+func (t *Teller) shown(ev *Event) []byte {
+	switch ev.Type {
+	case EventRunStarted, EventRunScheduled, EventRunQueued:
+		return t.run.def.ShownInput(ev.Data)
+	default:
+		return t.run.def.ShownValue(ev.Data)
+	}
 }
 
 // event returns an event of the run.

@@ -21,7 +21,8 @@ type fixture struct {
 	retry    *policy.Retry
 	every    time.Duration // runs begin at multiples of it; 0: when they are started
 	tolerate map[string]bool
-	again    bool // a run that succeeds continues as a new one
+	again    bool        // a run that succeeds continues as a new one
+	whole    *Definition // the definition, where it is no such one
 }
 
 // parseFixture reads lines such as
@@ -175,6 +176,9 @@ func mustDuration(s string) time.Duration {
 func (f *fixture) definition() *Definition {
 	if f == nil {
 		return nil
+	}
+	if f.whole != nil {
+		return f.whole
 	}
 	def := &Definition{
 		Specs: f.specs, NewDecider: func(*Run) Decider { return f },

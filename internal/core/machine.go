@@ -1,7 +1,5 @@
 package core
 
-import "github.com/pawl-dev/pawl/policy"
-
 // Output is what one input did. An entry without records means that nothing happened.
 type Output struct {
 	Entry   Entry
@@ -129,11 +127,11 @@ func (m *machine) ask() bool {
 		return false
 	case fresh:
 		m.r.decider = nil // one that was made for a task of the run's may not know of what has closed since
-	case len(m.r.changed) == 0 && !m.r.mustWarn:
+	case len(m.r.changed) == 0 && !m.r.mustWarn && !m.r.unheard:
 		return false
 	}
 	d := m.r.decide()
-	m.r.asked, m.r.mustWarn = true, false
+	m.r.asked, m.r.mustWarn, m.r.unheard = true, false, false
 	closed := m.r.changed
 	if fresh {
 		closed = nil // a new decider has read the state as it is
@@ -159,6 +157,9 @@ func (m *machine) commands(in Commands) error {
 	}
 	if key, again := m.repeated(in.Commands); again {
 		return m.refuse(CodeStale, "commands", "there is a step %q already: the body has not seen all of the run", key)
+	}
+	if m.r.Answers() {
+		return m.answer(in.Commands)
 	}
 	for _, cmd := range in.Commands {
 		m.command(cmd)
@@ -212,9 +213,7 @@ func (m *machine) command(cmd Command) {
 			Output: cmd.Output,
 		})
 	case CancelStep:
-		if s, known := m.r.Lookup(cmd.Key); known && !s.Phase.Closed() {
-			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(byWorkflow))
-		}
+		m.cancelStep(cmd)
 	case Publish:
 		m.emit(StatePublished(cmd))
 	case AcceptUpdate:

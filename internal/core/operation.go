@@ -12,6 +12,9 @@ func (m *machine) operate(in Operation) error {
 	if m.r.Phase.Closed() && in.Op != OpRetryRun && in.Op != OpRetryStep {
 		return m.refuse(CodeClosed, in.Op.String(), "the run is %s", m.r.Phase)
 	}
+	if err := refuseAnswered(m, in.Op); err != nil {
+		return err
+	}
 	if err := m.refuseElsewhere(in); err != nil {
 		return err
 	}
@@ -46,6 +49,10 @@ func (m *machine) operateRun(in Operation) error {
 	switch in.Op {
 	case OpCancelGracefully, OpCancel:
 		c := m.r.Closing
+		if m.r.Answers() && c == nil {
+			m.audit(in, NoStep) // its body hears of it, and decides what follows
+			return nil
+		}
 		if m.r.Stop != nil && c == nil {
 			return m.cancelStopping(in)
 		}

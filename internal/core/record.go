@@ -265,6 +265,17 @@ type (
 		Took  int
 	}
 
+	// BodyAnswered is an answer of a body that is asked in writing; what it has decided follows. See Answer.
+	BodyAnswered struct {
+		Seen  int
+		Began Time
+		Again bool
+		Meta  []byte
+	}
+
+	// StepCancelAsked: the body has asked the work of the step to stop. No attempt follows the one that runs.
+	StepCancelAsked struct{ Step StepID }
+
 	// BodyWaits: the run's body has seen all there is and waits.
 	BodyWaits struct{}
 
@@ -276,35 +287,37 @@ type (
 	}
 )
 
-func (RunCreated) record()     {}
-func (RunStarted) record()     {}
-func (RunQueued) record()      {}
-func (RunHeld) record()        {}
-func (RunClosing) record()     {}
-func (RunStopping) record()    {}
-func (RunHooks) record()       {}
-func (RunEnded) record()       {}
-func (RunReopened) record()    {}
-func (PauseBegan) record()     {}
-func (PauseEnded) record()     {}
-func (CancelAsked) record()    {}
-func (SignalKept) record()     {}
-func (StepBegan) record()      {}
-func (StepOmitted) record()    {}
-func (AttemptReady) record()   {}
-func (AttemptHeld) record()    {}
-func (AttemptStarted) record() {}
-func (AttemptBeat) record()    {}
-func (AttemptEnded) record()   {}
-func (AttemptStopped) record() {}
-func (StepEnded) record()      {}
-func (StepWarned) record()     {}
-func (StepReset) record()      {}
-func (StepPolicy) record()     {}
-func (DeadlineMoved) record()  {}
-func (Operated) record()       {}
-func (BodyWaits) record()      {}
-func (StatePublished) record() {}
-func (UpdateAccepted) record() {}
-func (UpdateAnswered) record() {}
-func (Turned) record()         {}
+func (RunCreated) record()      {}
+func (RunStarted) record()      {}
+func (RunQueued) record()       {}
+func (RunHeld) record()         {}
+func (RunClosing) record()      {}
+func (RunStopping) record()     {}
+func (RunHooks) record()        {}
+func (RunEnded) record()        {}
+func (RunReopened) record()     {}
+func (PauseBegan) record()      {}
+func (PauseEnded) record()      {}
+func (CancelAsked) record()     {}
+func (SignalKept) record()      {}
+func (StepBegan) record()       {}
+func (StepOmitted) record()     {}
+func (AttemptReady) record()    {}
+func (AttemptHeld) record()     {}
+func (AttemptStarted) record()  {}
+func (AttemptBeat) record()     {}
+func (AttemptEnded) record()    {}
+func (AttemptStopped) record()  {}
+func (StepEnded) record()       {}
+func (StepWarned) record()      {}
+func (StepReset) record()       {}
+func (StepPolicy) record()      {}
+func (DeadlineMoved) record()   {}
+func (Operated) record()        {}
+func (BodyWaits) record()       {}
+func (StatePublished) record()  {}
+func (UpdateAccepted) record()  {}
+func (UpdateAnswered) record()  {}
+func (Turned) record()          {}
+func (BodyAnswered) record()    {}
+func (StepCancelAsked) record() {}

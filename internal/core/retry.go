@@ -50,6 +50,9 @@ func (m *machine) retryRun(in Operation) error {
 // RefusesRetry returns why a retry of the run would be refused now; nil: it would not.
 func (r *Run) RefusesRetry(now Time) error {
 	m := machine{r: r, now: now}
+	if err := refuseAnswered(&m, OpRetryRun); err != nil {
+		return err
+	}
 	if err := m.refuseElsewhere(Operation{Op: OpRetryRun, Step: NoStep}); err != nil {
 		return err
 	}

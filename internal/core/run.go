@@ -95,6 +95,9 @@ type Run struct {
 	extendedLimits movedLimits       // the limits that operations moved
 	signalsTaken   *signalsTaken     // events that waits took, and which wait took which; nil: none did
 	turned         bool              // it has taken a turn
+	answered       int               // answers of a body that is asked in writing
+	lastNews       int               // the entry with the last news that such a body has to hear of
+	unheard        bool              // there is such news, and the body was not asked since
 	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
 	bodyPending bool
 }
@@ -158,6 +161,7 @@ type Signal struct {
 	Payload []byte // JSON
 	At      Time
 	Taken   bool // a wait took it; kept for its id
+	Seq     int  // the entry that brought it
 }
 
 // Closing is a settled outcome that waits for hooks and for running attempts.
@@ -207,7 +211,8 @@ type Step struct {
 	items          int32  // the number of a group's items that are open
 	Dropped        bool   // forgotten by a retry of the run: another step took its place
 	// Restarted: an operator has put it back to work after it had closed. What was decided on its end may stand.
-	Restarted bool
+	Restarted   bool
+	CancelAsked bool // the body has asked its work to stop
 
 	Details        []byte          // the details of the last heartbeat; the next attempt reads them
 	extendedLimits movedLimits     // the limits that operations moved

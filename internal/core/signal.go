@@ -157,7 +157,10 @@ func (m *machine) takeKept(s *Step) bool {
 // keepSignal keeps an event: behind the others, or before them if it is given back. Whoever takes events takes the
 // first one, and those that are given back were kept before those that are still there.
 func (r *Run) keepSignal(at Time, rec SignalKept) {
-	s := Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken}
+	if !rec.Taken {
+		r.hear()
+	}
+	s := Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken, Seq: r.Seq + 1}
 	if !rec.Back {
 		r.Signals = append(r.Signals, s)
 		return

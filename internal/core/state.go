@@ -233,7 +233,9 @@ func (r *Run) Lookup(key string) (*Step, bool) {
 }
 
 // forgetDecider drops the decider: the next one is made from the state as it is, and is asked about all of it.
-func (r *Run) forgetDecider() { r.changed, r.mustWarn, r.decider, r.asked = nil, false, nil, false }
+func (r *Run) forgetDecider() {
+	r.changed, r.mustWarn, r.unheard, r.decider, r.asked = nil, false, false, nil, false
+}
 
 // decide returns the run's decider, made when first needed.
 func (r *Run) decide() Decider {

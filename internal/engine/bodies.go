@@ -66,8 +66,13 @@ func (p *Partition) sendAllNews(r *run) {
 	}
 }
 
-// sendNews sends a body news of its run: about the steps that closed, or about everything if closed is nil.
+// sendNews sends a body news of its run: about the steps that closed, or about everything if closed is nil. One that is
+// asked in writing is told no more than that there are news.
 func (p *Partition) sendNews(r *run, closed []core.StepID) {
+	if r.state.Answers() { // its body reads the entries
+		r.kind.Bodies.Consult(News{Run: r.id()})
+		return
+	}
 	var news News
 	if err := guard("news for its body was made", func() { news = NewsOf(r.state, closed) }); err != nil {
 		_ = p.setAsideAfterPanic(r, err)

@@ -11,6 +11,7 @@ import (
 type AttemptState struct {
 	Task   core.Task // the task without the payload; an operator may have changed its limits
 	Now    core.Time // when that was so
+	Cancel bool      // the run's body has asked the work to stop
 	Paused bool      // the run is paused: this attempt goes on, and nothing new starts
 }
 
@@ -40,7 +41,9 @@ func (c *AttemptCall) do(p *Partition) {
 			Err: fmt.Errorf("attempt %d has ended", c.Token.Attempt),
 		}
 	} else {
-		c.Answer = AttemptState{Task: *t, Now: p.now, Paused: r.state.PausedAt != 0}
+		c.Answer = AttemptState{
+			Task: *t, Now: p.now, Cancel: r.state.Steps[c.Token.Step].CancelAsked, Paused: r.state.PausedAt != 0,
+		}
 	}
 	p.pipeline.reply(c)
 }

@@ -153,7 +153,7 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 func (r *run) outcome() Outcome { return outcomeOf(r.state) }
 
 func outcomeOf(s *core.Run) Outcome {
-	return Outcome{Run: s.ID, Phase: s.Phase, Output: s.Output, Failure: s.Failure}
+	return Outcome{Run: s.ID, Phase: s.Phase, Output: s.Attached().ShownValue(s.Output), Failure: s.Failure}
 }
 
 // asideRow changes the row of a run that is set aside. It shows what was recorded last, because the state may be

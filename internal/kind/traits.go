@@ -1,6 +1,8 @@
 package kind
 
 import (
+	"sync"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
@@ -22,10 +24,19 @@ type Traits struct {
 // functions are the traits of Go functions.
 var functions = Traits{Body: true, Coded: true, Served: true, Shown: &core.Definition{HasBody: true}}
 
+// described are the traits that packages have told, by the name of the kind.
+var described sync.Map
+
+// Describe tells the traits of a kind. The package that has the kind calls it when it is initialised.
+func Describe(name string, t Traits) { described.Store(name, t) }
+
 // TraitsOf returns the traits of a kind by its name. A kind that decides by its definition has none of them.
 func TraitsOf(name string) Traits {
 	if name == journal.KindGo {
 		return functions
+	}
+	if t, ok := described.Load(name); ok {
+		return t.(Traits)
 	}
 	return Traits{}
 }

@@ -21,7 +21,8 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	t.askAgain()
 	out := &api.Run{
 		RunSummary: t.summary(),
-		Input:      t.input.of(r.Input), Output: t.output.of(r.Output),
+		Input:      t.input.of(r.Input, r.Attached().ShownInput),
+		Output:     t.output.of(r.Output, r.Attached().ShownValue),
 		Headers:   r.Headers.Map(),
 		Execution: api.Time(r.Execution.At), RunLimit: api.Time(r.Deadline.At),
 		Deadlines: t.deadlines(), Binding: t.runBinding(),
@@ -200,7 +201,7 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 		Attempt: s.Attempt, MaxAttempts: maxAttempts(s), Counted: s.Counted, Lost: s.Lost,
 		Stopping: s.Stopping, Kept: s.Kept,
 		ScheduleToClose: api.Time(s.ScheduleToClose), Deadline: api.Time(s.Deadline), Deadlines: stepDeadlines(s),
-		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child),
+		Failure: s.Failure, Output: payload(t.Run.Attached().ShownValue(s.Output)), Child: runText(s.Child),
 		Superseded: s.Dropped, Hook: s.Spec.Hook, AgainAt: t.again[s.ID].at,
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}
@@ -271,10 +272,10 @@ type checked struct {
 	json   json.RawMessage
 }
 
-func (c *checked) of(b []byte) json.RawMessage {
+func (c *checked) of(b []byte, shown func([]byte) []byte) json.RawMessage {
 	// the state replaces payloads, it never changes them
 	if len(b) != len(c.source) || (len(b) > 0 && &b[0] != &c.source[0]) {
-		c.source, c.json = b, payload(b)
+		c.source, c.json = b, payload(shown(b))
 	}
 	return c.json
 }

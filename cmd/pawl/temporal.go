@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/temporal"
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+// temporalFlag is the flag that makes a server speak Temporal's protocol.
+const temporalFlag = "temporal"
+
+// addTemporal adds the flag.
+func (a serverVerbs) addTemporal(flags *pflag.FlagSet) {
+	flags.StringVar(&a.temporal, temporalFlag, "",
+		"loopback address and port for workers and clients of Temporal's SDKs, such as 127.0.0.1:7233 (default: none)")
+}
+
+// gatewayOf returns the kind of the workflows of Temporal's SDKs. Each engine has it, so that such runs go on although
+// nobody listens for their workers.
+func gatewayOf(a *app, m *machine) *temporal.Gateway {
+	clock := worker.Clock{Stands: a.virtual, Now: func() core.Time {
+		if m.clock != nil {
+			return m.clock.Now()
+		}
+		return now()
+	}}
+	var log *slog.Logger
+	if a.guard != nil {
+		log = a.guard.log
+	}
+	return temporal.New(clock, log)
+}
+
+// listeners are what a server listens at.
+type listeners struct {
+	http net.Listener
+	sdks net.Listener // the listener for Temporal's SDKs; nil: none
+}
+
+// close closes them.
+func (l listeners) close() error {
+	if l.sdks == nil {
+		return l.http.Close()
+	}
+	return errors.Join(l.http.Close(), l.sdks.Close())
+}
+
+// listen listens at the addresses of a server.
+func (a serverVerbs) listen(ctx context.Context, g *guarding) (listeners, error) {
+	l, err := g.open(ctx, a.processes())
+	if err != nil {
+		return listeners{}, err
+	}
+	return a.besides(ctx, l)
+}
+
+// besides adds the listener for Temporal's SDKs, if there is to be one. If that fails, it closes the other one.
+func (a serverVerbs) besides(ctx context.Context, http net.Listener) (listeners, error) {
+	if a.temporal == "" {
+		return listeners{http: http}, nil
+	}
+	if g := a.guard; g != nil && g.sharing.listen != "" {
+		return listeners{}, errors.Join(http.Close(), usage(
+			"--%s: the nodes of a cluster do not share the tasks of such workers yet", temporalFlag))
+	}
+	sdks, err := listenLoopback(ctx, temporalFlag, a.temporal)
+	if err != nil {
+		return listeners{}, errors.Join(err, http.Close())
+	}
+	return listeners{http, sdks}, nil
+}
+
+// serve answers what comes to the listeners.
+func (m *machine) serve(l listeners) {
+	m.Listen(l.http, nil)
+	if l.sdks != nil {
+		m.Listen(l.sdks, m.gateway.Server())
+	}
+}

@@ -1,0 +1,164 @@
+package convert
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// Encoding is the metadata of a payload that says how its data is to be read, and json what it says of JSON.
+const (
+	encoding  = "encoding"
+	plainJSON = "json/plain"
+)
+
+// Payloads reads what is stored of payloads; nil: there are none.
+func Payloads(b []byte) *commonpb.Payloads {
+	if len(b) == 0 {
+		return nil
+	}
+	p := &commonpb.Payloads{}
+	if proto.Unmarshal(b, p) != nil {
+		return nil
+	}
+	return p
+}
+
+// Given returns payloads that hold JSON which an operator has given.
+func Given(b []byte) *commonpb.Payloads {
+	if len(b) == 0 {
+		return nil
+	}
+	return &commonpb.Payloads{Payloads: []*commonpb.Payload{
+		{Metadata: map[string][]byte{encoding: []byte(plainJSON)}, Data: b},
+	}}
+}
+
+// Bytes returns payloads as they are stored; nil: there are none. Errors: a text in them is not UTF-8.
+func Bytes(p *commonpb.Payloads) ([]byte, error) {
+	if p == nil {
+		return nil, nil
+	}
+	b, err := proto.Marshal(p)
+	if b == nil && err == nil {
+		b = []byte{} // there are payloads, and none among them
+	}
+	return b, err
+}
+
+// ShowInput returns what people are shown of the input of a run: the arguments of its workflow.
+func ShowInput(b []byte) []byte {
+	start := &workflowservice.StartWorkflowExecutionRequest{}
+	if proto.Unmarshal(b, start) != nil {
+		return unreadable(b)
+	}
+	return show(start.Input)
+}
+
+// ShowValue returns what people are shown of another payload: the value, or all of them where there are several.
+func ShowValue(b []byte) []byte {
+	if json.Valid(b) && utf8.Valid(b) { // an operator has given it
+		return b
+	}
+	p := &commonpb.Payloads{}
+	if proto.Unmarshal(b, p) != nil {
+		return unreadable(b)
+	}
+	return show(p)
+}
+
+func show(p *commonpb.Payloads) []byte {
+	if len(p.GetPayloads()) == 0 {
+		return nil
+	}
+	values := make([]json.RawMessage, len(p.Payloads))
+	for i, one := range p.Payloads {
+		values[i] = showOne(one)
+	}
+	if len(values) == 1 {
+		return values[0]
+	}
+	out, err := json.Marshal(values)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// showOne returns the data of a payload where it is JSON or nothing, else the bytes with how they are encoded.
+func showOne(p *commonpb.Payload) json.RawMessage {
+	switch how := string(p.GetMetadata()[encoding]); {
+	case how == "binary/null":
+		return json.RawMessage("null")
+	case how == plainJSON && json.Valid(p.Data) && utf8.Valid(p.Data), how == "json/protobuf" && json.Valid(p.Data):
+		return p.Data
+	default:
+		out, err := json.Marshal(struct {
+			Encoding string `json:"encoding,omitempty"`
+			Data     []byte `json:"data"`
+		}{how, p.GetData()})
+		if err != nil {
+			return nil
+		}
+		return out
+	}
+}
+
+func unreadable(b []byte) []byte {
+	out, err := json.Marshal(b)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// headerField is the field, unknown to the protocol, in which an event's payloads carry its header.
+const headerField protowire.Number = 1000
+
+// Signal returns what is stored of an event: its payloads, with its header behind them. Errors: a text in them is not
+// UTF-8.
+func Signal(input *commonpb.Payloads, header *commonpb.Header) ([]byte, error) {
+	out, err := Bytes(input)
+	if err != nil || len(header.GetFields()) == 0 {
+		return out, err
+	}
+	raw, err := proto.Marshal(header)
+	out = protowire.AppendTag(out, headerField, protowire.BytesType)
+	return protowire.AppendBytes(out, raw), err
+}
+
+// Sent returns the payloads and the header of an event, or the payload that an operator has given it.
+func Sent(b []byte) (*commonpb.Payloads, *commonpb.Header) {
+	if json.Valid(b) {
+		return Given(b), nil
+	}
+	input := Payloads(b)
+	if input == nil {
+		return nil, nil
+	}
+	rest := input.ProtoReflect().GetUnknown()
+	input.ProtoReflect().SetUnknown(nil)
+	for len(rest) > 0 {
+		number, kind, n := protowire.ConsumeTag(rest)
+		if n < 0 {
+			break
+		}
+		size := protowire.ConsumeFieldValue(number, kind, rest[n:])
+		if size < 0 {
+			break
+		}
+		if number == headerField {
+			raw, _ := protowire.ConsumeBytes(rest[n:])
+			header := &commonpb.Header{}
+			if proto.Unmarshal(raw, header) == nil {
+				return input, header
+			}
+		}
+		rest = rest[n+size:]
+	}
+	return input, nil
+}

@@ -1,0 +1,264 @@
+package history
+
+import (
+	"time"
+
+	commandpb "go.temporal.io/api/command/v1"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/temporal/convert"
+)
+
+// Event is an event of the history.
+type Event = historypb.HistoryEvent
+
+// Fold is the history of one run up to an entry.
+type Fold struct {
+	Run     core.RunID
+	Created core.RunCreated
+	Start   *workflowservice.StartWorkflowExecutionRequest // the request that has started the run
+	Entries int                                            // how many were folded
+	Turns   int                                            // answers among them
+	Status  enumspb.WorkflowExecutionStatus
+	Closed  core.Time  // when the run has ended; zero: it has not
+	Next    core.RunID // the chain's next run; zero: none
+	Memo    *commonpb.Memo
+	Search  *commonpb.SearchAttributes
+	// Cancelled: somebody has asked the run to cancel.
+	Cancelled bool
+	// Asked is the id of the event with which the last task began that was answered; zero: none was.
+	Asked int64
+	// Completed is the id of the event that says so.
+	Completed int64
+
+	events    []*Event // those whose ids are final
+	tail      []item   // events since the last answer
+	due       due
+	steps     []*Begun
+	at        core.Time          // the instant of the entry that is folded
+	began     []core.StepBegan   // the steps of the entry's answer that were not told yet
+	dropped   bool               // the worker has cancelled a timer that had fired
+	ends      bool               // the entry ends the run: what ends with it is not told
+	close     *core.RunClosing   // the outcome, once it is settled
+	closed    *commandpb.Command // the command that has settled it; nil: none
+	terminate *core.Operated     // the operation that has terminated the run; nil: none has
+	size      int                // the size of the events in bytes
+}
+
+// item is something that has happened: one event, or two of an activity that has ended.
+type item struct {
+	entry  int
+	step   core.StepID
+	events []*Event
+}
+
+// due is the workflow task that the run's worker has to be given.
+type due struct {
+	is      bool
+	after   int // the number of items before its event; hidden: it is told when it is answered
+	at      core.Time
+	attempt int32
+}
+
+// hidden is the place of the event of a task that follows one that failed: it is told if it is answered.
+const hidden = -1
+
+// New returns the history of a run of which nothing is known yet.
+func New(run core.RunID) *Fold { return &Fold{Run: run} }
+
+// Due reports whether the run's worker has something to hear, and which attempt it is to tell it.
+func (f *Fold) Due() (attempt int32, isDue bool) { return f.due.attempt, f.due.is && f.Closed == 0 }
+
+// Len returns how many events there are, and their size in bytes, about.
+func (f *Fold) Len() (events, size int) {
+	n := len(f.events)
+	for _, it := range f.tail {
+		n += len(it.events)
+	}
+	if f.due.is && f.due.after != hidden {
+		n++
+	}
+	return n, f.size
+}
+
+// News returns the number of the last entry that brought an event which no answer has heard of; zero: none did.
+func (f *Fold) News() int {
+	if len(f.tail) == 0 {
+		return 0
+	}
+	return f.tail[len(f.tail)-1].entry
+}
+
+// Add folds the run's next entry.
+func (f *Fold) Add(e core.Entry) {
+	f.Entries++
+	f.at = e.At
+	f.ends, f.began = false, f.began[:0]
+	for _, rec := range e.Records {
+		switch rec := rec.(type) {
+		case core.RunClosing, core.RunEnded:
+			f.ends = true
+		case core.StepBegan:
+			f.began = append(f.began, rec)
+		default:
+		}
+	}
+	for _, rec := range e.Records {
+		f.record(rec)
+	}
+}
+
+// add adds an event whose id is final.
+func (f *Fold) add(e *Event) *Event {
+	e.EventId = int64(len(f.events)) + 1
+	e.TaskId = e.EventId
+	f.events = append(f.events, e)
+	f.size += proto.Size(e)
+	return e
+}
+
+// event returns an event without an id.
+func event(kind enumspb.EventType, at core.Time) *Event {
+	return &Event{EventType: kind, EventTime: stamp(at)}
+}
+
+func stamp(at core.Time) *timestamppb.Timestamp { return timestamppb.New(at.Std()) }
+
+// happened tells what has happened to the run, and that its worker has to hear of it.
+func (f *Fold) happened(step core.StepID, events ...*Event) {
+	f.tail = append(f.tail, item{f.Entries, step, events})
+	if !f.due.is || f.due.after == hidden {
+		f.need(len(f.tail))
+	}
+}
+
+// need notes that a task is due whose event stands behind some items.
+func (f *Fold) need(after int) { f.due = due{is: true, after: after, at: f.at, attempt: 1} }
+
+// settle makes final the ids of what a worker knew. It reports the event of its task; nil: that is not told yet.
+func (f *Fold) settle(seen int) (scheduled *Event) {
+	n := 0
+	for ; ; n++ {
+		if f.due.is && f.due.after == n {
+			scheduled = f.add(f.scheduled())
+		}
+		if n == len(f.tail) || f.tail[n].entry > seen {
+			break
+		}
+		for _, e := range f.tail[n].events {
+			f.add(e)
+		}
+		link(f.tail[n].events)
+	}
+	f.tail = f.tail[n:]
+	return scheduled
+}
+
+// link tells the end of an activity which event its start is.
+func link(events []*Event) {
+	if len(events) != 2 {
+		return
+	}
+	id := events[0].EventId
+	switch a := events[1].Attributes.(type) {
+	case *historypb.HistoryEvent_ActivityTaskCompletedEventAttributes:
+		a.ActivityTaskCompletedEventAttributes.StartedEventId = id
+	case *historypb.HistoryEvent_ActivityTaskFailedEventAttributes:
+		a.ActivityTaskFailedEventAttributes.StartedEventId = id
+	case *historypb.HistoryEvent_ActivityTaskTimedOutEventAttributes:
+		a.ActivityTaskTimedOutEventAttributes.StartedEventId = id
+	case *historypb.HistoryEvent_ActivityTaskCanceledEventAttributes:
+		a.ActivityTaskCanceledEventAttributes.StartedEventId = id
+	}
+}
+
+// scheduled returns the event of the task that is due.
+func (f *Fold) scheduled() *Event {
+	e := event(enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, f.due.at)
+	e.Attributes = &historypb.HistoryEvent_WorkflowTaskScheduledEventAttributes{
+		WorkflowTaskScheduledEventAttributes: &historypb.WorkflowTaskScheduledEventAttributes{
+			TaskQueue: f.Start.GetTaskQueue(), StartToCloseTimeout: durationpb.New(f.TaskTimeout()),
+			Attempt: f.due.attempt,
+		},
+	}
+	return e
+}
+
+// TaskTimeout returns how long a worker may take for a workflow task.
+func (f *Fold) TaskTimeout() time.Duration { return convert.TaskTimeout(f.Start) }
+
+// View returns the events up to an entry. They must not be changed.
+func (f *Fold) View(seen int) []*Event {
+	out := f.events[:len(f.events):len(f.events)]
+	place := func(e *Event) {
+		e.EventId = int64(len(out)) + 1
+		e.TaskId = e.EventId
+		out = append(out, e)
+	}
+	for i := 0; ; i++ {
+		if f.due.is && f.due.after == i {
+			place(f.scheduled())
+		}
+		if i == len(f.tail) || f.tail[i].entry > seen {
+			return out
+		}
+		copies := make([]*Event, len(f.tail[i].events))
+		for j, e := range f.tail[i].events {
+			copies[j] = proto.Clone(e).(*Event)
+			place(copies[j])
+		}
+		link(copies)
+	}
+}
+
+// Task is what a worker is given.
+type Task struct {
+	Events  []*Event
+	Started int64 // the id of the event with which the task begins
+}
+
+// Task returns the history as a worker gets it that knows some entries.
+func (f *Fold) Task(seen int, began core.Time, identity string, attempt int32) Task {
+	events := f.View(seen)
+	last := int64(0)
+	for i := len(f.events); i < len(events); i++ {
+		if events[i].EventType == enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED {
+			last = events[i].EventId
+		}
+	}
+	if last == 0 { // its event is told when the task is answered
+		e := f.scheduled()
+		e.EventTime = stamp(began)
+		e.GetWorkflowTaskScheduledEventAttributes().Attempt = attempt
+		e.EventId = int64(len(events)) + 1
+		e.TaskId, last = e.EventId, e.EventId
+		events = append(events, e)
+	}
+	size := f.size
+	for _, e := range events[len(f.events):] {
+		size += proto.Size(e)
+	}
+	e := f.startedTask(last, began, identity, size)
+	e.EventId = int64(len(events)) + 1
+	e.TaskId = e.EventId
+	return Task{append(events, e), e.EventId}
+}
+
+// startedTask returns the event with which a worker has begun a task.
+func (f *Fold) startedTask(scheduled int64, at core.Time, identity string, size int) *Event {
+	e := event(enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED, at)
+	e.Attributes = &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
+		WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{
+			ScheduledEventId: scheduled, Identity: identity, RequestId: f.Run.String(),
+			HistorySizeBytes: int64(size),
+		},
+	}
+	return e
+}

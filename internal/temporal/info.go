@@ -1,0 +1,85 @@
+package temporal
+
+import (
+	"context"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	namespacepb "go.temporal.io/api/namespace/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// serverVersion is the version of Temporal's server whose protocol this one speaks: SDKs ask for it.
+const serverVersion = "1.31.0"
+
+// GetSystemInfo says what the server can do.
+func (s *Server) GetSystemInfo(
+	context.Context, *workflowservice.GetSystemInfoRequest,
+) (*workflowservice.GetSystemInfoResponse, error) {
+	return &workflowservice.GetSystemInfoResponse{
+		ServerVersion: serverVersion,
+		Capabilities: &workflowservice.GetSystemInfoResponse_Capabilities{
+			SignalAndQueryHeader: true, InternalErrorDifferentiation: true, ActivityFailureIncludeHeartbeat: true,
+			EncodedFailureAttributes: true, UpsertMemo: true, SdkMetadata: true,
+		},
+	}, nil
+}
+
+// GetClusterInfo names the server.
+func (s *Server) GetClusterInfo(
+	context.Context, *workflowservice.GetClusterInfoRequest,
+) (*workflowservice.GetClusterInfoResponse, error) {
+	return &workflowservice.GetClusterInfoResponse{ServerVersion: serverVersion, ClusterName: "pawl"}, nil
+}
+
+// namespaceID is the id of the only namespace: SDKs want one.
+const namespaceID = "00000000-0000-0000-0000-000000000001"
+
+func namespace() *workflowservice.DescribeNamespaceResponse {
+	const kept = 100 * 365 * 24 * time.Hour // pawl server --retention says how long closed runs are kept
+	return &workflowservice.DescribeNamespaceResponse{
+		NamespaceInfo: &namespacepb.NamespaceInfo{
+			Name: Namespace, State: enumspb.NAMESPACE_STATE_REGISTERED, Id: namespaceID,
+			Capabilities: &namespacepb.NamespaceInfo_Capabilities{},
+		},
+		Config: &namespacepb.NamespaceConfig{WorkflowExecutionRetentionTtl: durationpb.New(kept)},
+	}
+}
+
+// DescribeNamespace describes the only namespace.
+func (s *Server) DescribeNamespace(
+	_ context.Context, q *workflowservice.DescribeNamespaceRequest,
+) (*workflowservice.DescribeNamespaceResponse, error) {
+	if q.Namespace != Namespace && q.Id != namespaceID {
+		return nil, serviceerror.NewNamespaceNotFound(q.Namespace + q.Id)
+	}
+	return namespace(), nil
+}
+
+// ListNamespaces lists the only one.
+func (s *Server) ListNamespaces(
+	context.Context, *workflowservice.ListNamespacesRequest,
+) (*workflowservice.ListNamespacesResponse, error) {
+	return &workflowservice.ListNamespacesResponse{
+		Namespaces: []*workflowservice.DescribeNamespaceResponse{namespace()},
+	}, nil
+}
+
+// RegisterNamespace refuses another one.
+func (s *Server) RegisterNamespace(
+	_ context.Context, q *workflowservice.RegisterNamespaceRequest,
+) (*workflowservice.RegisterNamespaceResponse, error) {
+	if q.Namespace == Namespace {
+		return nil, serviceerror.NewNamespaceAlreadyExists("Namespace already exists.")
+	}
+	return nil, serviceerror.NewUnimplemented("the only namespace is " + Namespace)
+}
+
+// ShutdownWorker hears that a worker stops. Its polls end with its connection.
+func (s *Server) ShutdownWorker(
+	context.Context, *workflowservice.ShutdownWorkerRequest,
+) (*workflowservice.ShutdownWorkerResponse, error) {
+	return &workflowservice.ShutdownWorkerResponse{}, nil
+}

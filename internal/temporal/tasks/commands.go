@@ -1,0 +1,245 @@
+package tasks
+
+import (
+	"fmt"
+	"time"
+
+	commandpb "go.temporal.io/api/command/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/temporal/convert"
+	"github.com/pawl-dev/pawl/internal/temporal/history"
+)
+
+// badCommand says what is wrong with a command. The task fails with it, and the workflow goes on.
+type badCommand struct {
+	cause enumspb.WorkflowTaskFailedCause
+	text  string
+}
+
+func bad(cause enumspb.WorkflowTaskFailedCause, format string, args ...any) *badCommand {
+	return &badCommand{cause, cause.String() + ": " + fmt.Sprintf(format, args...)}
+}
+
+// deciding makes core's commands of an answer. Steps that it begins are known to its later commands: a worker may
+// begin a timer and cancel it in one answer.
+type deciding struct {
+	run   *OfRun
+	fold  *history.Fold
+	next  int64 // the id of the event that the next command becomes
+	out   []core.Command
+	timer map[string]string // names of timers that the answer has begun, by their ids; empty: it has cancelled them
+	acts  map[string]string // names of activities, by their ids
+	at    map[int64]string  // names of activities, by the ids of their events
+}
+
+// commands returns the commands of an answer for core, or what is wrong with the first one that is.
+func (r *OfRun) commands(
+	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease,
+) ([]core.Command, *badCommand) {
+	task := r.Fold.Task(l.seen, l.began, l.identity, l.attempt)
+	d := &deciding{
+		run: r, fold: r.Fold, next: task.Started + 2, timer: map[string]string{}, acts: map[string]string{},
+		at: map[int64]string{},
+	}
+	for i, c := range q.Commands {
+		if history.Ends(c) && i != len(q.Commands)-1 {
+			return nil, bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
+				"commands follow one that ends the run")
+		}
+		if why := d.command(c); why != nil {
+			return nil, why
+		}
+		d.next++
+	}
+	return d.out, nil
+}
+
+func (d *deciding) command(c *commandpb.Command) *badCommand {
+	switch a := c.GetAttributes().(type) {
+	case *commandpb.Command_ScheduleActivityTaskCommandAttributes:
+		return d.activity(a.ScheduleActivityTaskCommandAttributes)
+	case *commandpb.Command_RequestCancelActivityTaskCommandAttributes:
+		return d.cancelActivity(a.RequestCancelActivityTaskCommandAttributes.ScheduledEventId)
+	case *commandpb.Command_StartTimerCommandAttributes:
+		return d.startTimer(a.StartTimerCommandAttributes)
+	case *commandpb.Command_CancelTimerCommandAttributes:
+		return d.cancelTimer(a.CancelTimerCommandAttributes.TimerId)
+	case *commandpb.Command_RecordMarkerCommandAttributes:
+		if a.RecordMarkerCommandAttributes.MarkerName == "" {
+			return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES,
+				"MarkerName is not set on command")
+		}
+		return nil
+	case *commandpb.Command_UpsertWorkflowSearchAttributesCommandAttributes,
+		*commandpb.Command_ModifyWorkflowPropertiesCommandAttributes:
+		return nil
+	case *commandpb.Command_CompleteWorkflowExecutionCommandAttributes:
+		output, err := convert.Bytes(a.CompleteWorkflowExecutionCommandAttributes.Result)
+		if err != nil {
+			return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_COMPLETE_WORKFLOW_EXECUTION_ATTRIBUTES, "%v", err)
+		}
+		return d.close(core.Close{Phase: core.RunSucceeded, Output: output})
+	case *commandpb.Command_FailWorkflowExecutionCommandAttributes:
+		return d.failRun(a.FailWorkflowExecutionCommandAttributes.Failure)
+	case *commandpb.Command_CancelWorkflowExecutionCommandAttributes:
+		return d.cancelRun(a.CancelWorkflowExecutionCommandAttributes)
+	case *commandpb.Command_ContinueAsNewWorkflowExecutionCommandAttributes:
+		return d.continueRun(a.ContinueAsNewWorkflowExecutionCommandAttributes)
+	default:
+		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED, "%s is not supported", c.GetCommandType())
+	}
+}
+
+// name returns the name of the step that a command begins: what it is, and the id of its event.
+func (d *deciding) name(what string) string { return fmt.Sprintf("%s #%d", what, d.next) }
+
+// schedule begins a step with what the worker has said of it.
+func (d *deciding) schedule(spec *core.StepSpec, said proto.Message, lasts time.Duration) error {
+	input, err := proto.Marshal(said)
+	if err != nil {
+		return err
+	}
+	spec.Def, spec.Input = -1, input
+	d.out = append(d.out, core.Schedule{Spec: spec, Item: -1, Group: core.NoStep, For: lasts})
+	return nil
+}
+
+func (d *deciding) activity(said *commandpb.ScheduleActivityTaskCommandAttributes) *badCommand {
+	const cause = enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES
+	a := proto.Clone(said).(*commandpb.ScheduleActivityTaskCommandAttributes)
+	switch open := d.fold.ActivityOf(a.ActivityId); {
+	case a.ActivityId == "":
+		return bad(cause, "ActivityId is not set on command")
+	case a.GetActivityType().GetName() == "":
+		return bad(cause, "ActivityType is not set on command")
+	case open != nil && !open.Closed, d.acts[a.ActivityId] != "":
+		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_SCHEDULE_ACTIVITY_DUPLICATE_ID,
+			"an activity %q is open", a.ActivityId)
+	case a.ScheduleToCloseTimeout.AsDuration() <= 0 && a.StartToCloseTimeout.AsDuration() <= 0:
+		return bad(cause, "a valid StartToClose or ScheduleToCloseTimeout is not set on command")
+	}
+	limits, err := convert.Policy(a)
+	if err != nil {
+		return bad(cause, "%v", err)
+	}
+	convert.FillActivity(a, d.fold.Start)
+	spec := &core.StepSpec{
+		Name: d.name(a.ActivityType.Name), Kind: core.KindTask, Queue: convert.QueuePrefix + a.TaskQueue.GetName(),
+		Type: a.ActivityType.Name, Policy: limits,
+	}
+	if key := a.GetPriority().GetPriorityKey(); key != 0 {
+		spec.Priority = usualPriority - key
+	}
+	if err := d.schedule(spec, a, 0); err != nil {
+		return bad(cause, "%v", err)
+	}
+	d.acts[a.ActivityId], d.at[d.next] = spec.Name, spec.Name
+	return nil
+}
+
+// usualPriority is the key of what has no priority. There 1 comes first.
+const usualPriority = 3
+
+func (d *deciding) cancelActivity(event int64) *badCommand {
+	name := d.at[event]
+	if s := d.fold.ScheduledAt(event); s != nil {
+		name = s.Name
+	}
+	if name == "" {
+		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_ACTIVITY_ATTRIBUTES,
+			"no activity was scheduled by event %d", event)
+	}
+	d.out = append(d.out, core.CancelStep{Key: name, Ask: true})
+	return nil
+}
+
+func (d *deciding) startTimer(a *commandpb.StartTimerCommandAttributes) *badCommand {
+	const cause = enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES
+	lasts := a.StartToFireTimeout.AsDuration()
+	switch open := d.fold.TimerOf(a.TimerId); {
+	case a.TimerId == "":
+		return bad(cause, "TimerId is not set on command")
+	case lasts <= 0:
+		return bad(cause, "a valid StartToFireTimeout is not set on command")
+	case open != nil && !open.Closed, d.timer[a.TimerId] != "":
+		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_START_TIMER_DUPLICATE_ID, "a timer %q is open", a.TimerId)
+	}
+	spec := &core.StepSpec{Name: d.name("timer"), Kind: core.KindSleep}
+	if err := d.schedule(spec, a, max(lasts, time.Microsecond)); err != nil {
+		return bad(cause, "%v", err)
+	}
+	d.timer[a.TimerId] = spec.Name
+	return nil
+}
+
+func (d *deciding) cancelTimer(id string) *badCommand {
+	name, begun := d.timer[id]
+	if s := d.fold.TimerOf(id); !begun && s != nil {
+		name = s.Name
+	}
+	if name == "" {
+		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_TIMER_ATTRIBUTES, "there is no timer %q", id)
+	}
+	d.timer[id] = ""
+	d.out = append(d.out, core.CancelStep{Key: name})
+	return nil
+}
+
+// close ends the run.
+func (d *deciding) close(c core.Close) *badCommand {
+	d.out = append(d.out, c)
+	return nil
+}
+
+func (d *deciding) failRun(failure *failurepb.Failure) *badCommand {
+	f, err := convert.FailureOf(failure)
+	if err != nil {
+		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_FAIL_WORKFLOW_EXECUTION_ATTRIBUTES, "%v", err)
+	}
+	return d.close(core.Close{Phase: core.RunFailed, Failure: f})
+}
+
+func (d *deciding) cancelRun(a *commandpb.CancelWorkflowExecutionCommandAttributes) *badCommand {
+	f, err := convert.Cancelled(a.GetDetails())
+	if err != nil {
+		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_WORKFLOW_EXECUTION_ATTRIBUTES, "%v", err)
+	}
+	return d.close(core.Close{Phase: core.RunCancelled, Failure: f})
+}
+
+// continueRun ends the run, and begins the next one of its chain with another input.
+func (d *deciding) continueRun(a *commandpb.ContinueAsNewWorkflowExecutionCommandAttributes) *badCommand {
+	const cause = enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CONTINUE_AS_NEW_ATTRIBUTES
+	next := proto.Clone(d.fold.Start).(*workflowservice.StartWorkflowExecutionRequest)
+	if name := a.GetWorkflowType().GetName(); name != "" && name != next.GetWorkflowType().GetName() {
+		return bad(cause, "a workflow cannot be continued as one of another type yet")
+	}
+	next.Input, next.Header, next.RetryPolicy = a.Input, a.Header, a.RetryPolicy
+	next.RequestId, next.WorkflowStartDelay = "", nil
+	next.Memo, next.SearchAttributes = d.fold.Memo, d.fold.Search
+	if a.Memo != nil {
+		next.Memo = a.Memo
+	}
+	if a.SearchAttributes != nil {
+		next.SearchAttributes = a.SearchAttributes
+	}
+	if a.GetTaskQueue().GetName() != "" {
+		next.TaskQueue = a.TaskQueue
+	}
+	if a.WorkflowTaskTimeout.AsDuration() > 0 {
+		next.WorkflowTaskTimeout = a.WorkflowTaskTimeout
+	}
+	if run := a.WorkflowRunTimeout.AsDuration(); run > 0 && run != next.WorkflowRunTimeout.AsDuration() {
+		return bad(cause, "a workflow cannot be continued with another run timeout yet")
+	}
+	input, err := proto.Marshal(next)
+	if err != nil {
+		return bad(cause, "%v", err)
+	}
+	return d.close(core.Close{Phase: core.RunContinued, Output: input})
+}

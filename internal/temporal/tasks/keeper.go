@@ -1,0 +1,141 @@
+package tasks
+
+import (
+	"container/list"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/temporal/history"
+)
+
+// EngineCalls are what the keeper needs of an engine.
+type EngineCalls interface {
+	// Do gives a run inputs, in one commit.
+	Do(run core.RunID, body *engine.Body, inputs []core.Input, done func(error))
+	// Entries returns the durable entries of a run, without the first ones, of which after says how many.
+	Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error)
+}
+
+// Keeper keeps the workflow tasks of an engine's runs. For the engine it is the bodies of the kind.
+type Keeper struct {
+	now    func() core.Time
+	log    *slog.Logger
+	engine EngineCalls
+	queues *queues
+	epoch  uint64 // the number of this process in the tokens that it gives out
+	leases atomic.Uint64
+
+	mu         sync.Mutex
+	runs       map[core.RunID]*OfRun
+	recent     *list.List // the runs, the one that was used last in front
+	events     int        // the events of all runs that are kept
+	generation int
+}
+
+var _ engine.Bodies = (*Keeper)(nil)
+
+// keepEvents is how many events are kept of histories that nobody uses at present.
+const keepEvents = 100_000
+
+// New returns a keeper. Attach it to its engine before that is opened. now is the engine's clock.
+func New(now func() core.Time, log *slog.Logger) *Keeper {
+	return &Keeper{
+		now: now, log: log, queues: newQueues(), epoch: rand.Uint64(), runs: map[core.RunID]*OfRun{},
+		recent: list.New(),
+	}
+}
+
+// Attach tells the keeper its engine.
+func (k *Keeper) Attach(e EngineCalls) { k.engine = e }
+
+// Drain lets all workers go that wait for tasks.
+func (k *Keeper) Drain() { k.queues.close() }
+
+// Consult implements engine.Bodies.
+func (k *Keeper) Consult(n engine.News) (decides bool) {
+	if !n.Held {
+		go k.look(n.Run) // the loop must not wait
+	}
+	return false
+}
+
+// CanBegin implements engine.Bodies.
+func (k *Keeper) CanBegin(core.RunID, string, string, string) bool { return true }
+
+// Forget implements engine.Bodies.
+func (k *Keeper) Forget(run core.RunID) { go k.look(run) }
+
+// Reset implements engine.Bodies.
+func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.generation = max(k.generation, generation)
+	for id, r := range k.runs {
+		if lives(id) {
+			k.drop(r)
+		}
+	}
+}
+
+// look looks what there is to do for a run of which there are news.
+func (k *Keeper) look(id core.RunID) {
+	if r := k.Use(id); r.refresh(context.Background()) == nil {
+		r.offer()
+		r.Release()
+	} else {
+		r.Release()
+	}
+}
+
+// Use returns a run, locked. Call Release after the use.
+func (k *Keeper) Use(id core.RunID) *OfRun {
+	k.mu.Lock()
+	r := k.runs[id]
+	if r == nil {
+		r = &OfRun{
+			keeper: k, Fold: history.New(id), body: engine.NewBody(k.generation), changed: make(chan struct{}),
+		}
+		r.place = k.recent.PushFront(r)
+		k.runs[id] = r
+	}
+	r.users++
+	k.mu.Unlock()
+	r.mu.Lock()
+	return r
+}
+
+// Release unlocks a run. What is known of runs that were not used for long is forgotten.
+func (r *OfRun) Release() {
+	k := r.keeper
+	n, _ := r.Fold.Len()
+	r.busy = r.out != nil || r.offered != nil || r.extra > 0
+	r.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r.users--
+	if k.runs[r.Fold.Run] != r {
+		return
+	}
+	k.events += n + 1 - r.weight
+	r.weight = n + 1
+	k.recent.MoveToFront(r.place)
+	for at := k.recent.Back(); at != nil && k.events > keepEvents; {
+		old := at.Value.(*OfRun)
+		at = at.Prev()
+		if old.users == 0 && !old.busy {
+			k.drop(old)
+		}
+	}
+}
+
+// drop forgets a run. It is called with the lock of the keeper held.
+func (k *Keeper) drop(r *OfRun) {
+	delete(k.runs, r.Fold.Run)
+	k.recent.Remove(r.place)
+	k.events -= r.weight
+}

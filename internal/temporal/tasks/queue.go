@@ -1,0 +1,134 @@
+package tasks
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// offer is a workflow task that waits for a worker.
+type offer struct{ run *OfRun }
+
+// queues are the offers and the workers that wait for them, by the name of the task queue.
+type queues struct {
+	closing chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	byName map[string]*queue
+}
+
+// queue has offers or workers, never both.
+type queue struct {
+	offers  []*offer
+	workers []chan *offer
+}
+
+func newQueues() *queues { return &queues{closing: make(chan struct{}), byName: map[string]*queue{}} }
+
+func (q *queues) of(name string) *queue {
+	one := q.byName[name]
+	if one == nil {
+		one = &queue{}
+		q.byName[name] = one
+	}
+	return one
+}
+
+// tidy forgets a queue that is empty.
+func (q *queues) tidy(name string) {
+	if one := q.byName[name]; one != nil && len(one.offers) == 0 && len(one.workers) == 0 {
+		delete(q.byName, name)
+	}
+}
+
+// put adds an offer, before the others if it was taken and given back.
+func (q *queues) put(name string, o *offer, back bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	one := q.of(name)
+	switch {
+	case len(one.workers) > 0:
+		one.workers[0] <- o
+		one.workers = one.workers[1:]
+		q.tidy(name)
+	case back:
+		one.offers = slices.Insert(one.offers, 0, o)
+	default:
+		one.offers = append(one.offers, o)
+	}
+}
+
+// remove takes an offer out, and reports whether no worker had taken it.
+func (q *queues) remove(name string, o *offer) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	one := q.byName[name]
+	if one == nil {
+		return false
+	}
+	i := slices.Index(one.offers, o)
+	if i < 0 {
+		return false
+	}
+	one.offers = slices.Delete(one.offers, i, i+1)
+	q.tidy(name)
+	return true
+}
+
+// take returns the oldest offer, once there is one; nil: the wait is over, or ctx.
+func (q *queues) take(ctx context.Context, name string, wait time.Duration) *offer {
+	q.mu.Lock()
+	one := q.of(name)
+	if len(one.offers) > 0 {
+		o := one.offers[0]
+		one.offers = one.offers[1:]
+		q.tidy(name)
+		q.mu.Unlock()
+		return o
+	}
+	if q.closed {
+		q.tidy(name)
+		q.mu.Unlock()
+		return nil
+	}
+	worker := make(chan *offer, 1)
+	one.workers = append(one.workers, worker)
+	q.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case o := <-worker:
+		return o
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-q.closing:
+	}
+	q.mu.Lock()
+	i := slices.Index(one.workers, worker)
+	if i >= 0 {
+		one.workers = slices.Delete(one.workers, i, i+1)
+		q.tidy(name)
+	}
+	q.mu.Unlock()
+	if i >= 0 {
+		return nil
+	}
+	o := <-worker // it came at the same time
+	if ctx.Err() != nil {
+		q.put(name, o, true)
+		return nil
+	}
+	return o
+}
+
+// close lets all workers go.
+func (q *queues) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.closing)
+	}
+}

@@ -1,0 +1,208 @@
+package tasks
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	querypb "go.temporal.io/api/query/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	historypb "go.temporal.io/api/history/v1"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/temporal/history"
+)
+
+// OfRun is what the keeper knows of a run. It is used between Keeper.Use and Release.
+type OfRun struct {
+	Fold *history.Fold
+
+	keeper  *Keeper
+	mu      sync.Mutex
+	body    *engine.Body
+	out     *lease        // the task that a worker has; nil: none has one
+	offered *offer        // the task that waits for a worker; nil: none does
+	extra   int32         // tasks that failed after the last one whose failure was recorded
+	changed chan struct{} // closed when the history grows
+	sticky  sticky
+
+	// The lock of the keeper guards these, except for busy, which is set before the lock of the run is given up.
+	users  int
+	busy   bool
+	weight int
+	place  *list.Element
+}
+
+// sticky is the queue of the worker that has the workflow in its memory.
+type sticky struct {
+	queue  string // empty: no worker has it
+	within time.Duration
+}
+
+// lease is a task that a worker has.
+type lease struct {
+	number   uint64
+	seen     int
+	turn     int
+	began    core.Time
+	attempt  int32
+	identity string
+	timer    *time.Timer
+}
+
+// refresh folds what has become durable.
+func (r *OfRun) refresh(ctx context.Context) error {
+	entries, err := r.keeper.engine.Entries(ctx, r.Fold.Run, r.Fold.Entries)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	for _, e := range entries {
+		r.Fold.Add(e)
+	}
+	if attempt, isDue := r.Fold.Due(); !isDue || attempt == 1 {
+		r.extra = 0
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+	return nil
+}
+
+// Refresh reads what is durable of the run. Errors: as of Engine.Entries; NotFound if it is of another kind.
+func (r *OfRun) Refresh(ctx context.Context) error {
+	if err := r.refresh(ctx); err != nil {
+		return err
+	}
+	if r.Fold.Entries == 0 || r.Fold.Created.Definition != history.DefinitionID(r.Fold.Created.Workflow) {
+		return serviceerror.NewNotFound("workflow not found for ID: " + r.Fold.Run.String())
+	}
+	return nil
+}
+
+// Events returns what anybody may see of the history at present: while a worker has a task, not what has happened
+// since.
+func (r *OfRun) Events() []*history.Event {
+	if r.out != nil {
+		return r.Fold.View(r.out.seen)
+	}
+	return r.Fold.View(r.Fold.Entries)
+}
+
+// Changed returns a channel that is closed when the history grows.
+func (r *OfRun) Changed() <-chan struct{} { return r.changed }
+
+// Pending returns which attempt of a workflow task is due or out, and whether a worker has it.
+func (r *OfRun) Pending() (attempt int32, out, due bool) {
+	attempt, due = r.Fold.Due()
+	return attempt + r.extra, r.out != nil, due || r.out != nil
+}
+
+// offer offers the workflow task that is due, if one is and nobody has it: to the worker that has the workflow in its
+// memory, and to all others if that one does not take it in time.
+func (r *OfRun) offer() {
+	if _, isDue := r.Fold.Due(); !isDue || r.out != nil || r.offered != nil {
+		return
+	}
+	o := &offer{run: r}
+	r.offered = o
+	queues, own := r.keeper.queues, r.Fold.Start.GetTaskQueue().GetName()
+	if r.sticky.queue == "" {
+		queues.put(own, o, false)
+		return
+	}
+	name := r.sticky.queue
+	queues.put(name, o, false)
+	time.AfterFunc(r.sticky.within, func() {
+		if !queues.remove(name, o) {
+			return
+		}
+		r.keeper.Use(r.Fold.Run)
+		defer r.Release()
+		r.offered = nil
+		r.sticky = sticky{}
+		r.offer()
+	})
+}
+
+// begin gives a task to a worker.
+func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWorkflowTaskQueueResponse {
+	k := r.keeper
+	attempt, _ := r.Fold.Due()
+	l := &lease{
+		number: k.leases.Add(1), seen: r.Fold.Entries, turn: r.Fold.Turns, began: k.now(),
+		attempt: attempt + r.extra, identity: identity,
+	}
+	task := r.Fold.Task(l.seen, l.began, identity, l.attempt)
+	events := task.Events
+	if fromSticky && l.attempt == 1 {
+		events = events[min(int(r.Fold.Asked), len(events)):]
+	}
+	r.out = l
+	l.timer = time.AfterFunc(r.Fold.TaskTimeout(), func() { k.timedOut(r.Fold.Run, l) })
+	token := token{r.Fold.Run, k.epoch, l.number, l.turn, l.seen}
+	now := timestamppb.New(l.began.Std())
+	return &workflowservice.PollWorkflowTaskQueueResponse{
+		TaskToken: token.bytes(), WorkflowExecution: r.Execution(), WorkflowType: r.Fold.Start.GetWorkflowType(),
+		PreviousStartedEventId: r.Fold.Asked, StartedEventId: task.Started, Attempt: l.attempt,
+		History: &historypb.History{Events: events}, WorkflowExecutionTaskQueue: r.Fold.Start.GetTaskQueue(),
+		ScheduledTime: now, StartedTime: now, Queries: map[string]*querypb.WorkflowQuery{},
+	}
+}
+
+// Execution names the run.
+func (r *OfRun) Execution() *commonpb.WorkflowExecution {
+	return &commonpb.WorkflowExecution{WorkflowId: r.Fold.Created.WorkflowID, RunId: r.Fold.Run.String()}
+}
+
+// pollFor is how long a worker waits for a task at most.
+const pollFor = time.Minute
+
+// Poll returns a workflow task once there is one; an empty answer: the wait is over.
+func (k *Keeper) Poll(
+	ctx context.Context, queue string, isSticky bool, identity string,
+) (*workflowservice.PollWorkflowTaskQueueResponse, error) {
+	wait := WaitFor(ctx, pollFor)
+	for {
+		o := k.queues.take(ctx, queue, wait)
+		if o == nil {
+			return &workflowservice.PollWorkflowTaskQueueResponse{}, ctx.Err()
+		}
+		if answer := k.take(ctx, o, isSticky, identity); answer != nil {
+			return answer, nil
+		}
+	}
+}
+
+// take gives a worker the task of an offer; nil: it is not due any more.
+func (k *Keeper) take(
+	ctx context.Context, o *offer, isSticky bool, identity string,
+) *workflowservice.PollWorkflowTaskQueueResponse {
+	r := k.Use(o.run.Fold.Run)
+	defer r.Release()
+	if r.offered != o {
+		return nil
+	}
+	r.offered = nil
+	if err := r.refresh(ctx); err != nil {
+		r.offer() // another worker takes it
+		return nil
+	}
+	if _, isDue := r.Fold.Due(); !isDue || r.out != nil {
+		return nil
+	}
+	return r.begin(identity, isSticky)
+}
+
+// WaitFor returns how long a caller may be kept waiting: some time, or a little less than it gives itself.
+func WaitFor(ctx context.Context, most time.Duration) time.Duration {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return most
+	}
+	return max(min(most, time.Until(end)-time.Second), time.Millisecond)
+}

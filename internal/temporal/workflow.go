@@ -1,0 +1,301 @@
+package temporal
+
+import (
+	"context"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/temporal/convert"
+	"github.com/pawl-dev/pawl/internal/temporal/history"
+	"github.com/pawl-dev/pawl/internal/temporal/tasks"
+)
+
+// find returns the run that a caller names: by its id, or the newest one of a workflow id.
+func (s *Server) find(ctx context.Context, x *commonpb.WorkflowExecution) (core.RunID, error) {
+	if x.GetRunId() != "" {
+		id, err := core.ParseRunID(x.RunId)
+		if err != nil {
+			return id, serviceerror.NewInvalidArgument("Invalid RunId.")
+		}
+		return id, nil
+	}
+	if x.GetWorkflowId() == "" {
+		return core.RunID{}, serviceerror.NewInvalidArgument("WorkflowId is not set on request.")
+	}
+	id, err := s.engine.Lookup(ctx, x.WorkflowId)
+	if absent(err) {
+		return id, noRun(x.WorkflowId)
+	}
+	return id, err
+}
+
+func noRun(id string) error { return serviceerror.NewNotFound("workflow not found for ID: " + id) }
+
+// use returns the run that a caller names, as it is now. It has to be released where there is no error.
+func (s *Server) use(ctx context.Context, x *commonpb.WorkflowExecution) (*tasks.OfRun, error) {
+	id, err := s.find(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	r := s.tasks.Use(id)
+	err = r.Refresh(ctx)
+	if err == nil && x.GetWorkflowId() != "" && x.WorkflowId != r.Fold.Created.WorkflowID {
+		err = noRun(x.WorkflowId)
+	}
+	if err != nil {
+		r.Release()
+		if absent(err) {
+			err = noRun(x.GetWorkflowId())
+		}
+		return nil, err
+	}
+	return r, nil
+}
+
+// errClosed answers who wants something of a run that has ended.
+var errClosed = serviceerror.NewNotFound("workflow execution already completed")
+
+// open returns the id of a run that a caller names, and that has not ended. first is the first run of its chain; empty:
+// whichever it is.
+func (s *Server) open(ctx context.Context, x *commonpb.WorkflowExecution, first string) (core.RunID, error) {
+	r, err := s.use(ctx, x)
+	if err != nil {
+		return core.RunID{}, err
+	}
+	defer r.Release()
+	switch {
+	case r.Fold.Closed != 0:
+		return core.RunID{}, errClosed
+	case first != "" && first != r.Fold.First().String():
+		return core.RunID{}, noRun(x.GetWorkflowId())
+	}
+	return r.Fold.Run, nil
+}
+
+// StartWorkflowExecution starts a run.
+func (s *Server) StartWorkflowExecution(
+	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
+) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	id, started, err := s.start(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &workflowservice.StartWorkflowExecutionResponse{
+		RunId: id.String(), FirstExecutionRunId: id.String(), Started: started,
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}, nil
+}
+
+// maxID bounds the ids and names that callers choose.
+const maxID = 1000
+
+// check refuses a start that makes no sense.
+func check(q *workflowservice.StartWorkflowExecutionRequest) (core.RunRules, error) {
+	rules, err := convert.Rules(q)
+	wrong := ""
+	switch {
+	case q.WorkflowId == "":
+		wrong = "WorkflowId is not set on request."
+	case len(q.WorkflowId) > maxID:
+		wrong = "WorkflowId length exceeds limit."
+	case q.GetWorkflowType().GetName() == "":
+		wrong = "WorkflowType is not set on request."
+	case len(q.GetWorkflowType().GetName()) > maxID:
+		wrong = "WorkflowType length exceeds limit."
+	case q.GetTaskQueue().GetName() == "":
+		wrong = "missing task queue name"
+	case err != nil:
+		wrong = err.Error()
+	case q.CronSchedule != "":
+		return rules, serviceerror.NewUnimplemented("a workflow with a cron schedule is not supported yet")
+	}
+	if wrong != "" {
+		return rules, serviceerror.NewInvalidArgument(wrong)
+	}
+	return rules, nil
+}
+
+// start starts a run, or finds the one that the request has started, or that it is to use. It reports whether the run
+// is new.
+func (s *Server) start(
+	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
+) (id core.RunID, started bool, err error) {
+	if _, err := check(q); err != nil {
+		return id, false, err
+	}
+	if !allowsAny(q) {
+		if id, err = s.refuseUsed(ctx, q); err != nil || id != (core.RunID{}) {
+			return id, false, err
+		}
+	}
+	name := q.WorkflowType.Name
+	kept := proto.Clone(q).(*workflowservice.StartWorkflowExecutionRequest)
+	kept.Namespace = ""
+	if kept.RetryPolicy != nil {
+		kept.RetryPolicy = convert.FillRetry(kept.RetryPolicy)
+	}
+	input, err := proto.Marshal(kept)
+	if err != nil {
+		return id, false, serviceerror.NewInvalidArgument(err.Error())
+	}
+	req := engine.StartRequest{
+		Start: core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity},
+		Definition: journal.Definition{
+			ID: history.DefinitionID(name), Kind: history.Kind, Name: name, Source: []byte(name),
+		},
+	}
+	if delay := q.WorkflowStartDelay.AsDuration(); delay > 0 {
+		req.At = s.clock.Now().Add(delay)
+	}
+	for range 3 { // the run that is in the way may end meanwhile
+		made, err := s.engine.Start(ctx, req)
+		if err == nil {
+			return made.Run, true, nil
+		}
+		if api.CodeOf(err) != api.CodeConflict {
+			return id, false, err
+		}
+		if id, err = s.inTheWay(ctx, q); err != nil || id != (core.RunID{}) {
+			return id, false, err
+		}
+	}
+	return id, false, serviceerror.NewUnavailable("runs of the workflow id begin and end at present")
+}
+
+// allowsAny reports whether a start does not care how the last run of its workflow id has ended.
+func allowsAny(q *workflowservice.StartWorkflowExecutionRequest) bool {
+	switch q.WorkflowIdReusePolicy {
+	case enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY:
+		return false
+	default:
+		return true
+	}
+}
+
+// refuseUsed refuses a start whose workflow id has a run that has ended, and may not be used again. It returns the run
+// if it is the one that the request has started.
+func (s *Server) refuseUsed(
+	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
+) (core.RunID, error) {
+	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId})
+	if isNotFound(err) {
+		return core.RunID{}, nil
+	}
+	if err != nil {
+		return core.RunID{}, err
+	}
+	defer r.Release()
+	f := r.Fold
+	again := q.WorkflowIdReusePolicy == enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY &&
+		f.Status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED &&
+		f.Status != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+	switch {
+	case q.RequestId != "" && q.RequestId == f.Start.RequestId:
+		return f.Run, nil
+	case f.Closed == 0 || again:
+		return core.RunID{}, nil
+	}
+	return core.RunID{}, serviceerror.NewWorkflowExecutionAlreadyStarted(
+		"Workflow execution already finished. WorkflowId: "+q.WorkflowId+", RunId: "+f.Run.String()+".",
+		f.Start.RequestId, f.Run.String())
+}
+
+// inTheWay deals with the open run of a start's workflow id: it returns the run if the start is to use it, or has
+// started it; nothing if it has ended, or was terminated; else an error.
+func (s *Server) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest) (core.RunID, error) {
+	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId})
+	if isNotFound(err) {
+		return core.RunID{}, nil
+	}
+	if err != nil {
+		return core.RunID{}, err
+	}
+	f := r.Fold
+	id, request, closed := f.Run, f.Start.RequestId, f.Closed != 0
+	r.Release()
+	switch {
+	case q.RequestId != "" && request == q.RequestId:
+		return id, nil
+	case closed:
+		return core.RunID{}, nil
+	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
+		return id, nil
+	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING:
+		err := s.engine.Operate(ctx, id, core.Operation{
+			Op: core.OpTerminate, Step: core.NoStep, Actor: q.Identity,
+			Reason: "another run of the workflow id was started",
+		})
+		if api.CodeOf(err) == api.CodeRunClosed {
+			err = nil
+		}
+		return core.RunID{}, err
+	default:
+		return id, serviceerror.NewWorkflowExecutionAlreadyStarted(
+			"Workflow execution is already running. WorkflowId: "+q.WorkflowId+", RunId: "+id.String()+".",
+			request, id.String())
+	}
+}
+
+// SignalWorkflowExecution sends an event to a run.
+func (s *Server) SignalWorkflowExecution(
+	ctx context.Context, q *workflowservice.SignalWorkflowExecutionRequest,
+) (*workflowservice.SignalWorkflowExecutionResponse, error) {
+	if q.SignalName == "" {
+		return nil, serviceerror.NewInvalidArgument("SignalName is not set on request.")
+	}
+	id, err := s.open(ctx, q.WorkflowExecution, "")
+	if err != nil {
+		return nil, err
+	}
+	payload, err := convert.Signal(q.Input, q.Header)
+	if err != nil {
+		return nil, serviceerror.NewInvalidArgument(err.Error())
+	}
+	err = s.engine.Signal(ctx, id, core.SignalReceived{
+		Name: q.SignalName, ID: q.RequestId, Payload: payload, Actor: q.Identity,
+	}, false)
+	return &workflowservice.SignalWorkflowExecutionResponse{}, ended(err)
+}
+
+// ended says in the protocol's words that a run has ended.
+func ended(err error) error {
+	if api.CodeOf(err) == api.CodeRunClosed {
+		return errClosed
+	}
+	return err
+}
+
+// RequestCancelWorkflowExecution asks a run to cancel. Its worker decides what follows.
+func (s *Server) RequestCancelWorkflowExecution(
+	ctx context.Context, q *workflowservice.RequestCancelWorkflowExecutionRequest,
+) (*workflowservice.RequestCancelWorkflowExecutionResponse, error) {
+	id, err := s.open(ctx, q.WorkflowExecution, q.FirstExecutionRunId)
+	if err == nil {
+		err = ended(s.engine.Operate(ctx, id, core.Operation{
+			Op: core.OpCancel, Step: core.NoStep, Actor: q.Identity, Reason: q.Reason,
+		}))
+	}
+	return &workflowservice.RequestCancelWorkflowExecutionResponse{}, err
+}
+
+// TerminateWorkflowExecution ends a run.
+func (s *Server) TerminateWorkflowExecution(
+	ctx context.Context, q *workflowservice.TerminateWorkflowExecutionRequest,
+) (*workflowservice.TerminateWorkflowExecutionResponse, error) {
+	id, err := s.open(ctx, q.WorkflowExecution, q.FirstExecutionRunId)
+	if err == nil {
+		err = ended(s.engine.Operate(ctx, id, core.Operation{
+			Op: core.OpTerminate, Step: core.NoStep, Actor: q.Identity, Reason: q.Reason,
+		}))
+	}
+	return &workflowservice.TerminateWorkflowExecutionResponse{}, err
+}
