@@ -5,7 +5,10 @@ package web
 import (
 	"embed"
 	"io/fs"
+	"mime"
 	"net/http"
+	"path"
+	"strings"
 )
 
 //go:embed dist
@@ -24,11 +27,11 @@ func Routes(handle func(pattern string, answer http.HandlerFunc)) {
 	}
 	page := func(w http.ResponseWriter, r *http.Request) { serve(w, r, files, "index.html") }
 	handle("GET /{$}", page)
-	for _, path := range []string{
-		"/runs", "/run/{run}",
-		"/deadlines", "/start", "/lab", "/schedules", "/webhooks", "/queues", "/tokens", "/audit",
+	for _, place := range []string{
+		"/runs", "/run/{run}", "/compare",
+		"/deadlines", "/flows", "/start", "/lab", "/schedules", "/webhooks", "/queues", "/tokens", "/audit",
 	} {
-		handle("GET "+path, page)
+		handle("GET "+place, page)
 	}
 	handle("GET /ui/{file}", func(w http.ResponseWriter, r *http.Request) {
 		serve(w, r, files, r.PathValue("file"))
@@ -46,5 +49,27 @@ func serve(w http.ResponseWriter, r *http.Request, files fs.FS, name string) {
 	}
 	w.Header().Set("Content-Security-Policy", policyOf)
 	w.Header().Set("Referrer-Policy", "no-referrer")
+	if _, err := fs.Stat(files, name+packed); err == nil {
+		w.Header().Add("Vary", "Accept-Encoding")
+		if takes(r, "br") {
+			w.Header().Set("Content-Encoding", "br")
+			w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+			name += packed
+		}
+	}
 	http.ServeFileFS(w, r, files, name)
+}
+
+// packed ends the name of a file that is another one, compressed by brotli.
+const packed = ".br"
+
+// takes reports whether a client takes an encoding of an answer.
+func takes(r *http.Request, encoding string) bool {
+	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, quality, _ := strings.Cut(strings.ReplaceAll(one, " ", ""), ";")
+		if strings.EqualFold(name, encoding) {
+			return strings.TrimRight(quality, ".0") != "q="
+		}
+	}
+	return false
 }

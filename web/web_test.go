@@ -2,22 +2,24 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/andybalholm/brotli"
 )
 
-// The most that a browser has to load, compressed: for the first thing that it shows, and in all.
+// The most that a browser has to load, as it is sent: for the first thing that it shows, and in all.
 const (
 	mostAtFirst = 40 << 10
 	mostInAll   = 68 << 10
 )
 
-// sizes returns the compressed size of each file of the page.
+// sizes returns the size of each file of the page, compressed where it is.
 func sizes(t *testing.T) map[string]int {
 	t.Helper()
 	files, err := fs.ReadDir(dist, "dist")
@@ -26,13 +28,14 @@ func sizes(t *testing.T) map[string]int {
 	}
 	all := map[string]int{}
 	for _, f := range files {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		_, _ = w.Write(content(t, f.Name())) // a buffer takes all
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
+		if name := f.Name(); !strings.HasSuffix(name, packed) {
+			all[name] = len(content(t, name))
 		}
-		all[f.Name()] = b.Len()
+	}
+	for name := range all {
+		if name != "index.html" {
+			all[name] = len(content(t, name+packed))
+		}
 	}
 	return all
 }
@@ -75,6 +78,39 @@ func TestSizes(t *testing.T) {
 		t.Errorf("%d files are needed at first, with %d bytes; at most %d are wanted", len(seen), first, mostAtFirst)
 	}
 	t.Logf("%d bytes at first, %d in all", first, sum)
+}
+
+// TestPackedFiles checks that a browser gets the scripts and styles compressed, which are the ones that others get.
+func TestPackedFiles(t *testing.T) {
+	mux := http.NewServeMux()
+	Routes(func(pattern string, answer http.HandlerFunc) { mux.HandleFunc(pattern, answer) })
+	for name := range sizes(t) {
+		if name == "index.html" {
+			continue
+		}
+		for accepts, want := range map[string]string{"gzip, deflate, br, zstd": "br", "br;q=0, gzip": "", "": ""} {
+			r := httptest.NewRequest(http.MethodGet, "/ui/"+name, nil)
+			r.Header.Set("Accept-Encoding", accepts)
+			w := httptest.NewRecorder()
+			mux.ServeHTTP(w, r)
+			if got := w.Header().Get("Content-Encoding"); got != want || w.Header().Get("Vary") != "Accept-Encoding" {
+				t.Errorf("%s for %q: encoded as %q, %v", name, accepts, got, w.Header())
+			}
+			if kind := w.Header().Get("Content-Type"); !strings.HasPrefix(kind, "text/") {
+				t.Errorf("%s for %q: it is %q", name, accepts, kind)
+			}
+			text := w.Body.Bytes()
+			if want == "br" {
+				var err error
+				if text, err = io.ReadAll(brotli.NewReader(w.Body)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Equal(text, content(t, name)) {
+				t.Errorf("%s for %q is another one", name, accepts)
+			}
+		}
+	}
 }
 
 // TestFilesAreKept checks that a browser keeps the files whose names have a hash, and asks for the page itself anew.

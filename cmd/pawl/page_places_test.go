@@ -68,7 +68,6 @@ func (l looker) accessible(name string) {
 	}
 	l.runs(string(axe))
 	l.runs(`window.found = undefined; axe.run().then((r) => { window.found = "found: " + r.violations
-		.filter((v) => v.impact === "serious" || v.impact === "critical")
 		.map((v) => v.id + " at " + v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join(", "))
 		.join("; "); })`)
 	_, err = chromedp.Run(l.ctx, chromedp.Poll[bool](`window.found !== undefined`,
@@ -94,7 +93,10 @@ func (l looker) pictures(name string) {
 	for _, width := range []int64{320, 720} { // as who magnifies a page sees it
 		l.does("a small screen", chromedp.EmulateViewport(width, 900))
 		is := fmt.Sprintf("%s at %d has too much: ", name, width)
-		l.evaluates(fmt.Sprintf(`%q + Math.max(document.documentElement.scrollWidth - innerWidth, 0)`, is), is+"0")
+		l.evaluates(fmt.Sprintf(`%q + Math.max(document.documentElement.scrollWidth - innerWidth, 0) + (
+			document.documentElement.scrollWidth <= innerWidth ? "" : [...document.querySelectorAll("body *")]
+			.filter((e) => e.getBoundingClientRect().right > innerWidth && !e.closest(".scroll, .tl, nav"))
+			.slice(0, 5).map((e) => " " + e.tagName + "." + e.className).join())`, is), is+"0")
 	}
 	l.does("a wide screen", chromedp.EmulateViewport(1440, 900))
 }

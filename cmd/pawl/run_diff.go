@@ -1,12 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,14 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 )
-
-// difference is something that two runs do not have in common.
-type difference struct {
-	Step string `json:"step,omitempty"` // empty: the run itself
-	What string `json:"what"`
-	A    string `json:"a"`
-	B    string `json:"b"`
-}
 
 func (a runVerbs) runDiffCommand() *cobra.Command {
 	var full bool
@@ -40,7 +27,7 @@ second. The output of a process is compared without what it printed.`,
 					return err
 				}
 				if len(args) == 1 {
-					before, err := runBefore(ctx, svc, one)
+					before, err := api.RunBefore(ctx, svc, one)
 					if err != nil {
 						return err
 					}
@@ -62,21 +49,8 @@ second. The output of a process is compared without what it printed.`,
 	return cmd
 }
 
-// runBefore returns the run of the same workflow that was created before a run.
-func runBefore(ctx context.Context, svc api.Service, r *api.Run) (*api.Run, error) {
-	page, err := svc.Runs(ctx, api.Query{Workflow: r.Workflow, After: r.Run, Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	if len(page.Runs) == 0 {
-		return nil, usage("%s is the first run of %s: there is none before it to compare with", live.Short(r.Run),
-			screen.Clean(r.Workflow))
-	}
-	return svc.Run(ctx, page.Runs[0].Run)
-}
-
 func (a runVerbs) tellDiff(one, other *api.Run, full bool) error {
-	all := compareRuns(one, other)
+	all := api.Differences(one, other)
 	if a.structured() {
 		return a.print(all)
 	}
@@ -102,100 +76,4 @@ func (a runVerbs) tellDiff(one, other *api.Run, full bool) error {
 		}
 	}
 	return nil
-}
-
-// comparison collects differences.
-type comparison struct{ all []difference }
-
-func (c *comparison) text(step, what, a, b string) {
-	if a != b {
-		c.all = append(c.all, difference{step, what, a, b})
-	}
-}
-
-func (c *comparison) value(step, what string, a, b json.RawMessage) {
-	c.text(step, what, compacted(a), compacted(b))
-}
-
-// took compares times. They are never equal, so only what stands out is a difference.
-func (c *comparison) took(step string, a, b time.Duration) {
-	less, more := min(a, b), max(a, b)
-	if more-less > time.Second && more > less*3/2 {
-		c.text(step, "took", screen.For(a), screen.For(b))
-	}
-}
-
-// compareRuns compares two runs.
-func compareRuns(one, other *api.Run) []difference {
-	c := &comparison{all: []difference{}}
-	c.text("", "workflow", one.Workflow, other.Workflow)
-	c.text("", "definition", one.Definition, other.Definition)
-	c.value("", "input", one.Input, other.Input)
-	c.text("", "phase", string(one.Phase), string(other.Phase))
-	c.text("", "why", one.Why, other.Why)
-	if one.EndedAt != 0 && other.EndedAt != 0 {
-		c.took("", one.EndedAt.Sub(one.CreatedAt), other.EndedAt.Sub(other.CreatedAt))
-	}
-	c.value("", "output", one.Output, other.Output)
-	left, right := stepsByKey(one), stepsByKey(other)
-	var keys []string
-	known := map[string]bool{}
-	for _, r := range []*api.Run{one, other} {
-		for _, s := range r.Steps {
-			if !s.Superseded && !known[s.Step] {
-				keys, known[s.Step] = append(keys, s.Step), true
-			}
-		}
-	}
-	for _, key := range keys {
-		c.steps(key, left[key], right[key])
-	}
-	return c.all
-}
-
-func stepsByKey(r *api.Run) map[string]*api.Step {
-	out := map[string]*api.Step{}
-	for _, s := range r.Steps {
-		if !s.Superseded {
-			out[s.Step] = s
-		}
-	}
-	return out
-}
-
-func (c *comparison) steps(key string, a, b *api.Step) {
-	if a == nil || b == nil {
-		c.text(key, "phase", phaseOf(a), phaseOf(b))
-		return
-	}
-	c.text(key, "phase", phaseOf(a), phaseOf(b))
-	c.text(key, "attempts", fmt.Sprint(len(a.Attempts)), fmt.Sprint(len(b.Attempts)))
-	c.text(key, "why", a.Why, b.Why)
-	if a.EndedAt != 0 && b.EndedAt != 0 && a.ScheduledAt != 0 && b.ScheduledAt != 0 {
-		c.took(key, a.EndedAt.Sub(a.ScheduledAt), b.EndedAt.Sub(b.ScheduledAt))
-	}
-	if len(a.Deadlines) == len(b.Deadlines) {
-		for i, l := range a.Deadlines {
-			c.text(key, l.Limit+" limit", screen.For(l.After.Std()), screen.For(b.Deadlines[i].After.Std()))
-		}
-	}
-	if a.Kind != api.KindGroup { // its items are compared one by one
-		c.value(key, "output", live.Result(a), live.Result(b))
-	}
-}
-
-func phaseOf(s *api.Step) string {
-	if s == nil {
-		return "not begun"
-	}
-	return strings.ReplaceAll(string(s.Phase), "_", " ")
-}
-
-// compacted returns JSON without blanks, so that only its contents are compared.
-func compacted(payload json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Compact(&b, payload) != nil {
-		return string(payload)
-	}
-	return b.String()
 }

@@ -136,6 +136,7 @@ type Run struct {
 	Operations []Audit       `json:"operations"`
 	Events     int           `json:"events"`         // number of its last event: Watch goes on from there
 	Plan       []PlannedStep `json:"plan,omitempty"` // the steps of its definition, without hooks
+	AsOf       *Event        `json:"asOf,omitempty"` // it is as it was right after this event; absent: as it is
 }
 
 // RunQueue is the queue that a run is started into, and the run's key and priority there.

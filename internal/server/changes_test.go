@@ -158,3 +158,63 @@ func TestChangedSteps(t *testing.T) {
 		}
 	})
 }
+
+// TestAsOf checks that a run is told as it was after each of its events, up to the last one, after which it is as it is
+// now.
+func TestAsOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		start := api.StartRequest{Definition: definition(orderFlow), Input: []byte(`{"n":3}`)}
+		st, err := b.client.Start(t.Context(), start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(25 * time.Second)
+		synctest.Wait()
+		now, err := b.client.Run(t.Context(), st.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, at, ended := 0, api.Time(0), 0
+		for event := 1; event <= now.Events; event++ {
+			r, err := b.client.At(t.Context(), st.Run, event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.AsOf == nil || r.AsOf.Seq < event || r.AsOf.Seq != r.Events || r.AsOf.Time < at ||
+				len(r.Steps) < steps || r.Says == nil {
+				t.Fatalf("after event %d it has %d steps, and is as of %+v", event, len(r.Steps), r.AsOf)
+			}
+			steps, at = len(r.Steps), r.AsOf.Time
+			for _, s := range r.Steps {
+				if s.Step == "broken" && s.Phase == api.StepFailed {
+					ended++
+				}
+			}
+		}
+		if ended == 0 || ended == now.Events {
+			t.Errorf("the step that is broken has failed after %d of %d events", ended, now.Events)
+		}
+		last, err := b.client.At(t.Context(), st.Run, now.Events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last.AsOf = nil
+		if was, is := jsonOf(t, last), jsonOf(t, now); was != is {
+			t.Errorf("after its last event it is\n%s\nand now\n%s", was, is)
+		}
+		if _, err = b.client.At(t.Context(), st.Run, now.Events+1); !errors.Is(err, api.Sentinel(api.CodeInvalid)) {
+			t.Errorf("an event that has not happened: %v", err)
+		}
+	})
+}
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -50,6 +50,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.callerRoute(a)
 	s.flowRoutes(a)
 	overviewRoutes(s, a)
+	compareRoute(s, a)
 	s.otherRoutes(a)
 	more := Routes{mux, s.roles}
 	more.take(a.OpenAPI())

@@ -105,21 +105,7 @@ func (s *Server) runRoutes(a huma.API) {
 		}
 		return body(s.cfg.Service.Counts(ctx, q))
 	})
-	huma.Register(a, under(api.RoleRead, "GET", "/runs/{run}", "getRun", "runs",
-		"Get a run with everything that explains it"),
-		func(ctx context.Context, in *struct {
-			OfRun
-			Wait    length `query:"wait" doc:"Answer when something has happened after after, or then: 30s."`
-			After   int    `query:"after" minimum:"0" doc:"The number of an event; a run has that of its last one."`
-			Changed bool   `query:"changed" doc:"Answer with the steps alone that are open or changed since after."`
-		},
-		) (*answered[*api.Run], error) {
-			r, err := s.run(ctx, in.Run, in.After, in.Wait.Std())
-			if err == nil && in.Changed && in.After > 0 {
-				r, err = changedSince(ctx, s.cfg.Service, r, in.After)
-			}
-			return body(r, err)
-		})
+	runRoute(s, a)
 	foresee := under(api.RoleRead, "POST", "/runs/{run}/forecast", "forecastRun", "runs",
 		"See what a run will come to if nobody acts")
 	foresee.Description = "The answer is the run as it would be when its open steps have ended, if each attempt " +
@@ -151,6 +137,29 @@ func (s *Server) runRoutes(a huma.API) {
 		}
 		return &file{"application/json", text}, nil
 	})
+}
+
+// runRoute adds what reads one run: as it is, when it has changed, or as it was.
+func runRoute(s *Server, a huma.API) {
+	huma.Register(a, under(api.RoleRead, "GET", "/runs/{run}", "getRun", "runs",
+		"Get a run with everything that explains it"),
+		func(ctx context.Context, in *struct {
+			OfRun
+			Wait    length `query:"wait" doc:"Answer when something has happened after after, or then: 30s."`
+			After   int    `query:"after" minimum:"0" doc:"The number of an event; a run has that of its last one."`
+			Changed bool   `query:"changed" doc:"Answer with the steps alone that are open or changed since after."`
+			At      int    `query:"at" minimum:"1" doc:"The number of an event: the run as it was right after it."`
+		},
+		) (*answered[*api.Run], error) {
+			if in.At > 0 {
+				return body(s.cfg.Service.At(ctx, in.Run, in.At))
+			}
+			r, err := s.run(ctx, in.Run, in.After, in.Wait.Std())
+			if err == nil && in.Changed && in.After > 0 {
+				r, err = changedSince(ctx, s.cfg.Service, r, in.After)
+			}
+			return body(r, err)
+		})
 }
 
 // file is an answer that is sent as it is.

@@ -344,6 +344,13 @@ func (s *Routed) History(ctx context.Context, name string) ([]byte, error) {
 	})
 }
 
+// At implements api.Service.
+func (s *Routed) At(ctx context.Context, name string, event int) (*api.Run, error) {
+	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (*api.Run, error) {
+		return node.At(ctx, name, event)
+	})
+}
+
 // Forecast implements api.Service.
 func (s *Routed) Forecast(ctx context.Context, name string, q api.ForecastRequest) (*api.Run, error) {
 	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (*api.Run, error) {

@@ -114,6 +114,7 @@ func (t *Trail) saysHeld(say *phrase, s *core.Step) {
 	if held.Until != 0 {
 		say.add("; it starts ").in(held.Until).add(" at the soonest")
 	}
+	t.failures(say, s)
 }
 
 // saysWaiting says what a step waits for that has no attempt at a worker.
@@ -308,27 +309,66 @@ func (t *Trail) saysEnded(say *phrase) {
 	if why := t.runWhy(); why != "" {
 		say.add(": ").failed(why)
 	}
-	if r.Phase != core.RunSucceeded {
-		return
+	switch r.Phase {
+	case core.RunTimedOut:
+		t.saysCut(say)
+	case core.RunSucceeded:
+		t.saysTolerated(say)
+	default:
 	}
-	for i := range r.Steps {
-		s := &r.Steps[i]
-		if c := t.counted()[s.ID]; s.Spec.Kind == core.KindGroup && !s.Dropped && c.failed > 0 {
-			say.add("; %d of %d items of ", c.failed, max(t.itemsOf(s), c.all)).step(s.Key()).add(" failed")
+}
+
+// saysCut names the steps that had not ended when the run's limit came.
+func (t *Trail) saysCut(say *phrase) {
+	var cut []string
+	for i := range t.Run.Steps {
+		s := &t.Run.Steps[i]
+		if cutOff(s) && !s.Dropped && !s.Spec.Hook && s.Spec.Kind != core.KindGroup {
+			cut = append(cut, s.Key())
 		}
 	}
-	var failed []*core.Step
+	if len(cut) == 0 {
+		return
+	}
+	say.add("; ")
+	saysSteps(say, cut)
+	say.add(" had not ended")
+}
+
+// cutOff reports whether a step ended because its run did.
+func cutOff(s *core.Step) bool {
+	if s.Phase == core.StepTimedOut && s.Failure != nil {
+		return s.Failure.Limit == policy.LimitRun || s.Failure.Limit == policy.LimitExecution
+	}
+	return s.Phase == core.StepCancelled && s.Reason == policy.ReasonCancelled
+}
+
+// saysTolerated says what failed in a run that succeeded.
+func (t *Trail) saysTolerated(say *phrase) {
+	r := t.Run
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		c := t.counted()[s.ID]
+		if s.Spec.Kind != core.KindGroup || s.Dropped || c.failed == 0 {
+			continue
+		}
+		say.add("; %d of %d items of ", c.failed, max(t.itemsOf(s), c.all)).step(s.Key()).add(" failed")
+		if !c.alike {
+			say.add(", the first one")
+		}
+		say.add(": ").failed(c.why)
+	}
+	var failed []string
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Group == core.NoStep && s.Spec.Kind != core.KindGroup && !s.Dropped && failedBadly(s) {
-			failed = append(failed, s)
+			failed = append(failed, s.Key())
 		}
 	}
-	switch {
-	case len(failed) == 1:
-		say.add("; ").step(failed[0].Key()).add(" failed")
-	case len(failed) > 1:
-		say.add("; %d steps failed", len(failed))
+	if len(failed) > 0 {
+		say.add("; ")
+		saysSteps(say, failed)
+		say.add(" failed")
 	}
 }
 
@@ -337,7 +377,20 @@ func failedBadly(s *core.Step) bool {
 }
 
 // itemCount counts the items of a group.
-type itemCount struct{ all, ended, failed int }
+type itemCount struct {
+	all, ended, failed int
+	why                string // the failure of the first item that failed
+	alike              bool   // all items that failed have that one
+}
+
+// fails counts an item that failed.
+func (c *itemCount) fails(why string) {
+	if c.failed == 0 {
+		c.why, c.alike = why, true
+	}
+	c.failed++
+	c.alike = c.alike && why == c.why
+}
 
 // counted counts the items of all groups.
 func (t *Trail) counted() map[core.StepID]itemCount {
@@ -356,74 +409,11 @@ func (t *Trail) counted() map[core.StepID]itemCount {
 			c.ended++
 		}
 		if failedBadly(s) {
-			c.failed++
+			c.fails(sentence(s.Failure))
 		}
 		t.counts[s.Group] = c
 	}
 	return t.counts
-}
-
-// then says what comes of the open step that matters most if its attempts fail, and what follows if it succeeds; nil:
-// nobody knows.
-func (t *Trail) then(steps []*api.Step) *api.Saying {
-	if t.Run.Phase.Closed() || t.Run.PausedAt != 0 || t.Run.Ending() {
-		return nil
-	}
-	s := mainStep(steps)
-	if s == nil {
-		return nil
-	}
-	say := &phrase{}
-	switch a := s.Ahead; {
-	case a == nil || a.GivesUp == 0:
-	case gone(a.Reason) && a.Attempt == s.Attempt:
-		say.add("If attempt %d fails, ", a.Attempt).step(s.Step).add(" gives up: it is the last one.")
-	default:
-		say.add("If its attempts fail, ").step(s.Step).add(" gives up ").in(a.GivesUp)
-		switch {
-		case gone(a.Reason):
-			say.add(" after attempt %d: its attempts are used up then", a.Attempt)
-		case a.Reason == policy.ReasonNoTimeLeft.String():
-			say.add(" after attempt %d: the limit %s leaves no time for another one", a.Attempt, a.Limit)
-		case a.Limit != "":
-			say.add(": the limit %s expires", a.Limit)
-		}
-		say.add(".")
-	}
-	if next := t.next(s.Name, steps); len(next) > 0 {
-		if len(say.parts) > 0 {
-			say.add(" ")
-		}
-		say.add("Next when it succeeds: ")
-		for i, name := range next {
-			if i > 0 {
-				say.add(", ")
-			}
-			say.step(name)
-		}
-		say.add(".")
-	}
-	return say.said()
-}
-
-// mostNext is how many of the steps that follow are named.
-const mostNext = 4
-
-// next returns the steps of the plan that need a step and have not begun.
-func (t *Trail) next(name string, steps []*api.Step) []string {
-	begun := make(map[string]bool, len(steps))
-	for _, s := range steps {
-		begun[s.Name] = true
-	}
-	var out []string
-	for _, p := range t.Known.Plan {
-		for _, need := range p.Needs {
-			if need == name && !begun[p.Name] && len(out) < mostNext {
-				out = append(out, p.Name)
-			}
-		}
-	}
-	return out
 }
 
 func words(phase string) string { return strings.ReplaceAll(phase, "_", " ") }

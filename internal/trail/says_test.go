@@ -49,6 +49,14 @@ func (p *player) says(want string) {
 	}
 }
 
+// then compares what the run says of what comes, as it reads now.
+func (p *player) then(want string) {
+	p.Helper()
+	if got := p.run().Then.Reads(api.Time(p.now), api.Length); got != want {
+		p.Errorf("then\n%s\nand not\n%s", got, want)
+	}
+}
+
 // ends compares what can end the run: each end with how long it is away.
 func (p *player) ends(want ...string) {
 	p.Helper()
@@ -91,16 +99,15 @@ steps:
 	p.pass(30 * time.Second)
 	p.attempt("charge", unavailable)
 	p.says("charge retries in 2m, attempt 3 of 4; the last 2 failed alike: 503 Service Unavailable.")
+	p.then("If its attempts fail, charge gives up in 6m after attempt 4: its attempts are used up then.")
 	r := p.run()
-	if got := r.Then.Reads(api.Time(p.now), api.Length); got !=
-		"If its attempts fail, charge gives up in 6m after attempt 4: its attempts are used up then." {
-		t.Errorf("then %q", got)
-	}
 	if a := r.Steps[0].Ahead; len(a.Attempts) != 2 || a.Attempts[1].From.Sub(a.Attempts[0].From) != 4*time.Minute {
 		t.Errorf("ahead is %+v", a)
 	}
 	p.forecasts()
 	p.operate(core.OpPause, "", nil)
+	p.then("charge retries when its run is resumed, attempt 3 of 4; the last 2 failed alike: " +
+		"503 Service Unavailable.")
 	if got := p.run().Steps[0].Says.Text; got !=
 		"retries when its run is resumed, attempt 3 of 4; the last 2 failed alike: 503 Service Unavailable" {
 		t.Errorf("of a paused run it says %q", got)
@@ -187,6 +194,10 @@ func TestStoppedClock(t *testing.T) {
 func TestSleepPastADeadline(t *testing.T) {
 	p := began(t, "pawl: 1\nname: order\ntimeout: 20m\nsteps: [{name: rest, sleep: 2h}]\n")
 	p.says("rest sleeps and wakes in 2h; but the limit run ends it before, in 20m.")
+	p.then("The run ends then as timed out, unless the limit run is extended.")
+	p.pass(20 * time.Minute)
+	p.says("Timed out in 20m: run limit of 20m expired (set at order.yaml:3:10); rest had not ended.")
+	p.then("A retry begins again with rest.")
 }
 
 // TestWaits checks what steps say that wait.
@@ -221,6 +232,7 @@ steps:
 	p.says("render waits for a worker of the queue reports for 22m00s.")
 	none = true
 	p.says(`render waits for a worker of the queue reports for 22m00s: no worker takes "pdf" tasks from that queue.`)
+	p.then("render begins when such a worker comes.")
 	none = false
 	p.says("render waits for a worker of the queue reports for 22m00s.")
 }
@@ -260,7 +272,7 @@ steps:
 	p.says("pages[3] waits for a worker for 0s.")
 	p.pass(time.Second)
 	p.attempt("pages[3]", unavailable)
-	p.says("Succeeded in 1s; 1 of 4 items of pages failed.")
+	p.says("Succeeded in 1s; 1 of 4 items of pages failed: 503 Service Unavailable.")
 }
 
 // TestLives checks that attempts are counted anew after an operator has put a step back to work.
@@ -320,6 +332,7 @@ steps:
 	p.do(core.NotAdmitted{Held: core.Held{Reason: core.HeldConcurrency, Name: "heavy"}})
 	p.now = p.now.Add(time.Minute)
 	p.says("Waits in the queue heavy for 1m00s: its concurrency is used up.")
+	p.then("It begins when a run of that queue has ended.")
 	if parts := p.run().Says.Parts; parts[1].Queue != "heavy" {
 		t.Errorf("its parts are %+v", parts)
 	}

@@ -62,7 +62,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	out.Steps = t.steps(now)
 	out.Status = out.StatusNow()
 	out.Bounds = bounds(nil, out.Deadlines, false)
-	out.Says, out.Then = t.runSays(out.Steps), t.then(out.Steps)
+	out.Says, out.Then = t.runSays(out.Steps), t.then(out.Steps, now)
 	if !r.Phase.Closed() {
 		out.Ends = t.allEnds(out.Steps)
 	}

@@ -1,8 +1,9 @@
 // Builds the page into ../dist, which is committed and embedded in the command. The names of files have hashes of what is
 // in them, so that a browser keeps them for ever. What only one view needs is a file of its own, which that view loads.
 import { build } from "esbuild";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
+import { brotliCompressSync, constants } from "node:zlib";
 
 const out = new URL("../dist/", import.meta.url).pathname;
 rmSync(out, { recursive: true, force: true });
@@ -16,3 +17,8 @@ const built = await build({
 const of = (entry) => basename(Object.entries(built.metafile.outputs).find(([, o]) => o.entryPoint === entry)[0]);
 const page = readFileSync(new URL("src/index.html", import.meta.url), "utf8");
 writeFileSync(out + "index.html", page.replace("STYLE", of("src/style.css")).replace("APP", of("src/main.tsx")));
+// Each script and style is there compressed as well, as small as it can be.
+for (const name of readdirSync(out).filter((n) => n !== "index.html")) {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY, [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT };
+  writeFileSync(`${out}${name}.br`, brotliCompressSync(readFileSync(out + name), { params }));
+}

@@ -191,32 +191,6 @@ func (c *Client) StartNamed(ctx context.Context, workflow string, r api.StartReq
 	return c.start(ctx, body)
 }
 
-// Run implements api.Service.
-func (c *Client) Run(ctx context.Context, name string) (*api.Run, error) {
-	path, err := runPath(name)
-	if err != nil {
-		return nil, err
-	}
-	out := &api.Run{}
-	if _, err = c.do(ctx, http.MethodGet, path, nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// Forecast implements api.Service.
-func (c *Client) Forecast(ctx context.Context, name string, q api.ForecastRequest) (*api.Run, error) {
-	path, err := runPath(name, "forecast")
-	if err != nil {
-		return nil, err
-	}
-	out := &api.Run{}
-	if _, err = c.do(ctx, http.MethodPost, path, q, out); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // Runs implements api.Service. It asks for several pages if q wants more runs than one has.
 func (c *Client) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	wanted := q.Limit

@@ -5,6 +5,7 @@ import { forecast, operateRun, operateStep, restartRun } from "./api.ts";
 import { Dialog, Menu, Problem } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
 import { go, now, utc } from "./state.ts";
+import { toast } from "./toast.tsx";
 import { instant, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
 
@@ -34,6 +35,7 @@ function ofClosed(r: Run): Action[] {
 }
 
 function ofRun(r: Run, matters: Step | undefined): Action[] {
+  if (r.asOf) return []; // what was cannot be changed
   if (isClosed(r.phase)) return ofClosed(r);
   const all: Action[] = [];
   if (r.pausedAt) all.push({ path: "resume", label: "Resume", ask: "reason", shown: true, main: true, says: "Open steps get fresh deadlines." });
@@ -69,7 +71,7 @@ export function Actions({ run, step, matters }: { run: Run; step?: Step; matters
   const [asked, setAsked] = useState<Action | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const list = step ? ofStep(step) : ofRun(run, matters);
+  const list = step && !run.asOf ? ofStep(step) : ofRun(run, matters);
   const apply = async (a: Action, body: OperateBody & RestartBody) => {
     setBusy(true);
     setError(null);
@@ -80,11 +82,16 @@ export function Actions({ run, step, matters }: { run: Run; step?: Step; matters
       else if (of) await operateStep(run.run, of, a.path, full);
       else await operateRun(run.run, a.path, full);
       setAsked(null);
+      if (a.path !== "restart" && a.ask !== "mend") toast(`${a.button ?? a.label.replace("…", "")}: done`, of ? undefined : undoOf(a));
     } catch (e) {
       setError(e);
     } finally {
       setBusy(false);
     }
+  };
+  const undoOf = (a: Action) => {
+    const back = a.path === "pause" ? "resume" : a.path === "resume" ? "pause" : "";
+    return back ? () => void operateRun(run.run, back, { actor: "page", reason: "undone" }).then(() => toast("Undone"), setError) : undefined;
   };
   const button = (a: Action) => (
     <button type="button" key={a.label} class={a.main ? "main" : a.danger ? "danger" : ""} disabled={busy}

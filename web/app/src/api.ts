@@ -37,6 +37,7 @@ export type Figures = Schemas["Figures"];
 export type Suggestion = Schemas["Suggestion"];
 export type Due = Schemas["Due"];
 export type CheckedFlow = Schemas["CheckedFlow"];
+export type Comparison = Schemas["Comparison"];
 export type Artifact = Schemas["Artifact"];
 type Problem = Schemas["Problem"];
 
@@ -115,6 +116,11 @@ export const countRuns = (query: URLSearchParams) => ask<Count[]>("/counts?" + q
 export const suggest = async (q: string) => (await ask<Suggestion[] | null>("/suggest?" + new URLSearchParams({ q }))) ?? [];
 export const getHistogram = (query: string) => ask<Schemas["Histogram"]>("/histogram?" + query);
 export const getRun = (run: string) => ask<Run>(runPath(run));
+export const compareRuns = (run: string, other: string) =>
+  ask<Schemas["Comparison"]>(`${runPath(run, "diff")}?${new URLSearchParams(other ? { with: other } : {})}`);
+export const getDefinition = (id: string) => ask<Schemas["Definition"]>(`/definitions/${id}`);
+// getRunAt returns a run as it was right after one of its events.
+export const getRunAt = (run: string, event: number, signal: AbortSignal) => ask<Run>(`${runPath(run)}?at=${event}`, { signal });
 // nextRun answers as soon as something has happened to a run after its last event: with the run as it is then.
 export const nextRun = async (run: string, last: Run, signal: AbortSignal) =>
   merged(last, await ask<Run>(`${runPath(run)}?wait=30s&changed=true&after=${last.events}`, { signal }));
@@ -233,6 +239,15 @@ export const listDeliveries = async (webhook: string) =>
   (await ask<Schemas["DeliveryPage"]>(`/webhooks/${encodeURIComponent(webhook)}/deliveries?limit=50`)).deliveries ?? [];
 export const replayDelivery = (webhook: string, delivery: string) =>
   post<Schemas["Replayed"]>(`/webhooks/${encodeURIComponent(webhook)}/replay`, { delivery });
+
+const hookPath = (webhook: string, ...rest: string[]) => ["/webhooks", webhook, ...rest].map((p, i) => i ? encodeURIComponent(p) : p).join("/");
+export const getDelivery = (webhook: string, delivery: string) => ask<Delivery>(hookPath(webhook, "deliveries", delivery));
+export const testWebhook = (webhook: string) => post<Delivery>(hookPath(webhook, "test"), {});
+export const changeWebhook = (webhook: string, body: Omit<Schemas["WebhookChange"], "$schema">) =>
+  ask<Webhook>(hookPath(webhook), { method: "PATCH", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+// rotateSecret has no idempotency key: its answer is a secret, and the server keeps none.
+export const rotateSecret = (webhook: string) =>
+  ask<Webhook>(hookPath(webhook, "rotate"), { method: "POST", body: "{}", headers: { "Content-Type": "application/json" } });
 
 export const getCaller = () => ask<Caller>("/caller");
 export const listTokens = async () => (await ask<Schemas["TokenList"]>("/tokens")).tokens ?? [];

@@ -25,6 +25,7 @@ export function Bars({ row, axis }: { row: Row; axis: Axis }) {
   const beats = (row.step?.attempts ?? []).flatMap((a) => a.heartbeats ?? []);
   return (
     <svg width={axis.width} height={34} aria-hidden="true">
+      {row.came.map((b, i) => <rect key={i} class={`came ${b.kind}${b.bad ? " bad" : ""}`} x={x(b.from)} y={28} height={4} width={Math.max(x(b.to) - x(b.from), 2)}><title>{b.title}</title></rect>)}
       {row.gaps.map((g, i) => <GapOf key={i} g={g} x={x} />)}
       {row.items.length > 0
         ? density(row.items, x, axis.width).map((c) => <Cells key={c.x} c={c} />)

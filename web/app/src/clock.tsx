@@ -31,7 +31,7 @@ export function Clock() {
   };
   const next = parse(state.next);
   return (
-    <div class="clock" role="group" aria-label="Virtual time">
+    <section class="clock" aria-label="Virtual time">
       <span>Virtual time <b class="num">{instant(parse(state.now), utc.value)}</b>{Number.isFinite(next) ? <span class="dim"> · next timer in {length(next - parse(state.now))}</span> : <span class="dim"> · nothing is due</span>}</span>
       <button type="button" disabled={busy || !may("admin")} onClick={() => void move({ by: "1m" })}>+1 m</button>
       <button type="button" disabled={busy || !may("admin")} onClick={() => void move({ by: "1h" })}>+1 h</button>
@@ -39,6 +39,6 @@ export function Clock() {
       <button type="button" disabled={busy || !may("admin")} onClick={() => void move({ end: true })}>Until the end</button>
       {state.more ? <span class="tag urgent">more is due: press again</span> : null}
       <Problem error={error} />
-    </div>
+    </section>
   );
 }

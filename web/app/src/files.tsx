@@ -20,7 +20,7 @@ export function Files({ run, s }: { run: string; s: Step }) {
     <>
       <div class="scroll" tabIndex={0} aria-label="Files">
         <table class="files">
-          <thead><tr><th>File</th><th class="num">Size</th>{several ? <th class="num">Attempt</th> : null}<th /></tr></thead>
+          <thead><tr><th>File</th><th class="num">Size</th>{several ? <th class="num">Attempt</th> : null}<th><span class="unseen">Actions</span></th></tr></thead>
           <tbody>{files.toSorted((a, b) => b.attempt - a.attempt).map((f) => (
             <tr key={`${f.attempt} ${f.path}`}>
               <td><bdi title={`SHA-256 ${f.sha256}`}>{plain(f.path)}</bdi></td>

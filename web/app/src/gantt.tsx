@@ -6,7 +6,7 @@ import { instantAt, marked, place, scaled, type Axis, type Piece } from "./axis.
 import { Bars } from "./bars.tsx";
 import { Minimap } from "./minimap.tsx";
 import { useDrag, useRange, useWheel, useZoom, type Zoom } from "./zoom.ts";
-import { now, utc } from "./state.ts";
+import { frozen, now, utc } from "./state.ts";
 import { stateOfStep } from "./states.ts";
 import { length, instant } from "./time.ts";
 import { axisOf, cuts, type Line, type Row, type Timeline } from "./timeline.ts";
@@ -133,7 +133,7 @@ function Scale({ axis, cut, names, ended, zoom }: { axis: Axis; cut: Piece[]; na
         </span>
       ))}
       {cut.filter((p, i) => i === 0 || p.x - (cut[i - 1]?.x ?? 0) > 46).map((p) => <span key={p.from} class="tl-tick tl-cut" style={{ left: `calc(var(--names) + ${p.x + p.width / 2}px)` }}>// {coarse(p.to - p.from)}</span>)}
-      {ended ? null : <span class="tl-now">now</span>}
+      {ended ? null : <span class="tl-now">{frozen.value === null ? "now" : "then"}</span>}
       {range ? <span class="tl-range" style={{ left: `${range[0]}px`, width: `${range[1] - range[0]}px` }} /> : null}
     </div>
   );

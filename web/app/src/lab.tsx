@@ -1,11 +1,14 @@
 // Tries a policy out: what it does when every attempt fails, and when a service is down for a while.
 import { useEffect, useState } from "preact/hooks";
-import type { Act, Attempt, Explained, Run, Simulated, Step } from "./api.ts";
-import { explainPolicy, simulatePolicy } from "./api.ts";
+import { plain } from "./ansi.ts";
+import type { Act, Attempt, Explained, Run, RunSummary, Simulated, Step } from "./api.ts";
+import { explainPolicy, listRuns, simulatePolicy } from "./api.ts";
 import { Delays, Outlook, verdict } from "./outlook.tsx";
-import { Problem } from "./parts.tsx";
+import { Link, Problem, Time } from "./parts.tsx";
+import { quoted } from "./query.ts";
 import { go } from "./state.ts";
 import { length, parse, readLength } from "./time.ts";
+import { toast } from "./toast.tsx";
 
 const samples: [string, string][] = [
   ["native", 'retry: "exponential(6, 1s, max=1m)"\ntimeout: {startToClose: 30s, scheduleToClose: 10m}\n'],
@@ -114,33 +117,63 @@ function act(a: Attempt): Act {
     ...(typeof f?.retryAfter === "string" ? { retryAfter: f.retryAfter } : {}) };
 }
 
-// Otherwise tells what would have become of a step under another policy, had its attempts gone as they went.
+// asItWent is a step as a simulated one: its attempts at the times that they had.
+function asItWent(step: Step): Simulated {
+  const from = parse(step.scheduledAt), span = (at: string | undefined) => at ? `${Math.max(Math.round(parse(at) - from), 0)}ms` : undefined;
+  const attempts = (step.attempts ?? []).filter((a) => a.startedAt).map((a) => ({
+    attempt: a.attempt, at: span(a.readyAt) ?? "0ms", started: span(a.startedAt), ended: span(a.endedAt),
+    end: a.outcome === "succeeded" ? "ok" : a.outcome?.replaceAll("_", " "), limit: a.limit,
+  }));
+  return { attempts, phase: step.phase, at: span(step.endedAt) ?? attempts[attempts.length - 1]?.ended ?? "0ms", policy: {} } as Simulated;
+}
+
+// backAt returns when another run of the flow succeeded first after a step had failed last: then, at the latest, what it
+// needs was there again.
+async function backAt(run: Run, step: Step): Promise<RunSummary | undefined> {
+  const failed = parse((step.attempts ?? []).findLast((a) => a.failure)?.endedAt);
+  const page = await listRuns(new URLSearchParams({ q: `flow:${quoted(run.workflow)} is:succeeded newer:${run.createdAt}`, limit: "1000" }));
+  return (page.runs ?? []).filter((r) => r.run !== run.run && parse(r.endedAt) > failed).sort((a, b) => parse(a.endedAt) - parse(b.endedAt))[0];
+}
+
+interface Told { sim: Simulated; back: RunSummary | undefined }
+
+// Otherwise tells what would have become of a step under another policy: had its attempts gone as they went, or had they
+// failed until another run of the flow succeeded.
 export function Otherwise({ run, step }: { run: Run; step: Step }) {
   const [text, setText] = useState(step.policy && Object.keys(step.policy).length > 0 ? JSON.stringify(step.policy, null, 2) : 'retry: "exponential(6, 1s)"\n');
-  const [sim, setSim] = useState<Simulated | null>(null);
+  const [told, setTold] = useState<Told | null>(null);
   const [error, setError] = useState<unknown>(null);
   const ended = (step.attempts ?? []).filter((a) => a.endedAt);
   if (ended.length === 0) return null;
+  const from = parse(step.scheduledAt), origin = (step.policy as { retry?: { origin?: string } } | undefined)?.retry?.origin;
   const ask = async () => {
     try {
       setError(null);
-      const limit = (run.deadlines ?? [])[0];
-      const left = limit ? parse(limit.at) - parse(step.scheduledAt) : 0;
-      setSim(await simulatePolicy({ policy: text, script: ended.map(act), ...(left > 0 ? { runLimit: `${Math.round(left)}ms` } : {}) }));
+      const limit = (run.deadlines ?? [])[0], left = limit ? parse(limit.at) - from : 0;
+      const runLimit = left > 0 ? `${Math.round(left)}ms` : "", back = ended.at(-1)?.failure ? await backAt(run, step) : undefined;
+      setTold({ back, sim: back ? await through(text, "native", runLimit, parse(back.endedAt) - from)
+        : await simulatePolicy({ policy: text, script: ended.map(act), ...(runLimit ? { runLimit } : {}) }) });
     } catch (e) {
       setError(e);
     }
   };
+  const copy = () => void navigator.clipboard.writeText(`# step ${step.step}${origin ? `, ${origin}` : ""}\n${text}`).then(() => toast("Copied"));
   return (
     <details class="otherwise">
       <summary>What if: another policy</summary>
       <form onSubmit={(e) => { e.preventDefault(); void ask(); }}>
         <label>Policy <textarea rows={3} spellcheck={false} value={text} onInput={(e) => setText(e.currentTarget.value)} /></label>
-        <p class="dim">Uses the recorded attempts; later ones repeat the last.</p>
-        <button type="submit">Simulate</button>
+        <div class="actions"><button type="submit">Simulate</button><button type="button" onClick={copy}>Copy as YAML</button></div>
       </form>
       <Problem error={error} />
-      {sim ? <><p class="verdict">{verdict(sim)}</p><Outlook sim={sim} /></> : null}
+      {told ? (
+        <>
+          <h3 class="meta">As it went</h3><Outlook sim={asItWent(step)} />
+          <h3 class="meta">As it would have gone</h3><p class="verdict">{verdict(told.sim)}</p><Outlook sim={told.sim} />
+          <p class="dim">{told.back ? <>Attempts fail until <Time at={told.back.endedAt} />, when <Link to={`/run/${told.back.run}`}><bdi>{plain(told.back.workflowId || told.back.run.slice(0, 18))}</bdi></Link> succeeded.</>
+            : "Uses the recorded attempts; later ones repeat the last."}</p>
+        </>
+      ) : null}
     </details>
   );
 }

@@ -4,41 +4,50 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { Dialog, elsewhere, Link, Menu } from "./parts.tsx";
 import { connected } from "./api.ts";
-import { go, helpShown, place, theme, utc } from "./state.ts";
+import { go, goToShown, helpShown, place, theme, utc } from "./state.ts";
 import { caller, may, refused } from "./caller.ts";
 import { Clock } from "./clock.tsx";
 import { later } from "./lazy.tsx";
+import { Toast } from "./toast.tsx";
 import { OverviewPage } from "./overview.tsx";
 import { Signed, SignIn, useCaller } from "./signin.tsx";
 
 const others = () => import("./others.ts");
 const RunPage = later(() => import("./run.tsx").then((m) => m.RunPage));
 const Runs = later(() => import("./runs.tsx").then((m) => m.Runs));
+const Compare = later(() => import("./compare.tsx").then((m) => m.Compare));
 const Lab = later(() => others().then((m) => m.Lab));
 const Tokens = later(() => others().then((m) => m.Tokens));
 const Audit = later(() => others().then((m) => m.Audit));
 const Queues = later(() => others().then((m) => m.Queues));
+const Flows = later(() => others().then((m) => m.Flows));
+const Palette = later(() => others().then((m) => m.Palette));
 const Start = later(() => others().then((m) => m.Start));
 const Deadlines = later(() => others().then((m) => m.Deadlines));
 const Schedules = later(() => others().then((m) => m.Schedules));
 const Webhooks = later(() => others().then((m) => m.Webhooks));
 
 const pages: [string, string][] = [
-  ["/", "Overview"], ["/runs", "Runs"], ["/deadlines", "Deadlines"], ["/queues", "Queues"], ["/schedules", "Schedules"], ["/start", "Start"], ["/lab", "Lab"],
+  ["/", "Overview"], ["/runs", "Runs"], ["/deadlines", "Deadlines"], ["/queues", "Queues"], ["/schedules", "Schedules"], ["/flows", "Flows"], ["/lab", "Lab"],
   ["/webhooks", "Webhooks"], ["/tokens", "Tokens"], ["/audit", "Audit"],
 ];
+const titles: Record<string, string> = { "/start": "Start a run", "/compare": "Compare" };
 const themes = ["system", "light", "dark"];
 // Pages for admins of a server that asks for tokens.
 const forAdmins = new Set(["/tokens", "/audit"]);
 
 const keys: [string, string][] = [
-  ["?", "show these keys"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["r", "go to what one most likely does to a run"], ["e", "the next step that failed"], ["b", "a timeline as time went, or with breaks"], ["Enter", "open the chosen run"], ["x", "select it; with shift all up to it"], ["o", "fold or unfold the chosen group"],
+  ["?", "show these keys"], ["Ctrl K", "go to a page, a flow or a run, or do something to it"], ["/", "go to the first field"], ["j k", "the next run or step, the one before"], ["r", "go to what one most likely does to a run"], ["e", "the next step that failed"], ["[ ]", "a run as it was, one event back, one on"], ["b", "a timeline as time went, or with breaks"], ["Enter", "open the chosen run"], ["x", "select it; with shift all up to it"], ["o", "fold or unfold the chosen group"],
   ["h g", "the overview, all runs"], ["d l s", "deadlines, the lab, start a run"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
 ];
 
 function useKeys(): void {
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
+      if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "k" && !document.querySelector("dialog[open]")) {
+        e.preventDefault();
+        goToShown.value = true;
+      }
       if (elsewhere(e)) {
         if (e.key === "Escape" && e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) e.target.blur();
         return;
@@ -62,7 +71,9 @@ function useKeys(): void {
 
 function PageOf({ at }: { at: URL }) {
   switch (at.pathname) {
+    case "/compare": return <Compare search={at.search} />;
     case "/deadlines": return <Deadlines search={at.search} />;
+    case "/flows": return <Flows />;
     case "/start": return <Start search={at.search} />;
     case "/lab": return <Lab search={at.search} />;
     case "/schedules": return <Schedules />;
@@ -92,13 +103,14 @@ function App() {
   const shown = pages.filter(([to]) => !forAdmins.has(to) || caller.value?.guarded && may("admin"));
   const at = new URL(place.value, location.origin);
   const run = /^\/run\/([^/]+)$/.exec(at.pathname);
-  useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? "Overview"} · Pawl`; }, [place.value]);
+  useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? titles[at.pathname] ?? "Overview"} · Pawl`; }, [place.value]);
   return (
     <>
       <header class="bar"><div>
         <Link to="/" class="brand"><span aria-hidden="true">◢</span> pawl</Link>
-        <nav aria-label="Pages">{shown.map(([to, name]) => <Link key={to} to={to} current={at.pathname === to || to === "/runs" && run !== null}>{name}</Link>)}</nav>
+        <nav aria-label="Pages">{shown.map(([to, name]) => <Link key={to} to={to} current={at.pathname === to || to === "/runs" && (run !== null || at.pathname === "/compare") || to === "/flows" && at.pathname === "/start"}>{name}</Link>)}</nav>
         <span class="grow" />
+        <button type="button" class="goto-button dim" onClick={() => { goToShown.value = true; }}>Go to… <kbd>Ctrl K</kbd></button>
         <span class={connected.value ? "dim live" : "urgent live"} role="status">{connected.value ? "● live" : "○ not connected, trying again"}</span>
         <Signed />
         <Menu label="View">
@@ -109,6 +121,8 @@ function App() {
         </Menu>
       </div></header>
       <Content at={at} run={run ? decodeURIComponent(run[1] ?? "") : null} />
+      <Toast />
+      {goToShown.value ? <Palette pages={shown} onClose={() => { goToShown.value = false; }} /> : null}
       {helpShown.value ? (
         <Dialog title="Keyboard shortcuts" onClose={() => { helpShown.value = false; }}>
           <dl class="keys">{keys.map(([k, what]) => <><dt><kbd>{k}</kbd></dt><dd>{what}</dd></>)}</dl>

@@ -9,6 +9,7 @@ import { Link, Problem, Time } from "./parts.tsx";
 import { Says } from "./says.tsx";
 import { stored, store, utc } from "./state.ts";
 import { instant, length, parse, readLength } from "./time.ts";
+import { toast } from "./toast.tsx";
 import { quoted, runsOf } from "./query.ts";
 
 const spans: [string, string][] = [["1h", "1h"], ["24h", "24h"], ["7d", "168h"]];
@@ -29,7 +30,7 @@ export function OverviewPage({ search }: { search: string }) {
       </div>
       <Problem error={error ?? wrong} />
       {got ? <Tiles o={got} words={spans.find(([, s]) => s === over)?.[0] ?? over} /> : null}
-      {all ? <Needed shown={shown} away={concerns.length - shown.length} hide={(id) => hide(new Set([...hidden, id]))} all={() => hide(new Set())} /> : null}
+      {all ? <Needed shown={shown} away={concerns.length - shown.length} hide={(id) => { hide(new Set([...hidden, id])); toast("Hidden until it changes", () => hide(hidden)); }} all={() => hide(new Set())} /> : null}
       {got ? <div class="halves"><Flows o={got} /><NextHour o={got} /></div> : <p class="dim">Loading…</p>}
     </main>
   );

@@ -1,60 +1,25 @@
 // One run: what it is doing, what can end it, why it stopped, what happens next, and what one can do.
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Run } from "./api.ts";
-import { getRun, nextRun } from "./api.ts";
 import { Actions } from "./actions.tsx";
 import { Gantt } from "./gantt.tsx";
 import { Children, History } from "./history.tsx";
 import { later } from "./lazy.tsx";
 import { Chip, elsewhere, Link, Problem, Tabs, Ticking, Time } from "./parts.tsx";
+import { Replay, useAsOf } from "./replay.tsx";
 import { Ends, Says } from "./says.tsx";
-import { go, now } from "./state.ts";
+import { go, now, place } from "./state.ts";
 import { stateOfRun } from "./states.ts";
 import { StepPanel } from "./step.tsx";
 import { length, parse } from "./time.ts";
 import { doneOf, isClosed, matters, timeline } from "./timeline.ts";
 import { Value } from "./tree.tsx";
+import { useRun } from "./userun.ts";
 import { quoted, runsOf } from "./query.ts";
 
 const Graph = later(() => import("./graph.tsx").then((m) => m.Graph));
-
-// useRun follows a run: it asks for it again as soon as something has happened to it.
-function useRun(id: string): [Run | null, unknown] {
-  const [run, setRun] = useState<Run | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  useEffect(() => {
-    const stop = new AbortController();
-    setRun(null);
-    setError(null);
-    void (async () => {
-      let last: Run | null = null;
-      while (!stop.signal.aborted) {
-        try {
-          const r: Run = last ? await nextRun(id, last, stop.signal) : await getRun(id);
-          if (stop.signal.aborted) return;
-          last = r;
-          setRun(r);
-          setError(null);
-          // Once it has ended, only an operator makes something happen to it again.
-          await pause(isClosed(r.phase) ? 3000 : 150, stop.signal);
-        } catch (e) {
-          if (stop.signal.aborted) return;
-          setError(e);
-          if ([401, 403, 404].includes((e as { status?: number }).status ?? 0)) return;
-          await pause(2000, stop.signal);
-        }
-      }
-    })();
-    return () => stop.abort();
-  }, [id]);
-  return [run, error];
-}
-
-const pause = (ms: number, signal: AbortSignal) => new Promise<void>((done) => {
-  const t = setTimeout(done, ms);
-  signal.addEventListener("abort", () => { clearTimeout(t); done(); }, { once: true });
-});
 
 // What of a run is shown is in the address.
 function choose(at: URL, name: string, value: string | null): void {
@@ -64,8 +29,16 @@ function choose(at: URL, name: string, value: string | null): void {
 }
 
 export function RunPage({ id, at }: { id: string; at: URL }) {
-  const [run, error] = useRun(id);
-  if (!run) return <main><h1>Run</h1>{error ? <Problem error={error} /> : <p class="dim">Loading…</p>}<p><Link to="/runs">All runs</Link></p></main>;
+  const [live, wrong] = useRun(id);
+  const event = Number(at.searchParams.get("event")) || 0;
+  const [was, lost] = useAsOf(id, event);
+  const run = was ?? live, error = wrong;
+  const onEvent = (to: number) => choose(at, "event", to > 0 ? String(to) : null);
+  const onMove = (by: number) => { // keys may come faster than answers
+    const of = live?.events ?? 1, asked = Number(new URL(place.peek(), location.origin).searchParams.get("event")) || of;
+    onEvent(Math.min(Math.max(asked + by, 1), of));
+  };
+  if (!run || !live) return <main><h1>Run</h1>{error ? <Problem error={error} /> : <p class="dim">Loading…</p>}<p><Link to="/runs">All runs</Link></p></main>;
   const wanted = at.searchParams.get("step");
   const step = (run.steps ?? []).find((s) => s.step === wanted) ?? matters(run);
   return (
@@ -74,10 +47,12 @@ export function RunPage({ id, at }: { id: string; at: URL }) {
       <Problem error={error} />
       <section class="card why" aria-live="polite">
         <p class="says" dir="auto"><Says says={run.says} run={run.run} /></p>
-        {run.then ? <p class="dim" dir="auto"><Says says={run.then} run={run.run} /></p> : null}
+        {run.then ? <p class="then dim" dir="auto"><Says says={run.then} run={run.run} /></p> : null}
       </section>
-      <div class="card beside-why"><Ends ends={run.ends} />{(run.ends ?? []).length === 0 ? <Bounded run={run} /> : null}</div>
-      <Views run={run} at={at} selected={step?.step ?? null} />
+      <div class="card beside-why"><Ends ends={run.ends} definition={run.definition} />{(run.ends ?? []).length === 0 ? <Bounded run={run} /> : null}</div>
+      <Views run={run} came={was ? live : null} at={at} selected={step?.step ?? null} onMove={onMove}>
+        <Replay run={run} events={live.events} asked={event} onEvent={onEvent} onMove={onMove} error={lost} />
+      </Views>
       {step ? <StepPanel key={step.step} run={run} s={step} tab={at.searchParams.get("tab")} onTab={(t) => choose(at, "tab", t)}
         onStep={(s) => choose(at, "step", s)} /> : <section class="card step"><p class="dim">No step has begun.</p></section>}
       <div class="below">
@@ -119,6 +94,7 @@ function Head({ run }: { run: Run }) {
           {run.parent ? <Link to={`/run/${run.parent}`}>parent</Link> : null}
           {run.previous ? <Link to={`/run/${run.previous}`}>previous run</Link> : null}
           {run.next ? <Link to={`/run/${run.next}`}>next run</Link> : null}
+          <Link to={`/compare?run=${run.run}`} title="with the run of this workflow before it">compare</Link>
           <code>{run.run}</code>
         </p>
       </div>
@@ -130,13 +106,18 @@ function Head({ run }: { run: Run }) {
 const views = [["timeline", "Timeline"], ["graph", "Graph"], ["history", "Events"]] as const;
 
 // Views are three ways to look at the steps of a run. The keys j and k choose a step.
-function Views({ run, at, selected }: { run: Run; at: URL; selected: string | null }) {
+function Views({ run, came, at, selected, onMove, children }: {
+  run: Run; came: Run | null; at: URL; selected: string | null; onMove: (by: number) => void; children: ComponentChildren;
+}) {
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
   const [trueTime, setTrueTime] = useState(false);
   const [stamp, setStamp] = useState(0);
   const view = views.find(([v]) => v === at.searchParams.get("view"))?.[0] ?? "timeline";
   const ended = isClosed(run.phase);
-  const line = useMemo(() => timeline(run, now.peek(), unfolded), [run, stamp, unfolded]);
+  const line = useMemo(() => {
+    const at = run.asOf ? parse(run.asOf.time) : now.peek();
+    return timeline(run, at, unfolded, came && { run: came, by: 0, after: at });
+  }, [run, came, stamp, unfolded]);
   const select = (step: string | null) => choose(at, "step", step);
   const fold = (g: string) => setUnfolded((old) => { const to = new Set(old); if (!to.delete(g)) to.add(g); return to; });
   useEffect(() => {
@@ -152,6 +133,8 @@ function Views({ run, at, selected }: { run: Run; at: URL; selected: string | nu
       else if (e.key === "r") document.querySelector<HTMLElement>("header.run button.main")?.focus();
       else if (e.key === "b") setTrueTime((on) => !on);
       else if (e.key === "o" && selected && rows[i]?.fold) fold(selected);
+      else if (e.key === "[") onMove(-1);
+      else if (e.key === "]" && run.asOf) onMove(1);
       else if (e.key === "Escape") select(null);
       else return;
       e.preventDefault();
@@ -161,8 +144,9 @@ function Views({ run, at, selected }: { run: Run; at: URL; selected: string | nu
   }, [line, selected, at.href]);
   return (
     <section class="card views-card" aria-label="Steps">
-      <Tabs label="Ways to look at it" all={views.map(([v, words]) => [v, v === "history" ? `${words} ${run.events}` : words] as const)} chosen={view}
-        onChoose={(v) => choose(at, "view", v === "timeline" ? null : v)} />
+      <div class="row-between"><Tabs label="Ways to look at it" all={views.map(([v, words]) => [v, v === "history" ? `${words} ${run.events}` : words] as const)} chosen={view}
+        onChoose={(v) => choose(at, "view", v === "timeline" ? null : v)} />{run.asOf ? null : children}</div>
+      {run.asOf ? children : null}
       {view === "timeline" ? <Gantt line={line} ended={ended} selected={selected} trueTime={trueTime} onSelect={select} onFold={fold}
         onTrueTime={setTrueTime} onPast={() => setStamp(now.peek())} /> : null}
       {view === "graph" ? <Graph run={run} selected={selected} onSelect={select} /> : null}

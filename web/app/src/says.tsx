@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { End, Part, Saying } from "./api.ts";
 import { plain } from "./ansi.ts";
 import { Link, Ticking } from "./parts.tsx";
+import { PlaceLink } from "./place.tsx";
 import { away, reads, target } from "./said.ts";
 import { utc } from "./state.ts";
 import { instant, parse } from "./time.ts";
@@ -28,10 +29,8 @@ export function Says({ says, run }: { says: Saying | undefined; run: string }): 
   return <>{(says.parts ?? [{ text: says.text }]).map((p, i) => <Piece key={i} p={p} run={run} />)}</>;
 }
 
-const placeOf = (origin: string) => plain(origin.split("/").pop() ?? "");
-
 // Ends are what can end a run or a step, the first one first.
-export function Ends({ ends, of }: { ends: End[] | null | undefined; of?: string }) {
+export function Ends({ ends, of, definition }: { ends: End[] | null | undefined; of?: string; definition: string | undefined }) {
   if (!ends || ends.length === 0) return null;
   return (
     <section class="ends" aria-label={`What can end ${of ?? "it"}`}>
@@ -43,7 +42,7 @@ export function Ends({ ends, of }: { ends: End[] | null | undefined; of?: string
             <td class="num" aria-hidden="true">{first ? "▸" : i + 1}</td>
             <td><bdi>{e.step ? <span class="dim">{plain(e.step)} </span> : null}{e.text}</bdi></td>
             <td class="num" title={e.at ? instant(parse(e.at), utc.value) : undefined}><Ticking key={e.at} of={(current) => away(e, current)} /></td>
-            <td class="dim">{e.origin ? <bdi title={plain(e.origin)}>{placeOf(e.origin)}</bdi> : null}</td>
+            <td class="dim">{e.origin ? <PlaceLink origin={e.origin} definition={definition} /> : null}</td>
           </tr>
         );
       })}</tbody></table>

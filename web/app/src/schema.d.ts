@@ -648,6 +648,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare a run with another one
+         * @description The run itself and each step: input, definition, end, attempts, time and output. Of times it tells those that differ by half and by more than a second. The first 1000 differences are told.
+         */
+        get: operations["diffRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run}/events": {
         parameters: {
             query?: never;
@@ -1943,6 +1963,11 @@ export interface components {
             /** @description The nodes that are alive and have not reached it. */
             unreached: string[] | null;
         };
+        Comparison: {
+            a: string;
+            b: string;
+            differences: components["schemas"]["Difference"][] | null;
+        };
         CompleteBody: {
             /** @description The output of the step. */
             output?: unknown;
@@ -2038,6 +2063,12 @@ export interface components {
         DeliveryPage: {
             deliveries: components["schemas"]["Delivery"][] | null;
             next?: string;
+        };
+        Difference: {
+            a: string;
+            b: string;
+            step?: string;
+            what: string;
         };
         Due: {
             at: string;
@@ -2557,6 +2588,7 @@ export interface components {
             secret?: string;
         };
         Run: {
+            asOf?: components["schemas"]["Event"];
             /** Format: int64 */
             attempt?: number;
             binding?: components["schemas"]["Deadline"];
@@ -4288,6 +4320,8 @@ export interface operations {
                 after?: number;
                 /** @description Answer with the steps alone that are open or changed since after. */
                 changed?: boolean;
+                /** @description The number of an event: the run as it was right after it. */
+                at?: number;
             };
             header?: never;
             path: {
@@ -4470,6 +4504,41 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    diffRuns: {
+        parameters: {
+            query?: {
+                /** @description The other run. Default: the run of the same workflow before it. */
+                with?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run: its id, a workflow id, the beginning of an id, or @last. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Comparison"];
+                };
             };
             /** @description Error */
             default: {

@@ -4,8 +4,10 @@ import { signal, effect } from "@preact/signals";
 export const now = signal(Date.now());
 // virtual is where the time of the server stands; null: it goes by itself.
 export const virtual = signal<number | null>(null);
-effect(() => { if (virtual.value !== null) now.value = virtual.value; });
-setInterval(() => { if (!document.hidden && virtual.value === null) now.value = Date.now(); }, 250);
+// frozen is the instant of the past at which the page shows a run; null: it shows the present.
+export const frozen = signal<number | null>(null);
+effect(() => { const at = frozen.value ?? virtual.value; if (at !== null) now.value = at; });
+setInterval(() => { if (!document.hidden && virtual.value === null && frozen.value === null) now.value = Date.now(); }, 250);
 
 history.scrollRestoration = "manual"; // lists know their places
 export const place = signal(location.pathname + location.search);
@@ -33,3 +35,4 @@ effect(() => {
 });
 
 export const helpShown = signal(false);
+export const goToShown = signal(false);

@@ -2,19 +2,24 @@
 import { useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Attempt, Run, Step } from "./api.ts";
-import { sendEvent } from "./api.ts";
+import { countRuns, sendEvent } from "./api.ts";
 import { Actions } from "./actions.tsx";
+import { useAsked } from "./asked.ts";
 import { later } from "./lazy.tsx";
 import { Log } from "./log.tsx";
 import { Chip, Link, Problem, Tabs, Ticking, Time } from "./parts.tsx";
+import { PlaceLink } from "./place.tsx";
+import { quoted, runsOf } from "./query.ts";
 import { Ends, Says } from "./says.tsx";
 import { Needs } from "./signin.tsx";
 import { folded, outcome, type Fold } from "./attempts.ts";
 import { mayKeep, testsOf } from "./results.ts";
-import { stateOfStep } from "./states.ts";
+import { stateOfRun, stateOfStep } from "./states.ts";
 import { length, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
+import { toast } from "./toast.tsx";
 import { Value } from "./tree.tsx";
+import { useRun } from "./userun.ts";
 
 const Files = later(() => import("./files.tsx").then((m) => m.Files));
 const Tests = later(() => import("./files.tsx").then((m) => m.Tests));
@@ -50,13 +55,13 @@ export function StepPanel({ run, s, tab, onTab, onStep }: Props) {
       </header>
       {isClosed(s.phase) && !s.why ? null : <p class="doing" dir="auto">{isClosed(s.phase) ? plain(s.why ?? "") : <Says says={s.says} run={run.run} />}</p>}
       {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
-      {s.kind === "wait" && !isClosed(s.phase) ? (s.event ? [s.event] : s.any ?? []).map((event) => <Send key={event} run={run.run} event={event} />) : null}
-      {s.child ? <p><Link to={`/run/${s.child}`}>Its child run</Link></p> : null}
+      {s.kind === "wait" && !isClosed(s.phase) && !run.asOf ? (s.event ? [s.event] : s.any ?? []).map((event) => <Send key={event} run={run.run} event={event} />) : null}
+      {s.child && !run.asOf ? <Child key={s.child} id={s.child} /> : null}
       <Tabs label={`Of step ${s.step}`} all={tabs} chosen={chosen} onChoose={onTab} />
       <div class="tab" role="tabpanel" aria-label={chosen}>
         {chosen === "items" ? <Items run={run} s={s} onStep={onStep} /> : null}
         {chosen === "attempts" ? <Attempts s={s} /> : null}
-        {chosen === "error" ? <ErrorOf s={s} /> : null}
+        {chosen === "error" ? <ErrorOf run={run} s={s} /> : null}
         {chosen === "tests" ? <Tests s={s} /> : null}
         {chosen === "files" ? <Files run={run.run} s={s} /> : null}
         {chosen === "log" ? <Logs run={run.run} s={s} /> : null}
@@ -65,6 +70,12 @@ export function StepPanel({ run, s, tab, onTab, onStep }: Props) {
       </div>
     </section>
   );
+}
+
+// Child says what the run does that a step has started.
+function Child({ id }: { id: string }) {
+  const [run] = useRun(id);
+  return <p class="child" dir="auto"><Link to={`/run/${id}`}>Its child run</Link> {run ? <><Chip state={stateOfRun(run)} /> <Says says={run.says} run={id} /></> : null}</p>;
 }
 
 // The failure of a step, or of its last attempt while it is tried again.
@@ -124,22 +135,34 @@ function AttemptRow({ a }: { a: Attempt }) {
   );
 }
 
-function ErrorOf({ s }: { s: Step }) {
+function ErrorOf({ run, s }: { run: Run; s: Step }) {
   const f = errorOf(s), bad = (s.attempts ?? []).filter((a) => a.outcome && a.outcome !== "succeeded");
   if (!f) return null;
-  const facts: [string, string | number | undefined][] = [["Kind", f.kind], ["Type", f.type], ["Code", f.code || undefined], ["Limit", f.limit], ["Set at", f.origin]];
+  const facts: [string, string | number | undefined][] = [["Kind", f.kind], ["Type", f.type], ["Code", f.code || undefined], ["Limit", f.limit]];
   return (
     <>
       <pre class="message">{plain(f.message || f.type || String(f.kind))}</pre>
       <dl class="facts">
         {facts.map(([name, value]) => value ? <><dt>{name}</dt><dd><bdi>{plain(String(value))}</bdi></dd></> : null)}
+        {f.origin ? <><dt>Set at</dt><dd><PlaceLink origin={f.origin} definition={run.definition} /></dd></> : null}
         {bad.length > 0 ? <><dt>First, last</dt><dd><Time at={bad[0]?.endedAt} />, <Time at={bad[bad.length - 1]?.endedAt} /></dd></> : null}
         {f.nonRetryable ? <><dt>Retries</dt><dd>none: it says that another attempt is of no use</dd></> : null}
       </dl>
+      <Alike run={run} text={f.message ?? ""} />
       <Value name="Details" value={f.details} />
       {f.cause ? <Value name="Cause" value={f.cause} /> : null}
     </>
   );
+}
+
+// Alike says how many runs of the flow have the same error.
+function Alike({ run, text }: { run: Run; text: string }) {
+  const line = text.trim().split("\n").pop()?.trim().slice(0, 120) ?? "";
+  const q = `flow:${quoted(run.workflow)} error:${quoted(line)}`;
+  const [counts] = useAsked(() => line ? countRuns(new URLSearchParams({ q })) : Promise.resolve([]), q, 30_000);
+  const all = (counts ?? []).reduce((n, c) => n + c.runs, 0);
+  if (all < 2) return null;
+  return <p><Link to={runsOf(q)}>Same error in {all.toLocaleString("en")}{counts?.some((c) => c.more) ? "+" : ""} runs</Link> of <bdi>{plain(run.workflow)}</bdi></p>;
 }
 
 function Logs({ run, s }: { run: string; s: Step }) {
@@ -162,7 +185,7 @@ function PolicyOf({ run, s }: { run: Run; s: Step }) {
   const set = s.policy && Object.keys(s.policy).length > 0;
   return (
     <>
-      <Ends ends={s.ends} of={s.step} />
+      <Ends ends={s.ends} of={s.step} definition={run.definition} />
       {set ? <Value name="Policy in force" value={s.policy} /> : <p class="dim">No policy is set: one attempt, and no limit of its own.</p>}
       <Otherwise run={run} step={s} />
     </>
@@ -194,6 +217,7 @@ function Send({ run, event }: { run: string; event: string }) {
     try {
       setError(null);
       await sendEvent(run, event, JSON.parse(payload));
+      toast(`The event ${event} is sent`);
     } catch (e) {
       setError(e);
     }

@@ -24,6 +24,7 @@ export interface Row {
   open: boolean; // its items are shown
   bars: Bar[];
   gaps: Gap[];
+  came: Bar[]; // what another run, or the same one later, did in the same step
   items: Bar[]; // of a folded group: the attempts of its items
 }
 
@@ -93,7 +94,7 @@ function linesOf(ends: End[] | null | undefined): Line[] {
 
 const attempts = (bars: Bar[]): Bar[] => bars.filter((b) => b.kind === "running" || b.kind === "ahead" || b.kind === "stopping");
 
-function rowsOf(run: Run, unfolded: ReadonlySet<string>): Row[] {
+function rowsOf(run: Run, unfolded: ReadonlySet<string>, came: (key: string) => Bar[]): Row[] {
   const steps = run.steps ?? [];
   const items = counted(steps);
   const groups = new Set(steps.filter((s) => items.has(s.step)).map((s) => s.step));
@@ -101,29 +102,44 @@ function rowsOf(run: Run, unfolded: ReadonlySet<string>): Row[] {
     const bars = barsOf(s), fold = items.get(s.step) ?? "", open = unfolded.has(s.step);
     return {
       key: s.step, name: s.itemName ? `${s.step} ${s.itemName}` : s.step, step: s, depth: s.group ? 1 : 0, fold, open, bars,
-      gaps: gapsOf(bars), items: fold && !open ? steps.filter((i) => i.group === s.step).flatMap((i) => attempts(barsOf(i))) : [],
+      gaps: gapsOf(bars), came: came(s.step), items: fold && !open ? steps.filter((i) => i.group === s.step).flatMap((i) => attempts(barsOf(i))) : [],
     };
   });
   if (isClosed(run.phase)) return rows;
   const begun = new Set(steps.map((s) => s.name));
   for (const p of run.plan ?? []) {
-    if (!begun.has(p.name)) rows.push({ key: p.name, name: p.name, step: undefined, depth: 0, fold: "", open: false, bars: [], gaps: [], items: [] });
+    if (!begun.has(p.name)) rows.push({ key: p.name, name: p.name, step: undefined, depth: 0, fold: "", open: false, bars: [], gaps: [], came: came(p.name), items: [] });
   }
   return rows;
 }
 
-// timeline lays out a run as it stands at an instant. unfolded are the groups whose items have rows of their own.
-export function timeline(run: Run, now: number, unfolded: ReadonlySet<string>): Timeline {
-  const rows = rowsOf(run, unfolded), lines = linesOf(run.ends);
+// Beside is a run whose bars are drawn below those of another one, as if it had begun so much later.
+export interface Beside { run: Run; by: number; after?: number }
+
+function bars(of: Beside | null | undefined): (key: string) => Bar[] {
+  if (!of) return () => [];
+  const known = new Map((of.run.steps ?? []).map((s) => [s.step, s])), after = of.after ?? 0;
+  return (key) => {
+    const s = known.get(key);
+    return s ? barsOf(s).filter((b) => b.kind !== "ahead" && !b.open && b.to > after).map((b) => ({ ...b, from: b.from + of.by, to: b.to + of.by })) : [];
+  };
+}
+
+// timeline lays out a run as it stands at an instant. unfolded are the groups whose items have rows of their own. beside
+// is another run, or the same one as it is now.
+export function timeline(run: Run, now: number, unfolded: ReadonlySet<string>, beside?: Beside | null): Timeline {
+  const came = bars(beside);
+  const rows = rowsOf(run, unfolded, came), lines = linesOf(run.ends);
   const all = (run.steps ?? []).flatMap(barsOf);
   const from = parse(run.createdAt), over = parse(run.endedAt);
   let to = Number.isFinite(over) ? over : now;
+  for (const r of rows) for (const b of r.came) if (b.to > to) to = b.to;
   for (const b of all) if (b.to > to) to = b.to;
   for (const l of lines) if (l.at > to) to = l.at;
   // Where nothing bounds what is open, there is room for it to go on.
   if (to <= now && !Number.isFinite(over)) to = now + Math.max((now - from) / 5, 2000);
   const busy = attempts(all).map((b) => ({ from: b.from, to: b.open ? to : b.to }));
-  const marks = [...lines.map((l) => l.at), ...all.flatMap((b) => b.open ? [b.from] : [b.from, b.to])];
+  const marks = [...lines.map((l) => l.at), ...rows.flatMap((r) => r.came.flatMap((b) => [b.from, b.to])), ...all.flatMap((b) => b.open ? [b.from] : [b.from, b.to])];
   const told = rows.flatMap((r) => [...r.gaps, ...r.bars.filter((b) => !attempts([b]).length).map((b) => ({ from: b.from, to: b.open ? to : b.to }))]);
   return { from, to: Math.max(to, from + 1), rows, lines, busy, marks, told };
 }

@@ -1,11 +1,10 @@
-// Pages that are asked for again while they are open: what will miss its deadline, schedules, webhooks.
+// Pages that are asked for again while they are open: what will miss its deadline, and schedules.
 import { useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import { useAsked } from "./asked.ts";
-import type { Delivery, RunSummary, Schedule, Webhook } from "./api.ts";
-import { changeSchedule, listDeliveries, listRuns, listSchedules, listWebhooks, replayDelivery } from "./api.ts";
+import type { RunSummary, Schedule } from "./api.ts";
+import { changeSchedule, listRuns, listSchedules } from "./api.ts";
 import { Calendar } from "./calendar.tsx";
-import { may } from "./caller.ts";
 import { Chip, Link, Problem, Ticking, Time } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
 import { now } from "./state.ts";
@@ -100,50 +99,5 @@ function ScheduleOf({ s, again, alone }: { s: Schedule; again: () => void; alone
         {(s.skips ?? []).length > 0 ? <button type="button" onClick={() => void does("unskip")}>Do not skip</button> : null}
       </div></Needs>
     </section>
-  );
-}
-
-export function Webhooks() {
-  const [got, error] = useAsked(() => listWebhooks(), "");
-  const all = got ?? [];
-  return (
-    <main>
-      <h1>Webhooks</h1>
-      <Problem error={error} />
-      {!got ? null : all.length === 0 ? <div class="empty"><p>There are no webhooks. Register one:</p><pre>pawl webhook add alerts https://example.com/hook --event run.failed --server {location.origin}</pre></div>
-        : all.map((w) => <WebhookOf key={w.name} w={w} />)}
-    </main>
-  );
-}
-
-function WebhookOf({ w }: { w: Webhook }) {
-  const [got, error, again] = useAsked(() => listDeliveries(w.name), w.name);
-  const all = got ?? [];
-  return (
-    <section class="card">
-      <h2><bdi>{plain(w.name)}</bdi> {w.disabled ? <span class="tag urgent">disabled: {plain(w.disabled)}</span> : null} {w.pending > 0 ? <span class="tag">{w.pending} pending</span> : null}</h2>
-      <p><bdi>{plain(w.url)}</bdi> <span class="dim">{(w.events ?? []).join(", ")}</span></p>
-      <Problem error={error} />
-      {all.length === 0 ? <p class="dim">Nothing has been sent to it yet.</p> : (
-        <div class="scroll" tabIndex={0} aria-label={`Deliveries of ${w.name}`}>
-          <table>
-            <thead><tr><th>Event</th><th>At</th><th>State</th><th>Attempts</th><th>Why</th><th>Run</th><th /></tr></thead>
-            <tbody>{all.map((d) => <DeliveryOf key={d.id} d={d} again={again} />)}</tbody>
-          </table>
-        </div>
-      )}
-    </section>
-  );
-}
-
-function DeliveryOf({ d, again }: { d: Delivery; again: () => void }) {
-  const [error, setError] = useState<unknown>(null);
-  return (
-    <tr>
-      <td>{d.type}</td><td><Time at={d.at} /></td><td>{d.state.replaceAll("_", " ")}</td><td class="num">{d.tried}</td>
-      <td dir="auto">{plain(d.why)}{d.nextAt ? <span class="dim"> next <Time at={d.nextAt} ago /></span> : null}<Problem error={error} /></td>
-      <td>{d.run ? <Link to={`/run/${d.run}`}>run</Link> : null}</td>
-      <td>{d.state === "failed" ? <button type="button" disabled={!may("operate")} onClick={() => void replayDelivery(d.webhook, d.id).then(again, setError)}>Redeliver</button> : null}</td>
-    </tr>
   );
 }

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -255,7 +254,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}
 	d.tests(s, depth+1)
-	if out := Result(s); out != nil && !is(s, api.KindGroup) {
+	if out := api.Result(s); out != nil && !is(s, api.KindGroup) {
 		d.add(head, indent(depth+1).Add(screen.Dim, "output "+d.value(out)))
 	}
 }
@@ -295,31 +294,6 @@ func Folded(payload []byte, full bool) string {
 	}
 	runes := []rune(text)[:maxValue]
 	return fmt.Sprintf("%s… (%d bytes, --full shows them)", string(runes), len(payload))
-}
-
-// boring holds the parts of a process's output that are the same for every process; run logs and -o json show them.
-var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes", "tests"}
-
-// Result returns a step's output for people; nil where it holds nothing of interest.
-func Result(s *api.Step) []byte {
-	if len(s.Output) == 0 || string(s.Output) == "null" {
-		return nil
-	}
-	var fields map[string]json.RawMessage
-	if s.Kind == "" && s.Item != nil { // an item of a loop is a value, which the loop itself has too
-		return nil
-	}
-	if s.Type != "exec" || json.Unmarshal(s.Output, &fields) != nil {
-		return s.Output
-	}
-	for _, name := range boring {
-		delete(fields, name)
-	}
-	text, err := json.Marshal(fields)
-	if err != nil || len(fields) == 0 {
-		return nil
-	}
-	return text
 }
 
 func (d *drawing) deadline(l api.Deadline, depth int) {

@@ -163,7 +163,7 @@ func limitOf(l api.Deadline) fact {
 func stepOf(s *api.Step, now api.Time) step {
 	out := step{
 		Key: s.Step, Kind: kindOf(s), Phase: words(string(s.Phase)), Class: classOf(string(s.Phase)),
-		Why: whyOf(s, now), Output: pretty(live.Result(s)), Printed: live.Printed(s),
+		Why: whyOf(s, now), Output: pretty(api.Result(s)), Printed: live.Printed(s),
 	}
 	if s.ScheduledAt != 0 {
 		end := s.EndedAt

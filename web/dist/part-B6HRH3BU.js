@@ -1,1 +1,0 @@
-import{g as n,h as u}from"./part-XNA3ZCTX.js";function k(l,i,a=3e3){let[c,d]=n(null),[f,o]=n(null),[r,v]=n(0);return u(()=>{let e=!1,s=()=>l().then(t=>{e||(d(t),o(null))},t=>{e||o(t)});s();let m=setInterval(()=>{document.hidden||s()},a);return()=>{e=!0,clearInterval(m)}},[i,r]),[c,f,()=>v(r+1)]}export{k as a};
