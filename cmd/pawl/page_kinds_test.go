@@ -54,8 +54,10 @@ steps:
 		ends: []answer{{firstEnd, "charge last attempt (12)"}, {firstEnd, "in 7m06s"}, {endsAt, "run 45m"}},
 		why:  []answer{{saidAt, "the last 8 failed alike: exit code 1: 503 Service Unavailable."}},
 		next: []answer{
-			{thenAt, "charge gives up in 7m06s"}, {thenAt, "after attempt 12: its attempts are used up then"},
-			{thenAt, "Next when it succeeds: ship."}, {rowsAt, "ship"},
+			{thenAt, "charge gives up in 7m06s"},
+			{thenAt, "after attempt 12: its attempts are used up then"},
+			{thenAt, "Next when it succeeds: ship."},
+			{rowsAt, "ship"},
 		},
 	},
 	{

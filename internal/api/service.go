@@ -51,9 +51,9 @@ type Reader interface {
 	// very delays and the deadlines that will be, until its open steps have ended. Nothing happens to the run. Errors:
 	// CodeNotFound, CodeInvalid, and those of Operate for an operation that would be refused.
 	Forecast(ctx context.Context, name string, q ForecastRequest) (*Run, error)
-	// The method At returns a run as it was right after one of its events, which has this number, counted from 1; with what was
-	// known then. Errors: CodeNotFound, CodeInvalid (it has no such event).
-	At(ctx context.Context, name string, event int) (*Run, error)
+	// RunAt returns a run as it was right after one of its events, counted from 1, with what was known then. Errors:
+	// CodeNotFound, CodeInvalid (it has no such event).
+	RunAt(ctx context.Context, name string, event int) (*Run, error)
 	// Definition returns a stored definition by its id. Errors: CodeNotFound.
 	Definition(ctx context.Context, id string) (Definition, error)
 }

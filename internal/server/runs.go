@@ -152,7 +152,7 @@ func runRoute(s *Server, a huma.API) {
 		},
 		) (*answered[*api.Run], error) {
 			if in.At > 0 {
-				return body(s.cfg.Service.At(ctx, in.Run, in.At))
+				return body(s.cfg.Service.RunAt(ctx, in.Run, in.At))
 			}
 			r, err := s.run(ctx, in.Run, in.After, in.Wait.Std())
 			if err == nil && in.Changed && in.After > 0 {

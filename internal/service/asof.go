@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// At implements api.Reader.
-func (r *reads) At(ctx context.Context, name string, event int) (out *api.Run, err error) {
+// RunAt implements api.Reader.
+func (r *reads) RunAt(ctx context.Context, name string, event int) (out *api.Run, err error) {
 	entries, k, err := r.recorded(ctx, name)
 	if err != nil {
 		return nil, err

@@ -344,10 +344,10 @@ func (s *Routed) History(ctx context.Context, name string) ([]byte, error) {
 	})
 }
 
-// At implements api.Service.
-func (s *Routed) At(ctx context.Context, name string, event int) (*api.Run, error) {
+// RunAt implements api.Service.
+func (s *Routed) RunAt(ctx context.Context, name string, event int) (*api.Run, error) {
 	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (*api.Run, error) {
-		return node.At(ctx, name, event)
+		return node.RunAt(ctx, name, event)
 	})
 }
 

@@ -21,8 +21,8 @@ func (c *Client) Run(ctx context.Context, name string) (*api.Run, error) {
 	return out, nil
 }
 
-// At implements api.Service.
-func (c *Client) At(ctx context.Context, name string, event int) (*api.Run, error) {
+// RunAt implements api.Service.
+func (c *Client) RunAt(ctx context.Context, name string, event int) (*api.Run, error) {
 	path, err := runPath(name)
 	if err != nil {
 		return nil, err
