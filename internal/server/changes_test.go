@@ -178,7 +178,7 @@ func TestAsOf(t *testing.T) {
 		}
 		steps, at, ended := 0, api.Time(0), 0
 		for event := 1; event <= now.Events; event++ {
-			r, err := b.client.At(t.Context(), st.Run, event)
+			r, err := b.client.RunAt(t.Context(), st.Run, event)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +196,7 @@ func TestAsOf(t *testing.T) {
 		if ended == 0 || ended == now.Events {
 			t.Errorf("the step that is broken has failed after %d of %d events", ended, now.Events)
 		}
-		last, err := b.client.At(t.Context(), st.Run, now.Events)
+		last, err := b.client.RunAt(t.Context(), st.Run, now.Events)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestAsOf(t *testing.T) {
 		if was, is := jsonOf(t, last), jsonOf(t, now); was != is {
 			t.Errorf("after its last event it is\n%s\nand now\n%s", was, is)
 		}
-		if _, err = b.client.At(t.Context(), st.Run, now.Events+1); !errors.Is(err, api.Sentinel(api.CodeInvalid)) {
+		if _, err = b.client.RunAt(t.Context(), st.Run, now.Events+1); !errors.Is(err, api.Sentinel(api.CodeInvalid)) {
 			t.Errorf("an event that has not happened: %v", err)
 		}
 	})
