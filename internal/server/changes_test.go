@@ -218,3 +218,34 @@ func jsonOf(t *testing.T, v any) string {
 	}
 	return string(text)
 }
+
+// TestCompare checks that two runs are compared, the older one first, and a run with the one before it.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		var runs []string
+		for _, input := range []string{`{"n":1}`, `{"n":2}`} {
+			start := api.StartRequest{Definition: definition(orderFlow), Input: []byte(input)}
+			st, err := b.client.Start(t.Context(), start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = append(runs, st.Run)
+			<-time.After(time.Second)
+		}
+		for _, path := range []string{runs[1] + "/diff", runs[0] + "/diff?with=" + runs[1]} {
+			var c api.Comparison
+			_, _, text := b.plain("GET", "/api/v1/runs/"+path, "")
+			if err := json.Unmarshal([]byte(text), &c); err != nil || c.A != runs[0] || c.B != runs[1] {
+				t.Fatal(err, text)
+			}
+			if d := c.Differences[0]; d != (api.Difference{What: "input", A: `{"n":1}`, B: `{"n":2}`}) {
+				t.Errorf("%s: the first difference is %+v", path, d)
+			}
+		}
+		if status, _, text := b.plain("GET", "/api/v1/runs/"+runs[0]+"/diff", ""); status != 404 {
+			t.Errorf("of the first run: %d %s", status, text)
+		}
+	})
+}
