@@ -306,7 +306,7 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// TestTakeTogether checks that several steps may take the same files into one folder at once, as the items of a loop do.
+// TestTakeTogether checks that several steps may take the same files into one folder at once, as items of a loop do.
 func TestTakeTogether(t *testing.T) {
 	s := New(NewFolder(filepath.Join(t.TempDir(), "kept")), Limits{})
 	files, err := s.Keep(t.Context(), fill(t, map[string]string{"parts/1": "part"}), []string{"parts"},
