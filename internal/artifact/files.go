@@ -3,6 +3,7 @@ package artifact
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -99,7 +100,7 @@ func write(
 	if err := root.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
 	}
-	part := to + ".part"
+	part := to + "." + rand.Text()[:8] + ".part" // items of a loop may write the same file into one folder at once
 	mode := cmp.Or(fs.FileMode(f.Mode).Perm(), 0o666)
 	out, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // fill makes files in a new folder.
@@ -301,5 +303,28 @@ func TestReceive(t *testing.T) {
 		if _, err := s.Receive(ctx, of, list); !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestTakeTogether checks that several steps may take the same files into one folder at once, as items of a loop do.
+func TestTakeTogether(t *testing.T) {
+	s := New(NewFolder(filepath.Join(t.TempDir(), "kept")), Limits{})
+	files, err := s.Keep(t.Context(), fill(t, map[string]string{"parts/1": "part"}), []string{"parts"},
+		Attempt{"r1", "split", 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	for range 50 {
+		var all errgroup.Group
+		for range 8 {
+			all.Go(func() error { return s.Take(t.Context(), to, files) })
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(to, "parts")); err != nil || len(left) != 1 {
+		t.Errorf("in the folder are %v, %v", left, err)
 	}
 }
