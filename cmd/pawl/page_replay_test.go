@@ -92,6 +92,17 @@ func TestPageReplays(t *testing.T) {
 	l.shot("goto")
 	l.does("take it", chromedp.KeyEvent(kb.Enter))
 	l.sees("h1", "stock-2")
+
+	l.sees(".step h2", "count")
+	l.menu(".step", "Run again from here")
+	l.waits(`document.querySelector("h1")?.textContent.startsWith("stock") && !location.pathname.endsWith("/stock-2")`)
+	l.sees("header.run", "Retrying")
+	l.menu(".step", "Set policy…")
+	l.fill("dialog textarea", `retry: "fixed(9, 1m)"`)
+	l.sees(".preview", "retry.maxAttempts 3 → 9")
+	l.sees(".preview", "If every attempt fails: attempt 2 at ")
+	l.shot("policy")
+	l.press("Back")
 }
 
 // TestPageHooks checks that a person tests a webhook, looks at what was sent, and turns it off and on again.

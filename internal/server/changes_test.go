@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/nightly"
 )
 
 // TestChanges checks that a stream of all runs goes on after it was cut, without a gap and without a repetition.
@@ -247,5 +248,37 @@ func TestCompare(t *testing.T) {
 		if status, _, text := b.plain("GET", "/api/v1/runs/"+runs[0]+"/diff", ""); status != 404 {
 			t.Errorf("of the first run: %d %s", status, text)
 		}
+	})
+}
+
+// TestSizesOfALongRun checks how much a page has to load of a run of ten thousand steps: at first, and for an event.
+func TestSizesOfALongRun(t *testing.T) {
+	nightly.Only(t, "a run of ten thousand steps")
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		long := strings.Replace(orderFlow, "1..3", "1..10000", 1)
+		st, err := b.client.Start(t.Context(), api.StartRequest{Definition: definition(long)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		path := "/api/v1/runs/" + st.Run
+		_, head, first := b.plain("GET", path, "", "Accept-Encoding", "gzip")
+		if head.Get("Content-Encoding") != "gzip" || len(first) > 200<<10 {
+			t.Errorf("the run has %d bytes at first, encoded as %q", len(first), head.Get("Content-Encoding"))
+		}
+		now, err := b.client.Run(t.Context(), st.Run)
+		if err != nil || len(now.Steps) < 10_000 {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Second) // an attempt follows
+		synctest.Wait()
+		_, _, event := b.plain("GET", fmt.Sprintf("%s?changed=true&after=%d", path, now.Events), "")
+		if len(event) > 20<<10 || !strings.Contains(event, `"partial":true`) {
+			t.Errorf("after an event there are %d bytes", len(event))
+		}
+		t.Logf("%d bytes at first, %d for an event", len(first), len(event))
 	})
 }

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { OperateBody, RestartBody, Run, Step } from "./api.ts";
 import { forecast, operateRun, operateStep, restartRun } from "./api.ts";
+import { changed, type Changed } from "./changed.ts";
 import { Dialog, Menu, Problem } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
 import { go, now, utc } from "./state.ts";
@@ -51,7 +52,12 @@ function ofRun(r: Run, matters: Step | undefined): Action[] {
   return all;
 }
 
-function ofStep(s: Step): Action[] {
+function ofStep(s: Step, closed: boolean): Action[] {
+  const from: Action[] = closed && !s.hook && !s.group ? [{ path: "restart", label: "Run again from here" }] : [];
+  return [...ofOwn(s), ...from];
+}
+
+function ofOwn(s: Step): Action[] {
   if (s.phase === "failed" || s.phase === "timed_out" || s.phase === "cancelled") {
     return [{ path: "retry", label: "Retry…", button: "Retry", ask: "reason", says: "It begins again with a fresh budget of attempts and fresh deadlines." }];
   }
@@ -71,14 +77,14 @@ export function Actions({ run, step, matters }: { run: Run; step?: Step; matters
   const [asked, setAsked] = useState<Action | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const list = step && !run.asOf ? ofStep(step) : ofRun(run, matters);
+  const list = step && !run.asOf ? ofStep(step, isClosed(run.phase)) : ofRun(run, matters);
   const apply = async (a: Action, body: OperateBody & RestartBody) => {
     setBusy(true);
     setError(null);
     try {
       const full = { ...a.body, ...body, actor: body.actor ?? "page" }, of = step?.step ?? a.step;
       if (a.ask === "mend") go(`/run/${(await restartRun(run.run, { ...body, failed: true, actor: "page" })).run}`);
-      else if (a.path === "restart") go(`/run/${(await restartRun(run.run)).run}`);
+      else if (a.path === "restart") go(`/run/${(await restartRun(run.run, step ? { from: step.step, actor: "page" } : {})).run}`);
       else if (of) await operateStep(run.run, of, a.path, full);
       else await operateRun(run.run, a.path, full);
       setAsked(null);
@@ -191,13 +197,16 @@ function readPolicy(text: string): unknown {
 // Preview asks the server what would follow from an operation. Nothing happens to the run.
 function Preview({ run, step, action, body }: { run: Run; step: Step | undefined; action: Action; body: () => OperateBody }) {
   const [said, setSaid] = useState<string>("…");
+  const [parts, setParts] = useState<Changed[]>([]);
   useEffect(() => {
     const wait = setTimeout(() => {
       void (async () => {
         try {
           const operation = { ...body(), operation: action.path.replaceAll("-", "_"), ...(step ? { step: step.step } : {}) };
           const r = await forecast(run.run, { operation });
-          setSaid(step ? tellStep(r.steps?.find((s) => s.step === step.step)) : tellRun(r));
+          const then = r.steps?.find((s) => s.step === step?.step);
+          setSaid(step ? tellStep(then) : tellRun(r));
+          if (step && action.ask === "policy") setParts(changed(step.policy, then?.policy));
         } catch (e) {
           setSaid(e instanceof Error ? e.message : String(e));
         }
@@ -205,7 +214,12 @@ function Preview({ run, step, action, body }: { run: Run; step: Step | undefined
     }, 300);
     return () => clearTimeout(wait);
   }, []);
-  return <p class="preview"><b>If every attempt fails:</b> {said}</p>;
+  return (
+    <div class="preview">
+      {parts.map((p) => <p key={p.part} class="change"><code>{p.part}</code> <del>{p.was}</del> → <ins>{p.is}</ins></p>)}
+      <p><b>If every attempt fails:</b> {said}</p>
+    </div>
+  );
 }
 
 function tellStep(s: Step | undefined): string {
