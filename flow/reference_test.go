@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -141,6 +142,41 @@ notify:
   - http: "${{ secrets.chat }}"
   - {on: [failure, recovery, warning], exec: ./page.sh, timeout: 1m}`,
 	},
+}
+
+// plainKinds are kinds of JSON Schema, of which nobody has to read more.
+var plainKinds = []string{"array", "boolean", "integer", "number", "object", "string"}
+
+// TestKindsAreExplained checks that each kind of value in the tables of docs/reference/flow.md has a section there, or
+// in docs/reference/types.md.
+func TestKindsAreExplained(t *testing.T) {
+	known, named := map[string]bool{}, map[string]bool{}
+	row := regexp.MustCompile("^\\| `[^`]+`.*\\|([^|]*)\\|$")
+	for _, page := range []string{"flow.md", "types.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "docs", "reference", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSpace(line)
+			if heading, ok := strings.CutPrefix(line, "## "); ok {
+				known[heading] = true
+			}
+			if cells := row.FindStringSubmatch(line); cells != nil && page == "flow.md" {
+				for _, kind := range strings.FieldsFunc(cells[1], func(r rune) bool { return r == ' ' || r == ',' }) {
+					named[kind] = true
+				}
+			}
+		}
+	}
+	for _, p := range parts {
+		known[p.def] = true
+	}
+	for kind := range named {
+		if kind != "or" && kind[0] != '`' && !known[kind] && !slices.Contains(plainKinds, kind) {
+			t.Errorf("nothing says what %q is: give it a section in docs/reference/types.md", kind)
+		}
+	}
 }
 
 type schemaDef struct {
