@@ -70,6 +70,21 @@ func (s *Server) PollActivityTaskQueue(
 	return out, err
 }
 
+// PollNexusTaskQueue lets a worker wait that serves Nexus operations, of which there are none here. A worker that was
+// refused would ask again each second.
+func (s *Server) PollNexusTaskQueue(
+	ctx context.Context, _ *workflowservice.PollNexusTaskQueueRequest,
+) (*workflowservice.PollNexusTaskQueueResponse, error) {
+	wait := time.NewTimer(tasks.WaitFor(ctx, pollFor))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-s.drained:
+	case <-ctx.Done():
+	}
+	return &workflowservice.PollNexusTaskQueueResponse{}, ctx.Err()
+}
+
 // attemptOf reads the token of an attempt.
 func attemptOf(token []byte) (activities.Token, error) {
 	t, ok := activities.ReadToken(token)

@@ -123,10 +123,10 @@ func check(q *workflowservice.StartWorkflowExecutionRequest) (core.RunRules, err
 	return rules, nil
 }
 
-// start starts a run, or finds the one that the request has started, or that it is to use. It reports whether the run
-// is new.
+// start starts a run, which knows some events from the beginning, or finds the one that the request has started, or
+// that it is to use. It reports whether the run is new.
 func (s *Server) start(
-	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
+	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest, events ...core.Signal,
 ) (id core.RunID, started bool, err error) {
 	if _, err := check(q); err != nil {
 		return id, false, err
@@ -147,7 +147,7 @@ func (s *Server) start(
 		return id, false, serviceerror.NewInvalidArgument(err.Error())
 	}
 	req := engine.StartRequest{
-		Start: core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity},
+		Start: core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity, Signals: events},
 		Definition: journal.Definition{
 			ID: history.DefinitionID(name), Kind: history.Kind, Name: name, Source: []byte(name),
 		},
