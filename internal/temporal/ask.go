@@ -69,9 +69,6 @@ func (s *Server) SignalWithStartWorkflowExecution(
 	if conflict == enumspb.WORKFLOW_ID_CONFLICT_POLICY_UNSPECIFIED {
 		conflict = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	}
-	if q.WorkflowIdReusePolicy == enumspb.WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING { //nolint:staticcheck // old clients
-		conflict = enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING
-	}
 	start := &workflowservice.StartWorkflowExecutionRequest{
 		Namespace: q.Namespace, WorkflowId: q.WorkflowId, WorkflowType: q.WorkflowType, TaskQueue: q.TaskQueue,
 		Input: q.Input, WorkflowExecutionTimeout: q.WorkflowExecutionTimeout, WorkflowRunTimeout: q.WorkflowRunTimeout,

@@ -209,6 +209,13 @@ func (s *Server) refuseUsed(
 		f.Start.RequestId, f.Run.String())
 }
 
+// terminates reports whether a start ends the open run of its workflow id.
+func terminates(q *workflowservice.StartWorkflowExecutionRequest) bool {
+	const older = enumspb.WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING //nolint:staticcheck // older programs say it so
+	return q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING ||
+		q.WorkflowIdReusePolicy == older
+}
+
 // inTheWay deals with the open run of a start's workflow id: it returns the run if the start is to use it, or has
 // started it; nothing if it has ended, or was terminated; else an error.
 func (s *Server) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest) (core.RunID, error) {
@@ -227,9 +234,7 @@ func (s *Server) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowE
 		return id, nil
 	case closed:
 		return core.RunID{}, nil
-	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
-		return id, nil
-	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING:
+	case terminates(q):
 		err := s.engine.Operate(ctx, id, core.Operation{
 			Op: core.OpTerminate, Step: core.NoStep, Actor: q.Identity,
 			Reason: "another run of the workflow id was started",
@@ -238,6 +243,8 @@ func (s *Server) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowE
 			err = nil
 		}
 		return core.RunID{}, err
+	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
+		return id, nil
 	default:
 		return id, serviceerror.NewWorkflowExecutionAlreadyStarted(
 			"Workflow execution is already running. WorkflowId: "+q.WorkflowId+", RunId: "+id.String()+".",

@@ -64,7 +64,9 @@ const (
 )
 
 // Query asks the worker of a run. The run is used and released.
-func (r *OfRun) Query(ctx context.Context, asks *querypb.WorkflowQuery) (*workflowservice.QueryWorkflowResponse, error) {
+func (r *OfRun) Query(
+	ctx context.Context, asks *querypb.WorkflowQuery,
+) (*workflowservice.QueryWorkflowResponse, error) {
 	q := &query{asks: asks, answer: make(chan answered, 1), gone: ctx}
 	attempt, _, isDue := r.Pending()
 	switch {
