@@ -16,7 +16,7 @@ import (
 )
 
 // QueryWorkflow asks the worker of a run.
-func (s *Server) QueryWorkflow(
+func (s *Frontend) QueryWorkflow(
 	ctx context.Context, q *workflowservice.QueryWorkflowRequest,
 ) (*workflowservice.QueryWorkflowResponse, error) {
 	if q.GetQuery().GetQueryType() == "" {
@@ -35,14 +35,14 @@ func (s *Server) QueryWorkflow(
 }
 
 // RespondQueryTaskCompleted takes the answer of a worker to a query.
-func (s *Server) RespondQueryTaskCompleted(
+func (s *Frontend) RespondQueryTaskCompleted(
 	_ context.Context, q *workflowservice.RespondQueryTaskCompletedRequest,
 ) (*workflowservice.RespondQueryTaskCompletedResponse, error) {
 	return &workflowservice.RespondQueryTaskCompletedResponse{}, s.tasks.AnswerQuery(q)
 }
 
 // ResetStickyTaskQueue makes the next task of a run go to any worker.
-func (s *Server) ResetStickyTaskQueue(
+func (s *Frontend) ResetStickyTaskQueue(
 	ctx context.Context, q *workflowservice.ResetStickyTaskQueueRequest,
 ) (*workflowservice.ResetStickyTaskQueueResponse, error) {
 	r, err := s.use(ctx, q.Execution)
@@ -55,7 +55,7 @@ func (s *Server) ResetStickyTaskQueue(
 }
 
 // SignalWithStartWorkflowExecution sends an event to the open run of a workflow id, or to one that it starts.
-func (s *Server) SignalWithStartWorkflowExecution(
+func (s *Frontend) SignalWithStartWorkflowExecution(
 	ctx context.Context, q *workflowservice.SignalWithStartWorkflowExecutionRequest,
 ) (*workflowservice.SignalWithStartWorkflowExecutionResponse, error) {
 	if q.SignalName == "" {
@@ -95,7 +95,7 @@ func (s *Server) SignalWithStartWorkflowExecution(
 }
 
 // tokenOf returns the token of the attempt of an activity that a worker has, by the id of the activity.
-func (s *Server) tokenOf(ctx context.Context, workflow, run, activity string) ([]byte, error) {
+func (s *Frontend) tokenOf(ctx context.Context, workflow, run, activity string) ([]byte, error) {
 	if activity == "" {
 		return nil, serviceerror.NewInvalidArgument("activityId is not set on request")
 	}
@@ -119,7 +119,7 @@ func (s *Server) tokenOf(ctx context.Context, workflow, run, activity string) ([
 }
 
 // RespondActivityTaskCompletedById takes the result of an activity that is named by its id.
-func (s *Server) RespondActivityTaskCompletedById( //nolint:revive // the protocol has the name
+func (s *Frontend) RespondActivityTaskCompletedById( //nolint:revive // the protocol has the name
 	ctx context.Context, q *workflowservice.RespondActivityTaskCompletedByIdRequest,
 ) (*workflowservice.RespondActivityTaskCompletedByIdResponse, error) {
 	token, err := s.tokenOf(ctx, q.WorkflowId, q.RunId, q.ActivityId)
@@ -132,7 +132,7 @@ func (s *Server) RespondActivityTaskCompletedById( //nolint:revive // the protoc
 }
 
 // RespondActivityTaskFailedById takes the failure of an activity that is named by its id.
-func (s *Server) RespondActivityTaskFailedById( //nolint:revive // the protocol has the name
+func (s *Frontend) RespondActivityTaskFailedById( //nolint:revive // the protocol has the name
 	ctx context.Context, q *workflowservice.RespondActivityTaskFailedByIdRequest,
 ) (*workflowservice.RespondActivityTaskFailedByIdResponse, error) {
 	token, err := s.tokenOf(ctx, q.WorkflowId, q.RunId, q.ActivityId)
@@ -145,7 +145,7 @@ func (s *Server) RespondActivityTaskFailedById( //nolint:revive // the protocol 
 }
 
 // RespondActivityTaskCanceledById takes the word that an activity has stopped that is named by its id.
-func (s *Server) RespondActivityTaskCanceledById( //nolint:revive // the protocol has the name
+func (s *Frontend) RespondActivityTaskCanceledById( //nolint:revive // the protocol has the name
 	ctx context.Context, q *workflowservice.RespondActivityTaskCanceledByIdRequest,
 ) (*workflowservice.RespondActivityTaskCanceledByIdResponse, error) {
 	token, err := s.tokenOf(ctx, q.WorkflowId, q.RunId, q.ActivityId)
@@ -158,7 +158,7 @@ func (s *Server) RespondActivityTaskCanceledById( //nolint:revive // the protoco
 }
 
 // RecordActivityTaskHeartbeatById takes the heartbeat of an activity that is named by its id.
-func (s *Server) RecordActivityTaskHeartbeatById( //nolint:revive // the protocol has the name
+func (s *Frontend) RecordActivityTaskHeartbeatById( //nolint:revive // the protocol has the name
 	ctx context.Context, q *workflowservice.RecordActivityTaskHeartbeatByIdRequest,
 ) (*workflowservice.RecordActivityTaskHeartbeatByIdResponse, error) {
 	token, err := s.tokenOf(ctx, q.WorkflowId, q.RunId, q.ActivityId)

@@ -33,7 +33,7 @@ type bed struct {
 	*testing.T
 	journal journal.Journal
 	engine  *engine.Engine
-	server  *Server
+	server  *Frontend
 	id, run string
 
 	task  *workflowservice.PollWorkflowTaskQueueResponse // the task at hand
@@ -66,7 +66,7 @@ func (b *bed) open() {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.engine, b.server = e, g.Server()
+	b.engine, b.server = e, g.Frontend()
 }
 
 // close closes the engine.

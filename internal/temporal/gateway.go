@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Gateway is the kind of workflows of Temporal's SDKs, as a plugin of a node. Its server is made by Server.
+// Gateway is the kind of workflows of Temporal's SDKs, as a plugin of a node. Frontend makes what serves the protocol.
 type Gateway struct {
 	kind.Base
 
