@@ -55,7 +55,7 @@ func gives(wf any, want string) func(context.Context, client.Client, string) err
 			return err
 		}
 		var got string
-		if err := run.Get(ctx, &got); err != nil || got != want {
+		if err := result(ctx, run, &got); err != nil || got != want {
 			return fmt.Errorf("it gave %q, %w", got, err)
 		}
 		return nil
@@ -81,6 +81,18 @@ func again(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// result waits for the result of a run, also while the server is away.
+func result(ctx context.Context, run client.WorkflowRun, out any) error {
+	for {
+		err := run.Get(ctx, out)
+		var ended *temporal.WorkflowExecutionError
+		if err == nil || errors.As(err, &ended) || ctx.Err() != nil {
 			return err
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -220,7 +232,7 @@ func signals(ctx context.Context, c client.Client, id string) error {
 		return err
 	}
 	var got string
-	if err := run.Get(ctx, &got); err != nil || got != "signalled" {
+	if err := result(ctx, run, &got); err != nil || got != "signalled" {
 		return fmt.Errorf("it gave %q, %w", got, err)
 	}
 	return nil
@@ -253,7 +265,7 @@ func cancels(ctx context.Context, c client.Client, id string) error {
 	if err := again(ctx, func() error { return c.CancelWorkflow(ctx, id, run.GetRunID()) }); err != nil {
 		return err
 	}
-	err = run.Get(ctx, nil)
+	err = result(ctx, run, nil)
 	var cancelled *temporal.CanceledError
 	var details string
 	if !errors.As(err, &cancelled) || cancelled.Details(&details) != nil || details != "Hello bye" {
@@ -274,7 +286,7 @@ func terminates(ctx context.Context, c client.Client, id string) error {
 		return err
 	}
 	var terminated *temporal.TerminatedError
-	if err := run.Get(ctx, nil); !errors.As(err, &terminated) {
+	if err := result(ctx, run, nil); !errors.As(err, &terminated) {
 		return fmt.Errorf("it ended with %w", err)
 	}
 	return nil
@@ -286,7 +298,7 @@ func runTimesOut(ctx context.Context, c client.Client, id string) error {
 		return err
 	}
 	var timedOut *temporal.TimeoutError
-	if err := run.Get(ctx, nil); !errors.As(err, &timedOut) {
+	if err := result(ctx, run, nil); !errors.As(err, &timedOut) {
 		return fmt.Errorf("it ended with %w", err)
 	}
 	return nil
@@ -302,7 +314,7 @@ func failsForGood(ctx context.Context, c client.Client, id string) error {
 	if err != nil {
 		return err
 	}
-	err = run.Get(ctx, nil)
+	err = result(ctx, run, nil)
 	var failed *temporal.ActivityError
 	var why *temporal.ApplicationError
 	if !errors.As(err, &failed) || !errors.As(err, &why) || why.Type() != "Hopeless" || !why.NonRetryable() {
