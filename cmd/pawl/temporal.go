@@ -81,6 +81,6 @@ func (a serverVerbs) besides(ctx context.Context, http net.Listener) (listeners,
 func (m *machine) serve(l listeners) {
 	m.Listen(l.http, nil)
 	if l.sdks != nil {
-		m.Listen(l.sdks, m.gateway.Server())
+		m.Listen(l.sdks, m.gateway.Frontend())
 	}
 }

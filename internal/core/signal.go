@@ -45,6 +45,9 @@ func (m *machine) signal(in SignalReceived) error {
 	}
 	m.expireWaits()
 	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload, Actor: in.Actor, Reason: in.Reason})
+	if m.r.Answers() && m.r.waitsForStart() && !m.r.InQueue() && m.r.Chain.Previous == (RunID{}) {
+		m.beginDelayed() // an event ends the delay of such a run
+	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
 		if s.Phase == StepSuspended && s.Spec.waitsFor(in.Name) {

@@ -73,7 +73,7 @@ const namesLimit = 4
 // manyPackages are the names that more packages have. Config is what each makes something of; see TestConfigs. The
 // others are the same thing at several stages: as a document has it, as callers see it, as core keeps it.
 var manyPackages = map[string]int{
-	"Config": 15, "Error": 9, "Node": 6, "Result": 5, "Run": 5, "Server": 5, "Source": 6, "Step": 6, "Store": 6,
+	"Config": 15, "Error": 9, "Node": 6, "Result": 5, "Run": 5, "Source": 6, "Step": 6, "Store": 6,
 }
 
 func TestNamesOfTypes(t *testing.T) {

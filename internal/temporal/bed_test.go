@@ -33,19 +33,20 @@ type bed struct {
 	*testing.T
 	journal journal.Journal
 	engine  *engine.Engine
-	server  *Server
+	server  *Frontend
 	id, run string
 
 	task  *workflowservice.PollWorkflowTaskQueueResponse // the task at hand
 	acts  map[string][]byte                              // tokens of attempts at hand, by the ids of their activities
 	known [][]byte                                       // the events that anybody was shown
+	heard chan string                                    // answers to queries
 }
 
 const bedQueue = "desk"
 
 // newBed opens an engine on an empty journal.
 func newBed(t *testing.T) *bed {
-	b := &bed{T: t, journal: memory.New(), id: "wf", acts: map[string][]byte{}}
+	b := &bed{T: t, journal: memory.New(), id: "wf", acts: map[string][]byte{}, heard: make(chan string, 100)}
 	b.open()
 	return b
 }
@@ -65,7 +66,7 @@ func (b *bed) open() {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.engine, b.server = e, g.Server()
+	b.engine, b.server = e, g.Frontend()
 }
 
 // close closes the engine.

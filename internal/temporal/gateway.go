@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"log/slog"
+	"sync"
 
 	commandpb "go.temporal.io/api/command/v1"
 	commonpb "go.temporal.io/api/common/v1"
@@ -22,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Gateway is the kind of workflows of Temporal's SDKs, as a plugin of a node. Its server is made by Server.
+// Gateway is the kind of workflows of Temporal's SDKs, as a plugin of a node. Frontend makes what serves the protocol.
 type Gateway struct {
 	kind.Base
 
@@ -31,6 +32,9 @@ type Gateway struct {
 	engine *engine.Engine
 	tasks  *tasks.Keeper
 	queues *activities.Queues
+
+	drain   sync.Once
+	drained chan struct{} // closed by Drain
 }
 
 var _ kind.Plugin = (*Gateway)(nil)
@@ -40,7 +44,10 @@ func New(clock worker.Clock, log *slog.Logger) *Gateway {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Gateway{clock: clock, log: log, tasks: tasks.New(clock.Now, log), queues: activities.New(clock)}
+	return &Gateway{
+		clock: clock, log: log, tasks: tasks.New(clock.Now, log), queues: activities.New(clock),
+		drained: make(chan struct{}),
+	}
 }
 
 // definition is that of all workflows: what holds for a run is in its input.
@@ -68,6 +75,7 @@ func (g *Gateway) Open(e *engine.Engine) error {
 
 // Drain implements kind.Plugin.
 func (g *Gateway) Drain() {
+	g.drain.Do(func() { close(g.drained) })
 	g.tasks.Drain()
 	g.queues.Close()
 }

@@ -15,7 +15,7 @@ import (
 const serverVersion = "1.31.0"
 
 // GetSystemInfo says what the server can do.
-func (s *Server) GetSystemInfo(
+func (s *Frontend) GetSystemInfo(
 	context.Context, *workflowservice.GetSystemInfoRequest,
 ) (*workflowservice.GetSystemInfoResponse, error) {
 	return &workflowservice.GetSystemInfoResponse{
@@ -28,7 +28,7 @@ func (s *Server) GetSystemInfo(
 }
 
 // GetClusterInfo names the server.
-func (s *Server) GetClusterInfo(
+func (s *Frontend) GetClusterInfo(
 	context.Context, *workflowservice.GetClusterInfoRequest,
 ) (*workflowservice.GetClusterInfoResponse, error) {
 	return &workflowservice.GetClusterInfoResponse{ServerVersion: serverVersion, ClusterName: "pawl"}, nil
@@ -49,7 +49,7 @@ func namespace() *workflowservice.DescribeNamespaceResponse {
 }
 
 // DescribeNamespace describes the only namespace.
-func (s *Server) DescribeNamespace(
+func (s *Frontend) DescribeNamespace(
 	_ context.Context, q *workflowservice.DescribeNamespaceRequest,
 ) (*workflowservice.DescribeNamespaceResponse, error) {
 	if q.Namespace != Namespace && q.Id != namespaceID {
@@ -59,7 +59,7 @@ func (s *Server) DescribeNamespace(
 }
 
 // ListNamespaces lists the only one.
-func (s *Server) ListNamespaces(
+func (s *Frontend) ListNamespaces(
 	context.Context, *workflowservice.ListNamespacesRequest,
 ) (*workflowservice.ListNamespacesResponse, error) {
 	return &workflowservice.ListNamespacesResponse{
@@ -68,7 +68,7 @@ func (s *Server) ListNamespaces(
 }
 
 // RegisterNamespace refuses another one.
-func (s *Server) RegisterNamespace(
+func (s *Frontend) RegisterNamespace(
 	_ context.Context, q *workflowservice.RegisterNamespaceRequest,
 ) (*workflowservice.RegisterNamespaceResponse, error) {
 	if q.Namespace == Namespace {
@@ -78,7 +78,7 @@ func (s *Server) RegisterNamespace(
 }
 
 // ShutdownWorker hears that a worker stops. Its polls end with its connection.
-func (s *Server) ShutdownWorker(
+func (s *Frontend) ShutdownWorker(
 	context.Context, *workflowservice.ShutdownWorkerRequest,
 ) (*workflowservice.ShutdownWorkerResponse, error) {
 	return &workflowservice.ShutdownWorkerResponse{}, nil

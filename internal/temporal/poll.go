@@ -31,7 +31,7 @@ func queueOf(q *taskqueuepb.TaskQueue) (string, error) {
 }
 
 // PollWorkflowTaskQueue gives a worker a workflow task.
-func (s *Server) PollWorkflowTaskQueue(
+func (s *Frontend) PollWorkflowTaskQueue(
 	ctx context.Context, q *workflowservice.PollWorkflowTaskQueueRequest,
 ) (*workflowservice.PollWorkflowTaskQueueResponse, error) {
 	name, err := queueOf(q.TaskQueue)
@@ -42,21 +42,21 @@ func (s *Server) PollWorkflowTaskQueue(
 }
 
 // RespondWorkflowTaskCompleted takes the answer of a worker.
-func (s *Server) RespondWorkflowTaskCompleted(
+func (s *Frontend) RespondWorkflowTaskCompleted(
 	ctx context.Context, q *workflowservice.RespondWorkflowTaskCompletedRequest,
 ) (*workflowservice.RespondWorkflowTaskCompletedResponse, error) {
 	return s.tasks.Complete(ctx, q)
 }
 
 // RespondWorkflowTaskFailed takes the answer that a worker cannot do a task.
-func (s *Server) RespondWorkflowTaskFailed(
+func (s *Frontend) RespondWorkflowTaskFailed(
 	ctx context.Context, q *workflowservice.RespondWorkflowTaskFailedRequest,
 ) (*workflowservice.RespondWorkflowTaskFailedResponse, error) {
 	return &workflowservice.RespondWorkflowTaskFailedResponse{}, s.tasks.Fail(ctx, q)
 }
 
 // PollActivityTaskQueue gives a worker an attempt of an activity.
-func (s *Server) PollActivityTaskQueue(
+func (s *Frontend) PollActivityTaskQueue(
 	ctx context.Context, q *workflowservice.PollActivityTaskQueueRequest,
 ) (*workflowservice.PollActivityTaskQueueResponse, error) {
 	name, err := queueOf(q.TaskQueue)
@@ -70,6 +70,21 @@ func (s *Server) PollActivityTaskQueue(
 	return out, err
 }
 
+// PollNexusTaskQueue lets a worker wait that serves Nexus operations, of which there are none here. A worker that was
+// refused would ask again each second.
+func (s *Frontend) PollNexusTaskQueue(
+	ctx context.Context, _ *workflowservice.PollNexusTaskQueueRequest,
+) (*workflowservice.PollNexusTaskQueueResponse, error) {
+	wait := time.NewTimer(tasks.WaitFor(ctx, pollFor))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-s.drained:
+	case <-ctx.Done():
+	}
+	return &workflowservice.PollNexusTaskQueueResponse{}, ctx.Err()
+}
+
 // attemptOf reads the token of an attempt.
 func attemptOf(token []byte) (activities.Token, error) {
 	t, ok := activities.ReadToken(token)
@@ -80,7 +95,7 @@ func attemptOf(token []byte) (activities.Token, error) {
 }
 
 // RespondActivityTaskCompleted takes the result of an activity.
-func (s *Server) RespondActivityTaskCompleted(
+func (s *Frontend) RespondActivityTaskCompleted(
 	ctx context.Context, q *workflowservice.RespondActivityTaskCompletedRequest,
 ) (*workflowservice.RespondActivityTaskCompletedResponse, error) {
 	t, err := attemptOf(q.TaskToken)
@@ -96,7 +111,7 @@ func (s *Server) RespondActivityTaskCompleted(
 }
 
 // RespondActivityTaskFailed takes the failure of an attempt.
-func (s *Server) RespondActivityTaskFailed(
+func (s *Frontend) RespondActivityTaskFailed(
 	ctx context.Context, q *workflowservice.RespondActivityTaskFailedRequest,
 ) (*workflowservice.RespondActivityTaskFailedResponse, error) {
 	t, err := attemptOf(q.TaskToken)
@@ -116,7 +131,7 @@ func (s *Server) RespondActivityTaskFailed(
 }
 
 // RespondActivityTaskCanceled takes the word that an attempt has stopped, since it was asked to.
-func (s *Server) RespondActivityTaskCanceled(
+func (s *Frontend) RespondActivityTaskCanceled(
 	ctx context.Context, q *workflowservice.RespondActivityTaskCanceledRequest,
 ) (*workflowservice.RespondActivityTaskCanceledResponse, error) {
 	t, err := attemptOf(q.TaskToken)
@@ -140,7 +155,7 @@ func (s *Server) RespondActivityTaskCanceled(
 }
 
 // RecordActivityTaskHeartbeat takes a heartbeat, and says whether the attempt is to stop.
-func (s *Server) RecordActivityTaskHeartbeat(
+func (s *Frontend) RecordActivityTaskHeartbeat(
 	ctx context.Context, q *workflowservice.RecordActivityTaskHeartbeatRequest,
 ) (*workflowservice.RecordActivityTaskHeartbeatResponse, error) {
 	t, err := attemptOf(q.TaskToken)

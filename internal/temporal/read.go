@@ -59,7 +59,7 @@ func readPage(b []byte) (p page, ok bool) {
 
 // GetWorkflowExecutionHistory returns the history of a run, page by page. It waits for more of it, or for its last
 // event, if it is asked to.
-func (s *Server) GetWorkflowExecutionHistory(
+func (s *Frontend) GetWorkflowExecutionHistory(
 	ctx context.Context, q *workflowservice.GetWorkflowExecutionHistoryRequest,
 ) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	var at page
@@ -133,7 +133,7 @@ func answerOf(
 }
 
 // DescribeWorkflowExecution says how a run is doing.
-func (s *Server) DescribeWorkflowExecution(
+func (s *Frontend) DescribeWorkflowExecution(
 	ctx context.Context, q *workflowservice.DescribeWorkflowExecutionRequest,
 ) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	r, err := s.use(ctx, q.Execution)

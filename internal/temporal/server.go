@@ -28,8 +28,8 @@ const (
 	maxStreams = 10_000
 )
 
-// Server serves Temporal's protocol over the runs of a gateway.
-type Server struct {
+// Frontend serves Temporal's protocol over the runs of a gateway.
+type Frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	*Gateway
 
@@ -39,9 +39,9 @@ type Server struct {
 	refused map[string]bool // methods that were asked for and are not supported
 }
 
-// Server returns a server of the gateway. Call it once the gateway's engine is open.
-func (g *Gateway) Server() *Server {
-	s := &Server{Gateway: g, refused: map[string]bool{}}
+// Frontend returns what serves the protocol. Call it once the gateway's engine is open.
+func (g *Gateway) Frontend() *Frontend {
+	s := &Frontend{Gateway: g, refused: map[string]bool{}}
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams), grpc.UnaryInterceptor(s.answer),
 		grpc.UnknownServiceHandler(s.unknown),
@@ -51,7 +51,7 @@ func (g *Gateway) Server() *Server {
 }
 
 // Serve answers what comes to a listener, until Shutdown or Close.
-func (s *Server) Serve(l net.Listener) error {
+func (s *Frontend) Serve(l net.Listener) error {
 	if err := s.grpc.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
@@ -59,7 +59,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown answers the requests at hand until ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error {
+func (s *Frontend) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -75,13 +75,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // Close cuts all connections.
-func (s *Server) Close() error {
+func (s *Frontend) Close() error {
 	s.grpc.Stop()
 	return nil
 }
 
 // answer checks what all requests have, and gives errors the form of the protocol.
-func (s *Server) answer(
+func (s *Frontend) answer(
 	ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (resp any, err error) {
 	defer func() {
@@ -124,14 +124,14 @@ func elsewhere(req any) (name string, is bool) {
 }
 
 // unknown answers a service that is not served.
-func (s *Server) unknown(_ any, stream grpc.ServerStream) error {
+func (s *Frontend) unknown(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	s.tellRefused(method)
 	return status.Errorf(codes.Unimplemented, "method %s not implemented", method[strings.LastIndex(method, "/")+1:])
 }
 
 // tellRefused logs once that somebody asks for a method that is not supported.
-func (s *Server) tellRefused(method string) {
+func (s *Frontend) tellRefused(method string) {
 	const most = 1000 // names are made up by callers
 	s.mu.Lock()
 	known := s.refused[method] || len(s.refused) >= most

@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	querypb "go.temporal.io/api/query/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -36,6 +38,10 @@ func TestTranscripts(t *testing.T) {
 						out.WriteString(b.act(words))
 						synctest.Wait()
 					}
+				}
+				synctest.Wait()
+				for len(b.heard) > 0 {
+					out.WriteString(<-b.heard)
 				}
 				out.WriteString(b.grown())
 				return out.String()
@@ -90,6 +96,21 @@ func (b *bed) act(words []string) string {
 		})
 	case "next":
 		b.next()
+	case "ask":
+		b.ask(o)
+	case "signal-start":
+		_, err = b.server.SignalWithStartWorkflowExecution(b.Context(),
+			&workflowservice.SignalWithStartWorkflowExecutionRequest{
+				Namespace: Namespace, WorkflowId: b.id, WorkflowType: &commonpb.WorkflowType{Name: "Work"},
+				TaskQueue: &taskqueuepb.TaskQueue{Name: bedQueue}, SignalName: words[1], SignalInput: values("signal"),
+				WorkflowStartDelay: duration(o["delay"]), RequestId: o["request"],
+			})
+		b.next()
+	case "reply":
+		_, err = b.server.RespondQueryTaskCompleted(b.Context(), &workflowservice.RespondQueryTaskCompletedRequest{
+			Namespace: Namespace, TaskToken: b.task.GetTaskToken(), QueryResult: values(words[1]),
+			CompletedType: enumspb.QUERY_RESULT_TYPE_ANSWERED,
+		})
 	default:
 		return b.actOfActivity(words, o)
 	}
@@ -124,6 +145,33 @@ func (b *bed) next() {
 	b.run, b.known = out.WorkflowExecutionInfo.Execution.RunId, nil
 }
 
+// data returns the data of payloads.
+func data(p *commonpb.Payloads) string {
+	var out []string
+	for _, one := range p.GetPayloads() {
+		out = append(out, string(one.Data))
+	}
+	return strings.Join(out, ",")
+}
+
+// ask asks the worker, who answers later.
+func (b *bed) ask(o options) {
+	go func() {
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		out, err := b.server.QueryWorkflow(ctx, &workflowservice.QueryWorkflowRequest{
+			Namespace: Namespace, Execution: b.named(), Query: &querypb.WorkflowQuery{QueryType: "state"},
+			QueryRejectCondition: enumspb.QueryRejectCondition(enumspb.QueryRejectCondition_value[o["reject"]]),
+		})
+		text := fmt.Sprintf("the query: %s %s\n", data(out.GetQueryResult()), out.GetQueryRejected().GetStatus())
+		if err != nil {
+			text = fmt.Sprintf("the query: %v\n", err)
+		}
+		b.heard <- text
+	}()
+	synctest.Wait()
+}
+
 // takeTask asks for a workflow task.
 func (b *bed) takeTask(o options) string {
 	ctx, cancel := b.briefly()
@@ -140,8 +188,15 @@ func (b *bed) takeTask(o options) string {
 	}
 	b.task = task
 	events := task.History.Events
-	return fmt.Sprintf("task: attempt %d, events %d to %d, the last answered one began with %d\n", task.Attempt,
+	if task.Query != nil {
+		return fmt.Sprintf("task: a query, %d events\n", len(events))
+	}
+	text := fmt.Sprintf("task: attempt %d, events %d to %d, the last answered one began with %d\n", task.Attempt,
 		events[0].EventId, events[len(events)-1].EventId, task.PreviousStartedEventId)
+	if len(task.Queries) > 0 {
+		text += fmt.Sprintf("task: it has %d queries\n", len(task.Queries))
+	}
+	return text
 }
 
 // answer answers the task at hand with commands, which semicolons separate.
@@ -153,6 +208,13 @@ func (b *bed) answer(words []string) string {
 		c := strings.Fields(text)
 		switch {
 		case len(c) == 0:
+		case c[0] == "tell":
+			q.QueryResults = map[string]*querypb.WorkflowQueryResult{}
+			for id := range b.task.GetQueries() {
+				q.QueryResults[id] = &querypb.WorkflowQueryResult{
+					ResultType: enumspb.QUERY_RESULT_TYPE_ANSWERED, Answer: values(c[1]),
+				}
+			}
 		case c[0] == "again":
 			q.ForceCreateNewWorkflowTask = true
 		case c[0] == "sticky":
@@ -184,8 +246,8 @@ func (b *bed) actOfActivity(words []string, o options) string {
 			return refusal(words, err) + "work: there is none\n"
 		}
 		b.acts[t.ActivityId] = t.TaskToken
-		return fmt.Sprintf("work: %s attempt %d of %s, details %s\n", t.ActivityId, t.Attempt,
-			t.WorkflowExecution.WorkflowId, t.GetHeartbeatDetails().GetPayloads())
+		return fmt.Sprintf("work: %s attempt %d of %s, details %q\n", t.ActivityId, t.Attempt,
+			t.WorkflowExecution.WorkflowId, data(t.GetHeartbeatDetails()))
 	case "done":
 		_, err = b.server.RespondActivityTaskCompleted(b.Context(),
 			&workflowservice.RespondActivityTaskCompletedRequest{TaskToken: token, Result: values("result")})

@@ -19,7 +19,7 @@ import (
 )
 
 // find returns the run that a caller names: by its id, or the newest one of a workflow id.
-func (s *Server) find(ctx context.Context, x *commonpb.WorkflowExecution) (core.RunID, error) {
+func (s *Frontend) find(ctx context.Context, x *commonpb.WorkflowExecution) (core.RunID, error) {
 	if x.GetRunId() != "" {
 		id, err := core.ParseRunID(x.RunId)
 		if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) find(ctx context.Context, x *commonpb.WorkflowExecution) (core.
 func noRun(id string) error { return serviceerror.NewNotFound("workflow not found for ID: " + id) }
 
 // use returns the run that a caller names, as it is now. It has to be released where there is no error.
-func (s *Server) use(ctx context.Context, x *commonpb.WorkflowExecution) (*tasks.OfRun, error) {
+func (s *Frontend) use(ctx context.Context, x *commonpb.WorkflowExecution) (*tasks.OfRun, error) {
 	id, err := s.find(ctx, x)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ var errClosed = serviceerror.NewNotFound("workflow execution already completed")
 
 // open returns the id of a run that a caller names, and that has not ended. first is the first run of its chain; empty:
 // whichever it is.
-func (s *Server) open(ctx context.Context, x *commonpb.WorkflowExecution, first string) (core.RunID, error) {
+func (s *Frontend) open(ctx context.Context, x *commonpb.WorkflowExecution, first string) (core.RunID, error) {
 	r, err := s.use(ctx, x)
 	if err != nil {
 		return core.RunID{}, err
@@ -81,7 +81,7 @@ func (s *Server) open(ctx context.Context, x *commonpb.WorkflowExecution, first 
 }
 
 // StartWorkflowExecution starts a run.
-func (s *Server) StartWorkflowExecution(
+func (s *Frontend) StartWorkflowExecution(
 	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
 ) (*workflowservice.StartWorkflowExecutionResponse, error) {
 	id, started, err := s.start(ctx, q)
@@ -123,10 +123,10 @@ func check(q *workflowservice.StartWorkflowExecutionRequest) (core.RunRules, err
 	return rules, nil
 }
 
-// start starts a run, or finds the one that the request has started, or that it is to use. It reports whether the run
-// is new.
-func (s *Server) start(
-	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
+// start starts a run, which knows some events from the beginning, or finds the one that the request has started, or
+// that it is to use. It reports whether the run is new.
+func (s *Frontend) start(
+	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest, events ...core.Signal,
 ) (id core.RunID, started bool, err error) {
 	if _, err := check(q); err != nil {
 		return id, false, err
@@ -147,7 +147,7 @@ func (s *Server) start(
 		return id, false, serviceerror.NewInvalidArgument(err.Error())
 	}
 	req := engine.StartRequest{
-		Start: core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity},
+		Start: core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity, Signals: events},
 		Definition: journal.Definition{
 			ID: history.DefinitionID(name), Kind: history.Kind, Name: name, Source: []byte(name),
 		},
@@ -183,7 +183,7 @@ func allowsAny(q *workflowservice.StartWorkflowExecutionRequest) bool {
 
 // refuseUsed refuses a start whose workflow id has a run that has ended, and may not be used again. It returns the run
 // if it is the one that the request has started.
-func (s *Server) refuseUsed(
+func (s *Frontend) refuseUsed(
 	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
 ) (core.RunID, error) {
 	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId})
@@ -209,9 +209,16 @@ func (s *Server) refuseUsed(
 		f.Start.RequestId, f.Run.String())
 }
 
+// terminates reports whether a start ends the open run of its workflow id.
+func terminates(q *workflowservice.StartWorkflowExecutionRequest) bool {
+	const older = enumspb.WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING //nolint:staticcheck // older programs say it so
+	return q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING ||
+		q.WorkflowIdReusePolicy == older
+}
+
 // inTheWay deals with the open run of a start's workflow id: it returns the run if the start is to use it, or has
 // started it; nothing if it has ended, or was terminated; else an error.
-func (s *Server) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest) (core.RunID, error) {
+func (s *Frontend) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest) (core.RunID, error) {
 	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId})
 	if isNotFound(err) {
 		return core.RunID{}, nil
@@ -227,9 +234,7 @@ func (s *Server) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowE
 		return id, nil
 	case closed:
 		return core.RunID{}, nil
-	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
-		return id, nil
-	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING:
+	case terminates(q):
 		err := s.engine.Operate(ctx, id, core.Operation{
 			Op: core.OpTerminate, Step: core.NoStep, Actor: q.Identity,
 			Reason: "another run of the workflow id was started",
@@ -238,6 +243,8 @@ func (s *Server) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowE
 			err = nil
 		}
 		return core.RunID{}, err
+	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
+		return id, nil
 	default:
 		return id, serviceerror.NewWorkflowExecutionAlreadyStarted(
 			"Workflow execution is already running. WorkflowId: "+q.WorkflowId+", RunId: "+id.String()+".",
@@ -246,7 +253,7 @@ func (s *Server) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowE
 }
 
 // SignalWorkflowExecution sends an event to a run.
-func (s *Server) SignalWorkflowExecution(
+func (s *Frontend) SignalWorkflowExecution(
 	ctx context.Context, q *workflowservice.SignalWorkflowExecutionRequest,
 ) (*workflowservice.SignalWorkflowExecutionResponse, error) {
 	if q.SignalName == "" {
@@ -275,7 +282,7 @@ func ended(err error) error {
 }
 
 // RequestCancelWorkflowExecution asks a run to cancel. Its worker decides what follows.
-func (s *Server) RequestCancelWorkflowExecution(
+func (s *Frontend) RequestCancelWorkflowExecution(
 	ctx context.Context, q *workflowservice.RequestCancelWorkflowExecutionRequest,
 ) (*workflowservice.RequestCancelWorkflowExecutionResponse, error) {
 	id, err := s.open(ctx, q.WorkflowExecution, q.FirstExecutionRunId)
@@ -288,7 +295,7 @@ func (s *Server) RequestCancelWorkflowExecution(
 }
 
 // TerminateWorkflowExecution ends a run.
-func (s *Server) TerminateWorkflowExecution(
+func (s *Frontend) TerminateWorkflowExecution(
 	ctx context.Context, q *workflowservice.TerminateWorkflowExecutionRequest,
 ) (*workflowservice.TerminateWorkflowExecutionResponse, error) {
 	id, err := s.open(ctx, q.WorkflowExecution, q.FirstExecutionRunId)

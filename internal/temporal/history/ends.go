@@ -57,6 +57,7 @@ func (f *Fold) created(r core.RunCreated) {
 	}
 	f.add(e)
 	if r.StartAt == 0 {
+		f.begun = true
 		f.need(0)
 	}
 }

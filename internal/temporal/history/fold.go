@@ -49,6 +49,7 @@ type Fold struct {
 	close     *core.RunClosing   // the outcome, once it is settled
 	closed    *commandpb.Command // the command that has settled it; nil: none
 	terminate *core.Operated     // the operation that has terminated the run; nil: none has
+	begun     bool               // it does not wait for its start any more
 	size      int                // the size of the events in bytes
 }
 
@@ -134,6 +135,9 @@ func stamp(at core.Time) *timestamppb.Timestamp { return timestamppb.New(at.Std(
 // happened tells what has happened to the run, and that its worker has to hear of it.
 func (f *Fold) happened(step core.StepID, events ...*Event) {
 	f.tail = append(f.tail, item{f.Entries, step, events})
+	if !f.begun {
+		return // it hears of that when it begins
+	}
 	if !f.due.is || f.due.after == hidden {
 		f.need(len(f.tail))
 	}

@@ -85,7 +85,8 @@ func (f *Fold) record(rec core.Record) {
 	case core.RunCreated:
 		f.created(r)
 	case core.RunStarted:
-		f.need(0)
+		f.begun = true
+		f.need(min(1, len(f.tail)))
 	case core.BodyAnswered:
 		f.answered(r)
 	case core.StepOmitted:

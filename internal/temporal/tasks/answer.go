@@ -93,6 +93,7 @@ const (
 func (r *OfRun) fail(l *lease, m *history.Meta) {
 	l.timer.Stop()
 	r.out, r.sticky = nil, sticky{}
+	r.takeBack(l)
 	recorded := false
 	if a, err := l.answer(m, true); l.attempt == 1 && err == nil {
 		recorded = r.do([]core.Command{a}) == nil
@@ -107,6 +108,7 @@ func (r *OfRun) fail(l *lease, m *history.Meta) {
 	attempt += r.extra
 	if !isDue || attempt <= calmAfter {
 		r.offer()
+		r.direct()
 		return
 	}
 	o := &offer{run: r}
@@ -154,6 +156,7 @@ func (k *Keeper) Complete(
 		return nil, err
 	}
 	defer r.Release()
+	l.settleQueries(q.QueryResults)
 	cmds, bad := r.commands(q, l)
 	if bad != nil {
 		return nil, r.refuse(l, q.Identity, bad)
@@ -167,6 +170,7 @@ func (k *Keeper) Complete(
 		return nil, r.notTaken(ctx, l, q, err)
 	}
 	r.out, r.extra = nil, 0
+	r.takeBack(l)
 	r.sticky = sticky{}
 	if a := q.StickyAttributes; a.GetWorkerTaskQueue().GetName() != "" {
 		r.sticky = sticky{a.WorkerTaskQueue.Name, max(a.ScheduleToStartTimeout.AsDuration(), time.Second)}
@@ -180,6 +184,7 @@ func (k *Keeper) Complete(
 		return out, nil
 	}
 	r.offer()
+	r.direct()
 	return out, nil
 }
 
@@ -190,6 +195,7 @@ func (r *OfRun) notTaken(
 ) error {
 	if err := r.refresh(ctx); err != nil {
 		r.out = nil
+		r.takeBack(l)
 		return err
 	}
 	ends := len(q.Commands) > 0 && history.Ends(q.Commands[len(q.Commands)-1])
@@ -200,6 +206,8 @@ func (r *OfRun) notTaken(
 	}
 	r.keeper.log.Debug("the answer of a workflow task was refused", "run", r.Fold.Run.String(), "error", why)
 	r.out = nil
+	r.takeBack(l)
 	r.offer()
+	r.direct()
 	return errStale
 }

@@ -35,6 +35,7 @@ type Keeper struct {
 	recent     *list.List // the runs, the one that was used last in front
 	events     int        // the events of all runs that are kept
 	generation int
+	asked      map[uint64]*query // those that workers have, where they are tasks of their own
 }
 
 var _ engine.Bodies = (*Keeper)(nil)
@@ -46,7 +47,7 @@ const keepEvents = 100_000
 func New(now func() core.Time, log *slog.Logger) *Keeper {
 	return &Keeper{
 		now: now, log: log, queues: newQueues(), epoch: rand.Uint64(), runs: map[core.RunID]*OfRun{},
-		recent: list.New(),
+		recent: list.New(), asked: map[uint64]*query{},
 	}
 }
 
@@ -86,6 +87,7 @@ func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
 func (k *Keeper) look(id core.RunID) {
 	if r := k.Use(id); r.refresh(context.Background()) == nil {
 		r.offer()
+		r.direct()
 		r.Release()
 	} else {
 		r.Release()
@@ -113,7 +115,7 @@ func (k *Keeper) Use(id core.RunID) *OfRun {
 func (r *OfRun) Release() {
 	k := r.keeper
 	n, _ := r.Fold.Len()
-	r.busy = r.out != nil || r.offered != nil || r.extra > 0
+	r.busy = r.out != nil || r.offered != nil || r.extra > 0 || len(r.queries) > 0
 	r.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// offer is a workflow task that waits for a worker.
-type offer struct{ run *OfRun }
+// offer is a workflow task that waits for a worker, or a query.
+type offer struct {
+	run   *OfRun
+	query *query // nil: it is a workflow task
+}
 
 // queues are the offers and the workers that wait for them, by the name of the task queue.
 type queues struct {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
-	querypb "go.temporal.io/api/query/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -31,6 +30,7 @@ type OfRun struct {
 	extra   int32         // tasks that failed after the last one whose failure was recorded
 	changed chan struct{} // closed when the history grows
 	sticky  sticky
+	queries []*query // those that wait for the next task
 
 	// The lock of the keeper guards these, except for busy, which is set before the lock of the run is given up.
 	users  int
@@ -54,6 +54,7 @@ type lease struct {
 	attempt  int32
 	identity string
 	timer    *time.Timer
+	queries  map[string]*query // those that it has to answer
 }
 
 // refresh folds what has become durable.
@@ -150,7 +151,7 @@ func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWor
 		TaskToken: token.bytes(), WorkflowExecution: r.Execution(), WorkflowType: r.Fold.Start.GetWorkflowType(),
 		PreviousStartedEventId: r.Fold.Asked, StartedEventId: task.Started, Attempt: l.attempt,
 		History: &historypb.History{Events: events}, WorkflowExecutionTaskQueue: r.Fold.Start.GetTaskQueue(),
-		ScheduledTime: now, StartedTime: now, Queries: map[string]*querypb.WorkflowQuery{},
+		ScheduledTime: now, StartedTime: now, Queries: r.attach(l),
 	}
 }
 
@@ -172,7 +173,11 @@ func (k *Keeper) Poll(
 		if o == nil {
 			return &workflowservice.PollWorkflowTaskQueueResponse{}, ctx.Err()
 		}
-		if answer := k.take(ctx, o, isSticky, identity); answer != nil {
+		take := func() *workflowservice.PollWorkflowTaskQueueResponse { return k.take(ctx, o, isSticky, identity) }
+		if o.query != nil {
+			take = func() *workflowservice.PollWorkflowTaskQueueResponse { return k.ask(ctx, o, isSticky) }
+		}
+		if answer := take(); answer != nil {
 			return answer, nil
 		}
 	}
