@@ -66,8 +66,15 @@ func refused(t *testing.T, err error) {
 // and the run can go on.
 func FuzzAnswers(f *testing.F) {
 	for _, words := range [][]string{
-		{"activity", "a", "attempt=1s"}, {"timer", "t", "1s"}, {"cancel-timer", "t"}, {"cancel-activity", "5"},
-		{"marker", "m"}, {"complete"}, {"fail"}, {"cancel"}, {"new"},
+		{"activity", "a", "attempt=1s"},
+		{"timer", "t", "1s"},
+		{"cancel-timer", "t"},
+		{"cancel-activity", "5"},
+		{"marker", "m"},
+		{"complete"},
+		{"fail"},
+		{"cancel"},
+		{"new"},
 	} {
 		raw, err := proto.Marshal(&workflowservice.RespondWorkflowTaskCompletedRequest{
 			Commands: []*commandpb.Command{command(words), command(words)},
