@@ -64,7 +64,7 @@ func (a serverVerbs) dev(ctx context.Context, address string) error {
 	if a.server != "" {
 		return usage("pawl dev is a server itself: leave --server (PAWL_SERVER) out")
 	}
-	l, err := listenLoopback(ctx, "listen", address)
+	l, err := listenLoopback(ctx, "listen", address, devAddress)
 	if err != nil {
 		return err
 	}
@@ -105,11 +105,12 @@ func (a serverVerbs) startServer(ctx context.Context) (*machine, error) {
 	return m, err
 }
 
-// listenLoopback listens on an address that only this machine reaches. flag is the one that gives the address.
-func listenLoopback(ctx context.Context, flag, address string) (net.Listener, error) {
+// listenLoopback listens on an address that only this machine reaches. The flag gives the address; errors say to write
+// it as the example.
+func listenLoopback(ctx context.Context, flag, address, example string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usage("--%s %q: write it as %s", flag, address, devAddress)
+		return nil, usage("--%s %q: write it as %s", flag, address, example)
 	}
 	if host == "localhost" || host == "" { // every port of the machine itself, and not one of its networks
 		host = "127.0.0.1"
@@ -117,7 +118,7 @@ func listenLoopback(ctx context.Context, flag, address string) (net.Listener, er
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
 		return nil, usage("--%s %s: it asks for no token, so it is for this machine only; write it as %s",
-			flag, address, devAddress)
+			flag, address, example)
 	}
 	address = net.JoinHostPort(host, port)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

@@ -99,12 +99,18 @@ func TestScript(t *testing.T) {
 			env.Setenv("STANDIN_DIR", filepath.Join(env.WorkDir, "containers"))
 			env.Setenv("NO_COLOR", "")
 			env.Setenv("ECHO", server.URL)
-			port, err := freePort()
-			env.Setenv("PORT", port)
-			return err
+			for _, name := range []string{"PORT", "SDKPORT"} {
+				port, err := freePort()
+				if err != nil {
+					return err
+				}
+				env.Setenv(name, port)
+			}
+			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"until": until,
+			"sdk":   sdk,
 			"certificate": func(ts *testscript.TestScript, _ bool, _ []string) { // cert.pem and key.pem for localhost
 				certtest.Write(t, ts.Getenv("WORK"), 1, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 			},

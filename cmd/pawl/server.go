@@ -248,7 +248,7 @@ func (g *guarding) openProfiles(ctx context.Context) (stop func(), err error) {
 	if g.pprof == "" {
 		return func() {}, nil
 	}
-	l, err := listenLoopback(ctx, "pprof", g.pprof)
+	l, err := listenLoopback(ctx, "pprof", g.pprof, "127.0.0.1:6060")
 	if err != nil {
 		return nil, err
 	}

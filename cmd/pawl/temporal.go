@@ -70,7 +70,7 @@ func (a serverVerbs) besides(ctx context.Context, http net.Listener) (listeners,
 		return listeners{}, errors.Join(http.Close(), usage(
 			"--%s: the nodes of a cluster do not share the tasks of such workers yet", temporalFlag))
 	}
-	sdks, err := listenLoopback(ctx, temporalFlag, a.temporal)
+	sdks, err := listenLoopback(ctx, temporalFlag, a.temporal, "127.0.0.1:7233")
 	if err != nil {
 		return listeners{}, errors.Join(err, http.Close())
 	}
