@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// sdk is a command of scripts: it asks a server as Temporal's SDKs do. `sdk ADDRESS start ID` starts a workflow, `sdk
+// sdk asks a server as Temporal's SDKs do. It is a command of scripts: `sdk ADDRESS start ID` starts a workflow, `sdk
 // ADDRESS work` is a worker that ends one, and `sdk ADDRESS end ID` prints how it has ended.
 func sdk(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
