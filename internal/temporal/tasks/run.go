@@ -122,11 +122,13 @@ func (r *OfRun) offer() {
 		if !queues.remove(name, o) {
 			return
 		}
-		r.keeper.Use(r.Fold.Run)
+		r := r.keeper.Use(r.Fold.Run) // it may have been forgotten and read again
 		defer r.Release()
-		r.offered = nil
-		r.sticky = sticky{}
-		r.offer()
+		if r.offered == o {
+			r.offered = nil
+			r.sticky = sticky{}
+			r.offer()
+		}
 	})
 }
 
