@@ -66,6 +66,23 @@ func TestLateAnswers(t *testing.T) {
 	})
 }
 
+// TestAnswersToOtherProcesses checks that the answer to a task is not taken for that to the task that has the same
+// number in the next process.
+func TestAnswersToOtherProcesses(t *testing.T) {
+	bubble(t, func(b *bed) {
+		b.must([2]string{"start", ""})
+		b.takeTask(options{})
+		late := b.task
+		b.must([2]string{"crash", ""})
+		b.takeTask(options{})
+		if b.task == late {
+			b.Fatal("the task is not given out again")
+		}
+		b.task = late
+		b.must([2]string{"answer complete", notFound})
+	})
+}
+
 // TestForgedAttempts checks that an attempt is ended only by who has its secret, and that what has ended is made
 // neither again nor twice, whatever becomes of the process.
 func TestForgedAttempts(t *testing.T) {

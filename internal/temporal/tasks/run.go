@@ -147,7 +147,7 @@ func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWor
 	}
 	r.out = l
 	l.timer = time.AfterFunc(r.Fold.TaskTimeout(), func() { k.timedOut(r.Fold.Run, l) })
-	token := token{r.Fold.Run, k.epoch, l.number, l.turn, l.seen}
+	token := token{r.Fold.Run, k.epoch, l.number, l.turn, l.seen, l.began, l.attempt}
 	now := timestamppb.New(l.began.Std())
 	return &workflowservice.PollWorkflowTaskQueueResponse{
 		TaskToken: token.bytes(), WorkflowExecution: r.Execution(), WorkflowType: r.Fold.Start.GetWorkflowType(),
