@@ -19,8 +19,9 @@ func (f *Fold) answered(r core.BodyAnswered) {
 	scheduled := f.settle(r.Seen)
 	if scheduled == nil {
 		f.due.attempt = m.Attempt
-		scheduled = f.add(f.scheduled())
+		scheduled = f.scheduled()
 		scheduled.EventTime = stamp(r.Began)
+		f.add(scheduled)
 	}
 	started := f.add(f.startedTask(scheduled.EventId, r.Began, m.Identity, f.size))
 	f.due = due{}

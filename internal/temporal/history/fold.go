@@ -156,10 +156,12 @@ func (f *Fold) settle(seen int) (scheduled *Event) {
 		if n == len(f.tail) || f.tail[n].entry > seen {
 			break
 		}
-		for _, e := range f.tail[n].events {
+		for i, e := range f.tail[n].events {
+			if i > 0 {
+				link(f.tail[n].events)
+			}
 			f.add(e)
 		}
-		link(f.tail[n].events)
 	}
 	f.tail = f.tail[n:]
 	return scheduled

@@ -42,8 +42,7 @@ func (k *Keeper) held(ctx context.Context, text []byte) (*OfRun, *lease, error) 
 		return r, l, nil
 	case l == nil && t.epoch != k.epoch && f.Turns == t.turn && f.Closed == 0 && t.seen <= f.Entries &&
 		f.News() <= t.seen && t.seen > 0:
-		attempt, _ := f.Due()
-		l = &lease{seen: t.seen, turn: t.turn, began: k.now(), attempt: attempt, timer: time.NewTimer(time.Hour)}
+		l = &lease{seen: t.seen, turn: t.turn, began: t.began, attempt: t.tries, timer: time.NewTimer(time.Hour)}
 		r.out = l
 		return r, l, nil
 	default:

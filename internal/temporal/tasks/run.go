@@ -122,11 +122,13 @@ func (r *OfRun) offer() {
 		if !queues.remove(name, o) {
 			return
 		}
-		r.keeper.Use(r.Fold.Run)
+		r := r.keeper.Use(r.Fold.Run) // it may have been forgotten and read again
 		defer r.Release()
-		r.offered = nil
-		r.sticky = sticky{}
-		r.offer()
+		if r.offered == o {
+			r.offered = nil
+			r.sticky = sticky{}
+			r.offer()
+		}
 	})
 }
 
@@ -145,7 +147,7 @@ func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWor
 	}
 	r.out = l
 	l.timer = time.AfterFunc(r.Fold.TaskTimeout(), func() { k.timedOut(r.Fold.Run, l) })
-	token := token{r.Fold.Run, k.epoch, l.number, l.turn, l.seen}
+	token := token{r.Fold.Run, k.epoch, l.number, l.turn, l.seen, l.began, l.attempt}
 	now := timestamppb.New(l.began.Std())
 	return &workflowservice.PollWorkflowTaskQueueResponse{
 		TaskToken: token.bytes(), WorkflowExecution: r.Execution(), WorkflowType: r.Fold.Start.GetWorkflowType(),
