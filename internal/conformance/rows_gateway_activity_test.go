@@ -83,8 +83,10 @@ func gatewayTimeouts(t *testing.T) {
 	}
 	play(t, []fate{
 		{"whole=2s", "3s", "ActivityTaskTimedOut ScheduleToStart Timeout, attempt 0"},
-		{"attempt=5s beat=9s retry=1", "take 5s",
-			"ActivityTaskTimedOut StartToClose MaximumAttemptsReached, attempt 1"},
+		{
+			"attempt=5s beat=9s retry=1", "take 5s",
+			"ActivityTaskTimedOut StartToClose MaximumAttemptsReached, attempt 1",
+		},
 	})
 }
 
@@ -95,13 +97,17 @@ func gatewayFailures(t *testing.T) {
 	play(t, []fate{
 		{"attempt=5s", "take done", "ActivityTaskCompleted, attempt 1"},
 		{"attempt=5s retry=1", "take fail", "ActivityTaskFailed MaximumAttemptsReached, attempt 1"},
-		{"attempt=5s retry=3", "take fail 1s take fail 2s take fail",
-			"ActivityTaskFailed MaximumAttemptsReached, attempt 3"},
+		{
+			"attempt=5s retry=3", "take fail 1s take fail 2s take fail",
+			"ActivityTaskFailed MaximumAttemptsReached, attempt 3",
+		},
 		{"attempt=5s retry=3", "take fail 1s take done", "ActivityTaskCompleted, attempt 2"},
 		{"attempt=5s", "take never", "ActivityTaskFailed NonRetryableFailure, attempt 1"},
 		{"attempt=5s never=Odd", "take fail:Odd", "ActivityTaskFailed NonRetryableFailure, attempt 1"},
-		{"attempt=5s never=Odd", "take fail:Even 1s take fail:Odd",
-			"ActivityTaskFailed NonRetryableFailure, attempt 2"},
+		{
+			"attempt=5s never=Odd", "take fail:Even 1s take fail:Odd",
+			"ActivityTaskFailed NonRetryableFailure, attempt 2",
+		},
 		{"attempt=5s most=2s", "take in:10s 10s take never", "ActivityTaskFailed NonRetryableFailure, attempt 2"},
 		{"attempt=5s first=10ms", "take fail 10ms take done", "ActivityTaskCompleted, attempt 2"},
 	})
@@ -111,16 +117,26 @@ func gatewayFailures(t *testing.T) {
 func gatewayExpired(t *testing.T) {
 	play(t, []fate{
 		{"attempt=1s retry=1", "take 1s", "ActivityTaskTimedOut StartToClose MaximumAttemptsReached, attempt 1"},
-		{"attempt=1s retry=2", "take 2s take 1s",
-			"ActivityTaskTimedOut StartToClose MaximumAttemptsReached after StartToClose, attempt 2"},
-		{"attempt=1s retry=2", "take fail:Odd 1s take 1s",
-			"ActivityTaskTimedOut StartToClose MaximumAttemptsReached after UnspecifiedOdd, attempt 2"},
-		{"attempt=9s beat=1s retry=1", "take 600ms beat 600ms beat 1s",
-			"ActivityTaskTimedOut Heartbeat MaximumAttemptsReached, attempt 1"},
-		{"attempt=1s never=TemporalTimeout:StartToClose", "take 1s",
-			"ActivityTaskTimedOut StartToClose NonRetryableFailure, attempt 1"},
-		{"attempt=9s beat=1s never=TemporalTimeout:Heartbeat", "take 1s",
-			"ActivityTaskTimedOut Heartbeat NonRetryableFailure, attempt 1"},
+		{
+			"attempt=1s retry=2", "take 2s take 1s",
+			"ActivityTaskTimedOut StartToClose MaximumAttemptsReached after StartToClose, attempt 2",
+		},
+		{
+			"attempt=1s retry=2", "take fail:Odd 1s take 1s",
+			"ActivityTaskTimedOut StartToClose MaximumAttemptsReached after UnspecifiedOdd, attempt 2",
+		},
+		{
+			"attempt=9s beat=1s retry=1", "take 600ms beat 600ms beat 1s",
+			"ActivityTaskTimedOut Heartbeat MaximumAttemptsReached, attempt 1",
+		},
+		{
+			"attempt=1s never=TemporalTimeout:StartToClose", "take 1s",
+			"ActivityTaskTimedOut StartToClose NonRetryableFailure, attempt 1",
+		},
+		{
+			"attempt=9s beat=1s never=TemporalTimeout:Heartbeat", "take 1s",
+			"ActivityTaskTimedOut Heartbeat NonRetryableFailure, attempt 1",
+		},
 		{"attempt=5s wait=2s retry=9", "2s", "ActivityTaskTimedOut ScheduleToStart Timeout, attempt 0"},
 		{"attempt=9s whole=3s beat=9s", "take 3s", "ActivityTaskTimedOut ScheduleToClose Timeout, attempt 1"},
 	})
@@ -132,8 +148,10 @@ func gatewayNoTimeLeft(t *testing.T) {
 	play(t, []fate{
 		{"attempt=5s whole=3s first=2s", "take fail 2s take fail", "ActivityTaskFailed Timeout, attempt 2"},
 		{"attempt=5s whole=9s", "take in:1m", "ActivityTaskFailed Timeout, attempt 1"},
-		{"attempt=2s whole=4s first=3s", "take 2s",
-			"ActivityTaskTimedOut ScheduleToClose Timeout after StartToClose, attempt 1"},
+		{
+			"attempt=2s whole=4s first=3s", "take 2s",
+			"ActivityTaskTimedOut ScheduleToClose Timeout after StartToClose, attempt 1",
+		},
 	})
 }
 
