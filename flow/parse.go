@@ -119,25 +119,36 @@ var foreignKeys = map[string]string{
 	"workdir": "dir", "working_dir": "dir", "environment": "env", "entrypoint": "command",
 	"volumeMounts": "volumes", "mounts": "volumes", "binds": "volumes",
 	"pullPolicy": "pull", "imagePullPolicy": "pull",
+	"parallel": "concurrency", "parallelism": "concurrency", "max-parallel": "concurrency",
+	"maxActiveSteps": "concurrency",
 }
+
+// zoneKeys are what others call the zone of a schedule, where it stands outside of cron.
+var zoneKeys = []string{"timezone", "timeZone", "time_zone", "zone", "tz"}
 
 // foreignKey says what is written here in place of a key that other systems have.
 func foreignKey(key string, known []string) string {
 	if own := foreignKeys[key]; own != "" && contains(known, own) {
 		return "write " + own
 	}
+	inExec := key
+	if foreignKeys[key] != "" {
+		inExec = foreignKeys[key]
+	}
 	switch {
+	case contains(known, "cron") && contains(zoneKeys, key):
+		return "write cron: {schedule: …, zone: …}"
+	case slices.Equal(known, waitKeys) && key == "timeout":
+		return "timeout stands beside wait, not in it"
+	case contains(known, "exec") && contains(execKeys, inExec) && inExec != "container":
+		return inExec + " belongs in exec: {" + inExec + ": …}"
 	case contains(known, "exec") && (key == "image" || key == "container"):
 		return "write exec: {shell: …, container: IMAGE}"
 	case contains(known, "container") && key == "image":
 		return "write container: IMAGE"
 	case contains(known, "image"):
-		own := key
-		if foreignKeys[key] != "" {
-			own = foreignKeys[key]
-		}
-		if contains(execKeys, own) {
-			return "write " + own + " beside container"
+		if contains(execKeys, inExec) {
+			return "write " + inExec + " beside container"
 		}
 	}
 	return ""

@@ -10,8 +10,8 @@ import (
 
 // Rerun chooses the results of a run of the document that a rerun of the named steps keeps: those of all other steps
 // that succeeded, or were skipped by their own condition. With from, what needs a named step, directly or not, is
-// repeated as well. One item of a forEach may be named, pages[3]: the forEach is then repeated with the results of
-// its other items.
+// repeated as well. One item of a forEach may be named, pages[3] or pages[intro]: the forEach is then repeated with the
+// results of its other items.
 func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept, error) {
 	d, err := doc.definition()
 	if err != nil {
@@ -31,10 +31,11 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 				return nil, fmt.Errorf("step %q is part of a loop, of which no single item is repeated: name the step",
 					base)
 			}
-			if _, there := old.Lookup(name); !there {
+			s, there := old.Named(name)
+			if !there {
 				return nil, fmt.Errorf("step %q of the run had no item %q", base, name)
 			}
-			partly[ordinal], items[name] = true, true
+			partly[ordinal], items[s.Key()] = true, true
 		} else {
 			whole[ordinal] = true
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
@@ -9,13 +10,15 @@ import (
 
 // findStep looks a step up by its key, with the nearest one where there is none of that name.
 func findStep(r *api.Run, key string) (*api.Step, error) {
-	for _, s := range r.Steps {
-		named := s.ItemName != "" && s.Name+"["+s.ItemName+"]" == key
-		if (s.Step == key || named) && !s.Superseded {
-			return s, nil
-		}
-	}
+	s, several := r.Named(key)
 	short := live.Short(r.Run)
+	switch {
+	case s != nil:
+		return s, nil
+	case len(several) > 0:
+		return nil, fmt.Errorf("several items of run %s are called %q: say which, by its number: %s", short, key,
+			strings.Join(several[:min(len(several), 20)], ", "))
+	}
 	for _, plan := range r.Plan {
 		switch {
 		case plan.Name != key:

@@ -34,14 +34,14 @@ func (a runVerbs) runRerunCommand() *cobra.Command {
 		Use: "rerun RUN --from STEP | --steps A,B", Short: "Start a new run that keeps the results of the other steps",
 		Args: cobra.ExactArgs(1),
 		Long: `Starts a new run with the same input in which only some steps run again: with --from a step and all
-that depends on it, with --steps exactly those; pages[3] is one item of a forEach. Of the others the recorded results
-are kept; one that has none runs as well. Deadlines are fresh.`,
+that depends on it, with --steps exactly those. An item of a forEach is named by its number or by its name: 'pages[3]',
+'test[linux, 2]'. Of the others the recorded results are kept; one that has none runs as well. Deadlines are fresh.`,
 		Example: "  pawl run rerun order-42 --from render --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (from == "") == (len(steps) == 0) {
 				return usage("say which steps: --from STEP or --steps A,B")
 			}
-			return a.repeat(cmd.Context(), args[0], follow, api.RestartRequest{Steps: steps, From: from})
+			return a.repeat(cmd.Context(), args[0], follow, api.RestartRequest{Steps: wholeNames(steps), From: from})
 		},
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "carry it out at once, with the live view")
@@ -49,6 +49,22 @@ are kept; one that has none runs as well. Deadlines are fresh.`,
 	cmd.Flags().StringSliceVar(&steps, "steps", nil, "these steps only")
 	a.completeFor(cmd, 1)
 	return cmd
+}
+
+// wholeNames joins the names of items again that were split at a comma within their brackets: test[linux, 2].
+func wholeNames(parts []string) []string {
+	var names []string
+	within := false
+	for _, part := range parts {
+		if last := len(names) - 1; within {
+			names[last] += "," + part
+		} else {
+			names = append(names, part)
+		}
+		name := names[len(names)-1]
+		within = strings.Contains(name, "[") && !strings.HasSuffix(name, "]")
+	}
+	return names
 }
 
 // checkSteps looks whether the steps that are to run again are the flow's.

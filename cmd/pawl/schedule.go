@@ -109,7 +109,11 @@ func (a scheduleVerbs) changedText(
 		}
 		return text
 	case schedule.OpTrigger:
-		return "a run begins: " + screen.Clean(out.WorkflowID)
+		text := "a run begins: " + screen.Clean(out.WorkflowID)
+		if !a.joined && a.server == "" {
+			text += "; nothing carries it on: pawl resume " + screen.Clean(s.Name)
+		}
+		return text
 	case schedule.OpSkip:
 		return whenOf(s, out.Firing) + " is taken out; " + next
 	case schedule.OpUnskip:
@@ -291,7 +295,7 @@ func nextFiring(s *schedules.Schedule, now api.Time) string {
 	case s.Next <= now:
 		return "due since " + screen.For(now.Sub(s.Next))
 	default:
-		return whenOf(s, s.Next) + ", in " + screen.For(s.Next.Sub(now))
+		return zoned(s, s.Next).Format(time.DateTime+" MST") + ", in " + screen.For(s.Next.Sub(now))
 	}
 }
 

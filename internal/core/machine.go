@@ -58,7 +58,7 @@ func (m *machine) take(def *Definition, in Input) error {
 		return m.beat(in)
 	case ExpectedSignal:
 		if why := m.r.def.unexpected(in.Event.Name); why != "" {
-			return m.refuse(CodeInvalid, "event send", "%s (it can be kept all the same)", why)
+			return m.refuse(CodeInvalid, "event send", "%s (with --keep it is kept all the same)", why)
 		}
 		return m.signal(in.Event)
 	case SignalReceived:

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -129,7 +130,25 @@ func insteadOfRetry(r *Run) string {
 			return fmt.Sprintf("its hook %s did not succeed: retry that as a step", s.Key())
 		}
 	}
-	return "restart it instead"
+	var items []string
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.Item >= 0 && s.failed() && !s.Dropped {
+			items = append(items, s.Key())
+		}
+	}
+	if len(items) == 0 {
+		return "restart it instead"
+	}
+	failed := "1 item failed"
+	if len(items) > 1 {
+		failed = fmt.Sprintf("%d items failed", len(items))
+	}
+	const most = 5
+	if len(items) > most {
+		items = append(items[:most], "...")
+	}
+	return fmt.Sprintf("%s, which the flow goes on after; a new run makes them again: pawl run rerun %s --steps '%s'",
+		failed, r.ID, strings.Join(items, ","))
 }
 
 // anew adds to some steps that are made again what is decided anew because of that.

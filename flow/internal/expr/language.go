@@ -159,6 +159,11 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 	if bad := n.finish(); bad != nil {
 		return nil, bad
 	}
+	if truth {
+		if bad := n.notTruth(tree.Node); bad != nil {
+			return nil, bad
+		}
+	}
 	env := n.environment()
 	// The library checks an expression once more after each rewriting, and then passes over what stands in a call whose
 	// type it knows. So all of it is checked as it was written.
@@ -199,6 +204,9 @@ func (l *Language) known(allowed Vars) []string {
 		if allowed&(1<<i) != 0 {
 			known = append(known, v.name)
 		}
+	}
+	if allowed&VarPlaceholders != 0 {
+		known = append(known, "secrets", "env")
 	}
 	return append(known, l.own...)
 }

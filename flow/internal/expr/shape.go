@@ -17,6 +17,7 @@ type Shape struct {
 	keys   []string
 	fields map[string]*Shape // nil: any key
 	items  *Shape
+	kind   string   // the type that the schema names; empty: none, or several
 	absent []string // keys that may be missing: neither required, nor with a default
 }
 
@@ -38,6 +39,9 @@ func ShapeOf(path string, schema *tree.Node) *Shape {
 		}
 	}
 	s := &Shape{path: path}
+	if kind := schema.Get("type"); kind != nil {
+		s.kind = kind.Text
+	}
 	if items := schema.Get("items"); items != nil {
 		s.items = ShapeOf(path+"[]", items)
 	}
@@ -118,6 +122,26 @@ func (n *names) shape(at ast.Node) *Shape {
 		return s.items
 	}
 	return nil
+}
+
+// notTruth returns what is wrong with a condition whose value is never true or false, as the input's schema says.
+func (n *names) notTruth(at ast.Node) *Problem {
+	s := n.shape(at)
+	if s == nil || s.kind == "" || s.kind == "boolean" {
+		return nil
+	}
+	word, hint := s.kind, ""
+	switch s.kind {
+	case "string":
+		word, hint = "a text", "write "+n.program.text+" != ''"
+	case "integer", "number":
+		word, hint = "a number", "write "+n.program.text+" != 0"
+	case "array":
+		word, hint = "a list", "write len("+n.program.text+") > 0"
+	case "object":
+		word = "an object"
+	}
+	return &Problem{Msg: "a condition is true or false, this is " + word, Hint: hint}
 }
 
 // checkKey reports a key that the input cannot have. What ?. asks for may be missing.
