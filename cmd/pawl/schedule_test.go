@@ -31,7 +31,7 @@ func TestSchedulesOfAProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(false, `(?s)NAME .*yearly +backup +30 2 1 1 \* Europe/Berlin +\d+-01-01 02:30:00, in .* +- +0`,
+	check(false, `(?s)NAME .*yearly +backup +30 2 1 1 \* Europe/Berlin +\d+-01-01 02:30:00 CET, in .* +- +0`,
 		"schedule", "list")
 	check(false, `(?s)yearly starts runs of backup.*overlap +queue.*catch up +1h.*missed +0`,
 		"schedule", "show", "yearly")

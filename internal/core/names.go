@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -22,4 +23,37 @@ func parseName[T ~uint8](names []string, s string, v *T) error {
 		}
 	}
 	return fmt.Errorf("%q where one of %s is expected", s, strings.Join(names, ", "))
+}
+
+// Named finds a step by what people call it: its key, or for an item the name that it has, test[mac, 3]. A name that
+// several items have names none of them, and a number is always an item's place: pages[3] is never the page called 3.
+func (r *Run) Named(name string) (*Step, bool) {
+	if s, known := r.Lookup(name); known {
+		return s, true
+	}
+	base, rest, inBrackets := strings.Cut(name, "[")
+	item, closed := strings.CutSuffix(rest, "]")
+	_, notNumber := strconv.ParseUint(item, 10, 64)
+	if !inBrackets || !closed || item == "" || notNumber == nil || r.def == nil || r.def.ItemNames == nil {
+		return nil, false
+	}
+	var found *Step
+	names := map[StepID][]string{}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Dropped || s.Spec.Name != base || s.Item < 0 || s.Group == NoStep {
+			continue
+		}
+		if names[s.Group] == nil {
+			names[s.Group] = r.def.ItemNames(r, &r.Steps[s.Group])
+		}
+		if of := names[s.Group]; int(s.Item) >= len(of) || of[s.Item] != item {
+			continue
+		}
+		if found != nil {
+			return nil, false
+		}
+		found = s
+	}
+	return found, found != nil
 }
