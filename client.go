@@ -239,7 +239,7 @@ func (e *local) operate(ctx context.Context, run core.RunID, op Operation) error
 // aim fills in the parts of an operation that depend on its step.
 func (h *host) aim(ctx context.Context, in *core.Operation, op Operation, r *core.Run) (err error) {
 	if op.Step != "" {
-		s, ok := r.Named(op.Step)
+		s, ok := core.StepNamed(r, op.Step)
 		if !ok {
 			return noStep("operate", r.ID, op.Step)
 		}

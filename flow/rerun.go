@@ -31,7 +31,7 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 				return nil, fmt.Errorf("step %q is part of a loop, of which no single item is repeated: name the step",
 					base)
 			}
-			s, there := old.Named(name)
+			s, there := core.StepNamed(old, name)
 			if !there {
 				return nil, fmt.Errorf("step %q of the run had no item %q", base, name)
 			}

@@ -25,9 +25,10 @@ func parseName[T ~uint8](names []string, s string, v *T) error {
 	return fmt.Errorf("%q where one of %s is expected", s, strings.Join(names, ", "))
 }
 
-// Named finds a step by what people call it: its key, or for an item the name that it has, test[mac, 3]. A name that
-// several items have names none of them, and a number is always an item's place: pages[3] is never the page called 3.
-func (r *Run) Named(name string) (*Step, bool) {
+// StepNamed finds a step of a run by what people call it: its key, or for an item the name that it has, test[mac, 3]. A
+// name that several items have names none of them, and a number is always an item's place: pages[3] is never the page
+// called 3.
+func StepNamed(r *Run, name string) (*Step, bool) {
 	if s, known := r.Lookup(name); known {
 		return s, true
 	}

@@ -112,7 +112,7 @@ func (s *Embedded) Operate(ctx context.Context, name string, op api.Operation) e
 		known := false
 		err := s.with(ctx, name, id, func(f *followed) error {
 			var step *core.Step
-			if step, known = f.trail.Run.Named(op.Step); known {
+			if step, known = core.StepNamed(f.trail.Run, op.Step); known {
 				in.Step = step.ID
 			}
 			return nil

@@ -59,7 +59,7 @@ func (f *followed) foresee(q api.ForecastRequest, entries []core.Entry, now core
 			return err
 		}
 		if q.Operation.Step != "" {
-			step, known := run.Named(q.Operation.Step)
+			step, known := core.StepNamed(run, q.Operation.Step)
 			if !known {
 				return noSuchStep(f.id, q.Operation.Step)
 			}
