@@ -103,6 +103,7 @@ type BodyMark struct {
 // BodyCancel ends an open step.
 type BodyCancel struct {
 	Key string `json:"key"`
+	Ask bool   `json:"ask,omitzero" doc:"Work that runs is asked to stop, and the step ends when it does."`
 }
 
 // BodyPublish shows a value to whoever looks at the run.

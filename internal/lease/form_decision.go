@@ -94,7 +94,7 @@ func commandOf(cmd *core.Command) (out api.BodyCommand) {
 			Spec: specOf(c.Spec), Output: c.Output, Labels: c.Labels.Map(), BodyCauses: api.BodyCauses(c.Causes),
 		}
 	case core.CancelStep:
-		out.Cancel = &api.BodyCancel{Key: c.Key}
+		out.Cancel = &api.BodyCancel{Key: c.Key, Ask: c.Ask}
 	case core.Publish:
 		out.Publish = &api.BodyPublish{Branch: c.Branch, After: c.After, Count: c.Count, Value: c.Value}
 	case core.AcceptUpdate:
@@ -128,7 +128,7 @@ func (r *reading) command(cmd *api.BodyCommand) core.Command {
 			Spec: r.spec(c.Spec), Output: c.Output, Labels: r.labels(c.Labels), Causes: core.Causes(c.BodyCauses),
 		}
 	case cmd.Cancel != nil:
-		return core.CancelStep{Key: cmd.Cancel.Key}
+		return core.CancelStep{Key: cmd.Cancel.Key, Ask: cmd.Cancel.Ask}
 	case cmd.Publish != nil:
 		c := cmd.Publish
 		return core.Publish{Branch: c.Branch, After: c.After, Count: c.Count, Value: c.Value}

@@ -10,7 +10,6 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"io"
@@ -83,16 +82,30 @@ func run(args []string, out, log io.Writer) bool {
 // together runs parts beside each other. The first one's output is shown at once, that of the others at the end.
 func together(parts []*part, out, log io.Writer) {
 	var others sync.WaitGroup
-	outs, logs := make([]bytes.Buffer, len(parts)), make([]bytes.Buffer, len(parts))
+	outs, logs := make([]held, len(parts)), make([]held, len(parts))
 	for i, p := range parts[1:] {
 		others.Go(func() { p.timed(&outs[i+1], &logs[i+1]) })
 	}
 	parts[0].timed(out, log)
 	others.Wait()
 	for i := range parts {
-		_, _ = outs[i].WriteTo(out)
-		_, _ = logs[i].WriteTo(log)
+		_, _ = out.Write(outs[i].text)
+		_, _ = log.Write(logs[i].text)
 	}
+}
+
+// held keeps what is written to it, by a command and by who reads what it tells, at the same time.
+type held struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements io.Writer.
+func (h *held) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.text = append(h.text, p...)
+	return len(p), nil
 }
 
 // timed runs a part and keeps what came of it.
