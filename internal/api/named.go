@@ -1,16 +1,17 @@
 package api
 
-import "strconv"
+import "github.com/pawl-dev/pawl/internal/naming"
 
 // Named finds a step by what people call it: its key, or for an item the name that it has, test[mac, 3]. Where several
-// items have that name it returns their keys. A number is always an item's place.
+// items have that name it returns their keys.
 func (r *Run) Named(name string) (s *Step, several []string) {
+	step, item, isItem := naming.Item(name)
 	for _, at := range r.Steps {
 		switch {
 		case at.Superseded:
 		case at.Step == name:
 			return at, nil
-		case at.ItemName != "" && !isNumber(at.ItemName) && at.Name+"["+at.ItemName+"]" == name:
+		case isItem && at.Name == step && at.ItemName == item:
 			s = at
 			several = append(several, at.Step)
 		}
@@ -19,9 +20,4 @@ func (r *Run) Named(name string) (s *Step, several []string) {
 		return nil, several
 	}
 	return s, nil
-}
-
-func isNumber(text string) bool {
-	_, err := strconv.ParseUint(text, 10, 64)
-	return err == nil
 }

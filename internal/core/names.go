@@ -2,8 +2,9 @@ package core
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/naming"
 )
 
 // name returns the text of a small enumeration's value.
@@ -26,16 +27,13 @@ func parseName[T ~uint8](names []string, s string, v *T) error {
 }
 
 // StepNamed finds a step of a run by what people call it: its key, or for an item the name that it has, test[mac, 3]. A
-// name that several items have names none of them, and a number is always an item's place: pages[3] is never the page
-// called 3.
+// name that several items have names none of them.
 func StepNamed(r *Run, name string) (*Step, bool) {
 	if s, known := r.Lookup(name); known {
 		return s, true
 	}
-	base, rest, inBrackets := strings.Cut(name, "[")
-	item, closed := strings.CutSuffix(rest, "]")
-	_, notNumber := strconv.ParseUint(item, 10, 64)
-	if !inBrackets || !closed || item == "" || notNumber == nil || r.def == nil || r.def.ItemNames == nil {
+	base, item, isItem := naming.Item(name)
+	if !isItem || r.def == nil || r.def.ItemNames == nil {
 		return nil, false
 	}
 	var found *Step

@@ -36,7 +36,7 @@ const root = "."
 // pure are the rooms that import a small part of the standard library and nothing from outside.
 var pure = []string{
 	"duration", "policy", "internal/nearest", "internal/decode", "internal/heap", "internal/judge",
-	"internal/core",
+	"internal/core", "internal/naming",
 }
 
 // notPure are the standard packages, with everything below them, that a pure room may not import: they hold a clock's

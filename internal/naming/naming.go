@@ -1,10 +1,11 @@
-// Package naming has the rules for the texts by which callers name what they start and send. Who takes such a text
-// checks it here, so that it is the same one wherever it is sent and stored.
+// Package naming has the rules for the texts by which callers name what they start, send and look for. Who takes such a
+// text checks it here, so that it is the same one wherever it is sent and stored.
 package naming
 
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -42,6 +43,15 @@ type Operation struct{ Actor, Reason string }
 // Check refuses texts that cannot be kept and sent as they are.
 func (o Operation) Check() error {
 	return errors.Join(Check("the actor", o.Actor, most), Check("the reason", o.Reason, mostReason))
+}
+
+// Item reads what people call an item of a loop: test[mac, 3]. A number in the brackets is an item's place, and never
+// its name; then, and where there are no brackets, ok is false.
+func Item(text string) (step, item string, ok bool) {
+	step, rest, inBrackets := strings.Cut(text, "[")
+	item, closed := strings.CutSuffix(rest, "]")
+	_, notNumber := strconv.ParseUint(item, 10, 64)
+	return step, item, inBrackets && closed && item != "" && notNumber != nil
 }
 
 // Check refuses a text that is longer than most bytes, or that is another one after it was sent or stored: what is not
