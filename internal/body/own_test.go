@@ -52,9 +52,9 @@ func moved(depth int, f func()) {
 	moved(depth-1, f)
 }
 
-// TestOwnLooksAgain checks that also a program that has made many calls finds each call of a goroutine that it has
-// begun itself, and some of those of another branch's.
-func TestOwnLooksAgain(t *testing.T) {
+// TestOwnFindsEachCall checks that each call is found of a goroutine that a branch has begun itself, and each of another
+// branch's, also where the branch itself has called often.
+func TestOwnFindsEachCall(t *testing.T) {
 	p, made := &process{}, make(chan Goroutine, 1)
 	defer p.close()
 	const calls = 10 * looksAtOneOf
@@ -69,21 +69,43 @@ func TestOwnLooksAgain(t *testing.T) {
 	begun, branch, next := make(chan int), make(chan int), make(chan struct{})
 	made <- p.Go(core.RunID{}, func() {
 		g := <-made
-		for range looksAtFirst {
-			if !g.Own() {
-				t.Error("the goroutine is not known")
-			}
+		if n := notOwn(g); n > 0 {
+			t.Errorf("the goroutine is not known at %d of %d calls", n, calls)
 		}
 		go func() { begun <- notOwn(g) }()
 		<-next
 		p.Go(core.RunID{}, func() { branch <- notOwn(g) })
+		<-next
 	})
 	if n := <-begun; n != calls {
 		t.Errorf("%d of %d calls of a goroutine that is no branch's are found", n, calls)
 	}
-	close(next)
-	if n := <-branch; n != 10 {
-		t.Errorf("%d of %d calls of another branch's goroutine are found, want 10", n, calls)
+	next <- struct{}{}
+	if n := <-branch; n != calls {
+		t.Errorf("%d of %d calls of another branch's goroutine are found", n, calls)
+	}
+	next <- struct{}{}
+}
+
+// TestStackMovesToAnother checks that a goroutine which has got the memory of a stack that was moved is found before
+// long, and is not taken for the other one again.
+func TestStackMovesToAnother(t *testing.T) {
+	c, asked := &caller{number: goroutineID()}, make(chan int)
+	if at := uintptr(0x1000); !c.calls(at) || !c.calls(at) {
+		t.Fatal("the goroutine is not known")
+	}
+	go func() {
+		n := 0
+		for c.calls(0x1000) {
+			n++
+		}
+		if c.calls(0x1000) {
+			t.Error("it is taken for the other one again")
+		}
+		asked <- n
+	}()
+	if n := <-asked; n >= looksAtOneOf {
+		t.Errorf("it is found after %d calls", n)
 	}
 }
 

@@ -2,11 +2,11 @@ package body
 
 import (
 	"bytes"
-	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -40,8 +40,6 @@ type Goroutine interface {
 
 // process is the shell of a real program.
 type process struct {
-	calls atomic.Uint64 // questions of Own
-
 	mu     sync.Mutex
 	idle   []chan branchCall
 	closed bool
@@ -53,13 +51,9 @@ type branchCall struct {
 	f func()
 }
 
-// Own takes microseconds to find the number of the goroutine that calls. So it does that at the first calls, as those
-// of a test are, and then at one of so many: code that calls from the goroutine of another branch does so again and
-// again.
-const (
-	looksAtFirst = 1000
-	looksAtOneOf = 256
-)
+// looksAtOneOf is how many calls of a goroutine are known by an address of its stack, until its number is compared again.
+// When a stack moves, another goroutine may get the memory in which it was.
+const looksAtOneOf = 256
 
 // keepIdle is how many goroutines without a branch are kept for others at most. A new one has to be made, its stack to
 // grow, and its number to be found.
@@ -86,14 +80,13 @@ func (p *process) Go(_ core.RunID, f func()) Goroutine {
 }
 
 // work executes a branch, and those that follow it in this goroutine. A branch that has to leave ends the goroutine.
-// It is the function that each goroutine of a branch begins with, which atWork looks for.
 func work(p *process, call branchCall) {
-	var id any = goroutineID()
+	by := &caller{number: goroutineID()}
 	next := make(chan branchCall, 1)
 	for ok := true; ok; call, ok = <-next {
-		call.g.id.Store(id)
+		call.g.by.Store(by)
 		call.f()
-		call.g.id.Store("")
+		call.g.by.Store(nil)
 		call = branchCall{} // the call may refer to large values
 		if !p.wait(next) {
 			return
@@ -130,8 +123,8 @@ func (*process) Stacks(of []Goroutine) string {
 	var out []byte
 	for part := range bytes.SplitSeq(buf, []byte("\n\n")) {
 		for _, g := range of {
-			id, begun := g.(*goroutine).id.Load().(string)
-			if begun && bytes.HasPrefix(part, []byte("goroutine "+id+" ")) {
+			by := g.(*goroutine).by.Load()
+			if by != nil && bytes.HasPrefix(part, []byte("goroutine "+by.number+" ")) {
 				out = append(append(out, part...), '\n')
 			}
 		}
@@ -141,7 +134,7 @@ func (*process) Stacks(of []Goroutine) string {
 
 type goroutine struct {
 	process  *process
-	id       atomic.Value // the number of the goroutine, once the branch has begun; "" when it has returned
+	by       atomic.Pointer[caller] // the one that executes the branch: from its begin until it has returned
 	unparked chan struct{}
 }
 
@@ -149,31 +142,34 @@ func (g *goroutine) Park()   { <-g.unparked }
 func (g *goroutine) Unpark() { g.unparked <- struct{}{} }
 func (g *goroutine) Exit()   { runtime.Goexit() }
 
-// Own finds each call of a goroutine that is none of a branch. One that is another branch's is found by its number.
+// Own finds the calling goroutine by its number, which takes microseconds, and where it calls from the same place of its
+// stack again, by that.
 func (g *goroutine) Own() bool {
-	if !atWork() {
-		return false
-	}
-	if n := g.process.calls.Add(1); n > looksAtFirst && n%looksAtOneOf != 0 {
-		return true
-	}
-	id, begun := g.id.Load().(string)
-	return !begun || id == goroutineID()
+	var here byte
+	by := g.by.Load()
+	return by != nil && by.calls(uintptr(unsafe.Pointer(&here)))
 }
 
-// workEntry is the address of work.
-var workEntry = reflect.ValueOf(work).Pointer()
+// caller is a goroutine that executes branches.
+type caller struct {
+	number string            // its number, as stacks show it
+	known  [8]atomic.Uintptr // addresses in its stack from which it has called
+	asked  atomic.Uint32     // questions that an address has answered
+}
 
-// atWork reports whether the calling goroutine began with work, which is at the bottom of its stack, below goexit.
-func atWork() bool {
-	var most [64]uintptr
-	stack := most[:]
-	n := runtime.Callers(2, stack)
-	for n == len(stack) {
-		stack = make([]uintptr, 2*len(stack))
-		n = runtime.Callers(2, stack)
+// calls reports whether the caller is the goroutine that calls, which has a variable of its stack at an address.
+func (c *caller) calls(at uintptr) bool {
+	known := &c.known[at/64%uintptr(len(c.known))]
+	if known.Load() == at && c.asked.Add(1)%looksAtOneOf != 0 {
+		return true
 	}
-	return n > 1 && runtime.FuncForPC(stack[n-2]-1).Entry() == workEntry
+	own := goroutineID() == c.number
+	if own {
+		known.Store(at)
+	} else {
+		known.CompareAndSwap(at, 0)
+	}
+	return own
 }
 
 // goroutineID returns the number of the calling goroutine, as stacks show it.
