@@ -52,8 +52,8 @@ func moved(depth int, f func()) {
 	moved(depth-1, f)
 }
 
-// TestOwnFindsEachCall checks that each call is found of a goroutine that a branch has begun itself, and each of another
-// branch's, also where the branch itself has called often.
+// TestOwnFindsEachCall checks that each call is found of a goroutine that a branch has begun itself, and each of
+// another branch's, also where the branch itself has called often.
 func TestOwnFindsEachCall(t *testing.T) {
 	p, made := &process{}, make(chan Goroutine, 1)
 	defer p.close()

@@ -51,8 +51,8 @@ type branchCall struct {
 	f func()
 }
 
-// looksAtOneOf is how many calls of a goroutine are known by an address of its stack, until its number is compared again.
-// When a stack moves, another goroutine may get the memory in which it was.
+// looksAtOneOf is how many calls of a goroutine are known by an address of its stack, until its number is compared
+// again. When a stack moves, another goroutine may get the memory in which it was.
 const looksAtOneOf = 256
 
 // keepIdle is how many goroutines without a branch are kept for others at most. A new one has to be made, its stack to
@@ -142,8 +142,8 @@ func (g *goroutine) Park()   { <-g.unparked }
 func (g *goroutine) Unpark() { g.unparked <- struct{}{} }
 func (g *goroutine) Exit()   { runtime.Goexit() }
 
-// Own finds the calling goroutine by its number, which takes microseconds, and where it calls from the same place of its
-// stack again, by that.
+// Own finds the calling goroutine by its number, which takes microseconds, and where it calls from the same place of
+// its stack again, by that.
 func (g *goroutine) Own() bool {
 	var here byte
 	by := g.by.Load()

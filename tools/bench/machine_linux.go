@@ -16,19 +16,28 @@ func resident() int64 { return residentOf("self") }
 
 // residentOf returns the bytes of memory that a process holds, by its number.
 func residentOf(pid string) int64 {
+	all, _ := memoryOf(pid)
+	return all
+}
+
+// memoryOf returns the bytes of memory that a process holds, by its number, and how many of them are pages of files,
+// such as its code, which the system reads again when it needs their place for something else.
+func memoryOf(pid string) (all, files int64) {
 	b, err := os.ReadFile("/proc/" + pid + "/statm")
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	fields := bytes.Fields(b)
-	if len(fields) < 2 {
-		return 0
+	if len(fields) < 3 {
+		return 0, 0
 	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	if err != nil {
-		return 0
+	resident, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
+	shared, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0, 0
 	}
-	return pages * int64(os.Getpagesize())
+	page := int64(os.Getpagesize())
+	return resident * page, shared * page
 }
 
 // tick is the unit of times in /proc, whatever the kernel's own is.

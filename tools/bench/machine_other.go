@@ -24,5 +24,8 @@ func machineBusy() time.Duration { return 0 }
 // residentOf returns 0: it is not known here.
 func residentOf(string) int64 { return 0 }
 
+// memoryOf returns 0: it is not known here.
+func memoryOf(string) (all, files int64) { return 0, 0 }
+
 // processorOf returns 0: it is not known here.
 func processorOf(int) time.Duration { return 0 }
