@@ -35,7 +35,7 @@ func (f *Fold) created(r core.RunCreated) {
 		WorkflowTaskTimeout: durationpb.New(f.TaskTimeout()), OriginalExecutionRunId: f.Run.String(),
 		FirstExecutionRunId: f.First().String(), Identity: q.Identity, RetryPolicy: q.RetryPolicy,
 		Attempt: int32(r.Chain.Attempt), Header: q.Header, Memo: q.Memo, SearchAttributes: q.SearchAttributes,
-		WorkflowId: r.WorkflowID, Priority: q.Priority, RootWorkflowExecution: f.Root,
+		WorkflowId: r.WorkflowID, Priority: q.Priority, RootWorkflowExecution: told.RootWorkflowExecution,
 		FirstWorkflowTaskBackoff: durationpb.New(0), ParentWorkflowNamespace: told.ParentWorkflowNamespace,
 		ParentWorkflowExecution: f.Parent, ParentInitiatedEventId: told.ParentInitiatedEventId,
 		CronSchedule: q.CronSchedule, LastCompletionResult: q.LastCompletionResult,
