@@ -48,6 +48,19 @@ func commandOfRuns(c *commandpb.Command, what, name string, o options) bool {
 				WorkflowId: name, RunId: o["id"], ChildWorkflowOnly: o["child"] != "", Reason: "enough",
 			},
 		}
+	case "new-as":
+		c.CommandType = enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION
+		a := &commandpb.ContinueAsNewWorkflowExecutionCommandAttributes{
+			WorkflowType: &commonpb.WorkflowType{Name: name}, Input: values("next"),
+			TaskQueue: &taskqueuepb.TaskQueue{Name: o["queue"]}, WorkflowRunTimeout: duration(o["run"]),
+			WorkflowTaskTimeout: duration(o["task"]), BackoffStartInterval: duration(o["delay"]),
+		}
+		if _, is := o["retry"]; is {
+			a.RetryPolicy = retry(o)
+		}
+		c.Attributes = &commandpb.Command_ContinueAsNewWorkflowExecutionCommandAttributes{
+			ContinueAsNewWorkflowExecutionCommandAttributes: a,
+		}
 	default:
 		return false
 	}

@@ -137,7 +137,7 @@ func (b *bed) start(o options) error {
 		TaskQueue: &taskqueuepb.TaskQueue{Name: bedQueue}, Input: values("in"), Identity: "starter",
 		RequestId: o["request"], WorkflowExecutionTimeout: duration(o["execution"]),
 		WorkflowRunTimeout: duration(o["run"]), WorkflowTaskTimeout: duration(o["task"]),
-		WorkflowStartDelay: duration(o["delay"]),
+		WorkflowStartDelay: duration(o["delay"]), CronSchedule: strings.ReplaceAll(o["cron"], "_", " "),
 	}
 	if o["retry"] != "" {
 		q.RetryPolicy = retry(o)
