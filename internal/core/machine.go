@@ -73,6 +73,10 @@ func (m *machine) take(def *Definition, in Input) error {
 		m.tick()
 	case Recovered:
 		m.recovered(in)
+	case Forked:
+		return fork(m, in)
+	case Replaced:
+		return replaced(m, in)
 	}
 	return nil
 }

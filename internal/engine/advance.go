@@ -194,6 +194,7 @@ func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 		p.residents.addNames(next.run)
 		p.children.families.begins(next.run.state)
 	case e.Next != nil: // the next run cannot start; compute has logged why
+	case r.state.Next != (core.RunID{}): // a run that begins with its entries goes on in its place
 	case r.state.Parent.Run != (core.RunID{}):
 		p.children.tellParent(r)
 	case r.state.Notify != "":

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -187,7 +188,8 @@ func (c *FindCall) do(p *Partition) {
 func (l *pipeline) latest(workflowID string) core.RunID {
 	var found *run
 	consider := func(r *run) {
-		if r.state.WorkflowID == workflowID && (found == nil || r.state.CreatedAt > found.state.CreatedAt) {
+		older := found != nil && bytes.Compare(r.state.ID[:], found.state.ID[:]) < 0
+		if r.state.WorkflowID == workflowID && !older { // ids, since a run that was reset was created as the other one
 			found = r
 		}
 	}

@@ -23,6 +23,7 @@ func (s *Frontend) GetSystemInfo(
 		Capabilities: &workflowservice.GetSystemInfoResponse_Capabilities{
 			SignalAndQueryHeader: true, InternalErrorDifferentiation: true, ActivityFailureIncludeHeartbeat: true,
 			EncodedFailureAttributes: true, UpsertMemo: true, SdkMetadata: true,
+			EagerWorkflowStart: true,
 		},
 	}, nil
 }

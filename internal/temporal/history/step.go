@@ -109,6 +109,8 @@ func (f *Fold) record(rec core.Record) {
 			f.Cancelled = true
 			f.cancelAsked(r)
 		}
+	case core.PauseBegan, core.PauseEnded:
+		_, f.paused = rec.(core.PauseBegan)
 	case core.RunClosing:
 		f.close = &r
 	case core.RunEnded:
@@ -150,6 +152,10 @@ func (f *Fold) recordOfStep(rec core.Record) {
 			return
 		}
 		s.before, s.Last = s.Last, r.Failure
+	case core.StepReset:
+		if s := f.steps[r.Step]; r.Budget { // the run was reset: the work of the step begins again
+			s.Attempt, s.Started, s.before, s.Last, s.Cancel = 0, 0, nil, nil, false
+		}
 	case core.StepCancelAsked:
 		f.steps[r.Step].Cancel = true
 	case core.StepEnded:

@@ -146,7 +146,7 @@ func (r *OfRun) attach(l *lease) map[string]*querypb.WorkflowQuery {
 	return out
 }
 
-// takeBack lets the queries of a task wait that it has not answered.
+// takeBack lets the queries and updates of a task wait that it has not answered.
 func (r *OfRun) takeBack(l *lease) {
 	for _, q := range l.queries {
 		if q.gone.Err() == nil {
@@ -154,6 +154,7 @@ func (r *OfRun) takeBack(l *lease) {
 		}
 	}
 	l.queries = nil
+	r.unsend(l)
 }
 
 // settleQueries tells the answers to the queries of a task.
