@@ -39,6 +39,7 @@ const (
 	KindWait  = "wait"
 	KindFlow  = "flow"  // a child run
 	KindGroup = "group" // the items of a forEach
+	KindSend  = "send"  // gives another run an event, or asks it to cancel
 )
 
 // Step is a step as it stands, with all of its attempts.

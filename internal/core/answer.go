@@ -82,13 +82,16 @@ func (r *Run) hear() {
 	}
 }
 
-// applyBody folds what a body says of itself.
+// applyBody folds what a body says of itself, and what it has to hear of.
 func (r *Run) applyBody(rec Record) {
-	if a, ok := rec.(BodyAnswered); ok {
-		applyAnswer(r, a)
-		return
+	switch rec := rec.(type) {
+	case BodyAnswered:
+		applyAnswer(r, rec)
+	case StepChildBegan:
+		r.hear()
+	default:
+		r.bodyPending = false // it waits
 	}
-	r.bodyPending = false // it waits
 }
 
 // applyAnswer folds an answer. The events that the body knew are its own now: what it makes of them is decided outside.
@@ -128,6 +131,47 @@ func (r *BodyAnswered) fields(c *coder) {
 }
 
 func (r *StepCancelAsked) fields(c *coder) { c.step(&r.Step) }
+
+func (r *StepChildBegan) fields(c *coder) { c.step(&r.Step) }
+
+// sendTo begins a step, and sends what it is there for. The message is made durable with it, so it has its effect once.
+func sendTo(m *machine, cmd SendTo) {
+	m.schedule(Schedule{Spec: cmd.Spec, Item: -1, Group: NoStep})
+	what := cmd.What
+	what.From, what.Step = m.r.ID, StepID(len(m.r.Steps)-1)
+	if of, known := m.r.Lookup(cmd.ChildOf); known {
+		what.Run = of.Child
+	}
+	out := Message{To: what.Run, Content: what}
+	if what.Run == (RunID{}) {
+		out.Name = what.WorkflowID
+	}
+	m.effect(Send{out})
+}
+
+// hearOf records what a run is told of another one: its child is there, or has what the run has sent.
+func hearOf(m *machine, in Input) error {
+	switch in := in.(type) {
+	case ChildBegan:
+		s, err := m.attempt("start of a child run", in.Step, in.Attempt, StepSuspended)
+		if err != nil {
+			return err
+		}
+		m.emit(StepChildBegan{Step: s.ID})
+	case SendEnded:
+		s, err := m.attempt("end of a send", in.Step, 0, StepSuspended)
+		if err != nil {
+			return err
+		}
+		phase := StepSucceeded
+		if in.Failure != nil {
+			phase = StepFailed
+		}
+		m.emit(StepEnded{Step: s.ID, Phase: phase, Failure: in.Failure})
+	default:
+	}
+	return nil
+}
 
 // refuseAnswered refuses to make steps again of a run whose body is asked in writing: it was told how they ended, and
 // its protocol has no way to tell it otherwise. nil: the run is not one of these, or the operation is another one.

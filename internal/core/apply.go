@@ -70,7 +70,7 @@ func Apply(r *Run, at Time, rec Record) {
 		r.applyMoved(at, rec)
 	case StepWarned:
 		r.applyWarned(at, rec)
-	case BodyWaits, BodyAnswered:
+	case BodyWaits, BodyAnswered, StepChildBegan:
 		r.applyBody(rec)
 	case Operated:
 		r.applyOperated(rec)

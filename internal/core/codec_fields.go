@@ -188,7 +188,7 @@ func (r *Operated) fields(c *coder) {
 	c.text(&r.Reason)
 }
 
-// writeOfBody writes what a run's body tells the world.
+// writeOfBody writes what a run's body tells the world, and what it hears of it.
 func (c *coder) writeOfBody(r Record) {
 	switch r := r.(type) {
 	case StatePublished:
@@ -196,6 +196,8 @@ func (c *coder) writeOfBody(r Record) {
 	case UpdateAccepted:
 		r.fields(c)
 	case UpdateAnswered:
+		r.fields(c)
+	case StepChildBegan:
 		r.fields(c)
 	default: // it has no encoding, and tagOf has panicked
 	}

@@ -123,6 +123,18 @@ type (
 		Failure *policy.Failure
 	}
 
+	// ChildBegan reports that the child run of a step is there.
+	ChildBegan struct {
+		Step    StepID
+		Attempt int
+	}
+
+	// SendEnded reports what became of what a step has sent: Failure says why it could not be delivered; nil: it was.
+	SendEnded struct {
+		Step    StepID
+		Failure *policy.Failure
+	}
+
 	// Operation is what an operator or a client does to a run; see Op.
 	Operation struct {
 		Op            Op
@@ -160,6 +172,8 @@ func (Beat) input()           {}
 func (SignalReceived) input() {}
 func (ExpectedSignal) input() {}
 func (ChildEnded) input()     {}
+func (ChildBegan) input()     {}
+func (SendEnded) input()      {}
 func (Operation) input()      {}
 func (Tick) input()           {}
 func (Recovered) input()      {}

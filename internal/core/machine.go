@@ -65,6 +65,8 @@ func (m *machine) take(def *Definition, in Input) error {
 		return m.signal(in)
 	case ChildEnded:
 		return m.childEnded(in)
+	case ChildBegan, SendEnded:
+		return hearOf(m, in)
 	case Operation:
 		return m.operate(in)
 	case Tick:
@@ -181,6 +183,8 @@ func (m *machine) repeated(cmds []Command) (string, bool) {
 		switch cmd := cmd.(type) {
 		case Schedule:
 			key = stepKey(cmd.Spec.Name, cmd.Item)
+		case SendTo:
+			key = cmd.Spec.Name
 		case Mark:
 			key = cmd.Spec.Name
 		case AnswerUpdate:
@@ -199,6 +203,8 @@ func (m *machine) command(cmd Command) {
 	switch cmd := cmd.(type) {
 	case Schedule:
 		m.schedule(cmd)
+	case SendTo:
+		sendTo(m, cmd)
 	case Skip:
 		m.emit(StepOmitted{
 			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream,
@@ -245,9 +251,9 @@ func (m *machine) start(def *Definition, in Start) error {
 		return m.refuse(CodeConflict, "start", "the run was started before")
 	}
 	m.r.Attach(def)
-	applyRules(def, &in)
-	if def != nil && def.Begins != nil && in.At == 0 && in.Chain.Previous == (RunID{}) {
-		in.At = def.Begins(m.now)
+	rules := applyRules(def, &in)
+	if in.At == 0 && in.Chain.Previous == (RunID{}) {
+		in.At = firstAt(def, &rules, m.now)
 	}
 	queue, err := m.queueOf(def, &in)
 	if err != nil {
@@ -301,13 +307,13 @@ func (m *machine) start(def *Definition, in Start) error {
 
 // applyRules fills in the limits that the definition has and the start does not name. A later run of a chain has the
 // execution deadline of the first, or none if that had none.
-func applyRules(def *Definition, in *Start) {
+func applyRules(def *Definition, in *Start) RunRules {
 	rules := def.RunRules(in.Input)
 	if in.Run == nil && in.RunAt.At == 0 {
 		in.Run = rules.Run
 	}
 	if in.Chain.Previous != (RunID{}) {
-		return
+		return rules
 	}
 	if in.Execution == nil {
 		in.Execution = rules.Execution
@@ -317,6 +323,19 @@ func applyRules(def *Definition, in *Start) {
 	child := in.Parent.Run != (RunID{})
 	if d := rules.Deadline; d != nil && (in.ExecutionAt.At == 0 || child && d.At < in.ExecutionAt.At) {
 		in.ExecutionAt = RunLimit{At: d.At, Origin: d.Origin}
+	}
+	return rules
+}
+
+// firstAt returns when a run begins that begins a chain and is started now; zero: at once.
+func firstAt(def *Definition, rules *RunRules, now Time) Time {
+	switch {
+	case def != nil && def.Begins != nil:
+		return def.Begins(now)
+	case rules.Follows != nil:
+		return rules.Follows(now, now, now)
+	default:
+		return 0
 	}
 }
 

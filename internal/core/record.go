@@ -276,6 +276,9 @@ type (
 	// StepCancelAsked: the body has asked the work of the step to stop. No attempt follows the one that runs.
 	StepCancelAsked struct{ Step StepID }
 
+	// StepChildBegan: the child run of the step is there.
+	StepChildBegan struct{ Step StepID }
+
 	// BodyWaits: the run's body has seen all there is and waits.
 	BodyWaits struct{}
 
@@ -321,3 +324,4 @@ func (UpdateAnswered) record()  {}
 func (Turned) record()          {}
 func (BodyAnswered) record()    {}
 func (StepCancelAsked) record() {}
+func (StepChildBegan) record()  {}

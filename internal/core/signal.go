@@ -45,8 +45,9 @@ func (m *machine) signal(in SignalReceived) error {
 	}
 	m.expireWaits()
 	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload, Actor: in.Actor, Reason: in.Reason})
-	if m.r.Answers() && m.r.waitsForStart() && !m.r.InQueue() && m.r.Chain.Previous == (RunID{}) {
-		m.beginDelayed() // an event ends the delay of such a run
+	if m.r.Answers() && m.r.waitsForStart() && !m.r.InQueue() && m.r.Chain.Previous == (RunID{}) &&
+		m.r.rules().Follows == nil {
+		m.beginDelayed() // an event ends the delay of such a run, unless a timetable gives it
 	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]

@@ -171,6 +171,8 @@ func (p *Partition) performLocal(e localEffect) {
 		p.send(core.Message{Name: eff.WorkflowID, Content: core.RunStop{
 			Actor: e.run.state.WorkflowID, Reason: eff.Reason,
 		}})
+	case core.Send:
+		p.send(eff.Message)
 	case core.Closed:
 		p.closed(e.run, eff, e.next)
 	default: // other effects wait for their batch

@@ -52,10 +52,35 @@ func (s *starts) startRun(req *StartRequest, w *workflow) (Started, error) {
 		return Started{}, invalid("start", req.Definition.Name,
 			"it belongs to partition %d, this is partition %d", home, s.cfg.Partition)
 	}
+	if req.OnConflict == ConflictReplace {
+		if err := s.replace(req); err != nil {
+			return Started{}, err
+		}
+	}
 	if found, err := s.existing(req); err != nil || found.Existing {
 		return found, err
 	}
 	return s.create(req, w)
+}
+
+// replace terminates the open run of a request's workflow id, in the batch in which the new run begins.
+func (s *starts) replace(req *StartRequest) error {
+	id, found, err := s.residents.openRun(req.WorkflowID)
+	if err != nil {
+		return failure("start", req.WorkflowID, err)
+	}
+	if !found {
+		return nil
+	}
+	open, err := s.get(id)
+	if err == nil {
+		err = s.advance(open, nil, replaced(req.Actor))
+	}
+	if err != nil {
+		return Refused("start", id, err)
+	}
+	s.settle()
+	return nil
 }
 
 // create makes the run of a request.

@@ -53,6 +53,9 @@ func namespace() *workflowservice.DescribeNamespaceResponse {
 func (s *Frontend) DescribeNamespace(
 	_ context.Context, q *workflowservice.DescribeNamespaceRequest,
 ) (*workflowservice.DescribeNamespaceResponse, error) {
+	if q.Namespace == "" && q.Id == "" {
+		return nil, serviceerror.NewInvalidArgument("Namespace is not set on request.")
+	}
 	if q.Namespace != Namespace && q.Id != namespaceID {
 		return nil, serviceerror.NewNamespaceNotFound(q.Namespace + q.Id)
 	}

@@ -96,6 +96,10 @@ func (b *bed) act(words []string) string {
 		})
 	case "next":
 		b.next()
+	case "look":
+		b.look(words[1])
+	case "family":
+		return b.family()
 	case "ask":
 		b.ask(o)
 	case "signal-start":
@@ -177,6 +181,9 @@ func (b *bed) takeTask(o options) string {
 	ctx, cancel := b.briefly()
 	defer cancel()
 	q := &taskqueuepb.TaskQueue{Name: bedQueue}
+	if o["queue"] != "" {
+		q.Name = o["queue"]
+	}
 	if o["sticky"] != "" {
 		q = &taskqueuepb.TaskQueue{Name: o["sticky"], Kind: enumspb.TASK_QUEUE_KIND_STICKY, NormalName: bedQueue}
 	}

@@ -12,9 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/temporal/convert"
-	"github.com/pawl-dev/pawl/internal/temporal/history"
 	"github.com/pawl-dev/pawl/internal/temporal/tasks"
 )
 
@@ -137,8 +135,6 @@ func check(q *workflowservice.StartWorkflowExecutionRequest) (core.RunRules, err
 		wrong = "missing task queue name"
 	case err != nil:
 		wrong = err.Error()
-	case q.CronSchedule != "":
-		return rules, serviceerror.NewUnimplemented("a workflow with a cron schedule is not supported yet")
 	}
 	if wrong != "" {
 		return rules, serviceerror.NewInvalidArgument(wrong)
@@ -166,7 +162,6 @@ func (s *Frontend) startAs(
 			return id, false, err
 		}
 	}
-	name := q.WorkflowType.Name
 	kept := proto.Clone(q).(*workflowservice.StartWorkflowExecutionRequest)
 	kept.Namespace = ""
 	if kept.RetryPolicy != nil {
@@ -177,11 +172,8 @@ func (s *Frontend) startAs(
 		return id, false, serviceerror.NewInvalidArgument(err.Error())
 	}
 	req := engine.StartRequest{
-		Start: core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity, Signals: events},
-		Definition: journal.Definition{
-			ID: history.DefinitionID(name), Kind: history.Kind, Name: name, Source: []byte(name),
-		},
-		RunID: as,
+		Start:      core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity, Signals: events},
+		Definition: definitionOf(q.WorkflowType.Name), RunID: as,
 	}
 	if delay := q.WorkflowStartDelay.AsDuration(); delay > 0 {
 		req.At = s.clock.Now().Add(delay)
@@ -196,6 +188,9 @@ func (s *Frontend) startAs(
 		}
 		if id, err = s.inTheWay(ctx, q); err != nil || id != (core.RunID{}) {
 			return id, false, err
+		}
+		if terminates(q) {
+			req.OnConflict = engine.ConflictReplace
 		}
 	}
 	return id, false, serviceerror.NewUnavailable("runs of the workflow id begin and end at present")
@@ -248,7 +243,7 @@ func terminates(q *workflowservice.StartWorkflowExecutionRequest) bool {
 }
 
 // inTheWay deals with the open run of a start's workflow id: it returns the run if the start is to use it, or has
-// started it; nothing if it has ended, or was terminated; else an error.
+// started it; nothing if it has ended, or is to be terminated; else an error.
 func (s *Frontend) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest) (core.RunID, error) {
 	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId})
 	if isNotFound(err) {
@@ -266,14 +261,7 @@ func (s *Frontend) inTheWay(ctx context.Context, q *workflowservice.StartWorkflo
 	case closed:
 		return core.RunID{}, nil
 	case terminates(q):
-		err := s.engine.Operate(ctx, id, core.Operation{
-			Op: core.OpTerminate, Step: core.NoStep, Actor: q.Identity,
-			Reason: "another run of the workflow id was started",
-		})
-		if api.CodeOf(err) == api.CodeRunClosed {
-			err = nil
-		}
-		return core.RunID{}, err
+		return core.RunID{}, nil
 	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
 		return id, nil
 	default:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/temporal/temporalform"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -100,8 +101,31 @@ func Rules(start *workflowservice.StartWorkflowExecutionRequest) (core.RunRules,
 	if err != nil {
 		return core.RunRules{}, err
 	}
+	if start.CronSchedule != "" {
+		f["cronSchedule"] = start.CronSchedule
+	}
 	w, fields := temporalform.ReadWorkflow(map[string]any(f))
-	return core.RunRules{Retry: w.Retry, Execution: w.Execution, Run: w.Run}, fields.Err()
+	rules := core.RunRules{Retry: w.Retry, Execution: w.Execution, Run: w.Run}
+	if w.Schedule != "" && fields.Err() == nil {
+		rules.Follows, err = timetable(w.Schedule, w.Zone)
+	}
+	return rules, errors.Join(fields.Err(), err)
+}
+
+// timetable returns when the runs of a cron schedule begin: at its firings after the run before began, without those
+// that have passed meanwhile.
+func timetable(schedule, zone string) (func(firing, began, now core.Time) core.Time, error) {
+	t, err := cron.Written{Cron: schedule, Zone: zone}.Parse()
+	if err != nil {
+		return nil, err
+	}
+	return func(_, began, now core.Time) core.Time {
+		next := t.Following(began.Std(), now.Std())
+		if next.IsZero() {
+			return 0
+		}
+		return policy.At(next)
+	}, nil
 }
 
 // RulesOf returns the rules of a run by its stored input.

@@ -110,6 +110,12 @@ func eventOf(c enumspb.CommandType) enumspb.EventType {
 		return enumspb.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES
 	case enumspb.COMMAND_TYPE_MODIFY_WORKFLOW_PROPERTIES:
 		return enumspb.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED
+	case enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION:
+		return enumspb.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED
+	case enumspb.COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION:
+		return enumspb.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED
+	case enumspb.COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION:
+		return enumspb.EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED
 	default:
 		return enumspb.EVENT_TYPE_UNSPECIFIED
 	}
@@ -177,6 +183,10 @@ func (f *Fold) begin(e *Event) {
 	s := f.stepBegan(f.began[0])
 	f.began = f.began[1:]
 	s.Scheduled = e.EventId
+	if s.Timer == nil && s.Activity == nil {
+		f.initiated(e, s)
+		return
+	}
 	if s.Activity == nil {
 		e.Attributes = &historypb.HistoryEvent_TimerStartedEventAttributes{
 			TimerStartedEventAttributes: &historypb.TimerStartedEventAttributes{

@@ -31,6 +31,8 @@ type Fold struct {
 	Next    core.RunID // the chain's next run; zero: none
 	Memo    *commonpb.Memo
 	Search  *commonpb.SearchAttributes
+	// Parent is the run that has started this one as its child; nil: none has. Root is the one at the top.
+	Parent, Root *commonpb.WorkflowExecution
 	// Cancelled: somebody has asked the run to cancel.
 	Cancelled bool
 	// Asked is the id of the event with which the last task began that was answered; zero: none was.
@@ -63,6 +65,7 @@ type item struct {
 	entry  int
 	step   core.StepID
 	events []*Event
+	began  *Event // the event with which that began whose end the last event tells; nil: it is the first of two
 }
 
 // due is the workflow task that the run's worker has to be given.
@@ -144,8 +147,11 @@ func event(kind enumspb.EventType, at core.Time) *Event {
 func stamp(at core.Time) *timestamppb.Timestamp { return timestamppb.New(at.Std()) }
 
 // happened tells what has happened to the run, and that its worker has to hear of it.
-func (f *Fold) happened(step core.StepID, events ...*Event) {
-	f.tail = append(f.tail, item{f.Entries, step, events})
+func (f *Fold) happened(step core.StepID, events ...*Event) { f.tell(item{step: step, events: events}) }
+
+func (f *Fold) tell(it item) {
+	it.entry = f.Entries
+	f.tail = append(f.tail, it)
 	if !f.begun {
 		return // it hears of that when it begins
 	}
@@ -167,9 +173,13 @@ func (f *Fold) settle(seen int) (scheduled *Event) {
 		if n == len(f.tail) || f.tail[n].entry > seen {
 			break
 		}
-		for i, e := range f.tail[n].events {
-			if i > 0 {
-				link(f.tail[n].events)
+		it := &f.tail[n]
+		for i, e := range it.events {
+			switch {
+			case it.began != nil:
+				link(e, it.began.EventId)
+			case i > 0:
+				link(e, it.events[0].EventId)
 			}
 			f.add(e)
 		}
@@ -178,13 +188,9 @@ func (f *Fold) settle(seen int) (scheduled *Event) {
 	return scheduled
 }
 
-// link tells the end of an activity which event its start is.
-func link(events []*Event) {
-	if len(events) != 2 {
-		return
-	}
-	id := events[0].EventId
-	switch a := events[1].Attributes.(type) {
+// link tells the end of an activity, or of a child workflow, which event its start is.
+func link(e *Event, id int64) {
+	switch a := e.Attributes.(type) {
 	case *historypb.HistoryEvent_ActivityTaskCompletedEventAttributes:
 		a.ActivityTaskCompletedEventAttributes.StartedEventId = id
 	case *historypb.HistoryEvent_ActivityTaskFailedEventAttributes:
@@ -193,6 +199,8 @@ func link(events []*Event) {
 		a.ActivityTaskTimedOutEventAttributes.StartedEventId = id
 	case *historypb.HistoryEvent_ActivityTaskCanceledEventAttributes:
 		a.ActivityTaskCanceledEventAttributes.StartedEventId = id
+	default:
+		linkChild(e, id)
 	}
 }
 
@@ -219,6 +227,7 @@ func (f *Fold) View(seen int) []*Event {
 		e.TaskId = e.EventId
 		out = append(out, e)
 	}
+	began := map[*Event]int64{} // the ids of the events of the tail with which something began
 	for i := 0; ; i++ {
 		if f.due.is && f.due.after == i {
 			place(f.scheduled())
@@ -226,12 +235,20 @@ func (f *Fold) View(seen int) []*Event {
 		if i == len(f.tail) || f.tail[i].entry > seen {
 			return out
 		}
-		copies := make([]*Event, len(f.tail[i].events))
-		for j, e := range f.tail[i].events {
-			copies[j] = proto.Clone(e).(*Event)
-			place(copies[j])
+		it := &f.tail[i]
+		first := int64(len(out)) + 1
+		for j, e := range it.events {
+			own := proto.Clone(e).(*Event)
+			place(own)
+			switch {
+			case it.began != nil:
+				link(own, max(it.began.EventId, began[it.began]))
+			case j > 0:
+				link(own, first)
+			default:
+				began[e] = own.EventId
+			}
 		}
-		link(copies)
 	}
 }
 

@@ -114,6 +114,9 @@ func leanCommand(c *commandpb.Command) *commandpb.Command {
 	short := &commandpb.Command{CommandType: c.CommandType, UserMetadata: c.UserMetadata}
 	switch a := c.Attributes.(type) {
 	case *commandpb.Command_ScheduleActivityTaskCommandAttributes, *commandpb.Command_StartTimerCommandAttributes,
+		*commandpb.Command_StartChildWorkflowExecutionCommandAttributes,
+		*commandpb.Command_SignalExternalWorkflowExecutionCommandAttributes,
+		*commandpb.Command_RequestCancelExternalWorkflowExecutionCommandAttributes,
 		*commandpb.Command_CompleteWorkflowExecutionCommandAttributes,
 		*commandpb.Command_FailWorkflowExecutionCommandAttributes:
 		return short
