@@ -70,7 +70,7 @@ func (s *Frontend) SignalWithStartWorkflowExecution(
 	case enumspb.WORKFLOW_ID_CONFLICT_POLICY_UNSPECIFIED:
 		conflict = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	case enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL:
-		return nil, serviceerror.NewInvalidArgument("WorkflowIdConflictPolicy FAIL is not supported for this operation.")
+		return nil, serviceerror.NewInvalidArgument("WorkflowIdConflictPolicy FAIL is not supported here.")
 	default:
 	}
 	start := &workflowservice.StartWorkflowExecutionRequest{

@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,7 +19,7 @@ func commandOfRuns(c *commandpb.Command, what, name string, o options) bool {
 		c.CommandType = enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION
 		a := &commandpb.StartChildWorkflowExecutionCommandAttributes{
 			WorkflowId: name, WorkflowType: &commonpb.WorkflowType{Name: "Child"}, Input: values(name),
-			TaskQueue: &taskqueuepb.TaskQueue{Name: "kids"}, WorkflowRunTimeout: duration(o["run"]),
+			TaskQueue: &taskqueuepb.TaskQueue{Name: cmp.Or(o["queue"], "kids")}, WorkflowRunTimeout: duration(o["run"]),
 			WorkflowExecutionTimeout: duration(o["execution"]), CronSchedule: strings.ReplaceAll(o["cron"], "_", " "),
 			ParentClosePolicy: enumspb.ParentClosePolicy(
 				enumspb.ParentClosePolicy_value["PARENT_CLOSE_POLICY_"+strings.ToUpper(o["close"])]),

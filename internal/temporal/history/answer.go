@@ -184,7 +184,7 @@ func (f *Fold) begin(e *Event) {
 	f.began = f.began[1:]
 	s.Scheduled = e.EventId
 	if s.Timer == nil && s.Activity == nil {
-		f.initiated(e, s)
+		initiated(f, e, s)
 		return
 	}
 	if s.Activity == nil {

@@ -134,7 +134,7 @@ func (f *Fold) recordOfStep(rec core.Record) {
 			s.Run = r.Child.String()
 		}
 	case core.StepChildBegan:
-		f.childBegan(f.steps[r.Step])
+		childBegan(f, f.steps[r.Step])
 	case core.AttemptBeat:
 		if r.Details != nil {
 			f.steps[r.Step].Details = r.Details
@@ -195,10 +195,10 @@ func (f *Fold) stepEnded(s *Begun, r core.StepEnded) {
 		f.activityEnded(s, r)
 		return
 	case s.Child != nil:
-		f.childEnded(s, r)
+		childEnded(f, s, r)
 		return
 	case s.Kind == core.KindSend:
-		f.sendEnded(s, r)
+		sendEnded(f, s, r)
 		return
 	case r.Phase == core.StepCancelled:
 		return // the worker has cancelled it

@@ -199,7 +199,7 @@ func (r *OfRun) finish(
 	if a := q.StickyAttributes; a.GetWorkerTaskQueue().GetName() != "" {
 		r.sticky = sticky{a.WorkerTaskQueue.Name, max(a.ScheduleToStartTimeout.AsDuration(), time.Second)}
 	}
-	for u, outcome := range s.rejected { // before the run may have ended
+	for u, outcome := range s.rejected { // the run may have ended after that
 		r.reject(u, outcome)
 	}
 	err := r.refresh(ctx)
