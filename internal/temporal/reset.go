@@ -89,7 +89,7 @@ func reset(
 		return id, err
 	}
 	steps := stepsOf(entries[:b.turn.Seen])
-	req.Input.Told = told(entries[b.turn.Seen:], steps)
+	req.Input.Told = toldOf(entries[b.turn.Seen:], steps)
 	if b.id == req.Open {
 		req.Keep = len(steps)
 	} else if slices.Contains(steps, openChild) {
@@ -276,9 +276,9 @@ func stepsOf(entries []core.Entry) []stepState {
 	return out
 }
 
-// told returns the records of later entries that say what has become of open children and sends, and notes which ones
+// toldOf returns the records of later entries that say what has become of open children and sends, and notes which ones
 // have ended. What ends with the run is not among them.
-func told(later []core.Entry, steps []stepState) []core.Record {
+func toldOf(later []core.Entry, steps []stepState) []core.Record {
 	var out []core.Record
 	open := func(id core.StepID) bool { return int(id) < len(steps) && steps[id] != otherStep }
 	for _, e := range later {
