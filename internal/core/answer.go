@@ -193,8 +193,8 @@ type Forked struct {
 
 func (Forked) input() {}
 
-// Moved returns the run that hears of a step in place of this one, which was replaced; zero: this one does.
-func (r *Run) Moved() RunID {
+// Heir returns the run that hears of the steps of one that was replaced; zero: it was not.
+func Heir(r *Run) RunID {
 	if !r.Answers() || r.Phase != RunTerminated {
 		return RunID{}
 	}
@@ -281,9 +281,8 @@ func replaced(m *machine, in Replaced) error {
 	m.emit(Operated{Op: OpTerminate, Step: NoStep, Actor: in.Actor, Reason: in.Reason})
 	for i := range m.r.Steps[:min(in.Keep, len(m.r.Steps))] {
 		if s := &m.r.Steps[i]; !s.Phase.Closed() && (s.Spec.Kind == KindChild || s.Spec.Kind == KindSend) {
-			m.emit(StepEnded{
-				Step: s.ID, Phase: StepCancelled, Reason: policy.ReasonCancelled, Failure: cancelled("the run was reset"),
-			})
+			f := cancelled("the run was reset")
+			m.emit(StepEnded{Step: s.ID, Phase: StepCancelled, Reason: policy.ReasonCancelled, Failure: f})
 		}
 	}
 	m.stopOpen("the run was reset")

@@ -110,8 +110,8 @@ func (r *reception) tellRun(parent core.RunID, in core.Input) error {
 // heir returns the run that hears what is said of a step: the run itself, or the one that goes on in its place.
 func (r *reception) heir(to *run, in core.Input) *run {
 	step, ok := stepOf(in)
-	for ok && to.aside == nil && to.state.Moved() != (core.RunID{}) {
-		next, err := r.get(to.state.Moved())
+	for ok && to.aside == nil && core.Heir(to.state) != (core.RunID{}) {
+		next, err := r.get(core.Heir(to.state))
 		if err != nil || next.aside != nil || !core.SameStep(to.state, next.state, step) {
 			break
 		}
