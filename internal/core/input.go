@@ -185,7 +185,12 @@ type Kept struct {
 	Item   int32
 	Phase  StepPhase
 	Output []byte
-	Spec   *StepSpec // where Def is -1: the spec the earlier run recorded
+	Actor  string // the sender of the event that ended a wait
+	// Failure is that of an item that did not succeed, of a step that goes on without it.
+	Failure *policy.Failure
+	// Group is the number of the step that it is an item of, in the list of what is kept, from 1; 0: that is not kept.
+	Group int
+	Spec  *StepSpec // where Def is -1: the spec the earlier run recorded
 }
 
 // Op is an operation on a run or a step.

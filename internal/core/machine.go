@@ -289,7 +289,10 @@ func (m *machine) start(def *Definition, in Start) error {
 	m.emit(rec)
 	m.inherit(in.Signals)
 	m.inheritUpdates(in.Updates)
-	for _, k := range in.Keep {
+	ids := make([]StepID, len(in.Keep)+1)
+	ids[0] = NoStep
+	for i, k := range in.Keep {
+		ids[i+1] = NoStep
 		spec := k.Spec
 		if k.Def >= 0 {
 			spec = def.Spec(k.Def)
@@ -297,9 +300,10 @@ func (m *machine) start(def *Definition, in Start) error {
 		if spec == nil {
 			continue // the definition no longer has the step: there is nothing to keep it for
 		}
+		ids[i+1] = StepID(len(m.r.Steps))
 		m.emit(StepOmitted{
-			Spec: spec, Item: k.Item, Group: NoStep, Reason: "kept from an earlier run", Kept: true,
-			Phase: k.Phase, Output: k.Output,
+			Spec: spec, Item: k.Item, Group: ids[k.Group], Reason: "kept from an earlier run", Kept: true,
+			Phase: k.Phase, Output: k.Output, Actor: k.Actor, Failure: k.Failure,
 		})
 	}
 	return nil

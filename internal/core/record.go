@@ -147,7 +147,9 @@ type (
 		Output   []byte
 		Saw      []StepID // a body's knowledge; see Causes
 		After    []StepID
-		Labels   Labels // a change of the run's labels, which the body has decided
+		Labels   Labels          // a change of the run's labels, which the body has decided
+		Actor    string          // Kept: the sender of the event that ended the wait
+		Failure  *policy.Failure // Kept: that of an item which did not succeed
 	}
 
 	// AttemptReady: a further attempt waits for a worker.
