@@ -57,8 +57,9 @@ type Fold struct {
 	settled   int                                          // how many of them have an outcome
 	paused    bool                                         // an operator has paused it
 	turns     []Turn                                       // the tasks that were answered
-	reset     *historypb.WorkflowTaskFailedEventAttributes // says that the run was reset; nil: it was not
 	origin    core.RunID                                   // the run that this one comes from in the end: itself, unless it was reset
+	// reset says that the run was reset, the last time; nil: it was not.
+	reset *historypb.WorkflowTaskFailedEventAttributes
 }
 
 // item is something that has happened: one event, or two of an activity that has ended.
