@@ -44,20 +44,20 @@ type Fold struct {
 	tail      []item   // events since the last answer
 	due       due
 	steps     []*Begun
-	at        core.Time                                    // the instant of the entry that is folded
-	began     []core.StepBegan                             // the steps of the entry's answer that were not told yet
-	dropped   bool                                         // the worker has cancelled a timer that had fired
-	ends      bool                                         // the entry ends the run: what ends with it is not told
-	close     *core.RunClosing                             // the outcome, once it is settled
-	closed    *commandpb.Command                           // the command that has settled it; nil: none
-	terminate *core.Operated                               // the operation that has terminated the run; nil: none has
-	begun     bool                                         // it does not wait for its start any more
-	size      int                                          // the size of the events in bytes
-	updates   map[string]*KnownUpdate                      // those that were accepted or admitted, by their ids
-	settled   int                                          // how many of them have an outcome
-	paused    bool                                         // an operator has paused it
-	turns     []Turn                                       // the tasks that were answered
-	origin    core.RunID                                   // the run that this one comes from in the end: itself, unless it was reset
+	at        core.Time               // the instant of the entry that is folded
+	began     []core.StepBegan        // the steps of the entry's answer that were not told yet
+	dropped   bool                    // the worker has cancelled a timer that had fired
+	ends      bool                    // the entry ends the run: what ends with it is not told
+	close     *core.RunClosing        // the outcome, once it is settled
+	closed    *commandpb.Command      // the command that has settled it; nil: none
+	terminate *core.Operated          // the operation that has terminated the run; nil: none has
+	begun     bool                    // it does not wait for its start any more
+	size      int                     // the size of the events in bytes
+	updates   map[string]*KnownUpdate // those that were accepted or admitted, by their ids
+	settled   int                     // how many of them have an outcome
+	paused    bool                    // an operator has paused it
+	turns     []Turn                  // the tasks that were answered
+	origin    core.RunID              // the run that this one comes from in the end: itself, unless it was reset
 	// reset says that the run was reset, the last time; nil: it was not.
 	reset *historypb.WorkflowTaskFailedEventAttributes
 }
