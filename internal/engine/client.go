@@ -312,7 +312,6 @@ func makeWay(ctx context.Context, e *Engine, r *StartRequest, conflict error) er
 // ForkRequest makes a run that begins with entries of another one.
 type ForkRequest struct {
 	WorkflowID string
-	RunID      core.RunID // the id of the new run, as of StartRequest
 	// Entries are those of the other run, whose ids do not matter.
 	Entries []core.Entry
 	Input   core.Forked // the input behind them
@@ -374,11 +373,7 @@ func (c *ForkCall) make(p *Partition) (id core.RunID, err error) {
 	if open != f.Open {
 		return id, &Error{Code: CodeStale, Op: "reset", ID: f.WorkflowID, Err: errOtherOpen, Hint: "reset it again"}
 	}
-	id = f.RunID
-	if home := int(core.KeyOfWorkflowID(f.WorkflowID)) % p.partitions; home != p.cfg.Partition ||
-		int(core.PartitionKey(id))%p.partitions != home {
-		return id, invalid("reset", id.String(), "the run id belongs to another partition than the workflow id")
-	}
+	id = p.residents.newID(created.Workflow, f.WorkflowID, "")
 	if found {
 		if err := c.replace(p, open, id); err != nil {
 			return core.RunID{}, err
