@@ -41,7 +41,8 @@ var scenes = []scene{
 
 func register(w worker.Worker) {
 	for _, f := range []any{
-		Hello, FailsTwice, TimesOut, AllAtOnce, Local, New, Signalled, Cancelled, Sleeps, Fails, Family, Kid, Parent, Other,
+		Hello, FailsTwice, TimesOut, AllAtOnce, Local, New, Signalled, Cancelled, Sleeps, Fails, Family,
+		Kid, Parent, Other,
 	} {
 		w.RegisterWorkflow(f)
 	}
