@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// keywords of JSON Schema, by what stands under them.
+// keywords of JSON Schema, by the kind of value that they take.
 var (
 	schemaKeywords = []string{ // a schema
 		"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
@@ -27,8 +27,8 @@ var (
 	allKeywords = slices.Concat(schemaKeywords, schemaLists, schemaMappings, otherKeywords)
 )
 
-// keywords refuses words in a schema that mean nothing there. JSON Schema itself passes over them, so that a property
-// which stands beside properties, or a misspelt word, would check nothing. Words that begin with x- are anybody's.
+// keywords refuses words in a schema that mean nothing there. JSON Schema itself ignores them, so a property that is
+// written beside properties, or a misspelt word, would check nothing. Words that begin with x- are anybody's.
 func (b *builder) keywords(schema *tree.Node) {
 	if schema.Kind != tree.Mapping {
 		return

@@ -8,11 +8,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// lintPipe is a pipe whose failure nobody sees.
+// lintPipe is the finding for a pipe that hides failures.
 const lintPipe = "pipe-hides-failure"
 
-// LintPipes says which scripts of a document have pipes. On a machine whose /bin/sh does not know pipefail a pipe ends
-// as its last program does, whatever happens to the others. The document has been compiled without error.
+// LintPipes returns which scripts of a document have pipes. On a machine whose /bin/sh does not know pipefail, a pipe
+// has the status of its last program, whatever happens to the others. The document has been compiled without error.
 func LintPipes(doc *Document) []Finding {
 	l := linter{doc: doc, places: map[string]string{"": doc.Place}}
 	services := map[string]*Exec{}
@@ -34,7 +34,7 @@ func LintPipes(doc *Document) []Finding {
 	return l.findings
 }
 
-// chosen reports whether another shell than that of this machine runs scripts.
+// chosen reports whether scripts run in a shell other than that of this machine.
 func chosen(e *Exec) bool {
 	return e != nil && (!e.Interpreter.IsZero() || e.Container != nil && !e.Container.Off)
 }

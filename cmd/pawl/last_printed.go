@@ -33,7 +33,7 @@ func blamed(r *api.Run) []*api.Step {
 // are there wherever the steps ran.
 func (a *app) lastPrinted(r *api.Run) []screen.Line {
 	if a.output == outputNone || printsSteps(a.output) {
-		return nil // nobody wants it, or it was printed
+		return nil // it was printed, or need not be
 	}
 	if r.Phase != api.RunFailed && r.Phase != api.RunTimedOut {
 		return nil

@@ -43,7 +43,7 @@ With --follow it goes on until the run has ended.`,
 	return cmd
 }
 
-// printLogs prints what the attempts of a run, or of a step of it, have printed; with follow until the run has ended.
+// printLogs prints the output of the attempts of a run, or of one step; with follow until the run has ended.
 func (a runVerbs) printLogs(ctx context.Context, svc api.Service, args []string, attempt int, follow bool) error {
 	r, err := svc.Run(ctx, args[0])
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *printed) exists(ctx context.Context, r *api.Run, step string, attempt i
 	return false
 }
 
-// followLogs prints what comes until the run has ended.
+// followLogs prints new output until the run has ended.
 func (a runVerbs) followLogs(
 	ctx context.Context, svc api.Service, r *api.Run, p *printed, take func(api.Event),
 ) error {

@@ -1,7 +1,8 @@
 package core
 
-// Message is what one run does to another. Between runs of one partition it happens in the batch of its cause. Between
-// partitions it is journaled with its cause and taken later, once: so it says all that the receiver has to know.
+// Message is an action of one run on another. Between runs of one partition it happens in the batch of its cause.
+// Between partitions it is journaled with its cause and received later, once: so it contains everything that the
+// receiver needs.
 type Message struct {
 	To      RunID  // the run it is for; zero: Name says it
 	Name    string // the workflow id of the open run that it is for
@@ -9,14 +10,14 @@ type Message struct {
 	Content Content
 }
 
-// Content is what a message does to the run it is for. Three inputs are contents as they are: ChildEnded and
-// TaskStopped, for a child's parent, and SignalReceived.
+// Content is the action of a message on its run. Three inputs are contents as they are: ChildEnded and TaskStopped, for
+// a child's parent, and SignalReceived.
 //
 //sumtype:decl
 type Content interface{ content() }
 
 type (
-	// ChildStart starts a child run. If the run is there already, its parent is told of its end, if it has ended.
+	// ChildStart starts a child run. If the run exists already, its parent is told of its end, if it has ended.
 	ChildStart struct {
 		Definition DefinitionID // stored by now
 		Workflow   string
@@ -28,13 +29,14 @@ type (
 		Headers    Headers  // the parent run's headers
 	}
 
-	// ChildStop applies Op to a child run, as far as its parent-close policy lets its parent do that.
+	// ChildStop applies Op to a child run, if its parent-close policy allows that.
 	ChildStop struct{ Op Op }
 
-	// ChildBound changes the deadline that a child run has from its parent, from one instant to another; zero: none.
+	// ChildBound changes the deadline that a child run has from its parent, from one instant to another; zero if there
+	// is none.
 	ChildBound struct{ Was, Is Time }
 
-	// ChildAsk has a child run that has ended tell its parent again.
+	// ChildAsk makes a child run that has ended tell its parent again.
 	ChildAsk struct{}
 
 	// KeyedStart starts the run for which the partition of an idempotency key has claimed that key. Its definition is
@@ -44,7 +46,7 @@ type (
 		Use bool // a run that is open with the workflow id is as good
 	}
 
-	// KeyedStarted tells the partition of an idempotency key what a KeyedStart has come to.
+	// KeyedStarted tells the partition of an idempotency key the result of a KeyedStart.
 	KeyedStarted struct {
 		Workflow, Key string
 		Claimed       RunID // the run that the key was claimed for
@@ -53,7 +55,7 @@ type (
 	}
 )
 
-// Refusal is why a start was refused, as its caller is told.
+// Refusal is the reason, for the caller, why a start was refused.
 type Refusal struct{ Code, ID, Message, Hint string }
 
 func (ChildStart) content()     {}
