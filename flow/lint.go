@@ -154,7 +154,7 @@ func (l *linter) once(severity Severity, origin string, at tree.Pos, code, step,
 		message = fmt.Sprintf("step %q: %s", step, message)
 	}
 	l.add(severity, at, code, step, "%s", message)
-	if file, pos, known := tree.CutPlace(origin); known { // the place of the setting is more useful than that of the step
+	if file, pos, known := tree.CutPlace(origin); known { // the setting's place is more useful than the step's
 		last := &l.findings[len(l.findings)-1]
 		last.File, last.Pos = file, pos
 	}

@@ -27,7 +27,7 @@ type diagnosis struct {
 	File     *sqlite.Report      `json:"file,omitempty"`   // nil if there is none
 	Server   *journal.Inspection `json:"server,omitempty"` // nil: it is a file, or it cannot be examined
 	Runs     int                 `json:"runsCompared"`     // rows held against their history
-	SyncP50  float64             `json:"syncP50Ms"`        // how long the disk takes to sync a write; 0 if it takes none
+	SyncP50  float64             `json:"syncP50Ms"`        // how long the disk takes to sync a write; 0 if unknown
 	Version  string              `json:"version"`
 	Waiting  []string            `json:"waiting"` // runs that wait for the code of a Go program, and since when
 	Problems []string            `json:"problems"`
@@ -168,7 +168,7 @@ func (a *app) compareRun(ctx context.Context, d *diagnosis, j stored, r journal.
 	d.Runs++
 	if r.Row.Wake == journal.WakeSetAside {
 		d.problem("run %s of %s: %s (the next start of an engine tries again)", r.Row.ID, r.Row.Workflow, r.Row.Message)
-		return // until then its rows are behind
+		return // its rows are behind until then
 	}
 	for _, text := range differences(r, fold) {
 		d.problem("run %s: %s", r.Row.ID, text)

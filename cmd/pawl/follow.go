@@ -281,7 +281,7 @@ func (f *follower) take(ctx context.Context, u update) error {
 		f.began(ctx, u.run)
 		return nil
 	}
-	if u.snapshot != nil && f.watched[u.run] && !f.over[u.run] { // else it is older than what is known, or no longer followed
+	if u.snapshot != nil && f.watched[u.run] && !f.over[u.run] { // else it is outdated, or not followed
 		f.runs[u.run] = u.snapshot
 	}
 	switch {

@@ -5,7 +5,7 @@ import "fmt"
 // Share names the queue and the service whose limits bound a step's attempts, together with those of other steps and
 // runs. The limits are the engine's or the definition's.
 type Share struct {
-	Queue   string // the queue of a step that needs no worker of its own, besides the step's task queue; empty if there is none
+	Queue   string // the queue, besides the task queue, of a step that needs no worker of its own; or empty
 	Service string // empty: none
 	Key     string // limits for each key count the attempts with this one; empty is a key as well
 }

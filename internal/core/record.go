@@ -95,9 +95,9 @@ type (
 	// RunReopened follows an operator's retry of a closed run.
 	RunReopened struct {
 		Execution, Deadline RunLimit
-		Drop                []StepID // steps to decide again: skipped dependants, a body's reaction to the failure, hooks
+		Drop                []StepID // steps to decide again: skipped dependants, reactions of a body, hooks
 		Queued              bool     // it waits for its queue again
-		Labels              Labels   // a change that sets the run's labels to what they would be without the dropped steps
+		Labels              Labels   // a change to the labels that the run has without the dropped steps
 		ForHook             bool     // it keeps its outcome, and ends again when a hook of it has ended
 		Until               Time     // the run goes on with its compensation, until then at most; zero: with its work
 		Keep                []StepID // steps that undid something after a failure, found by their keys

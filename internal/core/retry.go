@@ -151,7 +151,7 @@ func insteadOfRetry(r *Run) string {
 		failed, r.ID, strings.Join(items, ","))
 }
 
-// again adds to some steps that are made again those about which this leads to a new decision.
+// anew adds to some steps that are made again those about which this leads to a new decision.
 func (m *machine) anew(ids []StepID) (restart, drop []StepID, err error) {
 	if m.r.def.Dependents != nil {
 		drop = m.r.def.Dependents(m.r, ids)

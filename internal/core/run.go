@@ -88,9 +88,9 @@ type Run struct {
 	live           int               // steps with a running attempt, or one that is still stopping
 	queued         int               // steps whose attempt waits for a worker
 	changed        []StepID          // closed since the decider was last asked
-	mustWarn       bool              // a warning was given since, of which the decider of a flow may want to send a notice
+	mustWarn       bool              // a new warning, for which the decider of a flow may send a notice
 	last           Time              // the instant of the last entry
-	failures       *failures         // which failures caused which decisions of a body; nil if there are none
+	failures       *failures         // causes of a body's decisions: the failures they follow from; nil: none
 	labelLog       *labelLog         // how the run got its labels; nil: it still has those of its start
 	extendedLimits movedLimits       // the limits that operations moved
 	signalsTaken   *signalsTaken     // events that waits took, and which wait took which; nil: none did

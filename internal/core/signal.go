@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// SignalEnded is the name of the event by which a run learns that the chain of that workflow id has ended, whose start
-// named the run in Start.Notify. The event's id is that of the chain's first run.
+// SignalEnded returns the name of the event by which a run learns that the chain of that workflow id has ended, whose
+// start named the run in Start.Notify. The event's id is that of the chain's first run.
 func SignalEnded(workflowID string) string { return "pawl.ended " + workflowID }
 
 const (
@@ -67,7 +67,7 @@ func (m *machine) inherit(signals []Signal) {
 	}
 }
 
-// expireWaits first processes what was due before now: an event after the deadline of a wait, or of its run, does not
+// expireWaits processes first what was due before now: an event after the deadline of a wait, or of its run, does not
 // end the wait.
 func (m *machine) expireWaits() {
 	for !m.r.waitsForStart() && !m.r.Elsewhere() {

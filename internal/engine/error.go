@@ -264,7 +264,7 @@ type aside struct {
 	err error
 
 	missingRow *journal.RunRow // shown in lists if the view has no row of the run; nil if it has one
-	explained  bool            // the row in the view has the reason why the run is stopped, or will have it with the next batch
+	explained  bool            // the view's row has the reason why the run is stopped, or will soon
 }
 
 func (a *aside) Error() string { return "the run is set aside: " + a.err.Error() }

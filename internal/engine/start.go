@@ -142,7 +142,7 @@ type FindCall struct {
 // Found answers a FindCall.
 type Found struct {
 	Run    core.RunID
-	Absent bool // the run is not in memory. Run is the newest closed one that the view may not have; zero if there is none
+	Absent bool // the run is not in memory. Run is the newest closed one that the view may lack; or zero
 }
 
 func (*FindCall) op() string { return "find" }

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// checkWaitingRun returns an error if a run must be set aside because the run that waits for its end is set aside. tail
-// is what the journal's tail holds of each run while it is replayed, else nil. If the run ended now, the waiting run
-// would never learn it.
+// checkWaitingRun returns an error if a run must be set aside because the run that waits for its end is set aside. The
+// waiting run is its parent, or the run that its start asked to notify. If the run ended now, the waiting run would
+// never learn it.
 //
 // Example: the command pawl runs flows. A flow is the child of a Go function, which only its own program can run. So
 // the command sets the flow aside as well.

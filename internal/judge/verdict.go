@@ -20,7 +20,7 @@ type History struct {
 	Previous  time.Duration // the last delay, for decorrelated jitter; 0: none yet
 	Closed    bool          // the run is closed, or a cancel was requested
 
-	Deadline policy.Time      // the earliest deadline of the step and its run that covers all attempts; zero if there is none
+	Deadline policy.Time      // the earliest deadline that covers all attempts, of the step or its run; or zero
 	Bound    policy.LimitKind // the limit that Deadline comes from
 }
 

@@ -79,7 +79,7 @@ func Register(plugin func() Plugin) {
 	plugins.all = append(plugins.all, plugin)
 }
 
-// Plugins returns what was registered, made for one engine.
+// Plugins returns the registered plugins, made for one engine.
 func Plugins() []Plugin {
 	plugins.RLock()
 	defer plugins.RUnlock()

@@ -110,8 +110,9 @@ const (
 // errOver ends a term that the server no longer knows.
 var errOver = errors.New("the server does not know this process any more")
 
-// Run serves until ctx is done. Then the leases go to others, and what runs may end. Then the leases go to others, and
-// running attempts may end. It returns an error if the server refuses the workflows, or work did not stop.
+// Run serves until ctx is done. Then the leases go to others, and running attempts may end. A server that cannot be
+// reached is asked again until it answers. It returns an error if the server refuses the workflows, or work did not
+// stop.
 func (h *Holder) Run(ctx context.Context) error {
 	nodes, err := h.nodes(ctx)
 	if err != nil {

@@ -205,7 +205,7 @@ func (t *term) give() error {
 		if err == nil {
 			answers, err = t.send(number, n, b)
 		}
-		if n == 1 && api.CodeOf(err) == api.CodeTooLarge { // next waits for a message to send; nil: the term has ended.
+		if n == 1 && api.CodeOf(err) == api.CodeTooLarge { // the server has not counted it
 			if done := batch[0].done; done != nil {
 				done(err)
 			}
@@ -229,7 +229,7 @@ func (t *term) give() error {
 	}
 }
 
-// putBack puts messages that did not fit into one request before the newer ones.
+// next waits for a message to send; nil: the term has ended.
 func (t *term) next() []outgoing {
 	for {
 		t.mu.Lock()
@@ -251,7 +251,7 @@ func (t *term) next() []outgoing {
 	}
 }
 
-// putBack puts what was too much for one request before what has come since.
+// putBack puts messages that did not fit into one request before the newer ones.
 func (t *term) putBack(rest []outgoing) {
 	if len(rest) == 0 {
 		return

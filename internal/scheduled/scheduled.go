@@ -157,7 +157,7 @@ func (k *Keeper) ensure(ctx context.Context, f File) (string, error) {
 	return s.Name, nil
 }
 
-// Told is a report about a schedule.
+// Told describes what happened to a schedule.
 func Told(s *schedules.Schedule, e schedules.Ensured) string {
 	text := fmt.Sprintf("schedule %s (%s)", s.Name, strings.TrimSpace(s.Spec.Cron+" "+s.Spec.Zone))
 	switch {

@@ -285,7 +285,7 @@ func (c *Changes) end() {
 	c.mu.Unlock()
 }
 
-// again forgets all changes. Open streams have missed some, and since tells them so. mu is held.
+// anew forgets all changes. Open streams have missed some, and since tells them so. mu is held.
 func (c *Changes) anew() {
 	c.era = rand.Text()[:8]
 	c.first += uint64(len(c.kept)) + 1

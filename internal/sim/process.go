@@ -26,7 +26,7 @@ type process struct {
 	carried         *engine.Carried     // the same, as its engine has it
 
 	services  map[string]*serviceModel // the checker's knowledge of services, as the process counts them
-	refused   core.Time                // no start that a refused append would have recorded is later; 0 if there is none
+	refused   core.Time                // the latest start that a refused append would have recorded; or 0
 	foundOpen map[string]bool          // services whose breakers the process found open
 	runQueues map[string]*serviceModel // the checker's knowledge of the rates of queues of runs
 }

@@ -22,11 +22,11 @@ type File struct {
 	*tree.Tree
 	notes []dialect.Note
 	noted map[dialect.Note]bool // the notes so far: a place that is read twice is noted once
-	// Scalar returns the text for a number, true or false where a text is expected. Number and Truth return the value
-	// of a text where a whole number, or true or false, is expected.
+	// Scalar returns the text for a number, true or false where a text is expected. It is nil if the system does not
+	// accept one there.
 	Scalar func(v any) string
-	// Number and Truth return what a text stands for where a whole number, or true or false, is expected. They are nil
-	// if the system does not accept a text there.
+	// Number and Truth return the value of a text where a whole number, or true or false, is expected. They are nil if
+	// the system does not accept a text there.
 	Number func(text string) (int, bool)
 	Truth  func(text string) (value, ok bool)
 }

@@ -307,7 +307,7 @@ func (w *writer) transaction(fn func() error) (err error) {
 	for _, id := range w.freshDefinitions {
 		delete(w.definitions, id)
 	}
-	if !w.conn.AutocommitEnabled() { // after some errors, such as a full disk, SQLite has already rolled back
+	if !w.conn.AutocommitEnabled() { // SQLite has already rolled back after some errors, such as a full disk
 		if rollbackErr := do(w.rollback); rollbackErr != nil {
 			return fmt.Errorf("%w, and then %w", err, rollbackErr)
 		}

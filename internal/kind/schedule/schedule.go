@@ -1,5 +1,6 @@
-// Package schedule is the kind of workflow whose runs are schedules. Plugins returns the registered plugins, made for
-// one engine. Every engine has the kind: see internal/node.
+// Package schedule is the kind of workflow whose runs are schedules. The decisions of a schedule are in
+// internal/schedule; this package makes commands of the machine from them, and news from the events of its run. Every
+// engine has the kind: see internal/node.
 package schedule
 
 import (
@@ -18,8 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// The decisions of a schedule are in internal/schedule; this package makes commands of the machine from them, and news
-// from the events of its run.
+// Definition returns the definition of the runs that are schedules.
 func Definition() journal.Definition {
 	return journal.Definition{
 		ID: mustID(schedule.DefinitionID()), Kind: schedule.Kind, Name: schedule.Workflow,
