@@ -171,7 +171,7 @@ func (s *scope) Step(def int32) *expr.Step {
 		return &expr.Step{Phase: core.StepSkipped.String()} // skipped by a command of this very decision
 	}
 	step := &s.run.Steps[id]
-	v := stepValue(step)
+	v := s.valueOf(step)
 	if step.Spec.Kind == core.KindGroup {
 		v.Outputs = v.Output
 	}
@@ -184,8 +184,11 @@ func (s *scope) Step(def int32) *expr.Step {
 	return v
 }
 
-func stepValue(step *core.Step) *expr.Step {
+func (s *scope) valueOf(step *core.Step) *expr.Step {
 	v := &expr.Step{Phase: step.Phase.String(), Attempts: step.Attempt, Failure: failureOf(step.Failure)}
+	if actor := core.SentBy(s.run, step.ID); actor != "" {
+		v.Actor = actor
+	}
 	if output, err := expr.Decode(step.Output); err == nil {
 		v.Output = output
 	} else {
@@ -244,7 +247,7 @@ func (s *scope) itemValue(def, n int32) *expr.Step {
 		}
 		return &expr.Step{Phase: core.StepPending.String()}
 	}
-	v := stepValue(&s.run.Steps[g.items[n]])
+	v := s.valueOf(&s.run.Steps[g.items[n]])
 	v.Index = int(n)
 	return v
 }

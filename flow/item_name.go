@@ -141,7 +141,7 @@ func (s *scope) Items(def int32) []*expr.Step {
 		for len(out) <= int(step.Item) {
 			out = append(out, nil)
 		}
-		out[step.Item] = stepValue(step)
+		out[step.Item] = s.valueOf(step)
 	}
 	for i := range out {
 		if out[i] == nil {

@@ -50,6 +50,8 @@ const (
 	lintUnusedSecret   = "unused-secret"
 	lintUnusedVariable = "unused-variable"
 	lintWrongEnding    = "ending-not-allowed"
+	lintWaitEatsLimit  = "wait-counts" // a limit counts the wait for a mutex
+	lintOtherBraces    = "no-expression"
 )
 
 func (f Finding) String() string {
@@ -250,14 +252,16 @@ func (l *linter) templates() {
 func (l *linter) step(s *Step, p *plan) {
 	l.policy(s.Name, s.pos, &p.spec.Policy, l.runLimit())
 	l.limits(s)
+	l.eaten(s, &p.spec.Policy)
+	l.absent(s, p)
 	if l.doc.FailFast && (s.Trigger == anyFailed || s.Trigger == allFailed) {
 		l.add(Warning, s.pos, lintTriggerUnused, s.Name,
 			"step %q never begins: with failFast the run ends when something fails; use hooks", s.Name)
 	}
 	switch action := s.Action.(type) {
 	case *Exec:
-		l.absent(s, p)
 		l.exits(s, action)
+		l.braces(s, action)
 	case *Wait:
 		if endless(&p.spec.Policy) && !l.bounded() && len(action.Steps) == 0 {
 			l.add(Info, s.pos, lintEndlessWait, s.Name,
@@ -285,11 +289,12 @@ func (l *linter) exits(s *Step, e *Exec) {
 		"continueOn: [failed] does not allow; write continueOn: [error]", s.Name)
 }
 
-// absent looks for parts of the input in a command that a run need not have. Without them the step fails.
+// absent looks for parts of the input in a condition or a command that a run need not have. Without them the step
+// fails.
 func (l *linter) absent(s *Step, p *plan) {
 	var told []string
-	p.payload.Programs(func(e *expr.Program) {
-		for _, key := range e.Absent() {
+	look := func(keys []string) {
+		for _, key := range keys {
 			if slices.Contains(told, key) || p.when != nil && p.when.Asks(key) {
 				continue
 			}
@@ -297,7 +302,13 @@ func (l *linter) absent(s *Step, p *plan) {
 			l.add(Warning, s.pos, lintInputAbsent, s.Name, "step %q fails in a run without %s: give it a default, "+
 				"list it under required, or write %s ?? 'a default'", s.Name, key, key)
 		}
-	})
+	}
+	if p.when != nil {
+		look(p.when.Unsure())
+	}
+	if _, process := s.Action.(*Exec); process {
+		p.payload.Programs(func(e *expr.Program) { look(e.Absent()) })
+	}
 }
 
 // limits looks at the limits that the step itself sets: shared ones need not make sense for each of the steps.

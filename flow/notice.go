@@ -156,7 +156,11 @@ func (s *scope) badSteps() []string {
 		if step.Attempt > 0 {
 			text += fmt.Sprintf(" in attempt %d", step.Attempt)
 		}
-		if why := whyStopped[step.Reason]; why != "" {
+		reason := step.Reason
+		if reason == policy.ReasonNotMatched && step.Once() {
+			reason = policy.ReasonRetriesOff
+		}
+		if why := whyStopped[reason]; why != "" {
 			text += ": " + why
 		}
 		lines = append(lines, text+".")

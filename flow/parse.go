@@ -106,54 +106,6 @@ func (p *parsing) object(n *tree.Node, what string, known []string) bool {
 	return true
 }
 
-// foreignKeys are keys of GitHub Actions, GitLab, Dagu and Argo, with their counterparts here.
-var foreignKeys = map[string]string{
-	"run": "exec", "script": "exec", "cmd": "exec", "if": "when", "depends_on": "needs", "depends": "needs",
-	"dependsOn": "needs", "dependencies": "needs", "id": "name", "strategy": "matrix", "withItems": "forEach",
-	"loop": "forEach", "uses": "template", "continue-on-error": "continueOn", "allow_failure": "continueOn",
-	"timeout-minutes": "timeout", "timeoutSec": "timeout", "activeDeadlineSeconds": "timeout", "retryPolicy": "retry",
-	"retryStrategy": "retry", "env_file": "dotenv", "vars": "env", "triggers": "cron", "args": "command",
-	"jobs": "steps", "stages": "steps", "tasks": "steps", "params": "input",
-	"inputs": "input", "arguments": "input", "schedule": "cron", "variables": "env", "handlerOn": "hooks",
-	"handlers": "hooks", "working-directory": "dir", "workingDir": "dir",
-	"workdir": "dir", "working_dir": "dir", "environment": "env", "entrypoint": "command",
-	"volumeMounts": "volumes", "mounts": "volumes", "binds": "volumes",
-	"pullPolicy": "pull", "imagePullPolicy": "pull",
-	"parallel": "concurrency", "parallelism": "concurrency", "max-parallel": "concurrency",
-	"maxActiveSteps": "concurrency",
-}
-
-// zoneKeys are other systems' names for the zone of a schedule, if it is outside of cron.
-var zoneKeys = []string{"timezone", "timeZone", "time_zone", "zone", "tz"}
-
-// foreignKey returns the counterpart here of a key that other systems have.
-func foreignKey(key string, known []string) string {
-	if own := foreignKeys[key]; own != "" && contains(known, own) {
-		return "write " + own
-	}
-	inExec := key
-	if foreignKeys[key] != "" {
-		inExec = foreignKeys[key]
-	}
-	switch {
-	case contains(known, "cron") && contains(zoneKeys, key):
-		return "write cron: {schedule: …, zone: …}"
-	case slices.Equal(known, waitKeys) && key == "timeout":
-		return "timeout stands beside wait, not in it"
-	case contains(known, "exec") && contains(execKeys, inExec) && inExec != "container":
-		return inExec + " belongs in exec: {" + inExec + ": …}"
-	case contains(known, "exec") && (key == "image" || key == "container"):
-		return "write exec: {shell: …, container: IMAGE}"
-	case contains(known, "container") && key == "image":
-		return "write container: IMAGE"
-	case contains(known, "image"):
-		if contains(execKeys, inExec) {
-			return "write " + inExec + " beside container"
-		}
-	}
-	return ""
-}
-
 // missing reports that a mapping does not have a key it needs. Where it has an unknown key, that one was probably
 // meant and has been reported already.
 func (p *parsing) missing(n *tree.Node, known []string, hint, format string, args ...any) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/decode"
-	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -149,15 +148,14 @@ func (p *parsing) when(n *tree.Node) tree.Value {
 }
 
 func (p *parsing) continueOn(n *tree.Node) []Ending {
+	if notList(p, n) {
+		return nil
+	}
 	texts, places := p.texts(n, "continueOn")
 	var out []Ending
 	for i, text := range texts {
 		if !contains(endings, text) {
-			hint := nearest.Hint(text, endings)
-			if hint == "" {
-				hint = "use " + orList(endings)
-			}
-			p.Fail(places[i], hint, "continueOn knows no %q", text)
+			p.Fail(places[i], endingHint(text), "continueOn knows no %q", text)
 			continue
 		}
 		if !slices.Contains(out, Ending(text)) {

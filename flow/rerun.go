@@ -44,8 +44,9 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 		d.downstream(whole, partly)
 	}
 	d.wholeLoops(old, whole, from)
-	// The items of a forEach that is kept whole are of no further use.
+	// The items of a forEach that is kept whole are of no further use, unless an expression names them.
 	done := make([]bool, d.steps)
+	groups := map[int32]int{}
 	for i := range old.Steps {
 		s := &old.Steps[i]
 		if ordinal, known := d.ordinal(s); known && s.Item < 0 && ordinal < d.steps && !s.Dropped {
@@ -56,20 +57,26 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 	for i := range old.Steps {
 		s := &old.Steps[i]
 		ordinal, known := d.ordinal(s)
-		if !known || s.Dropped || s.Spec.Hook || !isKept(s) {
+		if !known || s.Dropped || s.Spec.Hook {
 			continue
 		}
-		keep := false
-		if s.Item < 0 {
-			keep = done[ordinal]
-		} else if group := d.plans[ordinal].group; !done[group] {
-			keep = !whole[group] && !items[s.Key()]
+		keep, group := false, d.plans[ordinal].group
+		switch {
+		case s.Item < 0:
+			keep = isKept(s) && done[ordinal]
+		case done[group]:
+			keep = d.language.UsesItems(group) && s.Phase.Closed()
+		default:
+			keep = isKept(s) && !whole[group] && !items[s.Key()]
 		}
 		if keep {
 			kept = append(kept, core.Kept{
 				Def: ordinal, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase,
-				Output: s.Output,
+				Output: s.Output, Actor: core.SentBy(old, s.ID), Failure: s.Failure, Group: groups[group],
 			})
+		}
+		if keep && s.Item < 0 {
+			groups[ordinal] = len(kept)
 		}
 	}
 	return kept, nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -28,11 +27,7 @@ func (p *parsing) trigger(n *tree.Node) string {
 		return ""
 	}
 	if !contains(triggers, text) {
-		hint := nearest.Hint(text, triggers)
-		if hint == "" {
-			hint = "use " + orList(triggers)
-		}
-		p.Fail(rule.Pos, hint, "trigger knows no %q", text)
+		p.Fail(rule.Pos, triggerHint(text), "trigger knows no %q", text)
 	}
 	return text
 }

@@ -76,7 +76,7 @@ func (f *follower) began(ctx context.Context, id string) {
 	if f.watched[id] {
 		return
 	}
-	f.roots = append(f.roots, id)
+	f.roots, f.several = append(f.roots, id), true
 	f.watch(ctx, id)
 	var over []string
 	for _, root := range f.roots {

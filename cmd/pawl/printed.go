@@ -29,6 +29,7 @@ type printed struct {
 	found bool     // something was printed
 	// github: GitHub Actions reads the lines, so steps may give it commands, and those that fail are marked.
 	github bool
+	marked map[string]bool // the failed tests, and the steps with failed items, that were marked
 
 	above  map[string]string // the keys of the steps that a run is a child of, by run
 	open   []*attemptOutput  // open attempts in the order in which they began; in CI one is shown
@@ -61,7 +62,7 @@ func (a *app) newPrinted(svc api.Service) *printed {
 		above: map[string]string{},
 	}
 	if a.output == outputGitHub {
-		p.how, p.group, p.github = outputFollow, githubGroups{}, true
+		p.how, p.group, p.github, p.marked = outputFollow, githubGroups{}, true, map[string]bool{}
 	}
 	return p
 }
@@ -145,24 +146,33 @@ func (p *printed) annotation(ev *api.Event) string {
 	if title == "" {
 		title = "the run"
 	}
-	return annotated(level, "title", title, ev.Text) + annotatedTests(ev)
+	step, _, isItem := strings.Cut(ev.Run+" "+ev.Step, "[")
+	if !isItem && level == "error" && p.marked[step] {
+		return "" // it failed because of its items, which are marked
+	}
+	p.marked[step] = p.marked[step] || isItem && level == "error"
+	return annotated(level, "title", title, ev.Text) + p.annotatedTests(ev)
 }
 
 // mostAnnotations is how many annotations of one kind GitHub shows of a step.
 const mostAnnotations = 10
 
-// annotatedTests returns the lines that mark the failed tests of a step, if the JUnit files name their source.
-func annotatedTests(ev *api.Event) string {
+// annotatedTests returns the lines that mark the failed tests of a step, where the files of JUnit tell their source. A
+// test that several steps tell of is marked once.
+func (p *printed) annotatedTests(ev *api.Event) string {
 	if ev.Failure == nil {
 		return ""
 	}
 	tests, lines := api.TestsOf(ev.Failure), ""
 	for i := 0; tests != nil && i < min(len(tests.Failures), mostAnnotations); i++ {
 		f := &tests.Failures[i]
-		if f.File == "" {
-			lines += annotated("error", "title", f.Title(), f.Message)
-		} else {
-			lines += annotated("error", "file", f.File, f.Title()+": "+f.Message, "line", strconv.Itoa(max(f.Line, 1)))
+		line := annotated("error", "title", f.Title(), f.Message)
+		if f.File != "" {
+			line = annotated("error", "file", f.File, f.Title()+": "+f.Message, "line", strconv.Itoa(max(f.Line, 1)))
+		}
+		if !p.marked[line] {
+			p.marked[line] = true
+			lines += line
 		}
 	}
 	return lines

@@ -59,8 +59,9 @@ func (a runVerbs) runSchedule(
 	}
 	ensured, err := schedules.Ensure(ctx, m.svc, scheduleOf(c, req, name), req.Actor, req.Reason)
 	var s schedules.Schedule
+	var now schedules.ScheduleChanged
 	if err == nil && f.now {
-		_, err = schedules.Do(ctx, m.svc, name, schedule.OpTrigger,
+		now, err = schedules.Do(ctx, m.svc, name, schedule.OpTrigger,
 			schedules.ScheduleChange{Actor: a.who(), Reason: a.reason}, a.runsNow(ctx))
 	}
 	if err == nil {
@@ -79,7 +80,28 @@ func (a runVerbs) runSchedule(
 	if how != tellQuiet && how != tellJSON {
 		fmt.Fprintf(a.Err, "pawl: %s\n", text)
 	}
-	return a.carry(ctx, m, []string{s.Run}, how)
+	ids := []string{s.Run}
+	if run := a.triggered(ctx, m.svc, now.WorkflowID); run != "" {
+		ids = append(ids, run)
+	}
+	return a.carry(ctx, m, ids, how)
+}
+
+// triggered waits for the run that a schedule was told to begin, and returns its id; empty: it has not begun in time.
+func (a runVerbs) triggered(ctx context.Context, svc api.Service, workflowID string) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for workflowID != "" {
+		if r, err := svc.Run(ctx, workflowID); err == nil {
+			return r.Run
+		}
+		select {
+		case <-time.After(frameEvery):
+		case <-ctx.Done():
+			return ""
+		}
+	}
+	return ""
 }
 
 // tellDetached prints that the schedule exists, and who carries it on.

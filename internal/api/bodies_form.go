@@ -72,7 +72,7 @@ type BodyCron struct {
 type BodyStepSpec struct {
 	Name     string      `json:"name"`
 	Def      int32       `json:"def"`  // -1
-	Kind     string      `json:"kind"` // task, sleep, wait, flow, group
+	Kind     string      `json:"kind"` // task, sleep, wait, flow, group, send
 	Hook     bool        `json:"hook,omitzero"`
 	Queue    string      `json:"queue,omitzero"`
 	Priority int32       `json:"priority,omitzero"`

@@ -39,6 +39,7 @@ const (
 	KindWait  = "wait"
 	KindFlow  = "flow"  // a child run
 	KindGroup = "group" // the items of a forEach
+	KindSend  = "send"  // gives another run an event, or asks it to cancel
 )
 
 // Step is the present state of a step, with all of its attempts.
@@ -61,6 +62,7 @@ type Step struct {
 	// Any are the events of which the first to come ends a wait; empty, and no Event: the end of another step ends it.
 	Any    []string `json:"any,omitempty"`
 	Update string   `json:"update,omitempty"` // the update that a wait is for
+	Actor  string   `json:"actor,omitempty"`  // the sender of the event that ended a wait
 
 	Phase  StepPhase `json:"phase"`
 	Status Status    `json:"status"`           // a word for people

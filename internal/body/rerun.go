@@ -40,7 +40,7 @@ func Rerun(r *core.Run, steps []string, from bool) ([]core.Kept, error) {
 			!slices.Contains(steps, s.Spec.Name) {
 			keep = append(keep, core.Kept{
 				Def: -1, Spec: s.Spec, Name: s.Spec.Name, Item: -1,
-				Phase: s.Phase, Output: s.Output,
+				Phase: s.Phase, Output: s.Output, Actor: core.SentBy(r, s.ID),
 			})
 		}
 	}

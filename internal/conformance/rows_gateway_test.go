@@ -53,7 +53,7 @@ func onGateway(
 	synctest.Test(t, func(t *testing.T) {
 		now := func() core.Time { return policy.At(time.Now()) }
 		plugin := temporal.New(worker.Clock{Now: now}, slog.New(slog.DiscardHandler))
-		e, err := engine.New(engine.Config{Journal: memory.New(), Kinds: plugin.Kinds(nil, nil), Now: now})
+		e, err := engine.New(engine.Config{Journal: memory.NewPartitions(3), Kinds: plugin.Kinds(nil, nil), Now: now})
 		if err == nil {
 			err = plugin.Open(e)
 		}

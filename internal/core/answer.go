@@ -35,6 +35,9 @@ func (m *machine) answer(cmds []Command) error {
 	case m.r.lastNews > a.Seen && closes(cmds):
 		return m.refuse(CodeConflict, "answer", "it ends the run, and has not heard all that has happened")
 	}
+	if m.r.waitsForStart() && !m.r.InQueue() { // it was asked although the run waits: it does not wait any longer
+		m.beginDelayed()
+	}
 	m.emit(BodyAnswered{Seen: a.Seen, Began: a.Began, Again: a.Again, Meta: a.Meta})
 	for _, cmd := range cmds[1:] {
 		m.command(cmd)
@@ -79,13 +82,16 @@ func (r *Run) hear() {
 	}
 }
 
-// applyBody folds what a body says of itself.
+// applyBody folds what a body says of itself, and what it has to hear of.
 func (r *Run) applyBody(rec Record) {
-	if a, ok := rec.(BodyAnswered); ok {
-		applyAnswer(r, a)
-		return
+	switch rec := rec.(type) {
+	case BodyAnswered:
+		applyAnswer(r, rec)
+	case StepChildBegan:
+		r.hear()
+	default:
+		r.bodyPending = false // it waits
 	}
-	r.bodyPending = false // it waits
 }
 
 // applyAnswer folds an answer. The events that the body knew are its own now: what it makes of them is decided outside.
@@ -126,6 +132,47 @@ func (r *BodyAnswered) fields(c *coder) {
 
 func (r *StepCancelAsked) fields(c *coder) { c.step(&r.Step) }
 
+func (r *StepChildBegan) fields(c *coder) { c.step(&r.Step) }
+
+// sendTo begins a step, and sends what it is there for. The message is made durable with it, so it has its effect once.
+func sendTo(m *machine, cmd SendTo) {
+	m.schedule(Schedule{Spec: cmd.Spec, Item: -1, Group: NoStep})
+	what := cmd.What
+	what.From, what.Step = m.r.ID, StepID(len(m.r.Steps)-1)
+	if of, known := m.r.Lookup(cmd.ChildOf); known {
+		what.Run = of.Child
+	}
+	out := Message{To: what.Run, Content: what}
+	if what.Run == (RunID{}) {
+		out.Name = what.WorkflowID
+	}
+	m.effect(Send{out})
+}
+
+// hearOf records what a run is told of another one: its child is there, or has what the run has sent.
+func hearOf(m *machine, in Input) error {
+	switch in := in.(type) {
+	case ChildBegan:
+		s, err := m.attempt("start of a child run", in.Step, in.Attempt, StepSuspended)
+		if err != nil {
+			return err
+		}
+		m.emit(StepChildBegan{Step: s.ID})
+	case SendEnded:
+		s, err := m.attempt("end of a send", in.Step, 0, StepSuspended)
+		if err != nil {
+			return err
+		}
+		phase := StepSucceeded
+		if in.Failure != nil {
+			phase = StepFailed
+		}
+		m.emit(StepEnded{Step: s.ID, Phase: phase, Failure: in.Failure})
+	default:
+	}
+	return nil
+}
+
 // refuseAnswered refuses to make steps again of a run whose body is asked in writing: it was told how they ended, and
 // its protocol has no way to tell it otherwise. nil: the run is not one of these, or the operation is another one.
 func refuseAnswered(m *machine, op Op) error {
@@ -133,4 +180,87 @@ func refuseAnswered(m *machine, op Op) error {
 		return nil
 	}
 	return m.refuse(CodeConflict, op.String(), "its workers were told how its steps have ended; start another run")
+}
+
+// Forked is the first input of a run that begins with the entries of another one, which were folded into it. Its body
+// answers what comes next anew.
+type Forked struct {
+	Answer Answer           // stands for the answer that the other run had next
+	Events []SignalReceived // those that reached the other run later, and that this one is to hear of
+}
+
+func (Forked) input() {}
+
+// Replaced ends a run in whose place another one goes on, of which the whole chain is told.
+type Replaced struct {
+	Next          RunID // the other run
+	Seq           int   // how many entries this one has, as far as is known
+	Actor, Reason string
+}
+
+func (Replaced) input() {}
+
+// fork makes a run go on that begins with the entries of another one. Work that was under way begins again, with a
+// fresh budget and fresh deadlines: it ran for the other run. Sleeps end when they would have ended there.
+func fork(m *machine, in Forked) error {
+	a := in.Answer
+	switch {
+	case !m.r.Answers() || m.r.Phase.Closed():
+		return m.refuse(CodeConflict, "reset", "the run is %s, and its body is not asked in writing", m.r.Phase)
+	case a.Seen != m.r.Seq || a.Turn != m.r.answered:
+		return m.refuse(CodeInvalid, "reset", "it is at entry %d and answer %d, the run at %d and %d", a.Seen, a.Turn,
+			m.r.Seq, m.r.answered)
+	}
+	if m.r.waitsForStart() {
+		m.beginDelayed()
+	}
+	m.emit(BodyAnswered{Seen: a.Seen, Began: a.Began, Again: true, Meta: a.Meta})
+	if l := m.r.Execution; l.After > 0 {
+		m.emit(DeadlineMoved{Step: NoStep, Limit: policy.LimitExecution, At: m.now.Add(l.After)})
+	}
+	if l := m.r.Deadline; l.After > 0 {
+		m.emit(DeadlineMoved{Step: NoStep, Limit: policy.LimitRun, At: m.now.Add(l.After)})
+	}
+	for i := range m.r.Steps {
+		switch s := &m.r.Steps[i]; {
+		case s.Phase.Closed():
+		case s.Spec.Kind == KindTask:
+			beginForked(m, s)
+		case s.Spec.Kind == KindSleep && s.NextAt < m.now: // it is not late
+			m.emit(StepReset{Step: s.ID, ScheduleToClose: s.ScheduleToClose, Deadline: s.Deadline, NextAt: m.now})
+		}
+	}
+	for _, e := range in.Events {
+		m.emit(SignalKept{Name: e.Name, ID: e.ID, Payload: e.Payload, Actor: e.Actor, Reason: e.Reason})
+	}
+	return nil
+}
+
+// beginForked begins the work of an open step again.
+func beginForked(m *machine, s *Step) {
+	asked := s.CancelAsked
+	m.restartStep(s)
+	if asked {
+		m.emit(StepCancelAsked{Step: s.ID})
+	}
+	m.beginAgain(s)
+}
+
+// replaced ends a run whose place another one takes. It is refused if something has happened to the run that the
+// other one does not know.
+func replaced(m *machine, in Replaced) error {
+	switch {
+	case m.r.Phase.Closed():
+		return m.refuse(CodeClosed, "reset", "the run is %s", m.r.Phase)
+	case m.r.Seq != in.Seq:
+		return m.refuse(CodeStale, "reset", "the run has %d entries, and not %d", m.r.Seq, in.Seq)
+	}
+	m.emit(Operated{Op: OpTerminate, Step: NoStep, Actor: in.Actor, Reason: in.Reason})
+	m.stopOpen("the run was reset")
+	f := cancelled(because("the run was reset", in.Reason))
+	f.Type = typeTerminated
+	m.answerOpenUpdates()
+	m.emit(RunEnded{Phase: RunTerminated, Failure: f, Next: in.Next})
+	m.effect(Closed{Phase: RunTerminated})
+	return nil
 }

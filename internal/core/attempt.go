@@ -206,7 +206,7 @@ func (m *machine) childEnded(in ChildEnded) error {
 	if err != nil {
 		return err
 	}
-	if in.Phase == RunTimedOut && m.expireWithChild(s, in.Failure) {
+	if in.Phase == RunTimedOut && !m.r.Answers() && m.expireWithChild(s, in.Failure) {
 		return nil
 	}
 	switch in.Phase {

@@ -129,30 +129,73 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	case phase == RunCancelled, m.r.CancelAsked, f != nil && f.Limit == policy.LimitExecution:
 		return nil
 	case phase == RunContinued:
-		// Not at m.now: where the clock has gone back since the run's last entry, its time is later than the engine's.
-		return m.following(m.r.Closing.Output, 0, 1, continuedAs)
+		return asNew(m, m.r.Closing.Output)
 	}
 	if next := m.retried(phase, f); next != nil {
 		return next
 	}
 	if at := m.r.Follows(m.now); at != 0 {
-		next := m.following(m.r.Input, at, 1, "cron")
+		next := m.following(inputAfter(m, phase, f), at, 1, ActorCron)
 		next.Firing = at
 		return next
 	}
 	return nil
 }
 
-// continuedAs is the actor of a run that continues another one as new. It keeps that one's place in its queue.
-const continuedAs = "continue as new"
+// The actors of runs that follow another one of their chain.
+const (
+	ActorContinued = "continue as new" // it keeps the place of that run in its queue
+	ActorRetry     = "retry policy"
+	ActorCron      = "cron"
+)
+
+// asNew returns the start of the run that follows this one as new.
+func asNew(m *machine, input []byte) *Start {
+	// Not at m.now: where the clock has gone back since the run's last entry, its time is later than the engine's.
+	next := m.following(input, 0, 1, ActorContinued)
+	if m.r.def.Successor == nil {
+		return next
+	}
+	s := m.r.def.Successor(input)
+	if s.Definition.ID != m.r.Definition {
+		m.effect(s.Definition)
+	}
+	next.Definition, next.Workflow, next.Run = s.Definition.ID, s.Definition.Name, nil // its input says its limit
+	if s.Delay > 0 {
+		next.At = m.now.Add(s.Delay)
+	}
+	return next
+}
+
+// inputAfter returns the input of the run that follows this one, which ends so.
+func inputAfter(m *machine, phase RunPhase, f *policy.Failure) []byte {
+	if m.r.def.InputAfter == nil {
+		return m.r.Input
+	}
+	var output []byte
+	if c := m.r.Closing; c != nil {
+		output = c.Output
+	}
+	return m.r.def.InputAfter(m.r, phase, output, f)
+}
+
+// follows returns the timetable of a run of a definition with rules; nil: it has none.
+func follows(d *Definition, rules *RunRules) func(firing, began, now Time) Time {
+	if d != nil && d.Follows != nil {
+		return d.Follows
+	}
+	return rules.Follows
+}
 
 // Follows returns when the next run of the chain begins by the definition's own choice, if this one ends now; zero:
 // none does, or only at or after the chain's deadline.
 func (r *Run) Follows(now Time) Time {
-	if r.def == nil || r.def.Follows == nil {
+	rules := r.rules()
+	follows := follows(r.def, &rules)
+	if follows == nil {
 		return 0
 	}
-	at := r.def.Follows(r.ScheduledFor(), max(r.CreatedAt, r.StartAt), now)
+	at := follows(r.ScheduledFor(), max(r.CreatedAt, r.StartAt), now)
 	if r.Execution.At != 0 && at >= r.Execution.At {
 		return 0
 	}
@@ -183,7 +226,7 @@ func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	if !v.Retry {
 		return nil
 	}
-	next := m.following(m.r.Input, v.At, m.r.Chain.Attempt+1, "retry policy")
+	next := m.following(inputAfter(m, phase, f), v.At, m.r.Chain.Attempt+1, ActorRetry)
 	next.Chain.AfterFailure = true
 	if m.r.def.Follows != nil || m.r.Firing != 0 {
 		next.Firing = m.r.ScheduledFor()
@@ -208,7 +251,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		Headers: m.r.Headers, Zone: m.r.Zone,
 	}
 	if a := m.r.Admission; a != nil {
-		s.Queue, s.Within, s.Admitted = a.Queue, a.Within, a.Admitted && actor == continuedAs
+		s.Queue, s.Within, s.Admitted = a.Queue, a.Within, a.Admitted && actor == ActorContinued
 	}
 	if s.WorkflowID == "" {
 		s.WorkflowID = first.String()

@@ -105,6 +105,8 @@ func (r *StepOmitted) fields(c *coder) {
 	c.steps(&r.Saw)
 	c.steps(&r.After)
 	c.text((*string)(&r.Labels))
+	c.text(&r.Actor)
+	c.failure(&r.Failure)
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }
@@ -188,7 +190,7 @@ func (r *Operated) fields(c *coder) {
 	c.text(&r.Reason)
 }
 
-// writeOfBody writes what a run's body tells the world.
+// writeOfBody writes what a run's body tells the world, and what it hears of it.
 func (c *coder) writeOfBody(r Record) {
 	switch r := r.(type) {
 	case StatePublished:
@@ -196,6 +198,8 @@ func (c *coder) writeOfBody(r Record) {
 	case UpdateAccepted:
 		r.fields(c)
 	case UpdateAnswered:
+		r.fields(c)
+	case StepChildBegan:
 		r.fields(c)
 	default: // it has no encoding, and tagOf has panicked
 	}

@@ -24,8 +24,11 @@ const (
 	tagRunStop
 	tagKeyedStart
 	tagKeyedStarted
+	tagChildBegan
+	tagSent
+	tagSendEnded
 
-	lastContent = tagKeyedStarted
+	lastContent = tagSendEnded
 )
 
 // AppendMessage appends the message's encoding to dst.
@@ -77,6 +80,8 @@ func (m *Message) fields(c *coder) {
 }
 
 // writeContent writes a message's content. Like readContent, it is a plain switch, as for records.
+//
+//nolint:funlen // a few lines for each content
 func (c *coder) writeContent(a Content) {
 	tag := byte(0)
 	switch a.(type) {
@@ -102,6 +107,12 @@ func (c *coder) writeContent(a Content) {
 		tag = tagKeyedStart
 	case KeyedStarted:
 		tag = tagKeyedStarted
+	case ChildBegan:
+		tag = tagChildBegan
+	case Sent:
+		tag = tagSent
+	case SendEnded:
+		tag = tagSendEnded
 	default:
 		panic(fmt.Sprintf("core: message content %T has no encoding", a))
 	}
@@ -128,6 +139,12 @@ func (c *coder) writeContent(a Content) {
 	case KeyedStart:
 		a.fields(c)
 	case KeyedStarted:
+		a.fields(c)
+	case ChildBegan:
+		a.fields(c)
+	case Sent:
+		a.fields(c)
+	case SendEnded:
 		a.fields(c)
 	}
 	c.close(outer)
@@ -185,13 +202,33 @@ func (c *coder) readContent() (a Content) {
 		var m KeyedStart
 		m.fields(c)
 		a = m
-	default:
+	case tagKeyedStarted:
 		var m KeyedStarted
 		m.fields(c)
 		a = m
+	default:
+		a = c.readNewerContent(tag)
 	}
 	c.close(outer)
 	return a
+}
+
+// readNewerContent reads the contents that were added last.
+func (c *coder) readNewerContent(tag byte) Content {
+	switch tag {
+	case tagChildBegan:
+		var m ChildBegan
+		m.fields(c)
+		return m
+	case tagSent:
+		var m Sent
+		m.fields(c)
+		return m
+	default:
+		var m SendEnded
+		m.fields(c)
+		return m
+	}
 }
 
 func (a *ChildStart) fields(c *coder) {
@@ -203,6 +240,34 @@ func (a *ChildStart) fields(c *coder) {
 	c.runQueue(&a.Queue)
 	c.texts(&a.Within)
 	c.text((*string)(&a.Headers))
+	c.text(&a.WorkflowID)
+	small(c, &a.Reuse)
+	c.flag(&a.Tells)
+}
+
+func (a *ChildBegan) fields(c *coder) {
+	c.step(&a.Step)
+	optional(c, &a.Attempt)
+}
+
+func (a *Sent) fields(c *coder) {
+	c.id((*[16]byte)(&a.From))
+	c.step(&a.Step)
+	c.id((*[16]byte)(&a.Run))
+	c.text(&a.WorkflowID)
+	c.flag(&a.OfChild)
+	c.flag(&a.Cancel)
+	c.text(&a.Name)
+	// Less frequent.
+	c.text(&a.ID)
+	c.bytes(&a.Payload)
+	c.text(&a.Actor)
+	c.text(&a.Reason)
+}
+
+func (a *SendEnded) fields(c *coder) {
+	c.step(&a.Step)
+	c.failure(&a.Failure)
 }
 
 func (a *ChildStop) fields(c *coder) { small(c, &a.Op) }

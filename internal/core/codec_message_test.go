@@ -27,6 +27,9 @@ var contents = []Content{
 	RunStop{},
 	KeyedStart{},
 	KeyedStarted{},
+	ChildBegan{},
+	Sent{},
+	SendEnded{},
 }
 
 // goldenMessages holds messages as version 1 of their encoding wrote them. A line is never changed; a new field or

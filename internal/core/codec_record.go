@@ -38,8 +38,9 @@ const (
 	tagTurned
 	tagBodyAnswered
 	tagStepCancelAsked
+	tagStepChildBegan
 
-	tagLast = tagStepCancelAsked
+	tagLast = tagStepChildBegan
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -123,6 +124,8 @@ func tagOfNewer(r Record) byte {
 		return tagBodyAnswered
 	case StepCancelAsked:
 		return tagStepCancelAsked
+	case StepChildBegan:
+		return tagStepChildBegan
 	default:
 		panic(fmt.Sprintf("core: record %T has no encoding", r))
 	}
@@ -235,6 +238,10 @@ func (c *coder) read() (r Record) {
 		var asked StepCancelAsked
 		asked.fields(c)
 		r = asked
+	case tag == tagStepChildBegan:
+		var began StepChildBegan
+		began.fields(c)
+		r = began
 	default:
 		r = c.readOfBody(tag)
 	}

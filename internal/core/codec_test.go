@@ -53,6 +53,7 @@ var recordTypes = []Record{
 	Turned{},
 	BodyAnswered{},
 	StepCancelAsked{},
+	StepChildBegan{},
 }
 
 func TestRecordTypesAreComplete(t *testing.T) {

@@ -25,6 +25,13 @@ type (
 		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
 	}
 
+	// SendTo begins a step that sends something to another run.
+	SendTo struct {
+		Spec    *StepSpec
+		What    Sent   // its From and Step are filled in
+		ChildOf string // the key of the step whose child run it is for; empty: What says it
+	}
+
 	// Skip records a step that does not run: its condition is false, or what it needs did not succeed.
 	Skip struct {
 		Spec   *StepSpec
@@ -108,6 +115,7 @@ type Causes struct {
 }
 
 func (Schedule) command()     {}
+func (SendTo) command()       {}
 func (Skip) command()         {}
 func (Finish) command()       {}
 func (Mark) command()         {}

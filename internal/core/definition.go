@@ -88,8 +88,19 @@ type Definition struct {
 	// called only for display. Nil: not known.
 	ItemNames func(r *Run, s *Step) []string
 
-	// ShowInput and ShowValue return, for people, an input of its runs and any other payload of them as JSON; nil if
-	// they are JSON.
+	// ChildID returns the workflow id of the run of a child step, which lives where that says; nil: it has none.
+	ChildID func(s *Step) string
+
+	// Successor returns what follows a run as new that gives this input to the next one of its chain; nil: a run of the
+	// same definition, at once, with the run limit that this one has.
+	Successor func(input []byte) Successor
+
+	// InputAfter returns the input of the run that follows one of the chain, by its retry policy or timetable, which
+	// ends so; nil: that of the run.
+	InputAfter func(r *Run, phase RunPhase, output []byte, f *policy.Failure) []byte
+
+	// ShowInput and ShowValue return, for people, an input of its runs and any other payload of them as JSON; nil: they
+	// are JSON.
 	ShowInput, ShowValue func(payload []byte) []byte
 
 	// Queues and Services are the limits that the definition gives them, by name. Those of the engine come first.
@@ -103,12 +114,20 @@ type Definition struct {
 	Random func() float64
 }
 
+// Successor is what follows a run as new.
+type Successor struct {
+	Definition Store         // its definition, which is stored with the end of the run
+	Delay      time.Duration // how long after that it begins
+}
+
 // RunRules are what a definition says about its runs as a whole. A limit that a start names replaces the one here.
 type RunRules struct {
 	Retry     *policy.Retry // whether another run follows one that failed; nil: none does
 	Execution *policy.Limit // the limit of a chain of runs
 	Run       *policy.Limit // the limit of one run
 	Deadline  *policy.Limit // an instant that the chain does not live past
+	// Follows is as Definition.Follows, for runs with that input. The first run begins with the first firing.
+	Follows func(firing, began, now Time) Time
 	// Compensation is how long a body may take that was asked to stop; zero: a minute.
 	Compensation time.Duration
 }

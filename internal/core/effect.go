@@ -58,6 +58,9 @@ type (
 		Was, Is Time
 	}
 
+	// Send sends a message to another run. It is made durable with its cause.
+	Send struct{ Message Message }
+
 	// Closed: the run has ended. Callers are answered, a parent is told, a chain goes on.
 	Closed struct {
 		Phase RunPhase
@@ -72,6 +75,7 @@ func (Revoke) effect()     {}
 func (StartChild) effect() {}
 func (StopChild) effect()  {}
 func (BoundChild) effect() {}
+func (Send) effect()       {}
 func (Closed) effect()     {}
 func (Consult) effect()    {}
 

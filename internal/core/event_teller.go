@@ -263,6 +263,7 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 		}
 		ev := t.attempt(at, eventStep+rec.Phase.String(), rec.Step)
 		ev.Phase, ev.Reason, ev.Failure, ev.Data = rec.Phase.String(), rec.Reason, rec.Failure, rec.Output
+		ev.once = s.Once()
 		return append(out, ev)
 	default: // RunHooks, CancelAsked, StepReset: told by what they lead to
 		return out

@@ -123,7 +123,19 @@ type (
 		Failure *policy.Failure
 	}
 
-	// Operation is an operator's or a client's action on a run; see Op.
+	// ChildBegan reports that the child run of a step is there.
+	ChildBegan struct {
+		Step    StepID
+		Attempt int
+	}
+
+	// SendEnded reports what became of what a step has sent: Failure says why it could not be delivered; nil: it was.
+	SendEnded struct {
+		Step    StepID
+		Failure *policy.Failure
+	}
+
+	// Operation is what an operator or a client does to a run; see Op.
 	Operation struct {
 		Op            Op
 		Step          StepID           // the step that the operation is for
@@ -160,6 +172,8 @@ func (Beat) input()           {}
 func (SignalReceived) input() {}
 func (ExpectedSignal) input() {}
 func (ChildEnded) input()     {}
+func (ChildBegan) input()     {}
+func (SendEnded) input()      {}
 func (Operation) input()      {}
 func (Tick) input()           {}
 func (Recovered) input()      {}
@@ -171,7 +185,12 @@ type Kept struct {
 	Item   int32
 	Phase  StepPhase
 	Output []byte
-	Spec   *StepSpec // where Def is -1: the spec the earlier run recorded
+	Actor  string // the sender of the event that ended a wait
+	// Failure is that of an item that did not succeed, of a step that goes on without it.
+	Failure *policy.Failure
+	// Group is the number of the step that it is an item of, in the list of what is kept, from 1; 0: that is not kept.
+	Group int
+	Spec  *StepSpec // where Def is -1: the spec the earlier run recorded
 }
 
 // Op is an operation on a run or a step.

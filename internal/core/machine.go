@@ -65,12 +65,18 @@ func (m *machine) take(def *Definition, in Input) error {
 		return m.signal(in)
 	case ChildEnded:
 		return m.childEnded(in)
+	case ChildBegan, SendEnded:
+		return hearOf(m, in)
 	case Operation:
 		return m.operate(in)
 	case Tick:
 		m.tick()
 	case Recovered:
 		m.recovered(in)
+	case Forked:
+		return fork(m, in)
+	case Replaced:
+		return replaced(m, in)
 	}
 	return nil
 }
@@ -177,6 +183,8 @@ func (m *machine) repeated(cmds []Command) (string, bool) {
 		switch cmd := cmd.(type) {
 		case Schedule:
 			key = stepKey(cmd.Spec.Name, cmd.Item)
+		case SendTo:
+			key = cmd.Spec.Name
 		case Mark:
 			key = cmd.Spec.Name
 		case AnswerUpdate:
@@ -195,6 +203,8 @@ func (m *machine) command(cmd Command) {
 	switch cmd := cmd.(type) {
 	case Schedule:
 		m.schedule(cmd)
+	case SendTo:
+		sendTo(m, cmd)
 	case Skip:
 		m.emit(StepOmitted{
 			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream,
@@ -241,9 +251,9 @@ func (m *machine) start(def *Definition, in Start) error {
 		return m.refuse(CodeConflict, "start", "the run was started before")
 	}
 	m.r.Attach(def)
-	applyRules(def, &in)
-	if def != nil && def.Begins != nil && in.At == 0 && in.Chain.Previous == (RunID{}) {
-		in.At = def.Begins(m.now)
+	rules := applyRules(def, &in)
+	if in.At == 0 && in.Chain.Previous == (RunID{}) {
+		in.At = firstAt(def, &rules, m.now)
 	}
 	queue, err := m.queueOf(def, &in)
 	if err != nil {
@@ -279,7 +289,10 @@ func (m *machine) start(def *Definition, in Start) error {
 	m.emit(rec)
 	m.inherit(in.Signals)
 	m.inheritUpdates(in.Updates)
-	for _, k := range in.Keep {
+	ids := make([]StepID, len(in.Keep)+1)
+	ids[0] = NoStep
+	for i, k := range in.Keep {
+		ids[i+1] = NoStep
 		spec := k.Spec
 		if k.Def >= 0 {
 			spec = def.Spec(k.Def)
@@ -287,9 +300,10 @@ func (m *machine) start(def *Definition, in Start) error {
 		if spec == nil {
 			continue // the definition no longer has the step: there is nothing to keep it for
 		}
+		ids[i+1] = StepID(len(m.r.Steps))
 		m.emit(StepOmitted{
-			Spec: spec, Item: k.Item, Group: NoStep, Reason: "kept from an earlier run", Kept: true,
-			Phase: k.Phase, Output: k.Output,
+			Spec: spec, Item: k.Item, Group: ids[k.Group], Reason: "kept from an earlier run", Kept: true,
+			Phase: k.Phase, Output: k.Output, Actor: k.Actor, Failure: k.Failure,
 		})
 	}
 	return nil
@@ -297,13 +311,13 @@ func (m *machine) start(def *Definition, in Start) error {
 
 // applyRules fills in the limits that the definition has and the start does not name. A later run of a chain has the
 // execution deadline of the first, or none if that had none.
-func applyRules(def *Definition, in *Start) {
+func applyRules(def *Definition, in *Start) RunRules {
 	rules := def.RunRules(in.Input)
 	if in.Run == nil && in.RunAt.At == 0 {
 		in.Run = rules.Run
 	}
 	if in.Chain.Previous != (RunID{}) {
-		return
+		return rules
 	}
 	if in.Execution == nil {
 		in.Execution = rules.Execution
@@ -313,6 +327,19 @@ func applyRules(def *Definition, in *Start) {
 	child := in.Parent.Run != (RunID{})
 	if d := rules.Deadline; d != nil && (in.ExecutionAt.At == 0 || child && d.At < in.ExecutionAt.At) {
 		in.ExecutionAt = RunLimit{At: d.At, Origin: d.Origin}
+	}
+	return rules
+}
+
+// firstAt returns when a run begins that begins a chain and is started now; zero: at once.
+func firstAt(def *Definition, rules *RunRules, now Time) Time {
+	switch {
+	case def != nil && def.Begins != nil:
+		return def.Begins(now)
+	case rules.Follows != nil:
+		return rules.Follows(now, now, now)
+	default:
+		return 0
 	}
 }
 

@@ -1,8 +1,28 @@
 package core
 
-// Message is an action of one run on another. Between runs of one partition it happens in the batch of its cause.
-// Between partitions it is journaled with its cause and received later, once: so it contains everything that the
-// receiver needs.
+// Reuse says what becomes of the start of a child run whose workflow id is or was that of another run.
+type Reuse uint8
+
+// The policies for workflow ids. An open run is in the way of all of them but the last.
+const (
+	ReuseAny       Reuse = iota // the id of any run that has ended may be used again
+	ReuseFailed                 // that of a run that has not succeeded
+	ReuseNever                  // none
+	ReuseTerminate              // any one; an open run is terminated
+)
+
+// TypeIDInUse is the type of the failure of a child run that was not started because of its workflow id.
+const TypeIDInUse = "workflow_id_in_use"
+
+// TypeNotDelivered is the type of the failure of a send to a run that is not there or has ended, and TypeFull that of
+// one to a run which keeps too many events already.
+const (
+	TypeNotDelivered = "not_delivered"
+	TypeFull         = "full"
+)
+
+// Message is what one run does to another. Between runs of one partition it happens in the batch of its cause. Between
+// partitions it is journaled with its cause and taken later, once: so it says all that the receiver has to know.
 type Message struct {
 	To      RunID  // the run it is for; zero: Name says it
 	Name    string // the workflow id of the open run that it is for
@@ -10,8 +30,8 @@ type Message struct {
 	Content Content
 }
 
-// Content is the action of a message on its run. Three inputs are contents as they are: ChildEnded and TaskStopped, for
-// a child's parent, and SignalReceived.
+// Content is what a message does to the run it is for. Some inputs are contents as they are: ChildEnded, ChildBegan and
+// TaskStopped, for a child's parent, SendEnded, for the sender of a Sent, and SignalReceived.
 //
 //sumtype:decl
 type Content interface{ content() }
@@ -27,6 +47,23 @@ type (
 		Queue      RunQueue // the queue; without a name: the definition's
 		Within     []string // see Admission
 		Headers    Headers  // the parent run's headers
+		WorkflowID string   // the workflow id of the child; empty: it has none
+		Reuse      Reuse    // the meaning of another run of that workflow id
+		Tells      bool     // its parent is told when it is there
+	}
+
+	// Sent gives a run an event, or asks it to cancel, for a step of another run. That is told what became of it.
+	Sent struct {
+		From       RunID // the run that sends
+		Step       StepID
+		Run        RunID  // the run that it is for, or for a child the first run of its chain; zero: any
+		WorkflowID string // the workflow id of that run
+		OfChild    bool   // the run has to be a child of From
+		Cancel     bool   // it asks to cancel; else it is an event:
+		Name, ID   string // as of SignalReceived
+		Payload    []byte
+		Actor      string
+		Reason     string
 	}
 
 	// ChildStop applies Op to a child run, if its parent-close policy allows that.
@@ -67,6 +104,9 @@ func (KeyedStarted) content()   {}
 func (ChildEnded) content()     {}
 func (TaskStopped) content()    {}
 func (SignalReceived) content() {}
+func (ChildBegan) content()     {}
+func (Sent) content()           {}
+func (SendEnded) content()      {}
 
 // PartitionKey returns the key of the partition that the message is for.
 func (m *Message) PartitionKey() uint16 {

@@ -119,6 +119,9 @@ func (m *machine) resume() {
 	if m.r.WaitsForBody() {
 		m.r.asked = false // the decisions that the body made meanwhile were refused
 	}
+	if m.r.Answers() && !m.r.bodyPending {
+		m.effect(Consult{}) // it may have something to be asked that is not recorded
+	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
 		if s.Phase.Closed() {

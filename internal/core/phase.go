@@ -79,9 +79,10 @@ const (
 	KindWait                  // ends with an event
 	KindChild                 // ends with a child run
 	KindGroup                 // ends when the decider says so: the items of a forEach
+	KindSend                  // ends when another run has what it sends, or cannot have it; see Sent
 )
 
-var stepKindNames = [...]string{"task", "sleep", "wait", "flow", "group"}
+var stepKindNames = [...]string{"task", "sleep", "wait", "flow", "group", "send"}
 
 func (k StepKind) String() string { return name(stepKindNames[:], k) }
 

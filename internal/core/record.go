@@ -147,7 +147,9 @@ type (
 		Output   []byte
 		Saw      []StepID // a body's knowledge; see Causes
 		After    []StepID
-		Labels   Labels // a change of the run's labels, which the body has decided
+		Labels   Labels          // a change of the run's labels, which the body has decided
+		Actor    string          // Kept: the sender of the event that ended the wait
+		Failure  *policy.Failure // Kept: that of an item which did not succeed
 	}
 
 	// AttemptReady: a further attempt waits for a worker.
@@ -276,6 +278,9 @@ type (
 	// StepCancelAsked: the body has asked the work of the step to stop. No attempt follows the one that runs.
 	StepCancelAsked struct{ Step StepID }
 
+	// StepChildBegan: the child run of the step is there.
+	StepChildBegan struct{ Step StepID }
+
 	// BodyWaits: the run's body has seen all there is and waits.
 	BodyWaits struct{}
 
@@ -321,3 +326,4 @@ func (UpdateAnswered) record()  {}
 func (Turned) record()          {}
 func (BodyAnswered) record()    {}
 func (StepCancelAsked) record() {}
+func (StepChildBegan) record()  {}

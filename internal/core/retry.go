@@ -334,7 +334,7 @@ func (m *machine) beginAgain(s *Step) {
 		if s.Deadline == 0 || s.Deadline > m.now {
 			m.takeKept(s)
 		}
-	case KindSleep, KindGroup:
+	case KindSleep, KindGroup, KindSend:
 	}
 }
 

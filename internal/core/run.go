@@ -160,6 +160,7 @@ type Signal struct {
 	ID      string // sender's id, for telling duplicates; may be empty
 	Payload []byte // JSON
 	At      Time
+	Actor   string
 	Taken   bool // a wait took it; kept for its id
 	Seq     int  // the entry that brought it
 }

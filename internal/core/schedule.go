@@ -59,7 +59,7 @@ func (m *machine) schedule(cmd Schedule) {
 		if s.NextAt <= m.now {
 			m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded})
 		}
-	case KindGroup:
+	case KindGroup, KindSend:
 	}
 }
 
@@ -77,6 +77,9 @@ func (m *machine) startChild(s *Step) {
 	if s.Spec.Spread {
 		child.spread()
 	}
+	if of := m.r.def.ChildID; of != nil {
+		child.setKey(KeyOfWorkflowID(of(s)))
+	}
 	m.emit(AttemptStarted{Step: s.ID, Deadline: m.firstDeadline(s), Child: child})
 	payload, failure := m.r.decide().Task(m.r, s, m.now)
 	if failure != nil {
@@ -86,10 +89,11 @@ func (m *machine) startChild(s *Step) {
 	m.effect(StartChild{Step: s.ID, Attempt: s.Attempt, Child: child, Payload: payload, Execution: m.r.inherited(s)})
 }
 
-// inherited returns the deadline that a child run has from its parent: nothing outlives its parent.
+// inherited returns the deadline that a child run has from its parent: nothing outlives its parent. The children of a
+// body that is asked in writing may do so, and have none.
 func (r *Run) inherited(s *Step) RunLimit {
 	d := r.binding(s)
-	if d.at == 0 {
+	if d.at == 0 || r.Answers() {
 		return RunLimit{}
 	}
 	return RunLimit{At: d.at, Origin: "parent run " + r.ID.String() + ", " + d.limit.String()}

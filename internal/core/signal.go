@@ -45,8 +45,9 @@ func (m *machine) signal(in SignalReceived) error {
 	}
 	m.expireWaits()
 	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload, Actor: in.Actor, Reason: in.Reason})
-	if m.r.Answers() && m.r.waitsForStart() && !m.r.InQueue() && m.r.Chain.Previous == (RunID{}) {
-		m.beginDelayed() // an event ends the delay of such a run
+	if m.r.Answers() && m.r.waitsForStart() && !m.r.InQueue() && m.r.Chain.Previous == (RunID{}) &&
+		m.r.rules().Follows == nil {
+		m.beginDelayed() // an event ends the delay of such a run, unless a timetable gives it
 	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
@@ -63,7 +64,9 @@ func (m *machine) signal(in SignalReceived) error {
 // inherit records the events of the earlier run in the chain, and which of them were taken.
 func (m *machine) inherit(signals []Signal) {
 	for _, s := range signals {
-		m.emit(SignalKept{Name: s.Name, ID: s.ID, Payload: s.Payload, Carried: true, Taken: s.Taken})
+		m.emit(SignalKept{
+			Name: s.Name, ID: s.ID, Payload: s.Payload, Carried: true, Taken: s.Taken, Actor: s.Actor,
+		})
 	}
 }
 
@@ -163,7 +166,9 @@ func (r *Run) keepSignal(at Time, rec SignalKept) {
 	if !rec.Taken {
 		r.hear()
 	}
-	s := Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken, Seq: r.Seq + 1}
+	s := Signal{
+		Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken, Seq: r.Seq + 1, Actor: rec.Actor,
+	}
 	if !rec.Back {
 		r.Signals = append(r.Signals, s)
 		return
@@ -183,7 +188,7 @@ func (r *Run) takenBy(drop []StepID) []SignalKept {
 	}
 	var waits []StepID
 	for _, id := range drop {
-		if _, ok := r.signalsTaken.by[id]; ok {
+		if r.signalsTaken.by[id].nth > 0 {
 			waits = append(waits, id)
 		}
 	}
@@ -193,7 +198,7 @@ func (r *Run) takenBy(drop []StepID) []SignalKept {
 	for _, id := range waits {
 		s := &r.Steps[id]
 		back = append(back, SignalKept{
-			Name: by[id].name, ID: by[id].event, Payload: s.Spec.payload(s.Output), Back: true,
+			Name: by[id].name, ID: by[id].event, Payload: s.Spec.payload(s.Output), Back: true, Actor: by[id].actor,
 		})
 	}
 	return back
@@ -205,20 +210,37 @@ type signalsTaken struct {
 	by map[StepID]taking
 }
 
-// taking is how a wait took an event: its id and its name, and in which order the run's waits took theirs.
+// taking is how a wait took an event: its id, its name and its sender, and in which order the run's waits took theirs.
 type taking struct {
 	event string
 	name  string
-	nth   int
+	actor string
+	nth   int // 0: the wait has its result from an earlier run, and there is no event to give back
+}
+
+// SentBy returns who sent the event that a wait took; empty: it took none, or the sender is not known.
+func SentBy(r *Run, wait StepID) string {
+	if r.signalsTaken == nil {
+		return ""
+	}
+	return r.signalsTaken.by[wait].actor
+}
+
+// noteSender notes who sent the event of a wait whose result is kept from an earlier run.
+func noteSender(r *Run, wait StepID, actor string) {
+	if r.signalsTaken == nil {
+		r.signalsTaken = &signalsTaken{by: map[StepID]taking{}}
+	}
+	r.signalsTaken.by[wait] = taking{actor: actor}
 }
 
 // noteTaking notes that a wait took an event.
-func (r *Run) noteTaking(wait StepID, name, event string) {
+func (r *Run) noteTaking(wait StepID, s *Signal) {
 	if r.signalsTaken == nil {
 		r.signalsTaken = &signalsTaken{by: map[StepID]taking{}}
 	}
 	r.signalsTaken.n++
-	r.signalsTaken.by[wait] = taking{event, name, r.signalsTaken.n}
+	r.signalsTaken.by[wait] = taking{s.ID, s.Name, s.Actor, r.signalsTaken.n}
 }
 
 // takeSignal marks the first kept event of that name as taken by a wait. Taken events are remembered by their id, to
@@ -239,7 +261,7 @@ func (r *Run) takeSignal(wait StepID, name string) {
 	if at < 0 {
 		return
 	}
-	r.noteTaking(wait, name, r.Signals[at].ID)
+	r.noteTaking(wait, &r.Signals[at])
 	switch {
 	case r.Signals[at].ID == "":
 		r.dropSignal(at)

@@ -144,7 +144,8 @@ func (m *machine) stop(s *Step, phase StepPhase, reason policy.Reason, f *policy
 		m.emit(AttemptEnded{Step: s.ID, Failure: ended})
 	case s.Phase == StepRunning, s.Spec.Kind == KindChild && s.Started != 0:
 		m.revoke(s, why)
-		m.emit(AttemptEnded{Step: s.ID, Failure: ended, Stopping: true})
+		alone := s.Spec.Kind == KindChild && m.r.Answers() // nobody waits until that has stopped
+		m.emit(AttemptEnded{Step: s.ID, Failure: ended, Stopping: !alone})
 	}
 	m.emit(StepEnded{Step: s.ID, Phase: phase, Reason: reason, Failure: f})
 	if s.Spec.Kind == KindGroup {

@@ -171,6 +171,8 @@ func (p *Partition) performLocal(e localEffect) {
 		p.send(core.Message{Name: eff.WorkflowID, Content: core.RunStop{
 			Actor: e.run.state.WorkflowID, Reason: eff.Reason,
 		}})
+	case core.Send:
+		p.send(eff.Message)
 	case core.Closed:
 		p.closed(e.run, eff, e.next)
 	default: // other effects wait for their batch
@@ -192,6 +194,7 @@ func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 		p.residents.addNames(next.run)
 		p.children.families.begins(next.run.state)
 	case e.Next != nil: // the next run cannot start; compute has logged why
+	case r.state.Next != (core.RunID{}): // a run that begins with its entries goes on in its place
 	case r.state.Parent.Run != (core.RunID{}):
 		p.children.tellParent(r)
 	case r.state.Notify != "":

@@ -93,8 +93,9 @@ type Conflict uint8
 
 // The conflict policies.
 const (
-	ConflictFail Conflict = iota // fails with ErrConflict
-	ConflictUse                  // returns the open run, if it is of the same workflow
+	ConflictFail    Conflict = iota // fails with ErrConflict
+	ConflictUse                     // returns the open run, if it is of the same workflow
+	ConflictReplace                 // terminates the open run
 )
 
 // Started answers a start.

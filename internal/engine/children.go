@@ -211,7 +211,8 @@ func (c *children) prepare(parent *run, e core.StartChild) (core.ChildStart, *po
 			Top: parent.state.Top(), Depth: depth,
 		},
 		Queue: queueOfChild(&parent.state.Steps[e.Step]), Within: parent.state.TakenQueues(),
-		Headers: parent.state.Headers,
+		Headers: parent.state.Headers, WorkflowID: child.WorkflowID, Reuse: child.Reuse,
+		Tells: parent.state.Answers(),
 	}, nil
 }
 
@@ -274,18 +275,80 @@ func (c *children) create(id core.RunID, start *core.ChildStart) *policy.Failure
 	if n := c.families.count(start.Parent.Top); n >= c.cfg.MaxFamily {
 		return permanentFailure("child", fmt.Sprintf("%d child runs of one family are open, and no more may be", n))
 	}
+	if f, err := c.nameInUse(start); f != nil || c.noteTemporary(err) {
+		return f
+	}
 	child := c.residents.create(id, w.kind)
 	child.rests = w.def.Elsewhere || c.residents.rests(&core.Run{ID: id, Parent: start.Parent})
 	err = c.advance(child, w.def, core.Start{
 		Definition: start.Definition, Workflow: start.Workflow, Input: start.Input, ExecutionAt: start.Execution,
 		Parent: start.Parent, Actor: "parent", Queue: start.Queue, Within: start.Within, Headers: start.Headers,
+		WorkflowID: start.WorkflowID,
 	})
 	if err != nil {
 		delete(c.residents.runs, id)
 		return permanentFailure("child", err.Error())
 	}
 	c.families.begins(child.state)
+	c.residents.addNames(child)
+	if start.Tells {
+		c.send(core.Message{To: start.Parent.Run, Content: core.ChildBegan{
+			Step: start.Parent.Step, Attempt: start.Parent.Attempt,
+		}})
+	}
 	return nil
+}
+
+// nameInUse returns why a child run cannot have its workflow id; nil: it can. An open run makes way if the start says
+// so.
+func (c *children) nameInUse(start *core.ChildStart) (*policy.Failure, error) {
+	if start.WorkflowID == "" {
+		return nil, nil
+	}
+	id, found, err := c.residents.openRun(start.WorkflowID)
+	switch {
+	case err != nil:
+		return nil, err
+	case found && start.Reuse == core.ReuseTerminate:
+		open, err := c.get(id)
+		if err != nil {
+			return permanentFailure(core.TypeIDInUse, err.Error()), err
+		}
+		if err := c.advance(open, nil, replaced("parent")); err != nil {
+			return permanentFailure(core.TypeIDInUse, err.Error()), nil
+		}
+		return nil, nil
+	case found:
+		return inUse(start.WorkflowID, "has the open run", id), nil
+	case start.Reuse == core.ReuseFailed, start.Reuse == core.ReuseNever:
+		id, phase, err := c.lastOf(start.WorkflowID)
+		if err == nil && id != (core.RunID{}) && (start.Reuse == core.ReuseNever || phase == core.RunSucceeded) {
+			return inUse(start.WorkflowID, "was that of run", id), nil
+		}
+		return nil, err
+	default:
+		return nil, nil
+	}
+}
+
+func inUse(workflowID, how string, run core.RunID) *policy.Failure {
+	return permanentFailure(core.TypeIDInUse, fmt.Sprintf("the workflow id %q %s %s", workflowID, how, run))
+}
+
+// lastOf returns the newest closed run of a workflow id of this partition, and how it has ended; zero: there is none.
+func (c *children) lastOf(workflowID string) (core.RunID, core.RunPhase, error) {
+	if id := c.pipeline.latest(workflowID); id != (core.RunID{}) {
+		r, err := c.get(id)
+		if err != nil {
+			return id, core.RunPending, err
+		}
+		return id, r.state.Phase, nil
+	}
+	page, err := c.cfg.Journal.List(c.ctx, journal.Query{WorkflowID: workflowID, Limit: 1})
+	if err != nil || len(page.Runs) == 0 {
+		return core.RunID{}, core.RunPending, err
+	}
+	return page.Runs[0].ID, page.Runs[0].Phase, nil
 }
 
 // tellIfEnded tells a run's parent about its end, if it has ended and no run follows it in its chain.

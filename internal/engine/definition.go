@@ -136,7 +136,9 @@ type Kind struct {
 type Child struct {
 	Definition journal.Definition
 	Input      []byte
+	WorkflowID string          // the workflow id of the run, as core.Definition.ChildID says; empty: it has none
 	Close      core.CloseChild // the fate of the child when the step stops
+	Reuse      core.Reuse      // the meaning of another run of its workflow id
 }
 
 // unknownKind returns the error for a definition whose kind is not in Config.Kinds.

@@ -176,3 +176,10 @@ func (s *residents) checkReopen(of *run, in core.Input) error {
 		Err: fmt.Errorf("its workflow id %q is in use by the open run %s", r.WorkflowID, id),
 	}
 }
+
+// replaced terminates a run whose workflow id another one is to have.
+func replaced(actor string) core.Operation {
+	return core.Operation{
+		Op: core.OpTerminate, Step: core.NoStep, Actor: actor, Reason: "another run of the workflow id was started",
+	}
+}

@@ -65,7 +65,13 @@ func (r *reception) receive(m *core.Message) {
 		err = r.signalNamed(m.Name, c)
 	case core.ChildEnded:
 		err = r.tellRun(m.To, c)
+	case core.ChildBegan:
+		err = r.tellRun(m.To, c)
 	case core.TaskStopped:
+		err = r.tellRun(m.To, c)
+	case core.Sent:
+		err = r.take(&c)
+	case core.SendEnded:
 		err = r.tellRun(m.To, c)
 	case core.RunStart:
 		err = r.beginAsked(m.Name, &c)
@@ -266,4 +272,71 @@ func (r *reception) stopNamed(workflowID string, stop core.RunStop) error {
 	return r.tell(open, core.Operation{
 		Op: core.OpCancel, Step: core.NoStep, Actor: stop.Actor, Reason: stop.Reason,
 	})
+}
+
+// take gives a run what another one has sent, and tells that one what became of it. An error means that the run is set
+// aside, or cannot be read now.
+func (r *reception) take(s *core.Sent) error {
+	to, err := r.receiver(s)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) && !errors.Is(err, journal.ErrCorrupt) {
+		return err
+	}
+	end := core.SendEnded{Step: s.Step}
+	if to == nil {
+		end.Failure = permanentFailure(core.TypeNotDelivered, "there is no such run that is open")
+	} else if err := r.advance(to, nil, inputOf(s)); permanent(err) {
+		return err
+	} else if err != nil {
+		end.Failure = permanentFailure(typeOfRefusal(err), err.Error())
+	}
+	r.send(core.Message{To: s.From, Content: end})
+	return nil
+}
+
+// receiver returns the open run that something was sent to; nil: there is none.
+func (r *reception) receiver(s *core.Sent) (*run, error) {
+	to, err := r.named(s)
+	if to == nil || err != nil {
+		return nil, err
+	}
+	st := to.state
+	if st.Phase.Closed() || !st.Answers() || st.WorkflowID != s.WorkflowID || s.OfChild && st.Parent.Run != s.From {
+		return nil, nil
+	}
+	return to, nil
+}
+
+// named returns the run that something was sent to by its name; nil: there is none.
+func (r *reception) named(s *core.Sent) (*run, error) {
+	switch {
+	case s.Run != (core.RunID{}) && s.OfChild:
+		return r.current(s.Run)
+	case s.Run != (core.RunID{}):
+		return r.get(s.Run)
+	}
+	id, found, err := r.residents.openRun(s.WorkflowID)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, r.residents.asideNamed(s.WorkflowID)
+	}
+	return r.get(id)
+}
+
+// inputOf returns what a run is given of something that was sent to it.
+func inputOf(s *core.Sent) core.Input {
+	if s.Cancel {
+		return core.Operation{Op: core.OpCancel, Step: core.NoStep, Actor: s.Actor, Reason: s.Reason}
+	}
+	return core.SignalReceived{Name: s.Name, ID: s.ID, Payload: s.Payload, Actor: s.Actor, Reason: s.Reason}
+}
+
+// typeOfRefusal returns the type of the failure of a send that its receiver has refused.
+func typeOfRefusal(err error) string {
+	var why *core.Error
+	if errors.As(err, &why) && why.Code == core.CodeFull {
+		return core.TypeFull
+	}
+	return core.TypeNotDelivered
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -51,10 +52,35 @@ func (s *starts) startRun(req *StartRequest, w *workflow) (Started, error) {
 		return Started{}, invalid("start", req.Definition.Name,
 			"it belongs to partition %d, this is partition %d", home, s.cfg.Partition)
 	}
+	if req.OnConflict == ConflictReplace {
+		if err := s.replace(req); err != nil {
+			return Started{}, err
+		}
+	}
 	if found, err := s.existing(req); err != nil || found.Existing {
 		return found, err
 	}
 	return s.create(req, w)
+}
+
+// replace terminates the open run of a request's workflow id, in the batch in which the new run begins.
+func (s *starts) replace(req *StartRequest) error {
+	id, found, err := s.residents.openRun(req.WorkflowID)
+	if err != nil {
+		return failure("start", req.WorkflowID, err)
+	}
+	if !found {
+		return nil
+	}
+	open, err := s.get(id)
+	if err == nil {
+		err = s.advance(open, nil, replaced(req.Actor))
+	}
+	if err != nil {
+		return Refused("start", id, err)
+	}
+	s.settle()
+	return nil
 }
 
 // create makes the run of a request.
@@ -162,7 +188,8 @@ func (c *FindCall) do(p *Partition) {
 func (l *pipeline) latest(workflowID string) core.RunID {
 	var found *run
 	consider := func(r *run) {
-		if r.state.WorkflowID == workflowID && (found == nil || r.state.CreatedAt > found.state.CreatedAt) {
+		older := found != nil && bytes.Compare(r.state.ID[:], found.state.ID[:]) < 0
+		if r.state.WorkflowID == workflowID && !older { // ids, since a run that was reset was created as the other one
 			found = r
 		}
 	}

@@ -40,13 +40,17 @@ type bed struct {
 	acts  map[string][]byte                              // tokens of attempts at hand, by the ids of their activities
 	known [][]byte                                       // the events that anybody was shown
 	heard chan string                                    // answers to queries
+	left  map[string][][]byte                            // the known events of runs that were looked at before
 }
 
 const bedQueue = "desk"
 
 // newBed opens an engine on an empty journal.
 func newBed(t *testing.T) *bed {
-	b := &bed{T: t, journal: memory.New(), id: "wf", acts: map[string][]byte{}, heard: make(chan string, 100)}
+	b := &bed{
+		T: t, journal: memory.New(), id: "wf", acts: map[string][]byte{}, heard: make(chan string, 100),
+		left: map[string][][]byte{},
+	}
 	b.open()
 	return b
 }
@@ -133,7 +137,7 @@ func (b *bed) start(o options) error {
 		TaskQueue: &taskqueuepb.TaskQueue{Name: bedQueue}, Input: values("in"), Identity: "starter",
 		RequestId: o["request"], WorkflowExecutionTimeout: duration(o["execution"]),
 		WorkflowRunTimeout: duration(o["run"]), WorkflowTaskTimeout: duration(o["task"]),
-		WorkflowStartDelay: duration(o["delay"]),
+		WorkflowStartDelay: duration(o["delay"]), CronSchedule: strings.ReplaceAll(o["cron"], "_", " "),
 	}
 	if o["retry"] != "" {
 		q.RetryPolicy = retry(o)
@@ -144,9 +148,13 @@ func (b *bed) start(o options) error {
 	if n := enumspb.WorkflowIdConflictPolicy_value[o["conflict"]]; n != 0 {
 		q.WorkflowIdConflictPolicy = enumspb.WorkflowIdConflictPolicy(n)
 	}
+	q.RequestEagerExecution = o["eager"] != ""
 	out, err := b.server.StartWorkflowExecution(b.Context(), q)
 	if err == nil && out.RunId != b.run {
 		b.run, b.known = out.RunId, nil
+	}
+	if out.GetEagerWorkflowTask() != nil {
+		b.task = out.EagerWorkflowTask
 	}
 	return err
 }
@@ -174,6 +182,7 @@ func command(words []string) *commandpb.Command {
 			ActivityId: name, ActivityType: &commonpb.ActivityType{Name: "Act"}, Input: values(name),
 			ScheduleToCloseTimeout: duration(o["whole"]), ScheduleToStartTimeout: duration(o["wait"]),
 			StartToCloseTimeout: duration(o["attempt"]), HeartbeatTimeout: duration(o["beat"]),
+			RequestEagerExecution: o["eager"] != "",
 		}
 		if _, is := o["retry"]; is {
 			a.RetryPolicy = retry(o)
@@ -206,7 +215,9 @@ func command(words []string) *commandpb.Command {
 			RecordMarkerCommandAttributes: &commandpb.RecordMarkerCommandAttributes{MarkerName: name},
 		}
 	default:
-		ending(c, words[0])
+		if !commandOfRuns(c, words[0], name, o) {
+			ending(c, words[0])
+		}
 	}
 	return c
 }

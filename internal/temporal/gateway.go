@@ -44,16 +44,19 @@ func New(clock worker.Clock, log *slog.Logger) *Gateway {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Gateway{
+	g := &Gateway{
 		clock: clock, log: log, tasks: tasks.New(clock.Now, log), queues: activities.New(clock),
 		drained: make(chan struct{}),
 	}
+	g.tasks.SeatEagerly(g.queues.Expect)
+	return g
 }
 
 // definition is that of all workflows: what holds for a run is in its input.
 var definition = &core.Definition{
 	NewDecider: func(*core.Run) core.Decider { return decider{} }, HasBody: true, Answers: true,
-	Rules: convert.RulesOf, ShowInput: convert.ShowInput, ShowValue: convert.ShowValue,
+	ChildID: childID, Rules: convert.RulesOf, Successor: successor, InputAfter: convert.InputAfter,
+	ShowInput: convert.ShowInput, ShowValue: convert.ShowValue,
 }
 
 func init() { kind.Describe(history.Kind, kind.Traits{Shown: definition}) }
@@ -61,7 +64,7 @@ func init() { kind.Describe(history.Kind, kind.Traits{Shown: definition}) }
 // Kinds implements kind.Plugin.
 func (g *Gateway) Kinds(journal.Journal, func(string) (journal.Definition, error)) map[string]engine.Kind {
 	compile := func(journal.Definition) (*core.Definition, error) { return definition, nil }
-	return map[string]engine.Kind{history.Kind: {Compile: compile, Bodies: g.tasks}}
+	return map[string]engine.Kind{history.Kind: {Compile: compile, Child: readChild, Bodies: g.tasks}}
 }
 
 // Open implements kind.Plugin.
@@ -99,8 +102,12 @@ func (decider) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, cor
 	return judge.Match{} // its policies have no conditions
 }
 
-// Task implements core.Decider. It returns what the worker of an activity gets, except for the token.
+// Task implements core.Decider. It returns what the worker of an activity gets, except for the token, or how a child
+// workflow is started.
 func (decider) Task(r *core.Run, s *core.Step, now core.Time) ([]byte, *policy.Failure) {
+	if s.Spec.Kind == core.KindChild {
+		return childOf(r, s)
+	}
 	a := &commandpb.ScheduleActivityTaskCommandAttributes{}
 	if err := proto.Unmarshal(s.Spec.Input, a); err != nil {
 		return nil, unreadable(err)
@@ -116,7 +123,8 @@ func (decider) Task(r *core.Run, s *core.Step, now core.Time) ([]byte, *policy.F
 		ScheduledTime: stamp(s.ScheduledAt), CurrentAttemptScheduledTime: stamp(s.ReadyAt), StartedTime: stamp(now),
 		Attempt: int32(s.Counted), HeartbeatDetails: convert.Payloads(s.Details),
 		ScheduleToCloseTimeout: a.ScheduleToCloseTimeout, StartToCloseTimeout: a.StartToCloseTimeout,
-		HeartbeatTimeout: a.HeartbeatTimeout, RetryPolicy: a.RetryPolicy, Priority: a.Priority,
+		HeartbeatTimeout: a.HeartbeatTimeout, RetryPolicy: a.RetryPolicy,
+		Priority: convert.Priority(start.Priority, a.Priority),
 	})
 	if err != nil {
 		return nil, unreadable(err)

@@ -158,8 +158,15 @@ func (s *Frontend) DescribeWorkflowExecution(
 		},
 	}
 	for i := range state.Steps {
-		if one := r.Fold.Step(core.StepID(i)); one != nil && one.Activity != nil && !state.Steps[i].Phase.Closed() {
-			out.PendingActivities = append(out.PendingActivities, pendingOf(one, &state.Steps[i]))
+		switch one := r.Fold.Step(core.StepID(i)); {
+		case one == nil || state.Steps[i].Phase.Closed():
+		case one.Activity != nil:
+			out.PendingActivities = append(out.PendingActivities, pendingOf(start, one, &state.Steps[i]))
+		case one.Child != nil && one.RunBegan != nil:
+			out.PendingChildren = append(out.PendingChildren, &workflowpb.PendingChildExecutionInfo{
+				WorkflowId: one.Child.WorkflowId, RunId: one.Run, InitiatedId: one.Scheduled,
+				WorkflowTypeName: one.Child.GetWorkflowType().GetName(), ParentClosePolicy: one.Child.ParentClosePolicy,
+			})
 		}
 	}
 	if attempt, begun, due := r.Pending(); due && r.Fold.Closed == 0 {
@@ -185,12 +192,15 @@ func instant(at core.Time) *timestamppb.Timestamp {
 func infoOf(r *tasks.OfRun) *workflowpb.WorkflowExecutionInfo {
 	f := r.Fold
 	events, size := f.Len()
-	self := r.Execution()
 	out := &workflowpb.WorkflowExecutionInfo{
-		Execution: self, RootExecution: self, Type: f.Start.WorkflowType, Status: f.Status,
+		Execution: r.Execution(), ParentExecution: f.Parent, RootExecution: f.Root,
+		Type: f.Start.WorkflowType, Status: f.Status,
 		StartTime: f.Started().EventTime, ExecutionTime: timestamppb.New(f.Began()), CloseTime: instant(f.Closed),
 		HistoryLength: int64(events), HistorySizeBytes: int64(size), TaskQueue: f.Start.GetTaskQueue().GetName(),
 		FirstRunId: f.First().String(), Memo: f.Memo, SearchAttributes: f.Search, Priority: f.Start.Priority,
+	}
+	if f.Parent != nil {
+		out.ParentNamespaceId = namespaceID
 	}
 	if out.Memo == nil { // an SDK takes nil amiss
 		out.Memo = &commonpb.Memo{}
@@ -205,12 +215,15 @@ func infoOf(r *tasks.OfRun) *workflowpb.WorkflowExecutionInfo {
 }
 
 // pendingOf says how an open activity is doing.
-func pendingOf(one *history.Begun, s *core.Step) *workflowpb.PendingActivityInfo {
+func pendingOf(
+	start *workflowservice.StartWorkflowExecutionRequest, one *history.Begun, s *core.Step,
+) *workflowpb.PendingActivityInfo {
 	a := one.Activity
 	out := &workflowpb.PendingActivityInfo{
 		ActivityId: a.ActivityId, ActivityType: a.ActivityType, Attempt: int32(s.Counted),
 		MaximumAttempts: a.GetRetryPolicy().GetMaximumAttempts(), LastFailure: convert.Failure(s.Failure),
-		LastWorkerIdentity: one.Worker, HeartbeatDetails: convert.Payloads(s.Details), Priority: a.Priority,
+		LastWorkerIdentity: one.Worker, HeartbeatDetails: convert.Payloads(s.Details),
+		Priority:      convert.Priority(start.GetPriority(), a.Priority),
 		ScheduledTime: stamp(s.ReadyAt), ExpirationTime: instant(s.ScheduleToClose),
 		LastHeartbeatTime: instant(s.BeatAt), State: enumspb.PENDING_ACTIVITY_STATE_SCHEDULED,
 	}

@@ -96,6 +96,10 @@ func (b *bed) act(words []string) string {
 		})
 	case "next":
 		b.next()
+	case "look":
+		b.look(words[1])
+	case "family":
+		return b.family()
 	case "ask":
 		b.ask(o)
 	case "signal-start":
@@ -177,6 +181,9 @@ func (b *bed) takeTask(o options) string {
 	ctx, cancel := b.briefly()
 	defer cancel()
 	q := &taskqueuepb.TaskQueue{Name: bedQueue}
+	if o["queue"] != "" {
+		q.Name = o["queue"]
+	}
 	if o["sticky"] != "" {
 		q = &taskqueuepb.TaskQueue{Name: o["sticky"], Kind: enumspb.TASK_QUEUE_KIND_STICKY, NormalName: bedQueue}
 	}
@@ -193,6 +200,9 @@ func (b *bed) takeTask(o options) string {
 	}
 	text := fmt.Sprintf("task: attempt %d, events %d to %d, the last answered one began with %d\n", task.Attempt,
 		events[0].EventId, events[len(events)-1].EventId, task.PreviousStartedEventId)
+	for _, m := range task.Messages {
+		text += fmt.Sprintf("task: the update %s, behind event %d\n", m.ProtocolInstanceId, m.GetEventId())
+	}
 	if len(task.Queries) > 0 {
 		text += fmt.Sprintf("task: it has %d queries\n", len(task.Queries))
 	}
@@ -222,12 +232,15 @@ func (b *bed) answer(words []string) string {
 				WorkerTaskQueue:        &taskqueuepb.TaskQueue{Name: c[1], Kind: enumspb.TASK_QUEUE_KIND_STICKY},
 				ScheduleToStartTimeout: duration("5s"),
 			}
+		case c[0] == "inline":
+			q.ReturnNewWorkflowTask = true
+		case b.says(q, c):
 		default:
 			q.Commands = append(q.Commands, command(c))
 		}
 	}
-	_, err := b.server.RespondWorkflowTaskCompleted(b.Context(), q)
-	return refusal([]string{"answer"}, err)
+	out, err := b.server.RespondWorkflowTaskCompleted(b.Context(), q)
+	return refusal([]string{"answer"}, err) + b.replied(out)
 }
 
 // actOfActivity does what a worker of activities does, or an operator.
@@ -268,7 +281,7 @@ func (b *bed) actOfActivity(words []string, o options) string {
 	case "operate":
 		err = b.operate(words[1:])
 	default:
-		b.Fatalf("there is no action %q", words[0])
+		return b.actOfUpdate(words, o)
 	}
 	return refusal(words, err)
 }

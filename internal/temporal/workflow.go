@@ -12,9 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/temporal/convert"
-	"github.com/pawl-dev/pawl/internal/temporal/history"
 	"github.com/pawl-dev/pawl/internal/temporal/tasks"
 )
 
@@ -61,7 +59,7 @@ func (s *Frontend) use(ctx context.Context, x *commonpb.WorkflowExecution) (*tas
 }
 
 // errClosed answers who wants something of a run that has ended.
-var errClosed = serviceerror.NewNotFound("workflow execution already completed")
+var errClosed = tasks.ErrEnded
 
 // open returns the id of a run that a caller names, and that has not ended. first is the first run of its chain; empty:
 // whichever it is.
@@ -84,14 +82,37 @@ func (s *Frontend) open(ctx context.Context, x *commonpb.WorkflowExecution, firs
 func (s *Frontend) StartWorkflowExecution(
 	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
 ) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	if q.RequestEagerExecution {
+		return startEagerly(ctx, s, q)
+	}
 	id, started, err := s.start(ctx, q)
 	if err != nil {
 		return nil, err
 	}
+	return answerStart(id, started), nil
+}
+
+func answerStart(id core.RunID, started bool) *workflowservice.StartWorkflowExecutionResponse {
 	return &workflowservice.StartWorkflowExecutionResponse{
 		RunId: id.String(), FirstExecutionRunId: id.String(), Started: started,
 		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-	}, nil
+	}
+}
+
+// startEagerly starts a run and gives its first task to the caller, who is a worker, too.
+func startEagerly(
+	ctx context.Context, s *Frontend, q *workflowservice.StartWorkflowExecutionRequest,
+) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	r, id, started, err := startHeld(ctx, s, q)
+	defer r.Release()
+	if err != nil {
+		return nil, err
+	}
+	out := answerStart(id, started)
+	if started {
+		out.EagerWorkflowTask = r.Begin(q.Identity)
+	}
+	return out, nil
 }
 
 // maxID bounds the ids and names that callers choose.
@@ -114,8 +135,6 @@ func check(q *workflowservice.StartWorkflowExecutionRequest) (core.RunRules, err
 		wrong = "missing task queue name"
 	case err != nil:
 		wrong = err.Error()
-	case q.CronSchedule != "":
-		return rules, serviceerror.NewUnimplemented("a workflow with a cron schedule is not supported yet")
 	}
 	if wrong != "" {
 		return rules, serviceerror.NewInvalidArgument(wrong)
@@ -128,6 +147,13 @@ func check(q *workflowservice.StartWorkflowExecutionRequest) (core.RunRules, err
 func (s *Frontend) start(
 	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest, events ...core.Signal,
 ) (id core.RunID, started bool, err error) {
+	return s.startAs(ctx, q, core.RunID{}, events...)
+}
+
+// startAs starts a run as start does. A new run has the id as, unless that is zero.
+func (s *Frontend) startAs(
+	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest, as core.RunID, events ...core.Signal,
+) (id core.RunID, started bool, err error) {
 	if _, err := check(q); err != nil {
 		return id, false, err
 	}
@@ -136,7 +162,6 @@ func (s *Frontend) start(
 			return id, false, err
 		}
 	}
-	name := q.WorkflowType.Name
 	kept := proto.Clone(q).(*workflowservice.StartWorkflowExecutionRequest)
 	kept.Namespace = ""
 	if kept.RetryPolicy != nil {
@@ -147,10 +172,8 @@ func (s *Frontend) start(
 		return id, false, serviceerror.NewInvalidArgument(err.Error())
 	}
 	req := engine.StartRequest{
-		Start: core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity, Signals: events},
-		Definition: journal.Definition{
-			ID: history.DefinitionID(name), Kind: history.Kind, Name: name, Source: []byte(name),
-		},
+		Start:      core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity, Signals: events},
+		Definition: definitionOf(q.WorkflowType.Name), RunID: as,
 	}
 	if delay := q.WorkflowStartDelay.AsDuration(); delay > 0 {
 		req.At = s.clock.Now().Add(delay)
@@ -165,6 +188,9 @@ func (s *Frontend) start(
 		}
 		if id, err = s.inTheWay(ctx, q); err != nil || id != (core.RunID{}) {
 			return id, false, err
+		}
+		if terminates(q) {
+			req.OnConflict = engine.ConflictReplace
 		}
 	}
 	return id, false, serviceerror.NewUnavailable("runs of the workflow id begin and end at present")
@@ -217,7 +243,7 @@ func terminates(q *workflowservice.StartWorkflowExecutionRequest) bool {
 }
 
 // inTheWay deals with the open run of a start's workflow id: it returns the run if the start is to use it, or has
-// started it; nothing if it has ended, or was terminated; else an error.
+// started it; nothing if it has ended, or is to be terminated; else an error.
 func (s *Frontend) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest) (core.RunID, error) {
 	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId})
 	if isNotFound(err) {
@@ -235,14 +261,7 @@ func (s *Frontend) inTheWay(ctx context.Context, q *workflowservice.StartWorkflo
 	case closed:
 		return core.RunID{}, nil
 	case terminates(q):
-		err := s.engine.Operate(ctx, id, core.Operation{
-			Op: core.OpTerminate, Step: core.NoStep, Actor: q.Identity,
-			Reason: "another run of the workflow id was started",
-		})
-		if api.CodeOf(err) == api.CodeRunClosed {
-			err = nil
-		}
-		return core.RunID{}, err
+		return core.RunID{}, nil
 	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
 		return id, nil
 	default:

@@ -72,6 +72,8 @@ func waitText(s *core.Step) string {
 		return "waits for the event " + s.Spec.Event
 	case core.KindGroup:
 		return "works on its items"
+	case core.KindSend:
+		return "its message was on its way"
 	default:
 		return words(s.Phase.String())
 	}

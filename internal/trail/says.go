@@ -143,6 +143,8 @@ func (t *Trail) saysWaiting(say *phrase, s *core.Step) {
 		if c.failed > 0 {
 			say.add(", %d failed", c.failed)
 		}
+	case s.Spec.Kind == core.KindSend:
+		say.add("what it sends is on its way ").since(api.Time(s.ScheduledAt))
 	default:
 		say.add("is %s", words(s.Phase.String()))
 	}

@@ -194,7 +194,7 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 	out := &api.Step{
 		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s), FailedItems: t.counted()[s.ID].failed,
 		Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
-		Event: s.Spec.Event, Any: s.Spec.Any, Update: s.Spec.Update,
+		Event: s.Spec.Event, Any: s.Spec.Any, Update: s.Spec.Update, Actor: core.SentBy(t.Run, s.ID),
 		Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),
 		ScheduledAt: api.Time(s.ScheduledAt), ReadyAt: api.Time(s.ReadyAt), StartedAt: api.Time(s.Started),
 		EndedAt: api.Time(s.EndedAt), NextAt: api.Time(s.NextAt),

@@ -32,8 +32,11 @@ func (t *Trail) stepWhy(s *core.Step) string {
 				sentence(last))
 		}
 		return fmt.Sprintf("all %d attempts are used up; the last one: %s", s.Counted, sentence(last))
-	case policy.ReasonRetriesOff:
-		return sentence(last) + " (the step has no retries)"
+	case policy.ReasonRetriesOff, policy.ReasonNotMatched:
+		if s.Reason == policy.ReasonRetriesOff || s.Once() {
+			return sentence(last) + " (the step has no retries)"
+		}
+		return sentence(last) + " (the retry policy does not retry this)"
 	case policy.ReasonNoTimeLeft:
 		text := fmt.Sprintf("attempt %d could not have begun before the %s deadline", n+1, s.Failure.Limit)
 		if s.Failure.Origin != "" {
@@ -47,8 +50,6 @@ func (t *Trail) stepWhy(s *core.Step) string {
 		return sentence(s.Failure) + hung(s, n)
 	case policy.ReasonNonRetryable:
 		return sentence(last) + " (this failure is never retried)"
-	case policy.ReasonNotMatched:
-		return sentence(last) + " (the retry policy does not retry this)"
 	case policy.ReasonExpressionError:
 		return sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
 	case policy.ReasonWorkerLost:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -390,8 +389,8 @@ func (e *Exec) command(
 	}
 	env := e.environment(ctx, t, p, results)
 	if p.Dir != "" {
-		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
-			return nil, notFound(fmt.Sprintf("the folder %s does not exist; create it, or correct dir", p.Dir))
+		if failure := noFolder(p.Dir, "dir"); failure != nil {
+			return nil, failure
 		}
 	}
 	path, err := e.lookUp(args[0], p.Dir, env)

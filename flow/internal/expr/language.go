@@ -8,6 +8,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,7 +46,8 @@ type Language struct {
 	// Input is the known shape of the input, to find misspelt keys; nil: nothing is known.
 	Input *Shape
 
-	used usedInput
+	used  usedInput
+	items map[int32]bool // the steps whose items expressions name
 }
 
 type key struct {
@@ -80,11 +82,21 @@ func (l *Language) Step(name string) (int32, bool) {
 // Steps returns the names of the steps in the order in which they were added.
 func (l *Language) Steps() []string { return l.names }
 
-// Clone returns the same language with its own memory: programs are shared by many runs, and compiling changes the
+// UsesItems reports whether an expression that was compiled names the items of a step.
+func (l *Language) UsesItems(step int32) bool { return l.items[step] }
+
+func (l *Language) nameItems(step int32) {
+	if l.items == nil {
+		l.items = map[int32]bool{}
+	}
+	l.items[step] = true
+}
+
+// Clone returns the same language with a memory of its own: programs are shared by many runs, and compiling adds to the
 // memory.
 func (l *Language) Clone() *Language {
 	clone := *l
-	clone.compiled, clone.used = map[key]*result{}, usedInput{}
+	clone.compiled, clone.used, clone.items = map[key]*result{}, usedInput{}, maps.Clone(l.items)
 	return &clone
 }
 
@@ -97,7 +109,8 @@ type Program struct {
 	steps []StepUse // the steps it names
 
 	absent []string // keys of the input it names that may not be there: input.dir
-	asked  []string // those it checks before it uses them
+	asked  []string // those it asks for before it uses them
+	unsure []string // those that must be true or false
 }
 
 // Text returns the expression.
@@ -168,11 +181,11 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 	// The library checks an expression once more after each rewriting, and then skips the arguments of a call whose
 	// type it knows. So the whole expression is checked as it was written.
 	if _, err = checker.Check(tree, newConfig(env)); err != nil {
-		return nil, l.unknownName(problemOf(text, err), allowed)
+		return nil, l.unknownName(text, problemOf(text, err), allowed)
 	}
 	p.code, err = expr.Compile(text, withConfig(env), expr.Patch(&outputs{}))
 	if err != nil {
-		return nil, l.unknownName(problemOf(text, err), allowed)
+		return nil, l.unknownName(text, problemOf(text, err), allowed)
 	}
 	if typ := p.code.Node().Type(); truth && typ != nil && typ.Kind() != reflect.Bool &&
 		typ.Kind() != reflect.Interface {
@@ -182,20 +195,22 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 }
 
 // unknownName adds to the problem of a name that does not exist which one may be meant.
-func (l *Language) unknownName(bad *Problem, allowed Vars) *Problem {
+func (l *Language) unknownName(text string, bad *Problem, allowed Vars) *Problem {
 	if name, ok := strings.CutPrefix(bad.Msg, "unknown name "); ok && bad.Hint == "" {
 		known := l.known(allowed)
-		if own := others[name]; slices.Contains(known, own) {
+		own := others[name]
+		switch after := text[min(bad.Offset+len(name), len(text)):]; {
+		case strings.HasPrefix(strings.TrimSpace(after), "("):
+			bad.Hint = called(name)
+		case slices.Contains(known, own):
 			bad.Hint = "write " + own
-		} else {
+		}
+		if bad.Hint == "" {
 			bad.Hint = nearest.Hint(name, known)
 		}
 	}
 	return bad
 }
-
-// others are other systems' names of variables, with the names here.
-var others = map[string]string{"matrix": "item", "needs": "steps", "tasks": "steps", "params": "input"}
 
 // known lists the variables that may be named.
 func (l *Language) known(allowed Vars) []string {

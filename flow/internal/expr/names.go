@@ -33,10 +33,13 @@ func (n *names) Visit(at *ast.Node) {
 		n.declared[at.Name] = true
 	case *ast.MemberNode:
 		n.member(at)
+	case *ast.CallNode:
+		n.call(at)
 	case *ast.BinaryNode:
 		n.asked(at)
 		n.input.in(at)
 	}
+	n.truths(*at)
 }
 
 func (n *names) identifier(at *ast.IdentifierNode) {
@@ -109,6 +112,7 @@ func (n *names) items(at *ast.MemberNode) {
 		for i := range n.program.steps {
 			if n.program.steps[i].Name == name.Value {
 				n.program.steps[i].items = true
+				n.language.nameItems(n.program.steps[i].Number)
 			}
 		}
 	}

@@ -62,6 +62,7 @@ func problemOf(text string, err error) *Problem {
 		}
 	case strings.Contains(bad.Msg, "time.Time is not callable"):
 		bad.Msg, bad.Hint = "now is a value, not a function", "write now"
+	case asOperator(text, bad):
 	case bad.Msg == `unexpected token Operator(":")` && strings.Contains(text, "{"):
 		bad.Hint = "within map, filter and the like an object stands in parentheses: ({key: #})"
 	default:

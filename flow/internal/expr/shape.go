@@ -124,26 +124,6 @@ func (n *names) shape(at ast.Node) *Shape {
 	return nil
 }
 
-// notTruth returns the error of a condition whose value is never true or false, according to the input's schema.
-func (n *names) notTruth(at ast.Node) *Problem {
-	s := n.shape(at)
-	if s == nil || s.kind == "" || s.kind == "boolean" {
-		return nil
-	}
-	word, hint := s.kind, ""
-	switch s.kind {
-	case "string":
-		word, hint = "a text", "write "+n.program.text+" != ''"
-	case "integer", "number":
-		word, hint = "a number", "write "+n.program.text+" != 0"
-	case "array":
-		word, hint = "a list", "write len("+n.program.text+") > 0"
-	case "object":
-		word = "an object"
-	}
-	return &Problem{Msg: "a condition is true or false, this is " + word, Hint: hint}
-}
-
 // checkKey reports a key that the input cannot have. What ?. asks for may be missing.
 func (n *names) checkKey(at *ast.MemberNode) {
 	key, ok := at.Property.(*ast.StringNode)

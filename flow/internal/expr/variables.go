@@ -57,6 +57,7 @@ type Step struct {
 	Items    []*Step  `expr:"items"` // only of a step with forEach, matrix or each, where the expression names them
 	Name     string   `expr:"name"`  // only of an item
 	Index    int      `expr:"index"` // only of a loop, and of a step with each: the item's position
+	Actor    any      `expr:"actor"` // only of a wait that an event ended: who sent it
 }
 
 // Failure is a failure as expressions see it.
@@ -101,6 +102,9 @@ func (v *Step) Fields() map[string]any {
 	out := map[string]any{"phase": v.Phase, "output": v.Output, "attempts": v.Attempts, "failure": v.Failure}
 	if v.Name != "" {
 		out["name"], out["index"] = v.Name, v.Index
+	}
+	if v.Actor != nil {
+		out["actor"] = v.Actor
 	}
 	return out
 }

@@ -24,21 +24,32 @@ func (f *Fold) created(r core.RunCreated) {
 	_ = proto.Unmarshal(r.Input, f.Start) // it was marshalled here
 	f.Memo, f.Search = f.Start.Memo, f.Start.SearchAttributes
 	q := f.Start
-	self := &commonpb.WorkflowExecution{WorkflowId: r.WorkflowID, RunId: f.Run.String()}
+	f.origin = originOf(f.Run, q, r.Chain.Previous)
+	told := convert.Told(q)
+	f.Parent, f.Root = told.ParentWorkflowExecution, told.RootWorkflowExecution
+	if f.Root == nil {
+		f.Root = &commonpb.WorkflowExecution{WorkflowId: r.WorkflowID, RunId: f.First().String()}
+	}
 	a := &historypb.WorkflowExecutionStartedEventAttributes{
 		WorkflowType: q.WorkflowType, TaskQueue: q.TaskQueue, Input: q.Input,
 		WorkflowExecutionTimeout: q.WorkflowExecutionTimeout, WorkflowRunTimeout: q.WorkflowRunTimeout,
-		WorkflowTaskTimeout: durationpb.New(f.TaskTimeout()), OriginalExecutionRunId: f.Run.String(),
+		WorkflowTaskTimeout: durationpb.New(f.TaskTimeout()), OriginalExecutionRunId: f.origin.String(),
 		FirstExecutionRunId: f.First().String(), Identity: q.Identity, RetryPolicy: q.RetryPolicy,
 		Attempt: int32(r.Chain.Attempt), Header: q.Header, Memo: q.Memo, SearchAttributes: q.SearchAttributes,
-		WorkflowId: r.WorkflowID, Priority: q.Priority, RootWorkflowExecution: self,
-		FirstWorkflowTaskBackoff: durationpb.New(0),
+		WorkflowId: r.WorkflowID, Priority: q.Priority, RootWorkflowExecution: told.RootWorkflowExecution,
+		FirstWorkflowTaskBackoff: durationpb.New(0), ParentWorkflowNamespace: told.ParentWorkflowNamespace,
+		ParentWorkflowExecution: f.Parent, ParentInitiatedEventId: told.ParentInitiatedEventId,
+		CronSchedule: q.CronSchedule, LastCompletionResult: q.LastCompletionResult,
+		ContinuedFailure: q.ContinuedFailure,
 	}
 	if r.Chain.Previous != (core.RunID{}) {
 		a.ContinuedExecutionRunId = r.Chain.Previous.String()
 		a.Initiator = enumspb.CONTINUE_AS_NEW_INITIATOR_WORKFLOW
-		if r.Chain.Attempt > 1 {
+		switch {
+		case r.Chain.Attempt > 1:
 			a.Initiator = enumspb.CONTINUE_AS_NEW_INITIATOR_RETRY
+		case r.Actor == core.ActorCron:
+			a.Initiator = enumspb.CONTINUE_AS_NEW_INITIATOR_CRON_SCHEDULE
 		}
 	}
 	if r.Execution.At != 0 {
@@ -81,8 +92,12 @@ func (f *Fold) Began() time.Time {
 // Started returns the run's first event.
 func (f *Fold) Started() *Event { return f.events[0] }
 
-// signal tells an event that was sent to the run.
+// signal tells an event that was sent to the run, or an update that was.
 func (f *Fold) signal(r core.SignalKept) {
+	if request := convert.Readmitted(r.Payload); request != nil {
+		f.admitted(request)
+		return
+	}
 	input, header := convert.Sent(r.Payload)
 	a := &historypb.WorkflowExecutionSignaledEventAttributes{
 		SignalName: r.Name, Input: input, Header: header, Identity: r.Actor,
@@ -176,6 +191,8 @@ func (f *Fold) continued(
 			WorkflowRunTimeout: start.WorkflowRunTimeout, WorkflowTaskTimeout: start.WorkflowTaskTimeout,
 			WorkflowTaskCompletedEventId: f.Completed, Initiator: enumspb.CONTINUE_AS_NEW_INITIATOR_WORKFLOW,
 			Header: c.GetHeader(), Memo: c.GetMemo(), SearchAttributes: c.GetSearchAttributes(),
+			BackoffStartInterval: c.GetBackoffStartInterval(), LastCompletionResult: start.LastCompletionResult,
+			Failure: start.ContinuedFailure,
 		},
 	}
 }
@@ -208,7 +225,7 @@ func (f *Fold) retryState(failure *policy.Failure, next string) enumspb.RetrySta
 	switch {
 	case retry == nil:
 		return enumspb.RETRY_STATE_RETRY_POLICY_NOT_SET
-	case next != "":
+	case next != "" && f.Created.Chain.Attempt != int(retry.MaximumAttempts):
 		return enumspb.RETRY_STATE_IN_PROGRESS
 	case failure != nil && failure.Limit == policy.LimitExecution:
 		return enumspb.RETRY_STATE_TIMEOUT

@@ -31,6 +31,8 @@ type Fold struct {
 	Next    core.RunID // the chain's next run; zero: none
 	Memo    *commonpb.Memo
 	Search  *commonpb.SearchAttributes
+	// Parent is the run that has started this one as its child; nil: none has. Root is the one at the top.
+	Parent, Root *commonpb.WorkflowExecution
 	// Cancelled: somebody has asked the run to cancel.
 	Cancelled bool
 	// Asked is the id of the event with which the last task began that was answered; zero: none was.
@@ -42,15 +44,20 @@ type Fold struct {
 	tail      []item   // events since the last answer
 	due       due
 	steps     []*Begun
-	at        core.Time          // the instant of the entry that is folded
-	began     []core.StepBegan   // the steps of the entry's answer that were not told yet
-	dropped   bool               // the worker has cancelled a timer that had fired
-	ends      bool               // the entry ends the run: what ends with it is not told
-	close     *core.RunClosing   // the outcome, once it is settled
-	closed    *commandpb.Command // the command that has settled it; nil: none
-	terminate *core.Operated     // the operation that has terminated the run; nil: none has
-	begun     bool               // it does not wait for its start any more
-	size      int                // the size of the events in bytes
+	at        core.Time               // the instant of the entry that is folded
+	began     []core.StepBegan        // the steps of the entry's answer that were not told yet
+	dropped   bool                    // the worker has cancelled a timer that had fired
+	ends      bool                    // the entry ends the run: what ends with it is not told
+	close     *core.RunClosing        // the outcome, once it is settled
+	closed    *commandpb.Command      // the command that has settled it; nil: none
+	terminate *core.Operated          // the operation that has terminated the run; nil: none has
+	begun     bool                    // it does not wait for its start any more
+	size      int                     // the size of the events in bytes
+	updates   map[string]*KnownUpdate // those that were accepted or admitted, by their ids
+	settled   int                     // how many of them have an outcome
+	paused    bool                    // an operator has paused it
+	turns     []Turn                  // the tasks that were answered
+	origin    core.RunID              // the run that this one comes from in the end: itself, unless it was reset
 }
 
 // item is something that has happened: one event, or two of an activity that has ended.
@@ -58,6 +65,7 @@ type item struct {
 	entry  int
 	step   core.StepID
 	events []*Event
+	began  *Event // the event with which that began whose end the last event tells; nil: it is the first of two
 }
 
 // due is the workflow task that the run's worker has to be given.
@@ -76,6 +84,12 @@ func New(run core.RunID) *Fold { return &Fold{Run: run} }
 
 // Due reports whether the run's worker has something to hear, and which attempt it is to tell it.
 func (f *Fold) Due() (attempt int32, isDue bool) { return f.due.attempt, f.due.is && f.Closed == 0 }
+
+// Begun reports whether the run does not wait for its start any more.
+func (f *Fold) Begun() bool { return f.begun }
+
+// Paused reports whether an operator has paused the run.
+func (f *Fold) Paused() bool { return f.paused }
 
 // Len returns how many events there are, and their size in bytes, about.
 func (f *Fold) Len() (events, size int) {
@@ -133,8 +147,11 @@ func event(kind enumspb.EventType, at core.Time) *Event {
 func stamp(at core.Time) *timestamppb.Timestamp { return timestamppb.New(at.Std()) }
 
 // happened tells what has happened to the run, and that its worker has to hear of it.
-func (f *Fold) happened(step core.StepID, events ...*Event) {
-	f.tail = append(f.tail, item{f.Entries, step, events})
+func (f *Fold) happened(step core.StepID, events ...*Event) { f.tell(item{step: step, events: events}) }
+
+func (f *Fold) tell(it item) {
+	it.entry = f.Entries
+	f.tail = append(f.tail, it)
 	if !f.begun {
 		return // it hears of that when it begins
 	}
@@ -156,9 +173,13 @@ func (f *Fold) settle(seen int) (scheduled *Event) {
 		if n == len(f.tail) || f.tail[n].entry > seen {
 			break
 		}
-		for i, e := range f.tail[n].events {
-			if i > 0 {
-				link(f.tail[n].events)
+		it := &f.tail[n]
+		for i, e := range it.events {
+			switch {
+			case it.began != nil:
+				link(e, it.began.EventId)
+			case i > 0:
+				link(e, it.events[0].EventId)
 			}
 			f.add(e)
 		}
@@ -167,13 +188,9 @@ func (f *Fold) settle(seen int) (scheduled *Event) {
 	return scheduled
 }
 
-// link tells the end of an activity which event its start is.
-func link(events []*Event) {
-	if len(events) != 2 {
-		return
-	}
-	id := events[0].EventId
-	switch a := events[1].Attributes.(type) {
+// link tells the end of an activity, or of a child workflow, which event its start is.
+func link(e *Event, id int64) {
+	switch a := e.Attributes.(type) {
 	case *historypb.HistoryEvent_ActivityTaskCompletedEventAttributes:
 		a.ActivityTaskCompletedEventAttributes.StartedEventId = id
 	case *historypb.HistoryEvent_ActivityTaskFailedEventAttributes:
@@ -182,6 +199,8 @@ func link(events []*Event) {
 		a.ActivityTaskTimedOutEventAttributes.StartedEventId = id
 	case *historypb.HistoryEvent_ActivityTaskCanceledEventAttributes:
 		a.ActivityTaskCanceledEventAttributes.StartedEventId = id
+	default:
+		linkChild(e, id)
 	}
 }
 
@@ -208,6 +227,7 @@ func (f *Fold) View(seen int) []*Event {
 		e.TaskId = e.EventId
 		out = append(out, e)
 	}
+	began := map[*Event]int64{} // the ids of the events of the tail with which something began
 	for i := 0; ; i++ {
 		if f.due.is && f.due.after == i {
 			place(f.scheduled())
@@ -215,12 +235,20 @@ func (f *Fold) View(seen int) []*Event {
 		if i == len(f.tail) || f.tail[i].entry > seen {
 			return out
 		}
-		copies := make([]*Event, len(f.tail[i].events))
-		for j, e := range f.tail[i].events {
-			copies[j] = proto.Clone(e).(*Event)
-			place(copies[j])
+		it := &f.tail[i]
+		first := int64(len(out)) + 1
+		for j, e := range it.events {
+			own := proto.Clone(e).(*Event)
+			place(own)
+			switch {
+			case it.began != nil:
+				link(own, max(it.began.EventId, began[it.began]))
+			case j > 0:
+				link(own, first)
+			default:
+				began[e] = own.EventId
+			}
 		}
-		link(copies)
 	}
 }
 
@@ -262,7 +290,7 @@ func (f *Fold) startedTask(scheduled int64, at core.Time, identity string, size 
 	e := event(enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED, at)
 	e.Attributes = &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
 		WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{
-			ScheduledEventId: scheduled, Identity: identity, RequestId: f.Run.String(),
+			ScheduledEventId: scheduled, Identity: identity, RequestId: f.origin.String(),
 			HistorySizeBytes: int64(size),
 		},
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Begun is what the history knows of a step: an activity or a timer.
+// Begun is what the history knows of a step: an activity, a timer, a child workflow, or what is sent to another run.
 type Begun struct {
 	ID        core.StepID
 	Name      string
@@ -20,9 +20,15 @@ type Begun struct {
 	Scheduled int64 // the id of the event that has begun it
 	Closed    bool
 	Cancel    bool // it was asked to cancel
-	// Activity is what the worker has said of an activity; nil: it is a timer.
-	Activity *commandpb.ScheduleActivityTaskCommandAttributes
-	Timer    *commandpb.StartTimerCommandAttributes
+	// One of these is what the worker has said of the step; the others are nil.
+	Activity  *commandpb.ScheduleActivityTaskCommandAttributes
+	Timer     *commandpb.StartTimerCommandAttributes
+	Child     *commandpb.StartChildWorkflowExecutionCommandAttributes
+	Signal    *commandpb.SignalExternalWorkflowExecutionCommandAttributes
+	CancelRun *commandpb.RequestCancelExternalWorkflowExecutionCommandAttributes
+
+	Run      string    // the child run that was started last
+	RunBegan *Event    // the event that says that the child run is there; nil: it is not yet
 	ReadyAt  core.Time // when the last attempt was ready
 	Started  core.Time // the start of the last attempt; zero: it waits
 	Attempt  int
@@ -103,6 +109,8 @@ func (f *Fold) record(rec core.Record) {
 			f.Cancelled = true
 			f.cancelAsked(r)
 		}
+	case core.PauseBegan, core.PauseEnded:
+		_, f.paused = rec.(core.PauseBegan)
 	case core.RunClosing:
 		f.close = &r
 	case core.RunEnded:
@@ -122,6 +130,11 @@ func (f *Fold) recordOfStep(rec core.Record) {
 	case core.AttemptStarted:
 		s := f.steps[r.Step]
 		s.Started, s.Worker = f.at, r.Worker
+		if s.Child != nil {
+			s.Run = r.Child.String()
+		}
+	case core.StepChildBegan:
+		childBegan(f, f.steps[r.Step])
 	case core.AttemptBeat:
 		if r.Details != nil {
 			f.steps[r.Step].Details = r.Details
@@ -139,6 +152,10 @@ func (f *Fold) recordOfStep(rec core.Record) {
 			return
 		}
 		s.before, s.Last = s.Last, r.Failure
+	case core.StepReset:
+		if s := f.steps[r.Step]; r.Budget { // the run was reset: the work of the step begins again
+			s.Attempt, s.Started, s.before, s.Last, s.Cancel = 0, 0, nil, nil, false
+		}
 	case core.StepCancelAsked:
 		f.steps[r.Step].Cancel = true
 	case core.StepEnded:
@@ -158,6 +175,11 @@ func (f *Fold) stepBegan(r core.StepBegan) *Begun {
 		s.Attempt = 1
 		s.Activity = &commandpb.ScheduleActivityTaskCommandAttributes{}
 		_ = proto.Unmarshal(r.Spec.Input, s.Activity) // it was marshalled here
+	case core.KindChild:
+		s.Child = &commandpb.StartChildWorkflowExecutionCommandAttributes{}
+		_ = proto.Unmarshal(r.Spec.Input, s.Child)
+	case core.KindSend:
+		s.sends(r.Spec)
 	default:
 		s.Timer = &commandpb.StartTimerCommandAttributes{}
 		_ = proto.Unmarshal(r.Spec.Input, s.Timer)
@@ -168,11 +190,17 @@ func (f *Fold) stepBegan(r core.StepBegan) *Begun {
 
 // stepEnded tells the end of a step.
 func (f *Fold) stepEnded(s *Begun, r core.StepEnded) {
-	if s.Activity != nil {
+	switch {
+	case s.Activity != nil:
 		f.activityEnded(s, r)
 		return
-	}
-	if r.Phase == core.StepCancelled {
+	case s.Child != nil:
+		childEnded(f, s, r)
+		return
+	case s.Kind == core.KindSend:
+		sendEnded(f, s, r)
+		return
+	case r.Phase == core.StepCancelled:
 		return // the worker has cancelled it
 	}
 	e := event(enumspb.EVENT_TYPE_TIMER_FIRED, f.at)

@@ -35,21 +35,29 @@ type deciding struct {
 	timer map[string]string // names of timers that the answer has begun, by their ids; empty: it has cancelled them
 	acts  map[string]string // names of activities, by their ids
 	at    map[int64]string  // names of activities, by the ids of their events
+	// children are the names of the steps of child workflows, by their ids.
+	children map[string]string
 }
 
 // commands returns the commands of an answer for core, or what is wrong with the first one that is.
 func (r *OfRun) commands(
-	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease,
+	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease, s *said,
 ) ([]core.Command, *badCommand) {
 	task := r.Fold.Task(l.seen, l.began, l.identity, l.attempt)
 	d := &deciding{
 		run: r, fold: r.Fold, next: task.Started + 2, timer: map[string]string{}, acts: map[string]string{},
-		at: map[int64]string{},
+		at: map[int64]string{}, children: map[string]string{},
 	}
 	for i, c := range q.Commands {
 		if history.Ends(c) && i != len(q.Commands)-1 {
 			return nil, bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
 				"commands follow one that ends the run")
+		}
+		if a := c.GetProtocolMessageCommandAttributes(); a != nil {
+			if s.told(a.MessageId) {
+				d.next++
+			}
+			continue
 		}
 		if why := d.command(c); why != nil {
 			return nil, why
@@ -69,6 +77,12 @@ func (d *deciding) command(c *commandpb.Command) *badCommand {
 		return d.startTimer(a.StartTimerCommandAttributes)
 	case *commandpb.Command_CancelTimerCommandAttributes:
 		return d.cancelTimer(a.CancelTimerCommandAttributes.TimerId)
+	case *commandpb.Command_StartChildWorkflowExecutionCommandAttributes:
+		return d.child(a.StartChildWorkflowExecutionCommandAttributes)
+	case *commandpb.Command_SignalExternalWorkflowExecutionCommandAttributes:
+		return d.signalRun(a.SignalExternalWorkflowExecutionCommandAttributes)
+	case *commandpb.Command_RequestCancelExternalWorkflowExecutionCommandAttributes:
+		return d.cancelAnother(a.RequestCancelExternalWorkflowExecutionCommandAttributes)
 	case *commandpb.Command_RecordMarkerCommandAttributes:
 		if a.RecordMarkerCommandAttributes.MarkerName == "" {
 			return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES,
@@ -132,7 +146,7 @@ func (d *deciding) activity(said *commandpb.ScheduleActivityTaskCommandAttribute
 		Name: d.name(a.ActivityType.Name), Kind: core.KindTask, Queue: convert.QueuePrefix + a.TaskQueue.GetName(),
 		Type: a.ActivityType.Name, Policy: limits,
 	}
-	if key := a.GetPriority().GetPriorityKey(); key != 0 {
+	if key := convert.Priority(d.fold.Start.GetPriority(), a.Priority).GetPriorityKey(); key != 0 {
 		spec.Priority = usualPriority - key
 	}
 	if err := d.schedule(spec, a, 0); err != nil {
@@ -210,36 +224,4 @@ func (d *deciding) cancelRun(a *commandpb.CancelWorkflowExecutionCommandAttribut
 		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_WORKFLOW_EXECUTION_ATTRIBUTES, "%v", err)
 	}
 	return d.close(core.Close{Phase: core.RunCancelled, Failure: f})
-}
-
-// continueRun ends the run, and begins the next one of its chain with another input.
-func (d *deciding) continueRun(a *commandpb.ContinueAsNewWorkflowExecutionCommandAttributes) *badCommand {
-	const cause = enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CONTINUE_AS_NEW_ATTRIBUTES
-	next := proto.Clone(d.fold.Start).(*workflowservice.StartWorkflowExecutionRequest)
-	if name := a.GetWorkflowType().GetName(); name != "" && name != next.GetWorkflowType().GetName() {
-		return bad(cause, "a workflow cannot be continued as one of another type yet")
-	}
-	next.Input, next.Header, next.RetryPolicy = a.Input, a.Header, a.RetryPolicy
-	next.RequestId, next.WorkflowStartDelay = "", nil
-	next.Memo, next.SearchAttributes = d.fold.Memo, d.fold.Search
-	if a.Memo != nil {
-		next.Memo = a.Memo
-	}
-	if a.SearchAttributes != nil {
-		next.SearchAttributes = a.SearchAttributes
-	}
-	if a.GetTaskQueue().GetName() != "" {
-		next.TaskQueue = a.TaskQueue
-	}
-	if a.WorkflowTaskTimeout.AsDuration() > 0 {
-		next.WorkflowTaskTimeout = a.WorkflowTaskTimeout
-	}
-	if run := a.WorkflowRunTimeout.AsDuration(); run > 0 && run != next.WorkflowRunTimeout.AsDuration() {
-		return bad(cause, "a workflow cannot be continued with another run timeout yet")
-	}
-	input, err := proto.Marshal(next)
-	if err != nil {
-		return bad(cause, "%v", err)
-	}
-	return d.close(core.Close{Phase: core.RunContinued, Output: input})
 }

@@ -232,6 +232,9 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	if s.Dialect != nil {
 		line = line.Add(screen.Dim, strings.TrimRight("  "+s.Dialect.Status+" "+s.Dialect.Message, " "))
 	}
+	if s.Actor != "" {
+		line = line.Add(screen.Dim, "  by "+screen.Clean(s.Actor))
+	}
 	d.add(head, line)
 	for i := range s.Attempts {
 		d.attempt(&s.Attempts[i], depth+2)
