@@ -78,8 +78,8 @@ type RunStop struct{ Actor, Reason string }
 func (RunStart) content() {}
 func (RunStop) content()  {}
 
-// SignalRefused returns the name of the event by which a run learns that a run of that workflow id was not started as it has
-// asked.
+// SignalRefused returns the name of the event by which a run learns that a run of that workflow id was not started as
+// it has asked.
 func SignalRefused(workflowID string) string { return "pawl.refused " + workflowID }
 
 // turns reports whether the run takes turns.

@@ -61,7 +61,7 @@
 //     the limit: then nothing begins until fewer are left. Of two that wait with the same key, the one with the higher
 //     priority goes first, then the older one. Where keys take turns, a run that leaves without having begun uses
 //     none.
-// 16. A resting run changes only through callers and other runs.
+//  16. A resting run changes only through callers and other runs.
 //
 // The other ones of type [Invariant] have no number.
 package sim
