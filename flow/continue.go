@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Continue chooses the results that a run of doc with this input takes from an earlier run, of the document was, that
-// did not succeed. The steps run again that a retry of the run would make again, with what needs them. A step keeps its
-// result only where nothing differs that the result may come of: the error lists the differences.
-func Continue(doc, was *Document, earlier *core.Run, input []byte) ([]core.Kept, error) {
+// Continue chooses the results that a run of doc with this input takes from an earlier run, of the document was. The
+// named steps run again, with from also what needs them; without names those that a retry of the run would make again.
+// A step keeps its result only where nothing differs that the result may come of: the error lists the differences.
+func Continue(doc, was *Document, earlier *core.Run, input []byte, names []string, from bool) ([]core.Kept, error) {
 	before, err := was.definition()
 	if err != nil {
 		return nil, err
@@ -26,12 +26,15 @@ func Continue(doc, was *Document, earlier *core.Run, input []byte) ([]core.Kept,
 	if err != nil {
 		return nil, err
 	}
-	again, err := earlier.MadeAgain(earlier.LastAt())
-	if err != nil {
-		return nil, err
-	}
 	c := &comparing{was: before, is: now, inputs: changedInputs(earlier.Input, input)}
-	kept, err := Rerun(was, earlier, c.names(earlier, again), true)
+	if len(names) == 0 {
+		again, err := earlier.MadeAgain(earlier.LastAt())
+		if err != nil {
+			return nil, err
+		}
+		names, from = c.names(earlier, again), true
+	}
+	kept, err := Rerun(was, earlier, names, from)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +50,8 @@ func Continue(doc, was *Document, earlier *core.Run, input []byte) ([]core.Kept,
 	}
 	if len(differ) > 0 {
 		return nil, fmt.Errorf("the run cannot go on: what its steps have done was done otherwise\n  %s\n"+
-			"make them again, too: pawl run rerun --from STEP or pawl run restart", strings.Join(differ, "\n  "))
+			"make them again, too: name the first of them, as in pawl run rerun --from STEP",
+			strings.Join(differ, "\n  "))
 	}
 	return out, nil
 }

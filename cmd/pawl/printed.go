@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 )
@@ -27,6 +28,8 @@ type printed struct {
 	clean bool     // the output is a terminal, which must not be controlled by steps
 	raw   bool     // lines have no prefix: they are of one step
 	found bool     // something was printed
+	// stream is the only one that is printed: stdout or stderr. Empty: all of them.
+	stream string
 	// github: GitHub Actions reads the lines, so steps may give it commands, and those that fail are marked.
 	github bool
 	marked map[string]bool // the failed tests, and the steps with failed items, that were marked
@@ -43,6 +46,7 @@ type attemptOutput struct {
 	label     string
 	next      int64
 	partial   []byte // the last line, which has not ended
+	stream    string // where that line came from
 	begun     bool   // its group was begun
 	ended     bool
 }
@@ -226,23 +230,40 @@ func (p *printed) read(ctx context.Context, o *attemptOutput) {
 			break
 		}
 		o.next, p.found = part.Next, true
-		if p.raw && !p.clean {
-			_, _ = p.out.Write(part.Text)
-			continue
-		}
-		o.partial = append(o.partial, part.Text...)
-		for {
-			line, rest, whole := bytes.Cut(o.partial, []byte("\n"))
-			if !whole {
-				break
+		for stream, text := range part.Runs() {
+			if p.wants(stream) {
+				p.take(o, stream, text)
 			}
-			p.line(o, line)
-			o.partial = rest
 		}
 	}
 	if o.ended && len(o.partial) > 0 {
 		p.line(o, o.partial)
 		o.partial = nil
+	}
+}
+
+// wants reports whether the text of a stream is printed. What has no known stream counts as stdout.
+func (p *printed) wants(stream string) bool {
+	return p.stream == "" || p.stream == stream || p.stream == "stdout" && stream == ""
+}
+
+// take prints the lines that a text completes.
+func (p *printed) take(o *attemptOutput, stream string, text []byte) {
+	if p.raw && !p.clean {
+		_, _ = p.out.Write(text)
+		return
+	}
+	for {
+		if len(o.partial) == 0 {
+			o.stream = stream
+		}
+		line, rest, whole := bytes.Cut(text, []byte("\n"))
+		o.partial = append(o.partial, line...)
+		if !whole {
+			return
+		}
+		p.line(o, o.partial)
+		o.partial, text = o.partial[:0], rest
 	}
 }
 
@@ -252,6 +273,9 @@ func (p *printed) line(o *attemptOutput, line []byte) {
 		text = screen.Visible(strings.ReplaceAll(text, "\t", "    "))
 	}
 	prefix := screen.Pad(screen.Clean(o.label), 16) + " | "
+	if o.stream == "stderr" {
+		prefix = strings.TrimSuffix(prefix, "| ") + "! "
+	}
 	switch {
 	case p.raw:
 		prefix = ""
@@ -319,4 +343,59 @@ func sectionOf(o *attemptOutput) string {
 		}
 		return '_'
 	}, fmt.Sprintf("%s_%s_%d", o.run, o.step, o.attempt))
+}
+
+// How much of the output of failed steps the end of a run shows.
+const (
+	lastLines = 12 // the most lines of one step
+	lastSteps = 3
+)
+
+// blamed returns the steps that the reason of a run's end names; if it names none, all of them.
+func blamed(r *api.Run) []*api.Step {
+	var out []*api.Step
+	for _, s := range r.Steps {
+		if strings.Contains(r.Why, fmt.Sprintf("step %q", s.Step)) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return r.Steps
+	}
+	return out
+}
+
+// lastPrinted returns the last lines that the failed steps of a run printed. They are in the run's history, so they
+// are there wherever the steps ran.
+func (a *app) lastPrinted(r *api.Run) []screen.Line {
+	if a.output == outputNone || printsSteps(a.output) {
+		return nil // nobody wants it, or it was printed
+	}
+	if r.Phase != api.RunFailed && r.Phase != api.RunTimedOut {
+		return nil
+	}
+	var out []screen.Line
+	steps := 0
+	for _, s := range blamed(r) {
+		text := live.Printed(s)
+		if text == "" {
+			continue
+		}
+		if steps++; steps > lastSteps {
+			out = append(out, screen.Line{}.Add(screen.Dim, "  … more steps failed"))
+			break
+		}
+		lines := strings.Split(text, "\n")
+		which := "what " + screen.Clean(s.Step) + " printed:"
+		if n := len(lines) - lastLines; n > 0 {
+			which = fmt.Sprintf("what %s printed, its last %d lines:", screen.Clean(s.Step), lastLines)
+			lines = lines[n:]
+		}
+		out = append(out, screen.Line{}.Add(screen.Dim, "  "+which))
+		for _, line := range lines {
+			out = append(out, screen.Line{}.Add(screen.Plain, "  | "+screen.Visible(
+				strings.ReplaceAll(line, "\t", "    "))).Cut(a.textWidth()))
+		}
+	}
+	return out
 }

@@ -135,7 +135,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetVersionTemplate(versionLine())
 	addFlags(a, root.PersistentFlags())
 	root.AddCommand(
-		runVerbs{a}.runCommand(), runVerbs{a}.attentionCommand(), resumeVerbs{a}.resumeCommand(),
+		runVerbs{a}.runCommand(), runVerbs{a}.overviewCommand(), runVerbs{a}.attentionCommand(),
+		runVerbs{a}.queuesCommand(), resumeVerbs{a}.resumeCommand(),
 		resumeVerbs{a}.installUnitCommand(), stepVerbs{a}.stepCommand(),
 		eventVerbs{a}.eventCommand(), scheduleVerbs{a}.scheduleCommand(), timeVerbs{a}.timeCommand(),
 		flowVerbs{a}.flowCommand(), flowVerbs{a}.initCommand(),

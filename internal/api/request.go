@@ -34,15 +34,15 @@ type Started struct {
 	Existing bool   `json:"existing"` // the run was there before
 }
 
-// RestartRequest starts a run like an earlier one. Without Steps, From and Failed, all steps run again. Only with
-// Failed the text or the input may be another; a step that keeps its result must not differ in what made the result.
+// RestartRequest starts a run like an earlier one. Without Steps, From and Failed, all steps run again. With one of
+// them the text or the input may be another; a step that keeps its result must not differ in what made the result.
 type RestartRequest struct {
 	Steps []string `json:"steps,omitempty" doc:"Only these run again, and those that have no result."`
 	From  string   `json:"from,omitempty" doc:"This step and all that depend on it run again."`
 
 	Failed     bool            `json:"failed,omitempty" doc:"The failed steps run again, and all that depend on them."`
-	Definition *Definition     `json:"definition,omitempty" doc:"With failed: a definition as it is stored."`
-	Input      json.RawMessage `json:"input,omitempty" doc:"With failed: another input, whole."`
+	Definition *Definition     `json:"definition,omitempty" doc:"Another text, as it is stored."`
+	Input      json.RawMessage `json:"input,omitempty" doc:"Another input, whole."`
 	Actor      string          `json:"actor,omitempty"`
 	Reason     string          `json:"reason,omitempty"` // default: which run it repeats
 }

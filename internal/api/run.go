@@ -144,6 +144,8 @@ type RunQueue struct {
 	Name     string `json:"name"`
 	Key      string `json:"key,omitempty"`
 	Priority int32  `json:"priority,omitempty"`
+	// Ahead is how many runs begin before it, while it waits; missing: it does not wait, or nobody can tell.
+	Ahead *int `json:"ahead,omitempty"`
 }
 
 // PlannedStep is what a definition says about a step. The step may not have begun yet.

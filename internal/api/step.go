@@ -54,6 +54,8 @@ type Step struct {
 	Items    int    `json:"items,omitempty"` // the number of a forEach's items, those that have not begun included
 	// FailedItems is the number of a forEach's items that failed or timed out.
 	FailedItems int `json:"failedItems,omitempty"`
+	// Folded is how its items stand, where an answer leaves them out.
+	Folded *Folded `json:"folded,omitempty"`
 
 	Kind  string `json:"kind"`
 	Type  string `json:"type,omitempty"`  // the type of a task; else empty

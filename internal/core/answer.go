@@ -187,14 +187,34 @@ func refuseAnswered(m *machine, op Op) error {
 type Forked struct {
 	Answer Answer           // stands for the answer that the other run had next
 	Events []SignalReceived // those that reached the other run later, and that this one is to hear of
+	// Told are records of the other run which say what has become of children and sends that are open here.
+	Told []Record
 }
 
 func (Forked) input() {}
+
+// Heir returns the run that hears of the steps of one that was replaced; zero: it was not.
+func Heir(r *Run) RunID {
+	if !r.Answers() || r.Phase != RunTerminated {
+		return RunID{}
+	}
+	return r.Next
+}
+
+// SameStep reports whether two runs, of which one begins with the entries of the other, have a step in common.
+func SameStep(a, b *Run, id StepID) bool {
+	if int(id) >= len(a.Steps) || int(id) >= len(b.Steps) {
+		return false
+	}
+	x, y := &a.Steps[id], &b.Steps[id]
+	return x.ScheduledAt == y.ScheduledAt && x.Spec.Name == y.Spec.Name
+}
 
 // Replaced ends a run in whose place another one goes on, of which the whole chain is told.
 type Replaced struct {
 	Next          RunID // the other run
 	Seq           int   // how many entries this one has, as far as is known
+	Keep          int   // the other run has so many of the steps of this one: it hears of their children
 	Actor, Reason string
 }
 
@@ -230,6 +250,9 @@ func fork(m *machine, in Forked) error {
 			m.emit(StepReset{Step: s.ID, ScheduleToClose: s.ScheduleToClose, Deadline: s.Deadline, NextAt: m.now})
 		}
 	}
+	for _, rec := range in.Told {
+		m.emit(rec)
+	}
 	for _, e := range in.Events {
 		m.emit(SignalKept{Name: e.Name, ID: e.ID, Payload: e.Payload, Actor: e.Actor, Reason: e.Reason})
 	}
@@ -256,6 +279,12 @@ func replaced(m *machine, in Replaced) error {
 		return m.refuse(CodeStale, "reset", "the run has %d entries, and not %d", m.r.Seq, in.Seq)
 	}
 	m.emit(Operated{Op: OpTerminate, Step: NoStep, Actor: in.Actor, Reason: in.Reason})
+	for i := range m.r.Steps[:min(in.Keep, len(m.r.Steps))] {
+		if s := &m.r.Steps[i]; !s.Phase.Closed() && (s.Spec.Kind == KindChild || s.Spec.Kind == KindSend) {
+			f := cancelled("the run was reset")
+			m.emit(StepEnded{Step: s.ID, Phase: StepCancelled, Reason: policy.ReasonCancelled, Failure: f})
+		}
+	}
 	m.stopOpen("the run was reset")
 	f := cancelled(because("the run was reset", in.Reason))
 	f.Type = typeTerminated

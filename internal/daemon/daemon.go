@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/access"
@@ -11,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/lease"
+	"github.com/pawl-dev/pawl/internal/minutes"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/scheduled"
@@ -40,6 +42,7 @@ type Daemon struct {
 	queues   *remote.Queues      // tasks for workers in other processes; nil: no attempts are executed
 	changes  *service.Changes    // nil: no attempts are executed
 	webhooks *webhook.Dispatcher // nil: no attempts are executed
+	minutes  *minutes.Counter    // nil: no attempts are executed
 	access   *access.Keeper      // nil: nobody is served
 	server   *server.Server      // nil: nobody is served
 	// schedules keeps those of the folder's flows; nil: there are none.
@@ -48,6 +51,8 @@ type Daemon struct {
 	listening  []listening
 	ended      chan error         // the ends of listeners and of namespaces
 	namespaces map[string]*Daemon // those beside the default one
+	keeping    context.CancelFunc
+	kept       sync.WaitGroup // ends when nothing stores figures and tells what needs a person
 	sweeping   context.CancelFunc
 	swept      chan struct{} // closed when nothing sweeps any more; nil: nothing does
 }
@@ -61,6 +66,10 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	if cfg.Clock != nil {
 		engineConfig.Now = cfg.Clock.Now
+	}
+	if cfg.Work {
+		d.countMinutes()
+		engineConfig.Observer = d.minutes.Observer(cfg.Observer)
 	}
 	if cfg.Cluster != nil {
 		if err := cfg.Cluster.Node.Configure(&engineConfig); err != nil {
@@ -89,6 +98,7 @@ func New(cfg Config) (*Daemon, error) {
 		})
 	}
 	d.embedded.KnowWorkers(d.unserved, d.waitsForSomebody)
+	d.embedded.KnowPlaces(d.engine.Ahead)
 	d.svc = d.embedded
 	d.route()
 	return d, nil

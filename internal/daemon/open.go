@@ -59,6 +59,7 @@ func (d *Daemon) open(ctx context.Context) error {
 		}
 		d.changes = d.embedded.Changes(d.engine, d.cfg.Warnings)
 		d.serve()
+		d.keepMinutes()
 	}
 	if d.cfg.Retention > 0 {
 		d.sweep()

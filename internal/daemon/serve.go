@@ -154,6 +154,7 @@ func (d *Daemon) serverConfig() server.Config {
 		return c
 	}
 	c.Carry, c.Pruner, c.Access = d.Carry, d.pruner(), d.access
+	c.Minutes, c.QueueReport = d.minutes.Read, d.Queues
 	c.Tasks, c.Changes, c.Webhooks = d.tasks(), d.allChanges(), d.webhooks
 	c.Answers = service.NewAnswers(d.cfg.Journal, answersKept, wallNow)
 	c.Now = func() time.Time { return d.now().Std() }

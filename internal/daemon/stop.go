@@ -106,6 +106,10 @@ func (d *Daemon) Close() error {
 	if d.access != nil && d.cfg.Access == nil { // nobody asks for anything any more, and the journal is open
 		err = errors.Join(err, d.access.Close())
 	}
+	if d.keeping != nil {
+		d.keeping()
+		d.kept.Wait()
+	}
 	if d.changes != nil {
 		d.changes.Close()
 	}

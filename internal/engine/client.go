@@ -318,6 +318,7 @@ type ForkRequest struct {
 	// Open is the run of the workflow id that is open, and ends, Seq how many entries it has; zero: none is open.
 	Open          core.RunID
 	Seq           int
+	Keep          int // Open has so many of the steps of the new run
 	Actor, Reason string
 }
 
@@ -399,7 +400,9 @@ var errOtherOpen = errors.New("another run of the workflow id is open by now")
 
 // replace ends a run in whose place another one goes on.
 func (c *ForkCall) replace(p *Partition, id, next core.RunID) error {
-	in := core.Replaced{Next: next, Seq: c.Fork.Seq, Actor: c.Fork.Actor, Reason: c.Fork.Reason}
+	in := core.Replaced{
+		Next: next, Seq: c.Fork.Seq, Keep: c.Fork.Keep, Actor: c.Fork.Actor, Reason: c.Fork.Reason,
+	}
 	r, err := p.get(id)
 	if err != nil {
 		return failure("reset", id.String(), err)

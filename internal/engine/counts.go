@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/limit"
 	"github.com/pawl-dev/pawl/internal/engine/slots"
 )
 
@@ -47,6 +50,36 @@ func (c *QueuesCall) do(p *Partition) {
 	c.Answer = p.tasks.stats()
 	p.pipeline.reply(c)
 }
+
+// Ahead returns how many runs begin before one that waits in its queue, as the line stands; false: it waits in none.
+func (e *Engine) Ahead(ctx context.Context, id core.RunID) (ahead int, waits bool) {
+	ctx, cancel := context.WithTimeout(ctx, aheadWithin)
+	defer cancel()
+	c := &AheadCall{run: id}
+	if err := e.of(id).ask(ctx, c); err != nil || c.Answer == nil {
+		return 0, false
+	}
+	return e.cfg.Matcher.Limiter().Ahead(c.Answer)
+}
+
+// aheadWithin is how long somebody waits for the place of a run in its queue.
+const aheadWithin = time.Second
+
+// AheadCall asks for the ticket with which a run waits in its queue.
+type AheadCall struct {
+	repeating[*limit.Ticket]
+	run core.RunID
+}
+
+func (*AheadCall) op() string { return "read" }
+
+func (c *AheadCall) do(p *Partition) {
+	c.Answer = p.admissions.tickets[c.run]
+	p.pipeline.reply(c)
+}
+
+// Uses returns what the queues and services with limits have in use, once for the process, at an instant.
+func (e *Engine) Uses(now core.Time) []limit.Use { return e.cfg.Matcher.Limiter().Uses(now) }
 
 // mostWaits is how many attempts of a queue are told that wait.
 const mostWaits = 1000

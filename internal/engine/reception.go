@@ -104,7 +104,34 @@ func (r *reception) tellRun(parent core.RunID, in core.Input) error {
 	if err != nil {
 		return err
 	}
-	return r.tell(to, in)
+	return r.tell(r.heir(to, in), in)
+}
+
+// heir returns the run that hears what is said of a step: the run itself, or the one that goes on in its place.
+func (r *reception) heir(to *run, in core.Input) *run {
+	step, ok := stepOf(in)
+	for ok && to.aside == nil && core.Heir(to.state) != (core.RunID{}) {
+		next, err := r.get(core.Heir(to.state))
+		if err != nil || next.aside != nil || !core.SameStep(to.state, next.state, step) {
+			break
+		}
+		to = next
+	}
+	return to
+}
+
+// stepOf returns the step that the end or the begin of something is about that a run has begun.
+func stepOf(in core.Input) (core.StepID, bool) {
+	switch in := in.(type) {
+	case core.ChildEnded:
+		return in.Step, true
+	case core.ChildBegan:
+		return in.Step, true
+	case core.SendEnded:
+		return in.Step, true
+	default:
+		return core.NoStep, false
+	}
 }
 
 // signalNamed delivers an event to the open run of a workflow id. If there is none, the event is dropped: nobody

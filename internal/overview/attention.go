@@ -32,7 +32,9 @@ type Sources struct {
 	// Flows lists the flows that can be started by name; nil: there are none.
 	Flows func(ctx context.Context) ([]api.Flow, error)
 	Stats func(ctx context.Context) (api.Stats, error) // nil: nothing is counted
-	Now   func() time.Time
+	// Minutes reads what was counted by minute; nil: nothing was.
+	Minutes Minutes
+	Now     func() time.Time
 }
 
 // looking is one look at all sources.
@@ -74,6 +76,7 @@ func (l *looking) list(ctx context.Context, q api.Query) ([]api.RunSummary, erro
 // group is runs that have the same cause.
 type group struct {
 	workflow string
+	text     string // the text of their failure, without numbers
 	runs     []api.RunSummary
 }
 
@@ -85,7 +88,7 @@ func grouped(runs []api.RunSummary, text func(api.RunSummary) string) []*group {
 		key := [2]string{r.Workflow, alike(text(r))}
 		g := by[key]
 		if g == nil {
-			g = &group{workflow: r.Workflow}
+			g = &group{workflow: r.Workflow, text: key[1]}
 			by[key], all = g, append(all, g)
 		}
 		g.runs = append(g.runs, r)
@@ -109,7 +112,7 @@ func (g *group) concern(cause string, level api.Level, one, several string) api.
 	} else {
 		c.Says = saying(plain(fmt.Sprintf("%d runs of %s %s", len(g.runs), g.workflow, several)))
 	}
-	c.ID = idOf(cause, g.workflow, fmt.Sprint(len(g.runs)), g.runs[0].Run)
+	c.ID, c.Key = idOf(cause, g.workflow, fmt.Sprint(len(g.runs)), g.runs[0].Run), idOf(cause, g.workflow, g.text)
 	return c
 }
 
@@ -273,7 +276,7 @@ func (l *looking) schedules(ctx context.Context) error {
 		default:
 			continue
 		}
-		c.ID = idOf(c.Cause, c.Says.Text)
+		c.ID, c.Key = idOf(c.Cause, c.Says.Text), idOf(c.Cause, c.Name)
 		l.concerns = append(l.concerns, c)
 	}
 	return err
@@ -295,7 +298,7 @@ func (l *looking) webhooks(ctx context.Context) error {
 		} else {
 			continue
 		}
-		c.ID = idOf(c.Cause, c.Says.Text)
+		c.ID, c.Key = idOf(c.Cause, c.Says.Text), idOf(c.Cause, c.Name)
 		l.concerns = append(l.concerns, c)
 	}
 	return err
@@ -329,7 +332,7 @@ func (l *looking) flows(ctx context.Context) error {
 		if f.Problem != "" {
 			c := api.Concern{Cause: api.CauseFlow, Level: api.LevelWarn, Name: f.Name, Why: why(plain(f.Problem))}
 			c.Says = saying(plain("The flow " + cmp.Or(f.Name, f.File) + " cannot be started"))
-			c.ID = idOf(c.Cause, f.Name, f.Problem)
+			c.ID, c.Key = idOf(c.Cause, f.Name, f.Problem), idOf(c.Cause, f.Name, f.File)
 			l.concerns = append(l.concerns, c)
 		}
 	}

@@ -86,7 +86,13 @@ func (s Sources) histogram(
 // Overview returns how the runs went that began within a span of time that ends now, and what is due within the hour.
 func (s Sources) Overview(ctx context.Context, span time.Duration) (o api.Overview, err error) {
 	flows := map[string]*tally{}
+	now := api.At(s.Now())
+	counting, err := s.minutes(ctx, api.At(now.Std().Add(-span)), now)
+	if err != nil {
+		return o, err
+	}
 	o.Histogram, err = s.histogram(ctx, api.Query{Top: true}, span, func(r api.RunSummary) {
+		counting.run(r)
 		f := flows[r.Workflow]
 		if f == nil {
 			f = &tally{FlowFigures: api.FlowFigures{Workflow: r.Workflow}}
@@ -97,6 +103,7 @@ func (s Sources) Overview(ctx context.Context, span time.Duration) (o api.Overvi
 	if err != nil {
 		return o, err
 	}
+	o.Counted = counting.counted()
 	o.Flows = []api.FlowFigures{}
 	for f := range maps.Values(flows) {
 		f.figures()

@@ -145,6 +145,11 @@ func (q *Queues) leave(ctx context.Context, p *poll) ([]api.Task, error) {
 	}
 	q.noteVisit(p)
 	tasks := p.tasks
+	for _, t := range tasks {
+		if a := q.attempts[t.Token]; a != nil {
+			a.worker = p.Worker
+		}
+	}
 	q.mu.Unlock()
 	if err := p.mayTake(ctx); err != nil {
 		for _, t := range tasks {

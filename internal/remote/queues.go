@@ -61,6 +61,7 @@ type Queues struct {
 	drained  func() // looks whether all seats are free; nil: nobody wants to know
 	opened   core.Time
 	came     map[string][]visit // the workers that came last, by queue
+	seen     map[workerOf]*seen // the workers that came last, by name
 }
 
 var (
@@ -71,6 +72,7 @@ var (
 // attempt is one that a worker has. The lock of Queues guards its fields, but not the pulse, which has its own.
 type attempt struct {
 	task        core.Task
+	worker      string // the name of the worker that has it; empty: it has told none
 	pulse       worker.Pulse
 	unconfirmed *time.Timer // gives the task to another worker; nil: its worker need not report that it has it
 	confirmed   bool        // its worker has reported something, so it has the task
@@ -94,7 +96,7 @@ func New(cfg Config) *Queues {
 	}
 	return &Queues{
 		cfg: cfg, closing: make(chan struct{}), polls: map[string][]*poll{}, seats: map[uint64]*poll{},
-		attempts: map[core.Token]*attempt{}, opened: cfg.Now(), came: map[string][]visit{},
+		attempts: map[core.Token]*attempt{}, opened: cfg.Now(), came: map[string][]visit{}, seen: map[workerOf]*seen{},
 	}
 }
 

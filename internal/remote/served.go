@@ -23,6 +23,7 @@ type visit struct {
 
 // noteVisit remembers that a worker asks for tasks. It is called with the lock held.
 func (q *Queues) noteVisit(p *poll) {
+	q.noteWorker(p)
 	all := q.came[p.Queue]
 	if all == nil && len(q.came) >= mostQueues {
 		return

@@ -88,9 +88,9 @@ const runWaits = "run.waiting"
 
 // changedSince returns of a run what may have changed since an event: the open steps, and those to which something has
 // happened. It returns the whole run where something has happened to the run itself, since that may concern any step.
-func changedSince(ctx context.Context, service api.Reader, r *api.Run, after int) (*api.Run, error) {
+func changedSince(ctx context.Context, service api.Reader, r, shown *api.Run, after int) (*api.Run, error) {
 	if after > r.Events {
-		return r, nil // the caller has seen another run
+		return shown, nil // the caller has seen another run
 	}
 	steps, whole := map[string]bool{}, false
 	if after < r.Events {
@@ -106,12 +106,19 @@ func changedSince(ctx context.Context, service api.Reader, r *api.Run, after int
 		}
 	}
 	if whole {
-		return r, nil
+		return shown, nil
 	}
-	part := *r
+	part := *shown
 	part.Partial, part.Input, part.Plan, part.Steps = true, nil, nil, []*api.Step{}
-	for _, s := range r.Steps {
+	folded := map[string]bool{}
+	for _, s := range shown.Steps {
+		folded[s.Step] = s.Folded != nil
 		if !s.Phase.Closed() || steps[s.Step] {
+			part.Steps = append(part.Steps, s)
+		}
+	}
+	for _, s := range r.Steps {
+		if folded[s.Group] && steps[s.Step] { // the caller may have asked for it
 			part.Steps = append(part.Steps, s)
 		}
 	}

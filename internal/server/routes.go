@@ -50,6 +50,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.callerRoute(a)
 	s.flowRoutes(a)
 	overviewRoutes(s, a)
+	queueRoutes(s, a)
 	compareRoute(s, a)
 	s.otherRoutes(a)
 	more := Routes{mux, s.roles}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/overview"
 )
 
 // Config says what a server serves.
@@ -36,6 +37,10 @@ type Config struct {
 	Carry func(ctx context.Context, run string) error
 	// Updates sends updates to the bodies of Go workflows. nil: there are none.
 	Updates api.Updates
+	// QueueReport tells what waits for workers, and who works. nil: nothing is known.
+	QueueReport func(ctx context.Context) (api.QueueReport, error)
+	// Minutes reads what was counted by minute. nil: nothing was.
+	Minutes overview.Minutes
 	// Webhooks keeps webhooks and sends their messages. nil: there are none.
 	Webhooks api.Webhooks
 	// Tasks hands out tasks to workers in other processes. nil: none are handed out.

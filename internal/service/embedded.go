@@ -36,6 +36,10 @@ func (s *Embedded) KnowWorkers(
 	s.unserved, s.waits = unserved, waits
 }
 
+// KnowPlaces tells the service how many runs begin before one that waits in its queue. Call it before the first
+// request.
+func (s *Embedded) KnowPlaces(ahead func(context.Context, core.RunID) (int, bool)) { s.ahead = ahead }
+
 // Start implements api.Service.
 func (s *Embedded) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
 	req, err := s.startRequest(r)

@@ -31,7 +31,9 @@ type reads struct {
 	// unserved reports whether no worker comes for the tasks of a type in a queue. nil: nothing is known.
 	unserved func(queue, taskType string) bool
 	// waits returns why attempts wait until somebody acts, by run. nil: nothing is known.
-	waits  func(ctx context.Context) (map[core.RunID]error, error)
+	waits func(ctx context.Context) (map[core.RunID]error, error)
+	// ahead returns how many runs begin before one that waits in its queue. nil: nothing is known.
+	ahead  func(ctx context.Context, run core.RunID) (ahead int, waits bool)
 	rests  Rests // nil: somebody carries all runs on
 	shared bool  // the runs belong to one of several nodes
 	// lazy is set if reading a history again is expensive. Then a trail that a watcher keeps counts as up to date.
@@ -63,6 +65,11 @@ func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	if r.problems != nil {
 		if problem := r.problems()[f.id]; problem != nil {
 			f.trail.Known.Problem = problem.Error()
+		}
+	}
+	if r.ahead != nil && f.trail.Run.InQueue() {
+		if n, waits := r.ahead(ctx, f.id); waits {
+			f.trail.Known.Ahead = &n
 		}
 	}
 	out := f.trail.Snapshot(r.now())

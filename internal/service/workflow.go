@@ -26,10 +26,10 @@ type Prepared struct {
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
 	// Text is what Continue of another workflow compares.
 	Text any
-	// Continue chooses the results that a new run of this workflow, with an input, takes from an earlier run, of which
-	// some steps failed. was is the text of that run's workflow, input the new run's. It is nil if only the workflow's
-	// own program could tell.
-	Continue func(earlier *core.Run, was any, input []byte) ([]core.Kept, error)
+	// Continue chooses the results that a new run of this workflow, with an input, takes from an earlier run. The named
+	// steps run again, with from also what needs them; without names those that failed. was is the text of that run's
+	// workflow, input the new run's. It is nil if only the workflow's own program could tell.
+	Continue func(earlier *core.Run, was any, input []byte, steps []string, from bool) ([]core.Kept, error)
 }
 
 // Read makes a stored definition ready to use. It must be safe for concurrent use. The service keeps what it

@@ -88,6 +88,13 @@ func reset(
 	if req.Input, err = b.forked(q); err != nil {
 		return id, err
 	}
+	steps := stepsOf(entries[:b.turn.Seen])
+	req.Input.Told = toldOf(entries[b.turn.Seen:], steps)
+	if b.id == req.Open {
+		req.Keep = len(steps)
+	} else if slices.Contains(steps, openChild) {
+		return id, serviceerror.NewInvalidArgument("WorkflowResetter encountered pending child workflows.")
+	}
 	if err := b.addLater(ctx, s, q); err != nil {
 		return id, err
 	}
@@ -231,4 +238,80 @@ func reapplied(
 		}
 	}
 	return out, nil
+}
+
+// stepState is what a reset has to know of a step.
+type stepState uint8
+
+const (
+	otherStep stepState = iota
+	openChild
+	openSend
+)
+
+// stepsOf returns the steps of some entries, with the children and sends among them that are open.
+func stepsOf(entries []core.Entry) []stepState {
+	var out []stepState
+	for _, e := range entries {
+		for _, rec := range e.Records {
+			switch rec := rec.(type) {
+			case core.StepBegan:
+				state := otherStep
+				switch rec.Spec.Kind {
+				case core.KindChild:
+					state = openChild
+				case core.KindSend:
+					state = openSend
+				default:
+				}
+				out = append(out, state)
+			case core.StepOmitted:
+				out = append(out, otherStep)
+			case core.StepEnded:
+				out[rec.Step] = otherStep
+			default:
+			}
+		}
+	}
+	return out
+}
+
+// toldOf returns the records of later entries that say what has become of open children and sends, and notes which ones
+// have ended. What ends with the run is not among them.
+func toldOf(later []core.Entry, steps []stepState) []core.Record {
+	var out []core.Record
+	open := func(id core.StepID) bool { return int(id) < len(steps) && steps[id] != otherStep }
+	for _, e := range later {
+		if slices.ContainsFunc(e.Records, endsRun) {
+			continue
+		}
+		for _, rec := range e.Records {
+			switch r := rec.(type) {
+			case core.StepChildBegan:
+				if open(r.Step) {
+					out = append(out, rec)
+				}
+			case core.AttemptEnded:
+				if open(r.Step) {
+					out = append(out, rec)
+				}
+			case core.StepEnded:
+				if open(r.Step) {
+					out = append(out, rec)
+					steps[r.Step] = otherStep
+				}
+			default:
+			}
+		}
+	}
+	return out
+}
+
+func endsRun(rec core.Record) bool {
+	switch rec.(type) {
+	case core.RunClosing, core.RunEnded:
+		return true
+	default:
+		return false
+	}
 }

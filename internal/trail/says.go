@@ -15,6 +15,8 @@ type Known struct {
 	Plan    []api.PlannedStep // the steps of its definition, without hooks
 	// Unserved reports whether no worker comes for the tasks of a type in a queue. nil: that is not known.
 	Unserved func(queue, taskType string) bool
+	// Ahead is how many runs begin before it, while it waits in its queue; nil: that is not known.
+	Ahead *int
 }
 
 // unserved reports whether a step's attempt waits for a worker that does not exist.
@@ -215,6 +217,15 @@ func (t *Trail) saysQueued(say *phrase) {
 		if held.Until != 0 {
 			say.add("; it begins ").in(held.Until).add(" at the soonest")
 		}
+	}
+	switch n := t.Known.Ahead; {
+	case n == nil:
+	case *n == 0:
+		say.add("; it is the next one")
+	case *n == 1:
+		say.add("; 1 run is ahead of it")
+	default:
+		say.add("; %d runs are ahead of it", *n)
 	}
 }
 

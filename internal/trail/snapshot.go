@@ -81,7 +81,7 @@ func (t *Trail) queue(out *api.Run) {
 	if !t.Run.InQueue() {
 		return
 	}
-	out.QueuedAt = api.Time(a.Entered)
+	out.QueuedAt, out.Queue.Ahead = api.Time(a.Entered), t.Known.Ahead
 	if a.Held.Reason != core.HeldNone {
 		out.Held = t.heldBy(a.Held, api.Time(a.Since))
 		out.Message = out.Held.Why

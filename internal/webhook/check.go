@@ -206,6 +206,7 @@ func eventTypes() []string {
 	for op := core.Op(1); !strings.HasPrefix(op.String(), "unknown"); op++ {
 		all = append(all, "operation."+op.String())
 	}
+	all = append(all, api.EventAttentionRaised, api.EventAttentionCleared)
 	return append(all, workflowEvents...)
 }
 

@@ -26,6 +26,9 @@ func (d *Dispatcher) owns(id string) bool {
 		return true
 	}
 	var run core.RunID
+	if runOf(id) == ofNoRun {
+		return d.cfg.Shared.Has(run) // one process sends what no run has caused
+	}
 	if n, err := hex.Decode(run[:], []byte(runOf(id))); err != nil || n != len(run) {
 		return true // a test, which ends with its first attempt
 	}

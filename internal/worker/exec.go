@@ -270,7 +270,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	e.guard.end(line)
 	streams.end()
 	if proc.rest {
-		out.log.write([]byte(restKilled))
+		out.log.write(StreamPawl, []byte(restKilled))
 	}
 	if proc.stopped {
 		results.remove()

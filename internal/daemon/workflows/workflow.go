@@ -82,12 +82,12 @@ func (s *Store) Read(d journal.Definition) (*service.Prepared, error) {
 		return flow.Rerun(w.Doc, earlier, steps, from)
 	}
 	out.Text = w.Doc
-	out.Continue = func(earlier *core.Run, was any, input []byte) ([]core.Kept, error) {
+	out.Continue = func(earlier *core.Run, was any, input []byte, steps []string, from bool) ([]core.Kept, error) {
 		old, ok := was.(*flow.Document)
 		if !ok {
 			return nil, fmt.Errorf("run %s is not one of a flow", earlier.ID)
 		}
-		return flow.Continue(w.Doc, old, earlier, input)
+		return flow.Continue(w.Doc, old, earlier, input, steps, from)
 	}
 	return out, nil
 }
