@@ -35,8 +35,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/plugged"
 )
 
-// Outbox is a table of messages in the caller's database. A message is known by its id for as long as the engine
-// keeps the run: let [pawl.Config.Retention] be longer than a relay may stand still.
+// Outbox is a table of messages in the caller's database. The engine recognizes a message by its id for as long as it
+// keeps the run: let [pawl.Config.Retention] be longer than a relay may be stopped.
 type Outbox struct {
 	db          *sql.DB
 	postgres    bool // the database is PostgreSQL, else SQLite

@@ -16,7 +16,7 @@ import (
 // --server, and for any HTTP client. It answers at /api/v1, /openapi.json, /docs, /livez, /readyz and /version, so it
 // is for the root of a server.
 //
-// allow decides who may do what a request asks for. nil: whoever reaches this machine as localhost, so listen on
+// allow decides who may do what a request asks for. nil: everyone who reaches this machine as localhost may, so listen on
 // 127.0.0.1 only. It panics if nobody has opened the engine, as http.Handle does for a handler that is nil.
 func Handler(e *pawl.Engine, allow func(r *http.Request) bool) http.Handler {
 	if e == nil || e.Client == nil {

@@ -73,8 +73,8 @@ func (h *Host) take(t *core.Task) (*Search, Func) {
 	return &Search{live: l.self, step: t.StepName}, fn
 }
 
-// perform calls the function of an attempt that has found it. The body hears that the attempt needs it no longer after
-// it has heard of the attempt's end, which may be what it waits for.
+// perform calls the function of an attempt that has found it. The body learns that the attempt no longer needs it after
+// it has learned of the attempt's end, for which it may be waiting.
 func (h *Host) perform(ctx context.Context, t *core.Task, alive worker.Alive, k *Search, fn Func) worker.Result {
 	if !worker.Announce(ctx) {
 		k.End()

@@ -21,7 +21,7 @@ type attempt struct {
 
 	abandon  atomic.Pointer[abandoning] // nil: the executor stops the work itself
 	how      abandoning                 // the target of abandon
-	patience sync.Once                  // it belongs to whoever waits until the work is abandoned
+	patience sync.Once                  // it belongs to the goroutine that waits until the work is abandoned
 	stopped  atomic.Pointer[func()]     // the function to call once the context is done; nil: none, or it was called
 
 	// The lock of the attempt's part of Pool.running guards these.
