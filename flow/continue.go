@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Continue chooses the results that a run of doc with this input takes from an earlier run, of the document was, that
-// did not succeed. The steps run again that a retry of the run would make again, with what needs them. A step keeps its
-// result only where nothing differs that the result may come of: the error lists the differences.
-func Continue(doc, was *Document, earlier *core.Run, input []byte) ([]core.Kept, error) {
+// Continue chooses the results that a run of doc with this input takes from an earlier run, of the document was. The
+// named steps run again, with from also what needs them; without names those that a retry of the run would make again.
+// A step keeps its result only where nothing differs that the result may come of: the error lists the differences.
+func Continue(doc, was *Document, earlier *core.Run, input []byte, names []string, from bool) ([]core.Kept, error) {
 	before, err := was.definition()
 	if err != nil {
 		return nil, err
@@ -26,12 +26,15 @@ func Continue(doc, was *Document, earlier *core.Run, input []byte) ([]core.Kept,
 	if err != nil {
 		return nil, err
 	}
-	again, err := earlier.MadeAgain(earlier.LastAt())
-	if err != nil {
-		return nil, err
-	}
 	c := &comparing{was: before, is: now, inputs: changedInputs(earlier.Input, input)}
-	kept, err := Rerun(was, earlier, c.names(earlier, again), true)
+	if len(names) == 0 {
+		again, err := earlier.MadeAgain(earlier.LastAt())
+		if err != nil {
+			return nil, err
+		}
+		names, from = c.names(earlier, again), true
+	}
+	kept, err := Rerun(was, earlier, names, from)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +50,8 @@ func Continue(doc, was *Document, earlier *core.Run, input []byte) ([]core.Kept,
 	}
 	if len(differ) > 0 {
 		return nil, fmt.Errorf("the run cannot go on: what its steps have done was done otherwise\n  %s\n"+
-			"make them again, too: pawl run rerun --from STEP or pawl run restart", strings.Join(differ, "\n  "))
+			"make them again, too: name the first of them, as in pawl run rerun --from STEP",
+			strings.Join(differ, "\n  "))
 	}
 	return out, nil
 }
@@ -102,8 +106,8 @@ func (c *comparing) keep(k core.Kept) (int32, string) {
 	return c.is.plans[c.is.byName[k.Name]].item, ""
 }
 
-// differs says how a step of the earlier document differs in the new one, as far as its result may come of that; "": it
-// does not. How often and how long it may be tried does not matter for a step that is done.
+// differs describes how a step of the earlier document differs in the new one in ways that could change its result, or
+// returns "" if it does not. How often and how long it may be tried does not matter for a step that is done.
 func (c *comparing) differs(def int32) string {
 	old := c.was.doc.Steps[def]
 	name := old.Name
@@ -127,8 +131,8 @@ func (c *comparing) differs(def int32) string {
 	return ""
 }
 
-// made returns what the result of a step comes of: the step as it is written, with the settings of its service and the
-// defaults that its action has, and the environment where it is used.
+// made returns everything that determines the result of a step: the step as it is written, with the settings of its
+// service and the defaults of its action, and the environment if it is used.
 func made(doc *Document, s *Step) *tree.Node {
 	step := *s
 	step.Description, step.Service, step.Policy, step.Queue = "", "", policy.Policy{}, ""
@@ -169,7 +173,7 @@ func keys(a, b *tree.Node) []string {
 
 func written(n *tree.Node) string { return strings.TrimSpace(string(tree.YAML(n))) }
 
-// fieldText returns a field of a mapping as it is written; "" where it is not there.
+// fieldText returns a field of a mapping as it is written, or "" if it is absent.
 func fieldText(n *tree.Node, key string) string {
 	value := n.Get(key)
 	if value == nil {
@@ -188,7 +192,7 @@ func orNothing(text string) string {
 	return short(strings.Join(strings.Fields(text), " "))
 }
 
-// changedInputs lists the values of an input that differ, by name; "" is all of it, where it is not an object.
+// changedInputs lists the values of an input that differ, by name; "" means the whole input, if it is not an object.
 func changedInputs(was, is []byte) []string {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(was, &a) != nil || json.Unmarshal(is, &b) != nil {

@@ -16,7 +16,7 @@ import (
 // The most that a browser has to load, as it is sent: for the first thing that it shows, and in all.
 const (
 	mostAtFirst = 40 << 10
-	mostInAll   = 68 << 10
+	mostInAll   = 60_000
 )
 
 // sizes returns the size of each file of the page, compressed where it is.

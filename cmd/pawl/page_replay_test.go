@@ -36,6 +36,9 @@ func TestPageReplays(t *testing.T) {
 	address := served(t, dir, "--virtual-time", "--database", "memory:", ".")
 	for i, n := range []int{1, 0, 0} {
 		begin(t, address, fmt.Sprintf(`{"workflow":"stock","workflowId":"stock-%d","input":{"n":%d}}`, i, n))
+		if i == 0 { // runs of one instant are in no order
+			posted(t, address+"/api/v1/clock", `{"by":"1s"}`)
+		}
 	}
 	posted(t, address+"/api/v1/clock", `{"by":"10m"}`)
 	begin(t, address, `{"workflow":"stock","workflowId":"stock-3","input":{"n":1}}`)
@@ -94,7 +97,9 @@ func TestPageReplays(t *testing.T) {
 	l.sees("h1", "stock-2")
 
 	l.sees(".step h2", "count")
-	l.menu(".step", "Run again from here")
+	l.menu(".step", "Run again from here…")
+	l.fill("dialog textarea", `{"n": 2}`)
+	l.runs(`document.querySelector("dialog form").requestSubmit()`)
 	l.waits(`document.querySelector("h1")?.textContent.startsWith("stock") && !location.pathname.endsWith("/stock-2")`)
 	l.sees("header.run", "Retrying")
 	l.menu(".step", "Set policy…")

@@ -10,15 +10,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// printed prints what the attempts of followed runs print, between the lines that tell of events.
+// printed prints the output of the attempts of followed runs, between the lines about events.
 //
 // A line begins with its step's key, so that nothing a step prints is taken for a command of the CI system. In CI the
-// output of each attempt is a group. Groups cannot be mixed: one attempt is shown as it prints, the others after it,
-// and what happens meanwhile is told when the group ends.
+// output of each attempt is a group. Groups cannot be mixed: one attempt is shown while it prints, the others after it,
+// and lines about other events come when the group ends.
 type printed struct {
 	out   io.Writer
 	logs  api.LogReader
@@ -27,27 +28,30 @@ type printed struct {
 	clean bool     // the output is a terminal, which must not be controlled by steps
 	raw   bool     // lines have no prefix: they are of one step
 	found bool     // something was printed
+	// stream is the only one that is printed: stdout or stderr. Empty: all of them.
+	stream string
 	// github: GitHub Actions reads the lines, so steps may give it commands, and those that fail are marked.
 	github bool
 	marked map[string]bool // the failed tests, and the steps with failed items, that were marked
 
 	above  map[string]string // the keys of the steps that a run is a child of, by run
 	open   []*attemptOutput  // open attempts in the order in which they began; in CI one is shown
-	behind []string          // lines that are told when the group ends
+	behind []string          // lines to print when the group ends
 }
 
-// attemptOutput is what one attempt prints.
+// attemptOutput is the output of one attempt.
 type attemptOutput struct {
 	run, step string
 	attempt   int
 	label     string
 	next      int64
 	partial   []byte // the last line, which has not ended
+	stream    string // where that line came from
 	begun     bool   // its group was begun
 	ended     bool
 }
 
-// newPrinted returns nil if nothing is to be printed while runs are followed.
+// newPrinted returns nil if no output is to be printed while runs are followed.
 func (a *app) newPrinted(svc api.Service) *printed {
 	if !printsSteps(a.output) {
 		return nil
@@ -67,7 +71,7 @@ func (a *app) newPrinted(svc api.Service) *printed {
 	return p
 }
 
-// event takes an event before it is told. Of an attempt that ends, the rest is printed first.
+// event handles an event before its line is printed. Of an attempt that ends, the rest is printed first.
 func (p *printed) event(ctx context.Context, ev api.Event) {
 	switch ev.Type {
 	case api.EventAttemptStarted:
@@ -89,7 +93,7 @@ func (p *printed) event(ctx context.Context, ev api.Event) {
 	p.poll(ctx)
 }
 
-// before takes an event that was told before: what its attempt printed is printed only if it goes on.
+// before handles an event that was printed before: the output of its attempt is printed only if the attempt goes on.
 func (p *printed) before(ev api.Event) {
 	switch ev.Type {
 	case api.EventAttemptStarted:
@@ -126,8 +130,8 @@ func (p *printed) tell(line string) error {
 	return err
 }
 
-// annotation returns the line by which GitHub Actions marks what an event tells of, after a line break; empty: there is
-// none, or nobody reads it.
+// annotation returns the line with which GitHub Actions marks an event, after a line break, empty if there is none, or
+// GitHub Actions does not read the output.
 func (p *printed) annotation(ev *api.Event) string {
 	level := ""
 	switch ev.Type {
@@ -194,8 +198,8 @@ func (p *printed) shown() int {
 	return slices.IndexFunc(p.open, func(o *attemptOutput) bool { return o.begun })
 }
 
-// poll prints what has come. Of attempts that print in groups, the first one that has something to show goes on until
-// it ends.
+// poll prints new output. Of attempts that print in groups, the first one that has something to show goes on until it
+// ends.
 func (p *printed) poll(ctx context.Context) {
 	for i := 0; i < len(p.open); {
 		if p.group != nil {
@@ -218,7 +222,8 @@ func (p *printed) poll(ctx context.Context) {
 	}
 }
 
-// read prints the lines of an attempt that have come. An attempt without a log is no exec step, or runs elsewhere.
+// read prints the lines of an attempt that have come. An attempt without a log is not of an exec step, or runs
+// elsewhere.
 func (p *printed) read(ctx context.Context, o *attemptOutput) {
 	for {
 		part, err := p.logs.Log(ctx, o.run, api.LogPlace{Step: o.step, Attempt: o.attempt, From: o.next})
@@ -226,23 +231,40 @@ func (p *printed) read(ctx context.Context, o *attemptOutput) {
 			break
 		}
 		o.next, p.found = part.Next, true
-		if p.raw && !p.clean {
-			_, _ = p.out.Write(part.Text)
-			continue
-		}
-		o.partial = append(o.partial, part.Text...)
-		for {
-			line, rest, whole := bytes.Cut(o.partial, []byte("\n"))
-			if !whole {
-				break
+		for stream, text := range part.Runs() {
+			if p.wants(stream) {
+				p.take(o, stream, text)
 			}
-			p.line(o, line)
-			o.partial = rest
 		}
 	}
 	if o.ended && len(o.partial) > 0 {
 		p.line(o, o.partial)
 		o.partial = nil
+	}
+}
+
+// wants reports whether the text of a stream is printed. What has no known stream counts as stdout.
+func (p *printed) wants(stream string) bool {
+	return p.stream == "" || p.stream == stream || p.stream == "stdout" && stream == ""
+}
+
+// take prints the lines that a text completes.
+func (p *printed) take(o *attemptOutput, stream string, text []byte) {
+	if p.raw && !p.clean {
+		_, _ = p.out.Write(text)
+		return
+	}
+	for {
+		if len(o.partial) == 0 {
+			o.stream = stream
+		}
+		line, rest, whole := bytes.Cut(text, []byte("\n"))
+		o.partial = append(o.partial, line...)
+		if !whole {
+			return
+		}
+		p.line(o, o.partial)
+		o.partial, text = o.partial[:0], rest
 	}
 }
 
@@ -252,6 +274,9 @@ func (p *printed) line(o *attemptOutput, line []byte) {
 		text = screen.Visible(strings.ReplaceAll(text, "\t", "    "))
 	}
 	prefix := screen.Pad(screen.Clean(o.label), 16) + " | "
+	if o.stream == "stderr" {
+		prefix = strings.TrimSuffix(prefix, "| ") + "! "
+	}
 	switch {
 	case p.raw:
 		prefix = ""
@@ -267,7 +292,7 @@ func (p *printed) line(o *attemptOutput, line []byte) {
 	fmt.Fprintln(p.out, prefix+text)
 }
 
-// endGroup ends the group of an attempt and tells what happened meanwhile.
+// endGroup ends the group of an attempt and prints what happened meanwhile.
 func (p *printed) endGroup(o *attemptOutput) {
 	fmt.Fprint(p.out, p.group.end(o))
 	for _, line := range p.behind {
@@ -319,4 +344,59 @@ func sectionOf(o *attemptOutput) string {
 		}
 		return '_'
 	}, fmt.Sprintf("%s_%s_%d", o.run, o.step, o.attempt))
+}
+
+// How much of the output of failed steps the end of a run shows.
+const (
+	lastLines = 12 // the most lines of one step
+	lastSteps = 3
+)
+
+// blamed returns the steps that the reason of a run's end names; if it names none, all of them.
+func blamed(r *api.Run) []*api.Step {
+	var out []*api.Step
+	for _, s := range r.Steps {
+		if strings.Contains(r.Why, fmt.Sprintf("step %q", s.Step)) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return r.Steps
+	}
+	return out
+}
+
+// lastPrinted returns the last lines that the failed steps of a run printed. They are in the run's history, so they
+// are there wherever the steps ran.
+func (a *app) lastPrinted(r *api.Run) []screen.Line {
+	if a.output == outputNone || printsSteps(a.output) {
+		return nil // nobody wants it, or it was printed
+	}
+	if r.Phase != api.RunFailed && r.Phase != api.RunTimedOut {
+		return nil
+	}
+	var out []screen.Line
+	steps := 0
+	for _, s := range blamed(r) {
+		text := live.Printed(s)
+		if text == "" {
+			continue
+		}
+		if steps++; steps > lastSteps {
+			out = append(out, screen.Line{}.Add(screen.Dim, "  … more steps failed"))
+			break
+		}
+		lines := strings.Split(text, "\n")
+		which := "what " + screen.Clean(s.Step) + " printed:"
+		if n := len(lines) - lastLines; n > 0 {
+			which = fmt.Sprintf("what %s printed, its last %d lines:", screen.Clean(s.Step), lastLines)
+			lines = lines[n:]
+		}
+		out = append(out, screen.Line{}.Add(screen.Dim, "  "+which))
+		for _, line := range lines {
+			out = append(out, screen.Line{}.Add(screen.Plain, "  | "+screen.Visible(
+				strings.ReplaceAll(line, "\t", "    "))).Cut(a.textWidth()))
+		}
+	}
+	return out
 }

@@ -28,25 +28,38 @@ func (a runVerbs) runRestartCommand() *cobra.Command {
 
 func (a runVerbs) runRerunCommand() *cobra.Command {
 	var follow bool
-	var from string
-	var steps []string
+	var from, file string
+	var steps, input []string
+	var src sources
 	cmd := &cobra.Command{
 		Use: "rerun RUN --from STEP | --steps A,B", Short: "Start a new run that keeps the results of the other steps",
 		Args: cobra.ExactArgs(1),
 		Long: `Starts a new run with the same input in which only some steps run again: with --from a step and all
 that depends on it, with --steps exactly those. An item of a forEach is named by its number or by its name: 'pages[3]',
-'test[linux, 2]'. Of the others the recorded results are kept; one that has none runs as well. Deadlines are fresh.`,
-		Example: "  pawl run rerun order-42 --from render --follow",
+'test[linux, 2]'. Of the others the recorded results are kept; one that has none runs as well. Deadlines are fresh.
+
+With --input some values of the input are others, with --flow the text of the flow is. If a step that keeps its result
+differs in the new text, or used a value that differs, nothing is started, and the differences are told.`,
+		Example: "  pawl run rerun order-42 --from render --follow\n" +
+			"  pawl run rerun order-42 --from render --input size=large",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (from == "") == (len(steps) == 0) {
 				return usage("say which steps: --from STEP or --steps A,B")
 			}
-			return a.repeat(cmd.Context(), args[0], follow, api.RestartRequest{Steps: wholeNames(steps), From: from})
+			req := api.RestartRequest{Steps: wholeNames(steps), From: from}
+			if file != "" || len(input) > 0 {
+				return a.againWith(cmd.Context(), args[0], req, changedBy{file, input, &src}, follow)
+			}
+			return a.repeat(cmd.Context(), args[0], follow, req)
 		},
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "carry it out at once, with the live view")
 	cmd.Flags().StringVar(&from, "from", "", "this step and everything that depends on it")
 	cmd.Flags().StringSliceVar(&steps, "steps", nil, "these steps only")
+	cmd.Flags().StringVar(&file, "flow", "", "with this file, another text of the flow")
+	cmd.Flags().StringArrayVar(&input, "input", nil, "with another value of the input: name=value, or @file.json; "+
+		"repeatable")
+	src.flags(cmd.Flags())
 	a.completeFor(cmd, 1)
 	return cmd
 }
@@ -67,7 +80,7 @@ func wholeNames(parts []string) []string {
 	return names
 }
 
-// checkSteps looks whether the steps that are to run again are the flow's.
+// checkSteps checks that the steps to run again are steps of the flow.
 func checkSteps(r *api.Run, req api.RestartRequest) error {
 	names := make([]string, len(r.Plan))
 	for i, plan := range r.Plan {

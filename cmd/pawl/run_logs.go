@@ -15,12 +15,13 @@ import (
 func (a runVerbs) runLogsCommand() *cobra.Command {
 	var attempt int
 	var follow bool
+	var stream string
 	cmd := &cobra.Command{
 		Use: "logs RUN [STEP]", Short: "Print what the steps of a run printed", Args: cobra.RangeArgs(1, 2),
 		Long: `Prints what the attempts of a run's exec steps printed, stdout and stderr in the order in which they
 came. With a STEP, only what that one printed, as it was; on a terminal control characters are made visible. Without
-one, or with a step that has items, each line begins with its step. An item is named by its number or by its name:
-'load[3]', 'test[linux, 2]'.
+one, or with a step that has items, each line begins with its step, and a line of stderr has ! in place of |. An item is
+named by its number or by its name: 'load[3]', 'test[linux, 2]'.
 
 With --follow it goes on until the run has ended.`,
 		Example: "  pawl run logs @last\n  pawl run logs order-42 render --attempt 2\n" +
@@ -31,20 +32,31 @@ With --follow it goes on until the run has ended.`,
 				return usage("--attempt counts from 1")
 			case attempt > 0 && len(args) == 1:
 				return usage("--attempt is about one step; name it: pawl run logs RUN STEP --attempt %d", attempt)
+			case stream != "" && stream != "stdout" && stream != "stderr":
+				return usage("--stream is stdout or stderr, not %q", stream)
 			}
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
-				return a.printLogs(ctx, svc, args, attempt, follow)
+				return a.printLogs(ctx, svc, args, logsAsked{attempt, follow, stream})
 			})
 		},
 	}
 	cmd.Flags().IntVar(&attempt, "attempt", 0, "of this attempt only")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on until the run has ended")
+	cmd.Flags().StringVar(&stream, "stream", "", "only of stdout, or of stderr")
 	a.completeFor(cmd, 2)
 	return cmd
 }
 
-// printLogs prints what the attempts of a run, or of a step of it, have printed; with follow until the run has ended.
-func (a runVerbs) printLogs(ctx context.Context, svc api.Service, args []string, attempt int, follow bool) error {
+// logsAsked says what of the logs of a run is printed.
+type logsAsked struct {
+	attempt int    // 0: of all
+	follow  bool   // goes on until the run has ended
+	stream  string // empty: of both
+}
+
+// printLogs prints what the attempts of a run, or of a step of it, have printed.
+func (a runVerbs) printLogs(ctx context.Context, svc api.Service, args []string, asked logsAsked) error {
+	attempt, follow := asked.attempt, asked.follow
 	r, err := svc.Run(ctx, args[0])
 	if err != nil {
 		return err
@@ -55,7 +67,7 @@ func (a runVerbs) printLogs(ctx context.Context, svc api.Service, args []string,
 	}
 	p := &printed{
 		out: a.Out, logs: logs, how: outputFollow, clean: isTerminal(a.Out), raw: len(args) == 2,
-		above: map[string]string{},
+		above: map[string]string{}, stream: asked.stream,
 	}
 	several, key := false, ""
 	if p.raw {
@@ -141,7 +153,7 @@ func (p *printed) exists(ctx context.Context, r *api.Run, step string, attempt i
 	return false
 }
 
-// followLogs prints what comes until the run has ended.
+// followLogs prints new output until the run has ended.
 func (a runVerbs) followLogs(
 	ctx context.Context, svc api.Service, r *api.Run, p *printed, take func(api.Event),
 ) error {

@@ -160,7 +160,8 @@ steps are listed: --step goes back to one of them.`, w)
 		case w.op.Step != "" && (file != "" || len(input) > 0):
 			return usage("--step is for the run as it is; --flow and --input make a new run, from all failed steps")
 		case file != "" || len(input) > 0:
-			return a.retryWith(cmd.Context(), args[0], file, input, &src, w.follow)
+			return a.againWith(cmd.Context(), args[0], api.RestartRequest{Failed: true}, changedBy{file, input, &src},
+				w.follow)
 		case w.op.Step != "":
 			w.op.Operation, w.done = api.OpRetryStep, "it begins again"
 		}
@@ -175,13 +176,22 @@ steps are listed: --step goes back to one of them.`, w)
 	return cmd
 }
 
-// retryWith starts a run that goes on from the failed steps of an earlier one with another text or input.
-func (a runVerbs) retryWith(ctx context.Context, name, file string, input []string, src *sources, follow bool) error {
-	req := api.RestartRequest{Failed: true, Actor: a.who(), Reason: a.reason}
+// changedBy says how a run differs from the earlier one that it goes on from.
+type changedBy struct {
+	file  string // another text of the flow; empty: the same
+	input []string
+	src   *sources
+}
+
+// againWith starts a run that makes some steps of an earlier one again with another text or input.
+func (a runVerbs) againWith(
+	ctx context.Context, name string, req api.RestartRequest, with changedBy, follow bool,
+) error {
+	req.Actor, req.Reason = a.who(), a.reason
 	var c *compiled
 	var err error
-	if file != "" {
-		if c, err = a.load(file, src); err != nil {
+	if with.file != "" {
+		if c, err = a.load(with.file, with.src); err != nil {
 			return err
 		}
 		d, err := a.flows.Keep(c)
@@ -195,13 +205,16 @@ func (a runVerbs) retryWith(ctx context.Context, name, file string, input []stri
 		if earlier, err = a.findCarried(ctx, svc, name); err == nil && c == nil {
 			c, err = a.definitionOf(ctx, svc, earlier.Definition)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return checkSteps(earlier, req)
 	})
 	if err != nil {
 		return err
 	}
-	if len(input) > 0 {
-		if req.Input, err = a.inputOver(c, earlier.Input, input); err != nil {
+	if len(with.input) > 0 {
+		if req.Input, err = a.inputOver(c, earlier.Input, with.input); err != nil {
 			return asUsage(err)
 		}
 	}
@@ -219,7 +232,7 @@ func (a runVerbs) retryWith(ctx context.Context, name, file string, input []stri
 	return a.startRun(ctx, begin, follow, a.chooseTelling(false, false))
 }
 
-// inputOver puts values over an earlier run's input. A file replaces all of it.
+// inputOver puts values over an earlier run's input. A file replaces the whole value.
 func (a runVerbs) inputOver(c *compiled, earlier []byte, args []string) (json.RawMessage, error) {
 	over, err := a.readInput(c, args)
 	if err != nil {
@@ -232,7 +245,7 @@ func (a runVerbs) inputOver(c *compiled, earlier []byte, args []string) (json.Ra
 	}
 	merged, values := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	objects := json.Unmarshal(over, &values) == nil && (len(earlier) == 0 || json.Unmarshal(earlier, &merged) == nil)
-	if !objects { // there is nothing to put values over
+	if !objects { // there is no value to overlay
 		return over, nil
 	}
 	for name, value := range values {

@@ -21,6 +21,7 @@ type Attention struct {
 // Concern is one thing that needs a person: runs with the same cause, a schedule, a webhook or a flow.
 type Concern struct {
 	ID    string   `json:"id" doc:"It stays the same until the concern changes."`
+	Key   string   `json:"key" doc:"It stays the same as long as there is the concern, however it changes."`
 	Cause string   `json:"cause"`
 	Level Level    `json:"level"`
 	Says  Saying   `json:"says"`
@@ -29,6 +30,18 @@ type Concern struct {
 	At    Time     `json:"at,omitzero" doc:"Since when it is so; of deadlines the first one."`
 	Runs  int      `json:"runs,omitempty" doc:"How many runs it is about."`
 	Of    []string `json:"of,omitempty" doc:"The ids of these runs, the newest first, at most 100."`
+}
+
+// The types of the messages of webhooks that tell when something needs a person.
+const (
+	EventAttentionRaised  = "attention.raised"
+	EventAttentionCleared = "attention.cleared"
+)
+
+// AttentionEvent is what such a message tells.
+type AttentionEvent struct {
+	Concern
+	Since Time `json:"since" doc:"When it was raised."`
 }
 
 // Level is how bad a concern is.
@@ -41,15 +54,36 @@ const (
 	LevelInfo Level = "info"
 )
 
-// Overview is how the runs of a span of time went, and what comes next.
+// Overview shows how the runs of a period went, and what is next.
 type Overview struct {
 	Histogram
 	Open     int           `json:"open" doc:"Runs that are open now, also those that began before."`
 	Retrying int           `json:"retrying" doc:"Open runs of which a step is tried again."`
 	Queued   int           `json:"queued" doc:"Attempts that wait for a worker now."`
 	Late     Duration      `json:"late,omitzero" doc:"How late a timer was at most, since the server began."`
+	Counted  Counted       `json:"counted" doc:"What was counted over time."`
 	Flows    []FlowFigures `json:"flows" doc:"The same by workflow, those with the most runs first."`
 	Due      []Due         `json:"due" doc:"Everything that is due within the hour, the soonest first."`
+}
+
+// Counted is what was counted over a span of time, minute by minute. It is kept in the database: a restart loses none
+// of it. Child runs are not counted.
+type Counted struct {
+	Since Time     `json:"since" doc:"When the counting began. What is older is taken from the runs that are there."`
+	From  Time     `json:"from"`
+	Each  Duration `json:"each" doc:"The length of each part: whole minutes."`
+	Parts []Sample `json:"parts" doc:"The parts of the span, the oldest first."`
+	All   Sample   `json:"all"`
+}
+
+// Sample is what was counted in a part of a span of time.
+type Sample struct {
+	Started int      `json:"started" doc:"Runs that began."`
+	Failed  int      `json:"failed" doc:"Runs that failed or timed out."`
+	Retries int      `json:"retries" doc:"Attempts after which another one followed."`
+	RunP95  Duration `json:"runP95,omitzero" doc:"95 of 100 runs that ended took at most so long."`
+	WaitP95 Duration `json:"waitP95,omitzero" doc:"95 of 100 attempts waited at most so long for a worker."`
+	Late    Duration `json:"late,omitzero" doc:"How late the latest timer was."`
 }
 
 // Histogram is how the runs of a span of time went, by when they began.
@@ -62,7 +96,7 @@ type Histogram struct {
 	More  bool      `json:"more,omitempty" doc:"Older runs of the span were left out."`
 }
 
-// Suggestion is a way to go on with a text that finds runs.
+// Suggestion is a possible continuation of a search text.
 type Suggestion struct {
 	Term string `json:"term" doc:"It takes the place of the last term; one that ends with a colon goes on."`
 	Says string `json:"says,omitempty" doc:"What it means."`
@@ -77,14 +111,14 @@ type Figures struct {
 	P95    Duration `json:"p95,omitzero"`
 }
 
-// FlowFigures are those of one workflow.
+// FlowFigures are the figures of one workflow.
 type FlowFigures struct {
 	Workflow string `json:"workflow"`
 	Figures
 	Retrying int `json:"retrying,omitempty"`
 }
 
-// The kinds of what is due.
+// The kinds of due events.
 const (
 	DueDeadline = "deadline" // the deadline of a run
 	DueMissed   = "missed"   // a deadline that the run will miss

@@ -261,20 +261,24 @@ steps:
 			from, to, input string
 			kept            string
 			refused         string
+			names           []string // nil: the failed steps
 		}{
-			{"exec: x, timeout: 1m", "exec: z, timeout: 1h", `{"n":1,"m":2}`, "each[0] get use", ""},
-			{"[x, \"${{ item }}\"]", "[z, \"${{ item }}\"]", `{"n":1,"m":1}`, "get use", ""},
+			{"exec: x, timeout: 1m", "exec: z, timeout: 1h", `{"n":1,"m":2}`, "each[0] get use", "", nil},
+			{"", "", `{"n":2,"m":1}`, "get", "", []string{"use"}},
+			{"", "", `{"n":2,"m":1}`, "", `step "use" has used input.n`, []string{"each"}},
+			{"name: use, needs: get", "name: use", `{"n":1,"m":1}`, "", "", []string{"get"}},
+			{"[x, \"${{ item }}\"]", "[z, \"${{ item }}\"]", `{"n":1,"m":1}`, "get use", "", nil},
 			{
 				"name: get, exec: x", "name: get, exec: x, timeout: 5m, retry: \"fixed(2, 1s)\"", `{"n":1,"m":1}`,
-				"each[0] get use", "",
+				"each[0] get use", "", nil,
 			},
-			{"", "", `{"n":2,"m":1}`, "", `step "use" has used input.n`},
+			{"", "", `{"n":2,"m":1}`, "", `step "use" has used input.n`, nil},
 			{
 				"name: get, exec: x", "name: get, exec: z", `{"n":1,"m":1}`, "",
-				`step "get": exec was {shell: x}, and is {shell: z}`,
+				`step "get": exec was {shell: x}, and is {shell: z}`, nil,
 			},
-			{"name: use, needs: get", "name: use", `{"n":1,"m":1}`, "", `step "use": needs was`},
-			{"name: get", "name: got", `{"n":1,"m":1}`, "", `step "get" is gone`},
+			{"name: use, needs: get", "name: use", `{"n":1,"m":1}`, "", `step "use": needs was`, nil},
+			{"name: get", "name: got", `{"n":1,"m":1}`, "", `step "get" is gone`, nil},
 		} {
 			src := strings.Replace(text, c.from, c.to, 1)
 			if c.to == "name: got" {
@@ -284,7 +288,7 @@ steps:
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept, err := flow.Continue(doc, was, n.run(), []byte(c.input))
+			kept, err := flow.Continue(doc, was, n.run(), []byte(c.input), c.names, c.names != nil)
 			if err != nil || c.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refused) || c.refused == "" {
 					t.Errorf("%s: %v, want %q", c.to, err, c.refused)

@@ -24,7 +24,8 @@ type Logs struct {
 	Service api.Service // finds runs that are not named by their id
 }
 
-// runNamed returns the id of a run by any of its names. One with that id may be gone: its files may be there.
+// runNamed returns the id of a run by any of its names. The run with that id may have been removed, while its files
+// still exist.
 func runNamed(ctx context.Context, svc api.Service, name string) (core.RunID, error) {
 	run, err := core.ParseRunID(name)
 	if err == nil {
@@ -70,7 +71,8 @@ func (l Logs) Log(ctx context.Context, name string, at api.LogPlace) (api.LogPar
 	if at.Step, err = l.keyOf(ctx, name, at.Step); err != nil {
 		return api.LogPart{}, err
 	}
-	f, err := os.Open(worker.LogPath(l.Dir, core.Token{Run: run, Attempt: at.Attempt}, at.Step))
+	path := worker.LogPath(l.Dir, core.Token{Run: run, Attempt: at.Attempt}, at.Step)
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return api.LogPart{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf(
 			"attempt %d of step %q has no log here: it has not begun, or is no exec step, or another machine "+
@@ -85,5 +87,16 @@ func (l Logs) Log(ctx context.Context, name string, at api.LogPlace) (api.LogPar
 	if err != nil && !errors.Is(err, io.EOF) {
 		return api.LogPart{}, err
 	}
-	return api.LogPart{Text: text[:n], Next: at.From + int64(n)}, nil
+	part := api.LogPart{Text: text[:n], Next: at.From + int64(n)}
+	if n == 0 {
+		return part, nil
+	}
+	marks, err := worker.LogMarks(path, at.From, part.Next)
+	if err != nil {
+		return api.LogPart{}, err
+	}
+	for _, m := range marks {
+		part.Marks = append(part.Marks, api.LogMark{From: m.At, Stream: m.Stream, At: api.At(m.Time)})
+	}
+	return part, nil
 }

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine/limit"
 	"github.com/pawl-dev/pawl/internal/engine/slots"
 )
 
@@ -25,7 +28,7 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueStats, error) {
 			sum := byKey[key]
 			q.Waiting, q.Running = q.Waiting+sum.Waiting, q.Running+sum.Running
 			q.Waits = append(q.Waits, sum.Waits...)
-			byKey[key] = q // the slots are those of all partitions
+			byKey[key] = q // the slots of all partitions
 		}
 	}
 	out := make([]QueueStats, 0, len(byKey))
@@ -48,13 +51,43 @@ func (c *QueuesCall) do(p *Partition) {
 	p.pipeline.reply(c)
 }
 
+// Ahead returns how many runs begin before one that waits in its queue, as the line stands; false: it waits in none.
+func (e *Engine) Ahead(ctx context.Context, id core.RunID) (ahead int, waits bool) {
+	ctx, cancel := context.WithTimeout(ctx, aheadWithin)
+	defer cancel()
+	c := &AheadCall{run: id}
+	if err := e.of(id).ask(ctx, c); err != nil || c.Answer == nil {
+		return 0, false
+	}
+	return e.cfg.Matcher.Limiter().Ahead(c.Answer)
+}
+
+// aheadWithin is how long somebody waits for the place of a run in its queue.
+const aheadWithin = time.Second
+
+// AheadCall asks for the ticket with which a run waits in its queue.
+type AheadCall struct {
+	repeating[*limit.Ticket]
+	run core.RunID
+}
+
+func (*AheadCall) op() string { return "read" }
+
+func (c *AheadCall) do(p *Partition) {
+	c.Answer = p.admissions.tickets[c.run]
+	p.pipeline.reply(c)
+}
+
+// Uses returns what the queues and services with limits have in use, once for the process, at an instant.
+func (e *Engine) Uses(now core.Time) []limit.Use { return e.cfg.Matcher.Limiter().Uses(now) }
+
 // mostWaits is how many attempts of a queue are told that wait.
 const mostWaits = 1000
 
 // Here reports whether workers of this process execute tasks of a type from a queue.
 func (e *Engine) Here(queue, taskType string) bool { return e.cfg.Matcher.Here(queue, taskType) }
 
-// stats tells of the queues, in no order.
+// stats returns the numbers of the queues, unordered.
 func (t *tasks) stats() []QueueStats {
 	byKey := map[slots.Key]*QueueStats{}
 	of := func(k slots.Key) *QueueStats {

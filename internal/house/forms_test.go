@@ -54,7 +54,9 @@ var forms = []form{
 	{"webhooks, deliveries, and how messages are signed", "internal/webhook.documentVersion", []string{
 		"internal/webhook/testdata/0.1.0/hook.json", "internal/webhook/testdata/0.1.0/delivery.json",
 		"internal/webhook/testdata/0.1.0/due.json", "internal/webhook/testdata/0.1.0/signature.txt",
+		"internal/webhook/testdata/0.1.0/attention.json",
 	}},
+	{"figures by minute", "internal/minutes.version", []string{"internal/minutes/testdata/0.1.0/hour.json"}},
 	{"tokens and the audit log", "internal/access.documentVersion", []string{
 		"internal/access/testdata/0.1.0/token.json", "internal/access/testdata/0.1.0/audited.json",
 	}},

@@ -41,7 +41,7 @@ func (t *tally) add(r api.RunSummary) {
 	}
 }
 
-// figures returns what was counted, with how long the runs took that ended.
+// figures returns the counts, with how long the runs took that ended.
 func (t *tally) figures() api.Figures {
 	slices.Sort(t.took)
 	if n := len(t.took); n > 0 {
@@ -86,7 +86,13 @@ func (s Sources) histogram(
 // Overview returns how the runs went that began within a span of time that ends now, and what is due within the hour.
 func (s Sources) Overview(ctx context.Context, span time.Duration) (o api.Overview, err error) {
 	flows := map[string]*tally{}
+	now := api.At(s.Now())
+	counting, err := s.minutes(ctx, api.At(now.Std().Add(-span)), now)
+	if err != nil {
+		return o, err
+	}
 	o.Histogram, err = s.histogram(ctx, api.Query{Top: true}, span, func(r api.RunSummary) {
+		counting.run(r)
 		f := flows[r.Workflow]
 		if f == nil {
 			f = &tally{FlowFigures: api.FlowFigures{Workflow: r.Workflow}}
@@ -97,6 +103,7 @@ func (s Sources) Overview(ctx context.Context, span time.Duration) (o api.Overvi
 	if err != nil {
 		return o, err
 	}
+	o.Counted = counting.counted()
 	o.Flows = []api.FlowFigures{}
 	for f := range maps.Values(flows) {
 		f.figures()
@@ -133,7 +140,7 @@ func (s Sources) each(ctx context.Context, q api.Query, fn func(api.RunSummary))
 	}
 }
 
-// atPresent adds what is open now.
+// atPresent adds the open runs.
 func (s Sources) atPresent(ctx context.Context, o *api.Overview) error {
 	open, err := s.Runs.Counts(ctx, api.Query{Top: true, Phases: []api.RunPhase{
 		api.RunPending, api.RunRunning, api.RunWaiting, api.RunPaused,

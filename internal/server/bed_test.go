@@ -57,8 +57,8 @@ func readFlow(d journal.Definition) (*service.Prepared, error) {
 		return flow.Rerun(doc, earlier, steps, from)
 	}
 	w.Text = doc
-	w.Continue = func(earlier *core.Run, was any, input []byte) ([]core.Kept, error) {
-		return flow.Continue(doc, was.(*flow.Document), earlier, input)
+	w.Continue = func(earlier *core.Run, was any, input []byte, steps []string, from bool) ([]core.Kept, error) {
+		return flow.Continue(doc, was.(*flow.Document), earlier, input, steps, from)
 	}
 	return w, nil
 }

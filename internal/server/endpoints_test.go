@@ -99,6 +99,7 @@ func newReach(t *testing.T) *reach {
 		c.Access, c.Metrics, c.Clock, c.Cluster = keeper, r.routes, agreeable{}, agreeable{}
 		c.Pruner, c.Updates, c.Logs, c.Bodies = agreeable{}, agreeable{}, agreeable{}, agreeable{}
 		c.Artifacts = agreeable{}
+		c.QueueReport = func(context.Context) (api.QueueReport, error) { return api.QueueReport{Queued: 7}, nil }
 		c.Catalog = catalog.New(documents, func(api.Definition) error { return nil }, now)
 		c.Carry = func(context.Context, string) error { return nil }
 	})
@@ -140,6 +141,11 @@ func (r *reach) runs() {
 	r.must("attention", err)
 	_, err = c.Overview(ctx, time.Hour)
 	r.must("overview", err)
+	queues, err := httpapi.Queues(ctx, c)
+	if r.must("queues", err); queues.Queued != 7 {
+		r.Errorf("the queues are %+v", queues)
+	}
+	r.raw("GET", "/api/v1/runs/"+run+"/items?of=first&order=worst", "")
 	_, err = c.History(ctx, run)
 	r.must("history", err)
 	_, err = c.Forecast(ctx, run, api.ForecastRequest{})

@@ -58,6 +58,23 @@ func overviewRoutes(s *Server, a huma.API) {
 	})
 }
 
+// queueRoutes adds what waits for workers.
+func queueRoutes(s *Server, a huma.API) {
+	op := under(api.RoleRead, "GET", "/queues", "getQueues", "server", "Tell what waits, what holds it, and who works")
+	op.Description = "Task queues with their depth and their oldest attempt, how much of each limit is used, " +
+		"breakers with their probes, retries by service, and the workers by name. In a cluster it is about the node " +
+		"that answers."
+	huma.Register(a, op, func(ctx context.Context, _ *struct{}) (*answered[api.QueueReport], error) {
+		if s.cfg.QueueReport == nil {
+			return body(api.QueueReport{}, &api.Error{
+				Code:    api.CodeNotFound,
+				Message: "this server has no queues of its own: a Go program carries the runs on",
+			})
+		}
+		return body(s.cfg.QueueReport(ctx))
+	})
+}
+
 // spanOf returns the span of an overview.
 func spanOf(asked length) time.Duration {
 	if asked.Std() <= 0 {
@@ -66,9 +83,15 @@ func spanOf(asked length) time.Duration {
 	return min(max(asked.Std(), leastSpan), mostSpan)
 }
 
+// Attention returns what needs a person on a server.
+func Attention(ctx context.Context, s *Server) (api.Attention, error) {
+	return sourcesOf(s).Attention(ctx)
+}
+
 // sourcesOf returns where the overview of a server looks.
 func sourcesOf(s *Server) overview.Sources {
 	return overview.Sources{
 		Runs: s.cfg.Service, Webhooks: s.cfg.Webhooks, Flows: s.flows, Stats: s.cfg.Service.Stats, Now: s.now,
+		Minutes: s.cfg.Minutes,
 	}
 }

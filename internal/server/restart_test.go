@@ -42,7 +42,7 @@ output: {sum: "${{ steps.first.output + input.n }}"}
 		other := strings.Replace(mended, "output: 1}", "output: 2}", 1)
 		unreadable := strings.Replace(mended, "name: order", "name: [", 1)
 		for body, want := range map[string]string{
-			quoted(map[string]any{"flow": mended}):                                      "say failed",
+			quoted(map[string]any{"flow": mended}):                                      "say which steps run again",
 			quoted(map[string]any{"failed": true, "flow": other}):                       `step \"first\"`,
 			quoted(map[string]any{"failed": true, "flow": unreadable}):                  "not readable as YAML",
 			quoted(map[string]any{"failed": true, "from": "first", "flow": mended}):     "not both",

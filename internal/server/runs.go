@@ -139,7 +139,7 @@ func (s *Server) runRoutes(a huma.API) {
 	})
 }
 
-// runRoute adds what reads one run: as it is, when it has changed, or as it was.
+// runRoute adds the request for one run: as it is, when it has changed, or as it was.
 func runRoute(s *Server, a huma.API) {
 	huma.Register(a, under(api.RoleRead, "GET", "/runs/{run}", "getRun", "runs",
 		"Get a run with everything that explains it"),
@@ -149,20 +149,58 @@ func runRoute(s *Server, a huma.API) {
 			After   int    `query:"after" minimum:"0" doc:"The number of an event; a run has that of its last one."`
 			Changed bool   `query:"changed" doc:"Answer with the steps alone that are open or changed since after."`
 			At      int    `query:"at" minimum:"1" doc:"The number of an event: the run as it was right after it."`
+			Folded  bool   `query:"folded" doc:"Leave the items of long lists out: their groups say how they stand."`
 		},
 		) (*answered[*api.Run], error) {
 			if in.At > 0 {
-				return body(s.cfg.Service.RunAt(ctx, in.Run, in.At))
+				r, err := s.cfg.Service.RunAt(ctx, in.Run, in.At)
+				return body(folded(s, r, in.Folded), err)
 			}
 			r, err := s.run(ctx, in.Run, in.After, in.Wait.Std())
+			shown := folded(s, r, in.Folded)
 			if err == nil && in.Changed && in.After > 0 {
-				r, err = changedSince(ctx, s.cfg.Service, r, in.After)
+				shown, err = changedSince(ctx, s.cfg.Service, r, shown, in.After)
 			}
-			return body(r, err)
+			return body(shown, err)
 		})
+	op := under(api.RoleRead, "GET", "/runs/{run}/items", "getItems", "runs", "Get items of a step with forEach")
+	op.Description = "Answers a page of the items of a forEach, as the steps that they are."
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		OfRun
+		Of     string        `query:"of" required:"true" doc:"The key of the step: pages."`
+		Phase  api.StepPhase `query:"phase" doc:"Items in this phase alone: failed."`
+		Order  string        `query:"order" enum:"index,worst" doc:"worst: those that failed first, then open ones."`
+		Offset int           `query:"offset" minimum:"0" doc:"How many items to leave out at the beginning."`
+		Limit  int           `query:"limit" minimum:"1" maximum:"1000" doc:"The most that are answered: 100."`
+		At     int           `query:"at" minimum:"1" doc:"The number of an event: the items as they were then."`
+	},
+	) (*answered[api.ItemPage], error) {
+		r, err := s.cfg.Service.Run(ctx, in.Run)
+		if in.At > 0 {
+			r, err = s.cfg.Service.RunAt(ctx, in.Run, in.At)
+		}
+		if err != nil {
+			return body(api.ItemPage{}, err)
+		}
+		return body(r.ItemsOf(api.ItemQuery{
+			Of: in.Of, Phase: in.Phase, Worst: in.Order == "worst", Offset: in.Offset, Limit: in.Limit,
+		}))
+	})
 }
 
-// file is an answer that is sent as it is.
+// folded leaves the items of long lists out where a caller wants that.
+func folded(s *Server, r *api.Run, wanted bool) *api.Run {
+	if r == nil || !wanted {
+		return r
+	}
+	asOf := api.At(s.now())
+	if r.AsOf != nil {
+		asOf = r.AsOf.Time
+	}
+	return r.WithoutItems(asOf)
+}
+
+// file is an answer that is sent unchanged.
 type file struct {
 	ContentType string `header:"Content-Type"`
 	Body        []byte
@@ -181,7 +219,7 @@ type started struct {
 	Body     api.Started
 }
 
-// startedAt returns the answer to a start: 201 for a new run, 200 for one that was there.
+// startedAt returns the answer to a start: 201 for a new run, 200 for an existing one.
 func startedAt(st api.Started, err error) (*started, error) {
 	if err != nil {
 		return nil, httpapi.ProblemOf(err)
@@ -316,7 +354,7 @@ func (s *Server) operationRoutes(a huma.API) {
 		op := under(api.RoleOperate, "POST", path+action.Path, id, "operations", action.Summary)
 		s.operation(a, op, action.Operation, action.Step)
 	}
-	// An operation that is asked for where it has no path is refused by the service, in the same words as elsewhere.
+	// An operation that is requested at a wrong path is refused by the service, with the same text as elsewhere.
 	for _, step := range []bool{false, true} {
 		path := "/runs/{run}/{operation}"
 		if step {
@@ -341,7 +379,7 @@ type OperateStep struct {
 	Body *httpapi.OperateBody
 }
 
-// operation adds one operation. If it has no name, the path says which one is asked for.
+// operation adds one operation. If it has no name, it is in the path.
 func (s *Server) operation(a huma.API, op huma.Operation, name string, step bool) {
 	op.DefaultStatus = http.StatusNoContent
 	operate := func(ctx context.Context, run, step, given string, b *httpapi.OperateBody) (*struct{}, error) {

@@ -31,7 +31,9 @@ type reads struct {
 	// unserved reports whether no worker comes for the tasks of a type in a queue. nil: nothing is known.
 	unserved func(queue, taskType string) bool
 	// waits returns why attempts wait until somebody acts, by run. nil: nothing is known.
-	waits  func(ctx context.Context) (map[core.RunID]error, error)
+	waits func(ctx context.Context) (map[core.RunID]error, error)
+	// ahead returns how many runs begin before one that waits in its queue. nil: nothing is known.
+	ahead  func(ctx context.Context, run core.RunID) (ahead int, waits bool)
 	rests  Rests // nil: somebody carries all runs on
 	shared bool  // the runs belong to one of several nodes
 	// lazy is set if reading a history again is expensive. Then a trail that a watcher keeps counts as up to date.
@@ -57,12 +59,17 @@ func (r *reads) Run(ctx context.Context, name string) (*api.Run, error) {
 	return out, err
 }
 
-// snapshot returns a followed run as it is now, with the words of the system it was made for.
+// snapshot returns a followed run in its present state, with the words of the system for which it was made.
 func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	f.trail.Known = trail.Known{Plan: f.workflow.Plan, Unserved: r.unserved}
 	if r.problems != nil {
 		if problem := r.problems()[f.id]; problem != nil {
 			f.trail.Known.Problem = problem.Error()
+		}
+	}
+	if r.ahead != nil && f.trail.Run.InQueue() {
+		if n, waits := r.ahead(ctx, f.id); waits {
+			f.trail.Known.Ahead = &n
 		}
 	}
 	out := f.trail.Snapshot(r.now())
@@ -77,13 +84,13 @@ func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	return out
 }
 
-// Rests reports whether nobody carries an open run on; top returns the run that stands for its family.
+// Rests reports whether no process carries an open run on; top returns the run that represents its family.
 type Rests func(ctx context.Context, run core.RunID, top func() core.RunID) bool
 
-// KnowResting tells a service which runs nobody carries on. Call it before the first request.
+// KnowResting tells a service which runs no process carries on. Call it before the first request.
 func (r *reads) KnowResting(rests Rests) { r.rests = rests }
 
-// topOf returns the run that stands for the family of a run.
+// topOf returns the run that represents the family of a run.
 func (r *reads) topOf(ctx context.Context, id core.RunID) (top core.RunID) {
 	err := r.with(ctx, id.String(), id, func(f *followed) error {
 		top = f.trail.Run.Top()

@@ -39,9 +39,10 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 	if err := Repeatable(f.trail.Snapshot(s.now())); err != nil {
 		return engine.StartRequest{}, err
 	}
-	if !r.Failed && (r.Definition != nil || r.Input != nil) {
-		return engine.StartRequest{}, invalid(nil, "only the failed steps of a run can be made again with another "+
-			"text or another input: say failed")
+	other, some := r.Definition != nil || r.Input != nil, r.Failed || r.From != "" || len(r.Steps) > 0
+	if other && !some {
+		return engine.StartRequest{}, invalid(nil, "with another text or another input say which steps run again: "+
+			"from one of them, some of them, or those that failed")
 	}
 	w, d, err := s.textOf(ctx, f, r.Definition)
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 	if run.Admission != nil {
 		req.Queue = run.Admission.Queue
 	}
-	if r.Failed {
+	if r.Failed || other {
 		req.Keep, err = s.goesOn(f, w, r, req.Input)
 	} else {
 		req.Keep, err = kept(f, r)
@@ -104,11 +105,11 @@ func (s *Embedded) textOf(ctx context.Context, f *followed, given *api.Definitio
 	return k.workflow, d, nil
 }
 
-// goesOn chooses the results that a run takes from one of which some steps failed.
+// goesOn chooses the results that a run takes from one of which some steps failed, or with another text or input.
 func (s *Embedded) goesOn(f *followed, w *Prepared, r api.RestartRequest, input []byte) ([]core.Kept, error) {
 	run := f.trail.Run
 	switch {
-	case r.From != "" || len(r.Steps) > 0:
+	case r.Failed && (r.From != "" || len(r.Steps) > 0):
 		return nil, invalid(nil, "say which steps run again, or that the failed ones do, not both")
 	case w.Continue == nil || f.workflow.Text == nil:
 		return nil, invalid(nil, "of workflow %q only its own program can go on with another text or input",
@@ -117,26 +118,39 @@ func (s *Embedded) goesOn(f *followed, w *Prepared, r api.RestartRequest, input 
 		return nil, &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf(
 			"run %s is still open: cancel it, or wait until it has ended", run.ID.String()[:sharedPrefix])}
 	}
-	if err := run.RefusesRetry(s.now()); err != nil {
-		return nil, wrap(err)
+	steps, err := named(r)
+	if err != nil {
+		return nil, err
 	}
-	keep, err := w.Continue(run, f.workflow.Text, input)
+	if r.Failed {
+		if err := run.RefusesRetry(s.now()); err != nil {
+			return nil, wrap(err)
+		}
+	}
+	keep, err := w.Continue(run, f.workflow.Text, input, steps, r.From != "")
 	if coded := new(api.Error); err != nil && !errors.As(err, &coded) {
 		return nil, &api.Error{Code: api.CodeConflict, Message: err.Error(), Err: err}
 	}
 	return keep, err
 }
 
-// kept chooses the results that the new run takes from the earlier one.
-func kept(f *followed, r api.RestartRequest) ([]core.Kept, error) {
-	steps := r.Steps
+// named returns the steps that run again.
+func named(r api.RestartRequest) ([]string, error) {
 	switch {
-	case r.From != "" && len(steps) > 0:
+	case r.From != "" && len(r.Steps) > 0:
 		return nil, invalid(nil, "say which steps run again: from one of them, or these only, not both")
 	case r.From != "":
-		steps = []string{r.From}
-	case len(steps) == 0:
-		return nil, nil
+		return []string{r.From}, nil
+	default:
+		return r.Steps, nil
+	}
+}
+
+// kept chooses the results that the new run takes from the earlier one.
+func kept(f *followed, r api.RestartRequest) ([]core.Kept, error) {
+	steps, err := named(r)
+	if err != nil || len(steps) == 0 {
+		return nil, err
 	}
 	if f.workflow.Rerun == nil {
 		return nil, invalid(nil, "of workflow %q no single steps can run again", f.trail.Run.Workflow)
@@ -148,7 +162,7 @@ func kept(f *followed, r api.RestartRequest) ([]core.Kept, error) {
 	return keep, err
 }
 
-// Repeatable returns why a new run like this one cannot be started now; nil: it can.
+// Repeatable returns why a new run like this one cannot be started now, or nil if it can.
 func Repeatable(r *api.Run) error {
 	if r.Phase.Closed() || r.WorkflowID == "" {
 		return nil

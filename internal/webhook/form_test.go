@@ -40,6 +40,11 @@ func TestForms(t *testing.T) {
 		func(text []byte) (out due, err error) {
 			return out, journal.DecodeDocument(text, documentVersion, &out)
 		})
+	golden.Form(t, "attention.json", golden.Full[told](),
+		func(w told) ([]byte, error) { return document(attentionKey, w).Value, nil },
+		func(text []byte) (out told, err error) {
+			return out, journal.DecodeDocument(text, documentVersion, &out)
+		})
 	secrets := []secret{{Text: secretPrefix + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}}
 	id := eventID(core.RunID{1, 2}, 1782867311950417, 3)
 	golden.Same(t, "signature.txt", []byte(id+" "+signature(secrets, 1782867311950417, id, []byte(`{"a":1}`))+"\n"))

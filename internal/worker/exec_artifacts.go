@@ -110,7 +110,7 @@ func (e *Exec) keep(ctx context.Context, t core.Task, p *ExecPayload, out *captu
 	case problem != nil && failure == nil:
 		res.Failure = problem
 	case problem != nil:
-		out.log.write([]byte("\n[pawl: " + problem.Message + "]\n"))
+		out.log.write(StreamPawl, []byte("\n[pawl: "+problem.Message+"]\n"))
 	}
 }
 

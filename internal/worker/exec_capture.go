@@ -37,6 +37,7 @@ type capture struct {
 // stream is stdout or stderr. One goroutine fills it; others may read it when that goroutine has ended.
 type stream struct {
 	tail
+	name       string
 	shown      *secret.Stream // takes secrets out of what is kept and logged
 	partial    []byte         // the unfinished line, stdout only
 	tooLong    bool           // the unfinished line is longer than lineSize and is not kept
@@ -50,8 +51,8 @@ func newCapture(log *attemptLog, alive Alive, redactor *secret.Redactor) *captur
 	return &capture{
 		log:    log,
 		alive:  alive,
-		stdout: stream{tail: tail{size: tailSize}, shown: redactor.Stream()},
-		stderr: stream{tail: tail{size: tailSize}, shown: redactor.Stream()},
+		stdout: stream{name: StreamStdout, tail: tail{size: tailSize}, shown: redactor.Stream()},
+		stderr: stream{name: StreamStderr, tail: tail{size: tailSize}, shown: redactor.Stream()},
 	}
 }
 
@@ -141,7 +142,7 @@ func (c *capture) read(r io.Reader, s *stream, results bool) {
 
 // keep keeps a part of a stream for the log and for the tail.
 func (c *capture) keep(s *stream, part []byte) {
-	c.log.write(part)
+	c.log.write(s.name, part)
 	s.tail.write(part)
 }
 

@@ -41,7 +41,7 @@ func readTests(p *ExecPayload, out *capture, res *Result) {
 	case res.Failure == nil:
 		res.Failure = &policy.Failure{Kind: policy.KindFailed, Type: "tests", Message: err.Error()}
 	default:
-		out.log.write([]byte("\n[pawl: " + err.Error() + "]\n"))
+		out.log.write(StreamPawl, []byte("\n[pawl: "+err.Error()+"]\n"))
 	}
 }
 

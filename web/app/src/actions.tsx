@@ -53,7 +53,8 @@ function ofRun(r: Run, matters: Step | undefined): Action[] {
 }
 
 function ofStep(s: Step, closed: boolean): Action[] {
-  const from: Action[] = closed && !s.hook && !s.group ? [{ path: "restart", label: "Run again from here" }] : [];
+  const from: Action[] = closed && !s.hook && !s.group ? [{ path: "restart", label: "Run again from here…", button: "Run again from", ask: "mend",
+    says: "A new run keeps the results of what does not need this step, with the same input or another one. It is refused where a step that is kept would have been done otherwise." }] : [];
   return [...ofOwn(s), ...from];
 }
 
@@ -83,8 +84,8 @@ export function Actions({ run, step, matters }: { run: Run; step?: Step; matters
     setError(null);
     try {
       const full = { ...a.body, ...body, actor: body.actor ?? "page" }, of = step?.step ?? a.step;
-      if (a.ask === "mend") go(`/run/${(await restartRun(run.run, { ...body, failed: true, actor: "page" })).run}`);
-      else if (a.path === "restart") go(`/run/${(await restartRun(run.run, step ? { from: step.step, actor: "page" } : {})).run}`);
+      if (a.ask === "mend") go(`/run/${(await restartRun(run.run, { ...body, ...(step ? { from: step.step } : { failed: true }), actor: "page" })).run}`);
+      else if (a.path === "restart") go(`/run/${(await restartRun(run.run)).run}`);
       else if (of) await operateStep(run.run, of, a.path, full);
       else await operateRun(run.run, a.path, full);
       setAsked(null);

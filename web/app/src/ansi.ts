@@ -49,18 +49,3 @@ export function ansi(text: string): Piece[] {
   add(lines.slice(from));
   return out;
 }
-
-// protocol finds the lines with which a program talks to Pawl.
-const protocol = /^\s*\{"pawl":\s*\{/;
-
-// readable returns the lines of a log that one looks for. Lines for Pawl are hidden, unless one wants the whole.
-export function readable(text: string, sought: string, whole: boolean): { text: string; hidden: number } {
-  if (sought === "" && !text.includes('{"pawl"')) return { text, hidden: 0 };
-  const s = sought.toLowerCase();
-  let hidden = 0;
-  const lines = text.split("\n").filter((l) => {
-    if (protocol.test(l)) { hidden++; if (!whole) return false; }
-    return l.toLowerCase().includes(s);
-  });
-  return { text: lines.join("\n"), hidden };
-}

@@ -1,5 +1,5 @@
 // Talks to the server. Nothing here knows of pages.
-import { effect, signal } from "@preact/signals";
+import { effect, signal } from "./signal.ts";
 import { refused, withCaller, type Caller } from "./caller.ts";
 import { merged } from "./merged.ts";
 import type { components } from "./schema.d.ts";
@@ -33,9 +33,12 @@ export type Token = Schemas["Token"];
 export type Audited = Schemas["Audited"];
 export type Concern = Schemas["Concern"];
 export type Overview = Schemas["Overview"];
-export type Figures = Schemas["Figures"];
+export type Sample = Schemas["Sample"];
 export type Suggestion = Schemas["Suggestion"];
 export type Due = Schemas["Due"];
+export type QueueReport = Schemas["QueueReport"];
+export type TaskQueue = Schemas["TaskQueue"];
+export type LimitUse = Schemas["LimitUse"];
 export type CheckedFlow = Schemas["CheckedFlow"];
 export type Comparison = Schemas["Comparison"];
 export type Artifact = Schemas["Artifact"];
@@ -115,15 +118,18 @@ export const listRuns = (query: URLSearchParams, signal?: AbortSignal) => ask<Pa
 export const countRuns = (query: URLSearchParams) => ask<Count[]>("/counts?" + query);
 export const suggest = async (q: string) => (await ask<Suggestion[] | null>("/suggest?" + new URLSearchParams({ q }))) ?? [];
 export const getHistogram = (query: string) => ask<Schemas["Histogram"]>("/histogram?" + query);
-export const getRun = (run: string) => ask<Run>(runPath(run));
+// Runs come without the items of long lists.
+export const getRun = (run: string) => ask<Run>(`${runPath(run)}?folded=true`);
+export const getItems = (run: string, q: { of: string; offset?: number; limit: number; phase?: string; order?: string; at?: number }) =>
+  ask<Schemas["ItemPage"]>(`${runPath(run, "items")}?${new URLSearchParams(Object.entries(q).map(([k, v]) => [k, String(v)]))}`);
 export const compareRuns = (run: string, other: string) =>
   ask<Schemas["Comparison"]>(`${runPath(run, "diff")}?${new URLSearchParams(other ? { with: other } : {})}`);
 export const getDefinition = (id: string) => ask<Schemas["Definition"]>(`/definitions/${id}`);
 // getRunAt returns a run as it was right after one of its events.
-export const getRunAt = (run: string, event: number, signal: AbortSignal) => ask<Run>(`${runPath(run)}?at=${event}`, { signal });
+export const getRunAt = (run: string, event: number, signal: AbortSignal) => ask<Run>(`${runPath(run)}?at=${event}&folded=true`, { signal });
 // nextRun answers as soon as something has happened to a run after its last event: with the run as it is then.
 export const nextRun = async (run: string, last: Run, signal: AbortSignal) =>
-  merged(last, await ask<Run>(`${runPath(run)}?wait=30s&changed=true&after=${last.events}`, { signal }));
+  merged(last, await ask<Run>(`${runPath(run)}?wait=30s&changed=true&folded=true&after=${last.events}`, { signal }));
 export const forecast = (run: string, q: ForecastRequest) => post<Run>(runPath(run, "forecast"), q);
 export const operateRun = (run: string, action: string, body: OperateBody) => post<void>(runPath(run, action), body);
 export const operateStep = (run: string, step: string, action: string, body: OperateBody) =>
@@ -132,18 +138,22 @@ export type RestartBody = Omit<Schemas["RestartBody"], "$schema">;
 export const restartRun = (run: string, body: RestartBody = {}) => post<Schemas["Started"]>(runPath(run, "restart"), body);
 export const sendEvent = (run: string, name: string, payload: unknown) => post<void>(runPath(run, "events"), { name, payload });
 // getLog returns what an attempt has printed from a place on.
-export async function getLog(run: string, step: string, attempt: number, from: number, signal: AbortSignal): Promise<{ next: number; bytes: Uint8Array }> {
+export async function getLog(run: string, step: string, attempt: number, from: number, signal: AbortSignal): Promise<{ next: number; bytes: Uint8Array<ArrayBuffer>; marks: Schemas["LogMark"][] }> {
   const part = await ask<Schemas["LogPart"]>(`${runPath(run, "steps", step, "attempts", String(attempt), "log")}?from=${from}`, { signal });
-  return { next: part.next, bytes: Uint8Array.from(atob(part.text ?? ""), (c) => c.charCodeAt(0)) };
+  return { next: part.next, bytes: Uint8Array.from(atob(part.text ?? ""), (c) => c.charCodeAt(0)), marks: part.marks ?? [] };
 }
 export const listArtifacts = async (run: string) => (await ask<Schemas["Artifacts"]>(runPath(run, "artifacts"))).artifacts ?? [];
 // downloadArtifact lets the browser save the content of a file.
 export async function downloadArtifact(run: string, f: Artifact): Promise<void> {
   const answer = await request(base + runPath(run, "artifacts", f.sha256), {});
   if (!answer.ok) throw refusal(answer.status, await answer.text());
+  saved(await answer.blob(), f.path.split("/").at(-1) ?? "");
+}
+// saved lets the browser save something as a file.
+export function saved(content: Blob, name: string): void {
   const a = document.createElement("a");
-  a.href = URL.createObjectURL(await answer.blob());
-  a.download = f.path.split("/").at(-1) ?? "";
+  a.href = URL.createObjectURL(content);
+  a.download = name;
   a.click();
   setTimeout(() => URL.revokeObjectURL(a.href), 60_000);
 }
@@ -228,6 +238,7 @@ export const moveClock = (by: Schemas["ClockMove"]) => post<ClockState>("/clock"
 export const listFlows = async () => (await ask<Schemas["FlowList"]>("/flows")).flows ?? [];
 export const getFlow = (name: string) => ask<{ source?: string; input?: unknown }>(`/flows/${encodeURIComponent(name)}`);
 export const startRun = (body: Schemas["StartBody"]) => post<Schemas["Started"]>("/runs", body);
+export const getQueues = () => ask<QueueReport>("/queues");
 export const getAttention = () => ask<Schemas["Attention"]>("/attention");
 export const getOverview = (over: string) => ask<Overview>(`/overview?over=${over}`);
 export const listSchedules = async () => (await ask<Schemas["ScheduleList"]>("/schedules")).schedules ?? [];
@@ -258,14 +269,6 @@ export const revokeToken = (id: string) => ask<void>(`/tokens/${encodeURICompone
 export const listAudit = (actor: string, cursor: string) =>
   ask<Schemas["AuditPage"]>("/audit?" + new URLSearchParams({ ...(actor ? { actor } : {}), ...(cursor ? { cursor } : {}) }));
 export const validateFlow = (text: string) => post<CheckedFlow>("/flows/validate", { text });
-// getMetrics returns what the server counts, in the form of Prometheus.
-export async function getMetrics(): Promise<string> {
-  const answer = await request("/metrics", {});
-  const text = await answer.text();
-  if (!answer.ok) throw refusal(answer.status, text);
-  return text;
-}
-
 // bulk applies an operation to many runs, and calls fn with what became of each.
 export async function bulk(operation: string, body: BulkBody, fn: (r: BulkResult) => void, signal: AbortSignal): Promise<void> {
   const answer = await request(`${base}/bulk/${operation}`, {

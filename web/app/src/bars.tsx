@@ -3,7 +3,7 @@ import { place, type Axis } from "./axis.ts";
 import { stateOfStep } from "./states.ts";
 import { utc } from "./state.ts";
 import { instant, length, parse } from "./time.ts";
-import { density, type Bar, type Cell, type Gap, type Row } from "./timeline.ts";
+import { density, stripCells, type Bar, type Cell, type Gap, type Row } from "./timeline.ts";
 
 const middle = 20, high = 16; // of a bar in its row
 const perLetter = 6.5; // pixels of a small one
@@ -27,7 +27,7 @@ export function Bars({ row, axis }: { row: Row; axis: Axis }) {
     <svg width={axis.width} height={34} aria-hidden="true">
       {row.came.map((b, i) => <rect key={i} class={`came ${b.kind}${b.bad ? " bad" : ""}`} x={x(b.from)} y={28} height={4} width={Math.max(x(b.to) - x(b.from), 2)}><title>{b.title}</title></rect>)}
       {row.gaps.map((g, i) => <GapOf key={i} g={g} x={x} />)}
-      {row.items.length > 0
+      {row.strip && !row.open ? stripCells(row.strip, x, axis.width).map((c) => <Cells key={c.x} c={c} />) : row.items.length > 0
         ? density(row.items, x, axis.width).map((c) => <Cells key={c.x} c={c} />)
         : row.bars.map((b, i) => <BarOf key={i} b={b} x={x} bad={stateOfStep(row.step).tone === "bad"} />)}
       {beats.map((at) => <circle key={at} class="beat" cx={x(parse(at))} cy={31} r={1.6}><title>heartbeat at {instant(parse(at), utc.value, true)}</title></circle>)}

@@ -1,5 +1,5 @@
 // Who looks at the page: the token that it shows to the server, and what the server lets its bearer do.
-import { signal } from "@preact/signals";
+import { signal } from "./signal.ts";
 import type { components } from "./schema.d.ts";
 
 export type Caller = components["schemas"]["Caller"];

@@ -1,12 +1,12 @@
 // Draws a timeline: rows of steps that one can walk through, over an axis that moves with what one looks at. Only the
 // rows that can be seen are in the document, and while time goes on only what stands for the present moves.
-import { effect } from "@preact/signals";
+import { effect } from "./signal.ts";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { instantAt, marked, place, scaled, type Axis, type Piece } from "./axis.ts";
 import { Bars } from "./bars.tsx";
 import { Minimap } from "./minimap.tsx";
 import { useDrag, useRange, useWheel, useZoom, type Zoom } from "./zoom.ts";
-import { frozen, now, utc } from "./state.ts";
+import { frozen, go, now, utc } from "./state.ts";
 import { stateOfStep } from "./states.ts";
 import { length, instant } from "./time.ts";
 import { axisOf, cuts, type Line, type Row, type Timeline } from "./timeline.ts";
@@ -24,6 +24,7 @@ interface Props {
   onFold: (group: string) => void;
   onTrueTime: (on: boolean) => void;
   onPast: () => void; // the present has left the picture
+  onMore?: (group: string, offset: number) => void; // items that the server has are in sight
 }
 
 // useNow moves what stands for the present without drawing anything else anew.
@@ -80,7 +81,7 @@ export function Gantt(props: Props) {
           <div role="rowgroup" style={{ paddingTop: `${first * rowHeight}px`, paddingBottom: `${(line.rows.length - last) * rowHeight}px` }}>
             {line.rows.slice(first, last).map((row, i) => (
               <RowOf key={row.key} row={row} index={first + i} axis={axis} selected={selected === row.key}
-                onSelect={props.onSelect} onFold={props.onFold} onFit={fit} />
+                onSelect={props.onSelect} onFold={props.onFold} onFit={fit} onMore={props.onMore} />
             ))}
           </div>
           <Cuts cut={cut} width={axis.width} height={line.rows.length * rowHeight} />
@@ -147,16 +148,17 @@ const coarse = (ms: number) => {
 
 interface RowProps {
   row: Row; index: number; axis: Axis; selected: boolean;
-  onSelect: (step: string) => void; onFold: (group: string) => void; onFit: (step: string) => void;
+  onSelect: (step: string) => void; onFold: (group: string) => void; onFit: (step: string) => void; onMore: Props["onMore"];
 }
 
-function RowOf({ row, index, axis, selected, onSelect, onFold, onFit }: RowProps) {
-  const s = row.step, state = stateOfStep(s);
+function RowOf({ row, index, axis, selected, onSelect, onFold, onFit, onMore }: RowProps) {
+  const s = row.step, state = stateOfStep(s), more = row.more;
+  useEffect(() => { if (more) onMore?.(more.group, more.offset); }, [more?.group, more?.offset]);
   const tries = s && (s.maxAttempts ?? 0) > 1 && s.attempt ? `${s.counted || s.attempt}/${s.maxAttempts}` : "";
   return (
     <div class={`row${selected ? " selected" : ""}${s ? "" : " planned"}`} role="row" id={rowId(row.key)} aria-rowindex={index + 1}
       aria-level={row.depth + 1} aria-selected={selected} aria-expanded={row.fold ? row.open : undefined}
-      onClick={() => { if (s) onSelect(row.key); }} onDblClick={() => onFit(row.key)}>
+      onClick={() => { if (row.run && s) go(`/run/${row.run}?step=${encodeURIComponent(s.step)}`); else if (s) onSelect(row.key); }} onDblClick={() => onFit(row.key)}>
       <div class="tl-name" role="rowheader" title={`${row.name}: ${state.word}`} style={{ paddingLeft: `${8 + row.depth * 16}px` }}>
         <span class={`icon ${state.tone}`} aria-hidden="true">{state.icon}</span>
         <bdi>{row.name}</bdi><span class="unseen">: {state.word}</span>

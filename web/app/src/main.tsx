@@ -1,5 +1,6 @@
 // The page: a bar at the top, and what the address names below it.
 import "./texts.ts";
+import "./keys.ts";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { Dialog, elsewhere, Link, Menu } from "./parts.tsx";
@@ -13,18 +14,12 @@ import { OverviewPage } from "./overview.tsx";
 import { Signed, SignIn, useCaller } from "./signin.tsx";
 
 const others = () => import("./others.ts");
-const RunPage = later(() => import("./run.tsx").then((m) => m.RunPage));
-const Runs = later(() => import("./runs.tsx").then((m) => m.Runs));
-const Compare = later(() => import("./compare.tsx").then((m) => m.Compare));
-const Lab = later(() => others().then((m) => m.Lab));
-const Tokens = later(() => others().then((m) => m.Tokens));
-const Audit = later(() => others().then((m) => m.Audit));
-const Queues = later(() => others().then((m) => m.Queues));
-const Flows = later(() => others().then((m) => m.Flows));
-const Palette = later(() => others().then((m) => m.Palette));
-const Start = later(() => others().then((m) => m.Start));
-const Deadlines = later(() => others().then((m) => m.Deadlines));
-const Schedules = later(() => others().then((m) => m.Schedules));
+const RunPage = later(() => others().then((m) => m.RunPage)), Runs = later(() => others().then((m) => m.Runs));
+const Compare = later(() => others().then((m) => m.Compare)), Lab = later(() => others().then((m) => m.Lab));
+const Tokens = later(() => others().then((m) => m.Tokens)), Audit = later(() => others().then((m) => m.Audit));
+const Queues = later(() => others().then((m) => m.Queues)), Flows = later(() => others().then((m) => m.Flows));
+const Palette = later(() => others().then((m) => m.Palette)), Start = later(() => others().then((m) => m.Start));
+const Deadlines = later(() => others().then((m) => m.Deadlines)), Schedules = later(() => others().then((m) => m.Schedules));
 const Webhooks = later(() => others().then((m) => m.Webhooks));
 
 const pages: [string, string][] = [
@@ -41,33 +36,28 @@ const keys: [string, string][] = [
   ["h g", "the overview, all runs"], ["d l s", "deadlines, the lab, start a run"], ["u", "local time or UTC"], ["t", "light, dark, as the system has it"], ["Esc", "close what is open"],
 ];
 
-function useKeys(): void {
-  useEffect(() => {
-    const onKey = (e: KeyboardEvent) => {
-      if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "k" && !document.querySelector("dialog[open]")) {
-        e.preventDefault();
-        goToShown.value = true;
-      }
-      if (elsewhere(e)) {
-        if (e.key === "Escape" && e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) e.target.blur();
-        return;
-      }
-      switch (e.key) {
-        case "?": helpShown.value = !helpShown.value; break;
-        case "/": e.preventDefault(); document.querySelector<HTMLInputElement>("main input[type=search], main input, main textarea")?.focus(); break;
-        case "h": go("/"); break;
-        case "g": go("/runs"); break;
-        case "d": go("/deadlines"); break;
-        case "l": go("/lab"); break;
-        case "s": e.preventDefault(); go("/start"); break;
-        case "u": utc.value = !utc.value; break;
-        case "t": theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system"; break;
-      }
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, []);
-}
+// Some keys mean the same on each page.
+addEventListener("keydown", (e) => {
+  if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "k" && !document.querySelector("dialog[open]")) {
+    e.preventDefault();
+    goToShown.value = true;
+  }
+  if (elsewhere(e)) {
+    if (e.key === "Escape" && e.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) e.target.blur();
+    return;
+  }
+  switch (e.key) {
+    case "?": helpShown.value = !helpShown.value; break;
+    case "/": e.preventDefault(); document.querySelector<HTMLInputElement>("main input[type=search], main input, main textarea")?.focus(); break;
+    case "h": go("/"); break;
+    case "g": go("/runs"); break;
+    case "d": go("/deadlines"); break;
+    case "l": go("/lab"); break;
+    case "s": e.preventDefault(); go("/start"); break;
+    case "u": utc.value = !utc.value; break;
+    case "t": theme.value = theme.value === "system" ? "dark" : theme.value === "dark" ? "light" : "system"; break;
+  }
+});
 
 function PageOf({ at }: { at: URL }) {
   switch (at.pathname) {
@@ -98,7 +88,6 @@ function Content({ at, run }: { at: URL; run: string | null }) {
 }
 
 function App() {
-  useKeys();
   useCaller();
   const shown = pages.filter(([to]) => !forAdmins.has(to) || caller.value?.guarded && may("admin"));
   const at = new URL(place.value, location.origin);

@@ -1,7 +1,8 @@
 // The first screen: what needs a person, how the runs of late went, and what comes within the hour.
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
-import type { Concern, Due, Figures, Overview } from "./api.ts";
+import type { Concern, Due, Overview, Sample } from "./api.ts";
 import { getAttention, getOverview } from "./api.ts";
 import { useAsked } from "./asked.ts";
 import { actionOf, kept, shownOf, targetOf } from "./attention.ts";
@@ -37,17 +38,19 @@ export function OverviewPage({ search }: { search: string }) {
 }
 
 function Tiles({ o, words }: { o: Overview; words: string }) {
-  const all = o.all, parts = o.parts ?? [], each = length(readLength(o.each));
-  const took = (f: Figures) => readLength(f.p95) || 0;
+  const { all, parts, each, since, from } = o.counted, many = parts ?? [];
   const retrying = (o.flows ?? []).filter((f) => f.retrying).map((f) => `${f.workflow} ${f.retrying}`);
+  const lengths = (of: (s: Sample) => string | undefined) => many.map((s) => Math.log1p(readLength(of(s)) || 0));
+  const told = (text: string | undefined) => length(readLength(text)) || "–";
+  const late = parse(since) - parse(from) > readLength(each) ? <> since <Time at={since} ago /></> : null; // what is not in the runs
   return (
     <div class="figures">
-      <Tile name="Started" figure={count(all.runs)} beside={`in ${words}${o.more ? ", the newest alone" : ""}`} tone="run" bars={parts.map((f) => f.runs)} of={`runs started, each bar ${each}`} below={`each bar ${each}`} />
-      <Tile name="Failed or timed out" figure={count(all.failed)} beside={all.runs > 0 ? `${(all.failed / all.runs * 100).toFixed(1)} %` : ""} tone={all.failed > 0 ? "bad" : "hold"}
-        bars={parts.map((f) => f.failed)} of="runs failed" below={all.failed > 0 ? "by when they began" : "none"} />
-      <Tile name="Retrying" figure={count(o.retrying)} beside="now" tone={o.retrying > 0 ? "warn" : "hold"} below={retrying.slice(0, 3).join(" · ") || "no run is tried again"} />
-      <Tile name="Run time, p95" figure={length(took(all)) || "–"} beside={all.p50 ? `p50 ${length(readLength(all.p50))}` : ""} tone="wait" bars={parts.map((f) => Math.log1p(took(f)))} of="how long runs took, as powers" below={slowest(o)} />
-      <Tile name="Waiting for a worker" figure={count(o.queued)} beside="now" tone={o.queued > 0 ? "warn" : "hold"} below={o.late ? `timers at most ${length(readLength(o.late))} late` : "no timer was late"} />
+      <Tile name="Started" figure={count(all.started)} beside={`in ${words}`} tone="run" bars={many.map((s) => s.started)} of={`runs started, each bar ${each}`} below={`each bar ${length(readLength(each))}`} />
+      <Tile name="Failed or timed out" figure={count(all.failed)} beside={all.started > 0 ? `${(all.failed / all.started * 100).toFixed(1)} %` : ""} tone={all.failed > 0 ? "bad" : "hold"}
+        bars={many.map((s) => s.failed)} of="runs failed" below={all.failed > 0 ? "by when they failed" : "none"} />
+      <Tile name="Retries" figure={count(all.retries)} beside={<>{count(o.retrying)} runs retry now{late}</>} tone={o.retrying > 0 ? "warn" : "hold"} bars={many.map((s) => s.retries)} of="retries" below={retrying.slice(0, 3).join(" · ") || "no run is tried again"} />
+      <Tile name="Run time, p95" figure={told(all.runP95)} beside={o.all.p50 ? `p50 ${length(readLength(o.all.p50))}` : ""} tone="wait" bars={lengths((s) => s.runP95)} of="how long runs took, as powers" below={slowest(o)} />
+      <Tile name="Wait for a worker, p95" figure={told(all.waitP95)} beside={<>{count(o.queued)} wait now{late}</>} tone={o.queued > 0 ? "warn" : "hold"} bars={lengths((s) => s.waitP95)} of="how long attempts waited, as powers" below={all.late ? `timers at most ${length(readLength(all.late))} late` : "no timer was late"} />
     </div>
   );
 }
@@ -59,7 +62,7 @@ function slowest(o: Overview): string {
   return first ? `${first.workflow} p95 ${length(readLength(first.p95))}` : "no run has ended";
 }
 
-function Tile(props: { name: string; figure: string; beside: string; tone: string; bars?: number[]; of?: string; below: string }) {
+function Tile(props: { name: string; figure: string; beside: ComponentChildren; tone: string; bars?: number[]; of?: string; below: string }) {
   return (
     <section class="card figure">
       <h2 class="dim">{props.name}</h2>

@@ -1,8 +1,8 @@
 // Small parts that several pages use.
-import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Failed } from "./api.ts";
+import { effect } from "./signal.ts";
 import { go, now, utc } from "./state.ts";
 import { stateOf, type State } from "./states.ts";
 import { instant, length, parse } from "./time.ts";
@@ -26,8 +26,9 @@ export const Phase = ({ phase }: { phase: string }) => <Chip state={stateOf(phas
 export function Ticking({ of }: { of: (now: number) => string }) {
   const latest = useRef(of);
   latest.current = of;
-  const text = useComputed(() => latest.current(now.value));
-  return <>{text}</>;
+  const [, setText] = useState("");
+  useEffect(() => effect(() => setText(latest.current(now.value))), []);
+  return <>{of(now.peek())}</>;
 }
 
 // relative says how far an instant is from another one.
@@ -52,7 +53,7 @@ export function Problem({ error }: { error: unknown }) {
 // Dialog asks for something before it is done.
 export function Dialog(props: { title: string; children: ComponentChildren; onClose: () => void }) {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => { ref.current?.showModal(); }, []);
+  useLayoutEffect(() => { ref.current?.showModal(); }, []); // before another key comes
   return (
     <dialog ref={ref} aria-label={props.title} onClose={props.onClose}>
       <h2>{props.title}</h2>

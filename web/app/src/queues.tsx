@@ -1,94 +1,105 @@
-// What waits for workers and what is tried again, by service and by task queue, while one looks.
-import { useEffect, useState } from "preact/hooks";
+// What waits for workers, what limits hold back, and who works.
+import type { ComponentChildren } from "preact";
 import { plain } from "./ansi.ts";
-import { getMetrics } from "./api.ts";
-import { caller } from "./caller.ts";
-import type { Sample } from "./metrics.ts";
-import { readMetrics, sums, total, within } from "./metrics.ts";
-import { Link, Problem } from "./parts.tsx";
-import { length } from "./time.ts";
+import type { LimitUse, QueueReport, TaskQueue } from "./api.ts";
+import { getQueues } from "./api.ts";
+import { useAsked } from "./asked.ts";
+import { Link, Problem, Time } from "./parts.tsx";
 import { runsOf } from "./query.ts";
+import { Says } from "./says.tsx";
+import { length, readLength } from "./time.ts";
 
-const every = 2000, most = 150; // ms between two looks, and how many are kept: five minutes
-const lately = 60_000; // what counts as now
-
-// The looks of before stay while one goes to another page and comes back.
-let kept: Sample[] = [];
-let keptOf = "";
-
-function useSamples(namespace: string): [Sample[], unknown] {
-  const [samples, setSamples] = useState<Sample[]>(keptOf === namespace ? kept : []);
-  const [error, setError] = useState<unknown>(null);
-  useEffect(() => {
-    if (keptOf !== namespace) { kept = []; keptOf = namespace; }
-    let over = false;
-    const read = () => getMetrics().then((text) => {
-      if (over) return;
-      kept = [...kept, readMetrics(text, Date.now(), namespace)].slice(-most);
-      setSamples(kept);
-      setError(null);
-    }, (e: unknown) => { if (!over) setError(e); });
-    void read();
-    const timer = setInterval(() => { if (!document.hidden) void read(); }, every);
-    return () => { over = true; clearInterval(timer); };
-  }, [namespace]);
-  return [samples, error];
-}
+const every = 2000; // ms between two looks
 
 export function Queues() {
-  const [samples, error] = useSamples(caller.value?.namespace ?? "");
-  const last = samples[samples.length - 1];
-  const before = samples.find((s) => last && s.at >= last.at - lately);
-  if (!last) return <main><h1>Queues</h1><Problem error={error} />{error ? null : <p class="dim">Loading…</p>}</main>;
-  const late = total(last, "pawl_timer_lag_max_seconds") * 1000;
+  const [got, error] = useAsked(getQueues, "", every);
+  if (!got) return <main><h1>Queues</h1><Problem error={error} />{error ? null : <p class="dim">Loading…</p>}</main>;
   return (
     <main>
       <h1>Queues</h1>
       <Problem error={error} />
       <dl class="tiles">
-        <Tile name="Queued attempts" n={total(last, "pawl_attempts_queued")} />
-        <Tile name="Running attempts" n={total(last, "pawl_attempts_running")} />
-        <Tile name="Runs in memory" n={total(last, "pawl_runs_loaded")} />
-        <Tile name="Set aside (errors)" n={total(last, "pawl_runs_set_aside")} bad />
-        <div><dt>the latest timer</dt><dd>{length(late)} late</dd></div>
+        <Tile name="Queued attempts" n={got.queued} />
+        <Tile name="Running attempts" n={got.running} />
+        <Tile name="Runs in memory" n={got.loaded} />
+        <Tile name="Set aside (errors)" n={got.setAside} bad />
+        <div><dt>Timer lag, max</dt><dd>{length(readLength(got.late) || 0)}</dd></div>
       </dl>
-      <Pressure samples={samples} last={last} before={before} />
-      <TaskQueues last={last} before={before} />
+      <TaskQueues all={got.queues ?? []} />
+      <Limits all={got.limits ?? []} />
+      <Services got={got} />
+      <Workers got={got} />
     </main>
   );
 }
 
-const Tile = ({ name, n, bad }: { name: string; n: number; bad?: boolean }) => <div class={bad && n > 0 ? "urgent" : ""}><dt>{name}</dt><dd>{n}</dd></div>;
+const Tile = ({ name, n, bad }: { name: string; n: number; bad?: boolean }) => <div class={bad && n > 0 ? "urgent" : ""}><dt>{name}</dt><dd>{n.toLocaleString("en")}</dd></div>;
 
-const aMinute = (n: number, from: Sample | undefined, to: Sample) => from && to.at > from.at ? n / (to.at - from.at) * 60_000 : 0;
+// Table is a table that scrolls by itself where it is too wide.
+const Table = ({ name, kind, head, children }: { name: string; kind: string; head: string[]; children: ComponentChildren }) => (
+  <section>
+    <h2>{name}</h2>
+    <div class="scroll" tabIndex={0} aria-label={name}><table class={kind}><thead><tr>{head.map((h) => <th key={h}>{h}</th>)}</tr></thead><tbody>{children}</tbody></table></div>
+  </section>
+);
 
-const rate = (n: number) => n === 0 ? "0" : n < 10 ? n.toFixed(1) : Math.round(n).toString();
+const span = (text: string | undefined) => length(readLength(text));
 
-function Pressure({ samples, last, before }: { samples: Sample[]; last: Sample; before: Sample | undefined }) {
-  const retries = sums(last, "pawl_retries_total", "service"), attempts = sums(last, "pawl_attempts_total", "service");
-  const old = sums(before, "pawl_retries_total", "service"), oldAttempts = sums(before, "pawl_attempts_total", "service");
-  const history = samples.map((s) => sums(s, "pawl_retries_total", "service"));
-  const rows = [...attempts.keys()].map((name) => {
-    const n = (retries.get(name) ?? 0) - (old.get(name) ?? 0), of = (attempts.get(name) ?? 0) - (oldAttempts.get(name) ?? 0);
-    const counts = history.slice(1).map((h, i) => Math.max((h.get(name) ?? 0) - (history[i]?.get(name) ?? 0), 0));
-    return { name, rate: aMinute(n, before, last), share: of > 0 ? n / of : 0, all: retries.get(name) ?? 0, counts };
-  }).sort((a, b) => b.rate - a.rate || b.all - a.all);
+function TaskQueues({ all }: { all: TaskQueue[] }) {
+  if (all.length === 0) return <p class="empty">No attempt has waited for a worker since the server began.</p>;
+  return (
+    <Table name="Task queues" kind="queues" head={["Queue", "Type", "Waiting", "Oldest", "Running", "Free slots", "Attempts a minute", "Wait p50", "Wait p95"]}>
+      {all.map((q) => (
+        <tr key={`${q.queue} ${q.type}`}>
+          <td>{q.queue ? <bdi>{plain(q.queue)}</bdi> : <span class="dim">built-in workers</span>}</td><td><bdi>{plain(q.type)}</bdi></td>
+          <td class="num">{q.waiting}</td><td>{q.oldestRun ? <Link to={`/run/${q.oldestRun}`}><Time at={q.oldest} ago /></Link> : null}</td>
+          <td class="num">{q.running}</td><td class={q.unserved ? "urgent" : "num"}>{q.unserved ? "no worker" : q.free ?? "any number"}</td>
+          <td class="num">{q.perMinute}</td><td class="num">{span(q.waitP50)}</td><td class="num">{span(q.waitP95)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+const kinds: Record<LimitUse["kind"], string> = { runs: "queue of runs", queue: "task queue", service: "service" };
+
+// Limits are what queues and services may use, and how much of it they do.
+function Limits({ all }: { all: LimitUse[] }) {
+  if (all.length === 0) return null;
   return (
     <section>
-      <h2>Retries by service</h2>
-      {rows.length === 0 ? <p class="empty">No attempt has ended since the server began.</p> : (
-        <div class="scroll" tabIndex={0} aria-label="Retries by service by service">
-          <table class="pressure">
-            <thead><tr><th>Service</th><th>Retries a minute</th><th>Share</th><th>Last 5 min</th><th>Since start</th></tr></thead>
-            <tbody>{rows.map((r) => (
-              <tr key={r.name}><td>{r.name ? <bdi>{plain(r.name)}</bdi> : <span class="dim">no service</span>}</td><td class="num">{rate(r.rate)}</td>
-                <td class="num">{Math.round(r.share * 100)} %</td><td><Bars counts={r.counts} name={r.name} /></td><td class="num">{r.all}</td></tr>
-            ))}</tbody>
-          </table>
-        </div>
-      )}
-      <p><Link to={runsOf("is:retrying")}>Runs that retry now</Link></p>
+      <h2>Limits</h2>
+      <ul class="limits">{all.map((l) => (
+        <li key={l.kind + l.name} class="card">
+          <h3><bdi>{plain(l.name)}</bdi> <span class="dim">{kinds[l.kind]}</span> {l.breaker?.open ? <span class="tag urgent">breaker open</span> : null}</h3>
+          <p class={l.breaker?.open ? "bad" : "dim"}><Says says={l.says} run="" /></p>
+          {(l.uses ?? []).map((u) => (
+            <p key={u.limit} class="use"><span>{u.limit.replace("_", " ")}</span>
+              {u.limit.includes("key") ? <span class="dim">at most {u.most} of a key{u.per ? ` in ${span(u.per)}` : ""}</span> : <>
+                <span class="meter" role="meter" aria-label={`${u.limit} of ${l.name}`} aria-valuemin={0} aria-valuemax={u.most} aria-valuenow={u.used ?? 0}><i style={{ width: `${Math.min((u.used ?? 0) / u.most, 1) * 100}%` }} /></span>
+                <span class="num">{u.used ?? 0} of {u.most}{u.per ? ` in ${span(u.per)}` : ""}</span></>}</p>
+          ))}
+              {l.held ? <p class="use"><span>held back</span><span class="num">{l.held.toLocaleString("en")} since start</span></p> : null}
+          {l.breaker && !l.breaker.open ? <p class="use"><span>breaker</span><span class="dim">{l.breaker.failed} of {l.breaker.opens} failures among {l.breaker.of} that open it</span></p> : null}
+        </li>
+      ))}</ul>
     </section>
+  );
+}
+
+function Services({ got }: { got: QueueReport }) {
+  const all = got.services ?? [];
+  if (all.length === 0) return null;
+  return (
+    <>
+      <Table name="Retries by service" kind="pressure" head={["Service", "Retries a minute", "Share", "Last 5 min", "Since start"]}>
+        {all.map((s) => (
+          <tr key={s.service}><td>{s.service ? <bdi>{plain(s.service)}</bdi> : <span class="dim">no service</span>}</td><td class="num">{s.perMinute}</td>
+            <td class="num">{s.attempts > 0 ? Math.round(s.retries / s.attempts * 100) : 0} %</td><td><Bars counts={s.parts ?? []} name={s.service ?? "no service"} /></td><td class="num">{s.all}</td></tr>
+        ))}
+      </Table>
+      <p><Link to={runsOf("is:retrying")}>Runs that retry now</Link></p>
+    </>
   );
 }
 
@@ -96,46 +107,24 @@ function Pressure({ samples, last, before }: { samples: Sample[]; last: Sample; 
 function Bars({ counts, name }: { counts: number[]; name: string }) {
   const top = Math.max(...counts, 1), all = counts.reduce((a, b) => a + b, 0);
   return (
-    <svg class="counts" viewBox={`0 0 ${most * 2} 24`} preserveAspectRatio="none" role="img" aria-label={`${name || "no service"}: ${all} retries in ${length(counts.length * every)}`}>
-      {counts.map((n, i) => n > 0 ? <rect key={i} x={(most - counts.length + i) * 2} y={24 - Math.max(n / top * 24, 2)} width={2} height={Math.max(n / top * 24, 2)} /> : null)}
+    <svg class="counts" viewBox={`0 0 ${counts.length * 8} 24`} preserveAspectRatio="none" role="img" aria-label={`${name}: ${all} retries in 5 minutes`}>
+      {counts.map((n, i) => n > 0 ? <rect key={i} x={i * 8} y={24 - Math.max(n / top * 24, 2)} width={7} height={Math.max(n / top * 24, 2)} /> : null)}
     </svg>
   );
 }
 
-const waits = (seconds: number) => Number.isNaN(seconds) ? "" : seconds === Infinity ? "longer" : length(seconds * 1000);
-
-// slots says how many attempts could begin: of built-in workers by their kinds.
-function slots(last: Sample, queue: string): string {
-  const free = sums(last, "pawl_queue_free_slots", "type", { queue });
-  if (free.size === 0) return "any number";
-  return queue ? `${[...free.values()].reduce((a, b) => Math.max(a, b), 0)}` : [...free].map(([type, n]) => `${type} ${n}`).join(", ");
-}
-
-function TaskQueues({ last, before }: { last: Sample; before: Sample | undefined }) {
-  const metric = "pawl_schedule_to_start_seconds";
-  const begun = sums(last, `${metric}_count`, "queue"), old = sums(before, `${metric}_count`, "queue");
-  const depth = sums(last, "pawl_queue_depth", "queue"), running = sums(last, "pawl_queue_running", "queue");
-  const held = sums(last, "pawl_attempts_held_total", "by");
-  const names = [...new Set([...depth.keys(), ...begun.keys()])];
-  if (names.length === 0) return null;
-  names.sort((a, b) => (depth.get(b) ?? 0) - (depth.get(a) ?? 0) || (begun.get(b) ?? 0) - (begun.get(a) ?? 0));
+function Workers({ got }: { got: QueueReport }) {
+  const all = got.workers ?? [];
+  if (all.length === 0) return null;
   return (
-    <section>
-      <h2>Task queues</h2>
-      <div class="scroll" tabIndex={0} aria-label="Task queues">
-        <table class="queues">
-          <thead><tr><th>Queue</th><th>Waiting</th><th>Running</th><th>Free slots</th><th>Attempts a minute</th><th>Wait p50</th><th>Wait p95</th><th>Since start</th></tr></thead>
-          <tbody>{names.map((name) => {
-            const n = begun.get(name) ?? 0, moved = n - (old.get(name) ?? 0), from = moved > 0 ? before : undefined; // where nothing happens now: of all time
-            const waiting = depth.get(name) ?? 0, none = waiting > 0 && slots(last, name) === "0" && !running.get(name);
-            return <tr key={name}><td>{name ? <bdi>{plain(name)}</bdi> : <span class="dim">built-in workers</span>}</td>
-              <td class="num">{waiting}</td><td class="num">{running.get(name) ?? 0}</td><td class={none ? "urgent" : ""}>{none ? "no worker" : <bdi>{plain(slots(last, name))}</bdi>}</td>
-              <td class="num">{rate(aMinute(moved, before, last))}</td>
-              <td class="num">{waits(within(last, from, metric, "queue", name, 0.5))}</td><td class="num">{waits(within(last, from, metric, "queue", name, 0.95))}</td><td class="num">{n}</td></tr>;
-          })}</tbody>
-        </table>
-      </div>
-      {held.size > 0 ? <p>Held by limits since start: {[...held].map(([by, n]) => <span class="tag" key={by}><bdi>{plain(by)}</bdi> {n}</span>)}</p> : null}
-    </section>
+    <Table name="Workers" kind="workers" head={["Worker", "Queue", "Takes", "Running", "Since", "Last asked"]}>
+      {all.map((w) => (
+        <tr key={`${w.queue} ${w.name}`}>
+          <td>{w.name ? <bdi>{plain(w.name)}</bdi> : <span class="dim">no name</span>}</td><td><bdi>{plain(w.queue)}</bdi></td>
+          <td>{(w.types ?? []).length > 0 ? plain((w.types ?? []).join(", ")) : <span class="dim">everything</span>}</td><td class="num">{w.running}</td>
+          <td><Time at={w.since} ago /></td><td>{w.asks ? "it waits for tasks" : <Time at={w.last} ago />}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }

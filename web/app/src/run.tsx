@@ -1,13 +1,16 @@
 // One run: what it is doing, what can end it, why it stopped, what happens next, and what one can do.
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Run } from "./api.ts";
 import { Actions } from "./actions.tsx";
 import { Gantt } from "./gantt.tsx";
+import { Graph } from "./graph.tsx";
 import { Children, History } from "./history.tsx";
-import { later } from "./lazy.tsx";
-import { Chip, elsewhere, Link, Problem, Tabs, Ticking, Time } from "./parts.tsx";
+import { Inlined } from "./inline.tsx";
+import { useItems } from "./items.ts";
+import { usePageKeys } from "./keys.ts";
+import { Chip, Link, Problem, Tabs, Ticking, Time } from "./parts.tsx";
 import { Replay, useAsOf } from "./replay.tsx";
 import { Ends, Says } from "./says.tsx";
 import { go, now, place } from "./state.ts";
@@ -19,27 +22,29 @@ import { Value } from "./tree.tsx";
 import { useRun } from "./userun.ts";
 import { quoted, runsOf } from "./query.ts";
 
-const Graph = later(() => import("./graph.tsx").then((m) => m.Graph));
-
-// What of a run is shown is in the address.
-function choose(at: URL, name: string, value: string | null): void {
-  const q = new URLSearchParams(at.search);
-  if (value) q.set(name, value); else q.delete(name);
+// choose changes what of a run is shown, which is in the address. It begins with the address as it is now, since a key
+// may come before what the one before it changed is drawn.
+function choose(what: Record<string, string | null>): void {
+  const at = new URL(place.peek(), location.origin), q = at.searchParams;
+  for (const [name, value] of Object.entries(what)) if (value) q.set(name, value); else q.delete(name);
   go(at.pathname + (q.size > 0 ? `?${q}` : ""), true);
 }
+
+// chooseStep shows another step: what was chosen of the one before is not in it.
+const chooseStep = (step: string | null) => choose({ step, attempt: null, line: null });
 
 export function RunPage({ id, at }: { id: string; at: URL }) {
   const [live, wrong] = useRun(id);
   const event = Number(at.searchParams.get("event")) || 0;
   const [was, lost] = useAsOf(id, event);
-  const run = was ?? live, error = wrong;
-  const onEvent = (to: number) => choose(at, "event", to > 0 ? String(to) : null);
+  const wanted = at.searchParams.get("step") ?? "";
+  const [run, more] = useItems(was ?? live, was ? event : 0, wanted), error = wrong;
+  const onEvent = (to: number) => choose({ event: to > 0 ? String(to) : null });
   const onMove = (by: number) => { // keys may come faster than answers
     const of = live?.events ?? 1, asked = Number(new URL(place.peek(), location.origin).searchParams.get("event")) || of;
     onEvent(Math.min(Math.max(asked + by, 1), of));
   };
   if (!run || !live) return <main><h1>Run</h1>{error ? <Problem error={error} /> : <p class="dim">Loading…</p>}<p><Link to="/runs">All runs</Link></p></main>;
-  const wanted = at.searchParams.get("step");
   const step = (run.steps ?? []).find((s) => s.step === wanted) ?? matters(run);
   return (
     <main class="run-page">
@@ -50,11 +55,10 @@ export function RunPage({ id, at }: { id: string; at: URL }) {
         {run.then ? <p class="then dim" dir="auto"><Says says={run.then} run={run.run} /></p> : null}
       </section>
       <div class="card beside-why"><Ends ends={run.ends} definition={run.definition} />{(run.ends ?? []).length === 0 ? <Bounded run={run} /> : null}</div>
-      <Views run={run} came={was ? live : null} at={at} selected={step?.step ?? null} onMove={onMove}>
+      <Views run={run} came={was ? live : null} at={at} selected={step?.step ?? null} onMove={onMove} onMore={more}>
         <Replay run={run} events={live.events} asked={event} onEvent={onEvent} onMove={onMove} error={lost} />
       </Views>
-      {step ? <StepPanel key={step.step} run={run} s={step} tab={at.searchParams.get("tab")} onTab={(t) => choose(at, "tab", t)}
-        onStep={(s) => choose(at, "step", s)} /> : <section class="card step"><p class="dim">No step has begun.</p></section>}
+      {step ? <StepPanel key={step.step} run={run} s={step} at={at.searchParams} onChoose={choose} onStep={chooseStep} /> : <section class="card step"><p class="dim">No step has begun.</p></section>}
       <div class="below">
         <Value name="Input" value={run.input} />
         <Value name="Output" value={run.output} />
@@ -106,49 +110,54 @@ function Head({ run }: { run: Run }) {
 const views = [["timeline", "Timeline"], ["graph", "Graph"], ["history", "Events"]] as const;
 
 // Views are three ways to look at the steps of a run. The keys j and k choose a step.
-function Views({ run, came, at, selected, onMove, children }: {
-  run: Run; came: Run | null; at: URL; selected: string | null; onMove: (by: number) => void; children: ComponentChildren;
+function Views({ run, came, at, selected, onMove, onMore, children }: {
+  run: Run; came: Run | null; at: URL; selected: string | null; onMove: (by: number) => void; onMore: (group: string, offset: number) => void;
+  children: ComponentChildren;
 }) {
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+  const [below, setBelow] = useState<ReadonlyMap<string, Run>>(new Map());
   const [trueTime, setTrueTime] = useState(false);
   const [stamp, setStamp] = useState(0);
   const view = views.find(([v]) => v === at.searchParams.get("view"))?.[0] ?? "timeline";
   const ended = isClosed(run.phase);
   const line = useMemo(() => {
     const at = run.asOf ? parse(run.asOf.time) : now.peek();
-    return timeline(run, at, unfolded, came && { run: came, by: 0, after: at });
-  }, [run, came, stamp, unfolded]);
-  const select = (step: string | null) => choose(at, "step", step);
+    return timeline(run, at, unfolded, came && { run: came, by: 0, after: at }, below);
+  }, [run, came, stamp, unfolded, below]);
+  const inline = useCallback((row: string, r: Run | null) => setBelow((old) => {
+    const to = new Map(old);
+    if (r) to.set(row, r); else to.delete(row);
+    return to;
+  }), []);
+  const select = chooseStep;
   const fold = (g: string) => setUnfolded((old) => { const to = new Set(old); if (!to.delete(g)) to.add(g); return to; });
-  useEffect(() => {
-    const rows = line.rows.filter((r) => r.step);
-    const onKey = (e: KeyboardEvent) => {
-      if (elsewhere(e)) return;
-      const i = rows.findIndex((r) => r.key === selected);
-      const failed = [...rows.slice(i + 1), ...rows.slice(0, i + 1)].find((r) => r.step?.failure);
-      const inGrid = e.target instanceof HTMLElement && e.target.getAttribute("role") === "treegrid";
-      if (e.key === "j" || inGrid && e.key === "ArrowDown") select(rows[Math.min(i + 1, rows.length - 1)]?.key ?? null);
-      else if (e.key === "k" || inGrid && e.key === "ArrowUp") select(rows[Math.max(i - 1, 0)]?.key ?? null);
-      else if (e.key === "e" && failed) select(failed.key);
-      else if (e.key === "r") document.querySelector<HTMLElement>("header.run button.main")?.focus();
-      else if (e.key === "b") setTrueTime((on) => !on);
-      else if (e.key === "o" && selected && rows[i]?.fold) fold(selected);
-      else if (e.key === "[") onMove(-1);
-      else if (e.key === "]" && run.asOf) onMove(1);
-      else if (e.key === "Escape") select(null);
-      else return;
-      e.preventDefault();
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [line, selected, at.href]);
+  const chosen = useRef(selected); // a key may come before what the one before it chose is drawn
+  chosen.current = selected;
+  const step = (to: string | null) => { chosen.current = to; select(to); };
+  usePageKeys((e) => {
+    const rows = line.rows.filter((r) => r.step && !r.run), i = rows.findIndex((r) => r.key === chosen.current);
+    const failed = [...rows.slice(i + 1), ...rows.slice(0, i + 1)].find((r) => r.step?.failure);
+    const inGrid = e.target instanceof HTMLElement && e.target.getAttribute("role") === "treegrid";
+    if (e.key === "j" || inGrid && e.key === "ArrowDown") step(rows[Math.min(i + 1, rows.length - 1)]?.key ?? null);
+    else if (e.key === "k" || inGrid && e.key === "ArrowUp") step(rows[Math.max(i - 1, 0)]?.key ?? null);
+    else if (e.key === "e" && failed) step(failed.key);
+    else if (e.key === "r") document.querySelector<HTMLElement>("header.run button.main")?.focus();
+    else if (e.key === "b") setTrueTime((on) => !on);
+    else if (e.key === "o" && chosen.current && rows[i]?.fold) fold(chosen.current);
+    else if (e.key === "[") onMove(-1);
+    else if (e.key === "]" && run.asOf) onMove(1);
+    else if (e.key === "Escape") step(null);
+    else return false;
+    return true;
+  });
   return (
     <section class="card views-card" aria-label="Steps">
       <div class="row-between"><Tabs label="Ways to look at it" all={views.map(([v, words]) => [v, v === "history" ? `${words} ${run.events}` : words] as const)} chosen={view}
-        onChoose={(v) => choose(at, "view", v === "timeline" ? null : v)} />{run.asOf ? null : children}</div>
+        onChoose={(v) => choose({ view: v === "timeline" ? null : v })} />{run.asOf ? null : children}</div>
       {run.asOf ? children : null}
       {view === "timeline" ? <Gantt line={line} ended={ended} selected={selected} trueTime={trueTime} onSelect={select} onFold={fold}
-        onTrueTime={setTrueTime} onPast={() => setStamp(now.peek())} /> : null}
+        onTrueTime={setTrueTime} onPast={() => setStamp(now.peek())} onMore={onMore} /> : null}
+      {run.asOf ? null : <Inlined run={run} unfolded={unfolded} runs={below} onRun={inline} />}
       {view === "graph" ? <Graph run={run} selected={selected} onSelect={select} /> : null}
       {view === "history" ? <History run={run} /> : null}
     </section>

@@ -1,13 +1,14 @@
 // The list of runs. The text that chooses them is kept in the address.
 import type { ComponentChildren, RefObject } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { RunSummary } from "./api.ts";
 import { countRuns } from "./api.ts";
 import { useAsked } from "./asked.ts";
 import { Bulk } from "./bulk.tsx";
 import { Field, Histogram } from "./find.tsx";
-import { Chip, elsewhere, Link, Menu, Phase, Problem, Ticking, Time } from "./parts.tsx";
+import { usePageKeys } from "./keys.ts";
+import { Chip, Link, Menu, Phase, Problem, Ticking, Time } from "./parts.tsx";
 import { inView, phasesOf, runsOf, terms, viewOf, withoutPhases, withPhase } from "./query.ts";
 import { useRunList, useSeen } from "./runlist.ts";
 import { Needs } from "./signin.tsx";
@@ -61,16 +62,18 @@ export function Runs({ search }: { search: string }) {
   const key = query.toString();
   const find = (to: string) => go(runsOf(to), true);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set(readList("pawl.columns")));
-  const [selected, setSelected] = useState<ReadonlyMap<string, RunSummary>>(new Map());
+  const [selected, setShownSelected] = useState<ReadonlyMap<string, RunSummary>>(new Map());
+  const kept = useRef(selected); // as with the chosen row
+  const setSelected = (to: ReadonlyMap<string, RunSummary>) => { kept.current = to; setShownSelected(to); };
   const lastSelected = useRef(0);
   const rowHeight = useRowHeight();
   const looks = useRef(false), over = useRef(false);
   const { runs, next, error, more, fresh, take } = useRunList(key, () => looks.current || over.current);
   const seen = useSeen(runs?.length ?? 0, rowHeight);
   looks.current = seen.from > 0 || chosen > 0; // whoever points at a row, has chosen one, or has scrolled down
-  useEffect(() => { setChosen(0); setSelected(new Map()); }, [key]);
+  useLayoutEffect(() => { setChosen(0); setSelected(new Map()); }, [key]); // before a key comes
   const select = (i: number, range: boolean) => {
-    const to = new Map(selected), on = !selected.has(runs?.[i]?.run ?? "");
+    const to = new Map(kept.current), on = !to.has(runs?.[i]?.run ?? "");
     for (const r of (runs ?? []).slice(...(range ? [Math.min(i, lastSelected.current), Math.max(i, lastSelected.current) + 1] : [i, i + 1]))) {
       if (on || range) to.set(r.run, r); else to.delete(r.run);
     }
@@ -80,18 +83,15 @@ export function Runs({ search }: { search: string }) {
   useEffect(() => { // what comes next is asked for before one has scrolled to it
     if (runs && next && seen.to > runs.length - 30) more();
   }, [runs, next, seen.to]);
-  useEffect(() => {
-    const onKey = (e: KeyboardEvent) => {
-      if (elsewhere(e)) return;
-      const n = runs?.length ?? 0;
-      if (e.key === "j") setChosen(Math.min(at.current + 1, Math.max(n - 1, 0)));
-      else if (e.key === "k") setChosen(Math.max(at.current - 1, 0));
-      else if (e.key.toLowerCase() === "x") select(at.current, e.shiftKey);
-      else if (e.key === "Enter" && !(e.target instanceof HTMLElement && e.target.closest("table, button"))) { const r = runs?.[at.current]; if (r) go(`/run/${r.run}`); }
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [runs, selected]);
+  usePageKeys((e) => {
+    const n = runs?.length ?? 0, r = runs?.[at.current];
+    if (e.key === "j") setChosen(Math.min(at.current + 1, Math.max(n - 1, 0)));
+    else if (e.key === "k") setChosen(Math.max(at.current - 1, 0));
+    else if (e.key.toLowerCase() === "x") select(at.current, e.shiftKey);
+    else if (e.key === "Enter" && r && !(e.target instanceof HTMLElement && e.target.closest("table, button, summary"))) go(`/run/${r.run}`);
+    else return false;
+    return true;
+  }, runs !== null);
   useEffect(() => { // the chosen run comes into sight, also where it has no row yet
     const y = (seen.ref.current?.getBoundingClientRect().top ?? NaN) + chosen * rowHeight;
     if (chosen > 0 && (y < 0 || y + rowHeight > innerHeight)) scrollBy(0, y - innerHeight / 2);

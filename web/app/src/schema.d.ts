@@ -522,6 +522,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/queues": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell what waits, what holds it, and who works
+         * @description Task queues with their depth and their oldest attempt, how much of each limit is used, breakers with their probes, retries by service, and the workers by name. In a cluster it is about the node that answers.
+         */
+        get: operations["getQueues"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs": {
         parameters: {
             query?: never;
@@ -738,6 +758,26 @@ export interface paths {
          * @description All that is recorded of the run, as pawl run history prints it: keep the answer in a file, and replay it with pawltest.Replay.
          */
         get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get items of a step with forEach
+         * @description Answers a page of the items of a forEach, as the steps that they are.
+         */
+        get: operations["getItems"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1801,6 +1841,33 @@ export interface components {
             givesUp?: boolean;
             text: string;
         };
+        BreakerSeen: {
+            /**
+             * Format: int64
+             * @description Failures among the last attempts, while it is closed.
+             */
+            failed: number;
+            /**
+             * Format: int64
+             * @description Among so many attempts.
+             */
+            of: number;
+            open: boolean;
+            /**
+             * Format: int64
+             * @description With so many it opens.
+             */
+            opens: number;
+            /** @description Open: when the next probe goes, at the soonest. */
+            probe?: string;
+            /**
+             * Format: int64
+             * @description Open: probes that have failed.
+             */
+            probes?: number;
+            /** @description Open: a probe is on its way. */
+            probing?: boolean;
+        };
         BulkBody: {
             actor?: string;
             /** @description extend: by how much; a minus in front makes it shorter. */
@@ -1978,6 +2045,8 @@ export interface components {
             cause: string;
             /** @description It stays the same until the concern changes. */
             id: string;
+            /** @description It stays the same as long as there is the concern, however it changes. */
+            key: string;
             level: string;
             /** @description The workflow, schedule, webhook or flow. */
             name: string;
@@ -1997,6 +2066,16 @@ export interface components {
             phase: string;
             /** Format: int64 */
             runs: number;
+        };
+        Counted: {
+            all: components["schemas"]["Sample"];
+            /** @description The length of each part: whole minutes. */
+            each: string;
+            from: string;
+            /** @description The parts of the span, the oldest first. */
+            parts: components["schemas"]["Sample"][] | null;
+            /** @description When the counting began. What is older is taken from the runs that are there. */
+            since: string;
         };
         Deadline: {
             after?: string;
@@ -2272,6 +2351,20 @@ export interface components {
             /** @description The text of a flow file, YAML or JSON. */
             text: string;
         };
+        Folded: {
+            /** @description The same of those that ended badly. */
+            bad?: number[] | null;
+            /** @description The length of a part. */
+            each: string;
+            /** @description The instant at which the first part begins. */
+            from: string;
+            /** @description How many items are in each phase. */
+            phases: {
+                [key: string]: number;
+            };
+            /** @description By parts of time, the oldest first: attempts that ran. */
+            ran: number[] | null;
+        };
         ForecastRequest: {
             /** Format: int64 */
             attempts?: number;
@@ -2304,6 +2397,19 @@ export interface components {
             parts: components["schemas"]["Figures"][] | null;
             to: string;
         };
+        ItemPage: {
+            items: components["schemas"]["Step"][] | null;
+            /**
+             * Format: int64
+             * @description The offset of the next page; absent: there is none.
+             */
+            next?: number;
+            /**
+             * Format: int64
+             * @description How many items the query chooses.
+             */
+            total: number;
+        };
         Left: {
             /** @description Until the earliest deadline; absent: there is none. */
             deadline?: string;
@@ -2314,7 +2420,38 @@ export interface components {
             /** @description Which deadline that is. */
             limit?: string;
         };
+        LimitUse: {
+            /** @description Its circuit breaker; missing: it has none. */
+            breaker?: components["schemas"]["BreakerSeen"];
+            /**
+             * Format: int64
+             * @description Attempts that were held back since the server began.
+             */
+            held?: number;
+            /** @enum {string} */
+            kind: "runs" | "queue" | "service";
+            name: string;
+            /** Format: int64 */
+            running: number;
+            /** @description How it stands, in a sentence. */
+            says: components["schemas"]["Saying"];
+            /** @description Each limit, with what of it is used. */
+            uses: components["schemas"]["UseOf"][] | null;
+            /**
+             * Format: int64
+             * @description Attempts, or runs, that are held back.
+             */
+            waiting: number;
+        };
+        LogMark: {
+            at: string;
+            /** Format: int64 */
+            from: number;
+            /** @enum {string} */
+            stream?: "stdout" | "stderr" | "pawl";
+        };
         LogPart: {
+            marks?: components["schemas"]["LogMark"][] | null;
             /** Format: int64 */
             next: number;
             text?: string;
@@ -2411,6 +2548,8 @@ export interface components {
         };
         Overview: {
             all: components["schemas"]["Figures"];
+            /** @description What was counted over time. */
+            counted: components["schemas"]["Counted"];
             /** @description Everything that is due within the hour, the soonest first. */
             due: components["schemas"]["Due"][] | null;
             /** @description The length of each part of the span. */
@@ -2540,6 +2679,37 @@ export interface components {
             /** Format: int64 */
             runs: number;
         };
+        QueueReport: {
+            at: string;
+            /** @description How late the latest timer was since the server began. */
+            late?: string;
+            /** @description Queues of runs, task queues and services that have limits. */
+            limits: components["schemas"]["LimitUse"][] | null;
+            /**
+             * Format: int64
+             * @description Runs in memory.
+             */
+            loaded: number;
+            /**
+             * Format: int64
+             * @description Attempts that wait for a worker, or are held by limits.
+             */
+            queued: number;
+            queues: components["schemas"]["TaskQueue"][] | null;
+            /**
+             * Format: int64
+             * @description Attempts in the hands of workers.
+             */
+            running: number;
+            services: components["schemas"]["ServiceUse"][] | null;
+            /**
+             * Format: int64
+             * @description Runs that cannot go on because of an error.
+             */
+            setAside: number;
+            /** @description Workers in other processes that came lately. */
+            workers: components["schemas"]["WorkerSeen"][] | null;
+        };
         ReplayRequest: {
             delivery?: string;
             failed?: boolean;
@@ -2554,7 +2724,7 @@ export interface components {
         };
         RestartBody: {
             actor?: string;
-            /** @description With failed: a definition as it is stored. */
+            /** @description Another text, as it is stored. */
             definition?: components["schemas"]["Definition"];
             /** @description The failed steps run again, and all that depend on them. */
             failed?: boolean;
@@ -2562,7 +2732,7 @@ export interface components {
             flow?: string;
             /** @description This step and all that depend on it run again. */
             from?: string;
-            /** @description With failed: another input, whole. */
+            /** @description Another input, whole. */
             input?: unknown;
             reason?: string;
             /** @description Only these run again, and those that have no result. */
@@ -2659,6 +2829,8 @@ export interface components {
             zone?: string;
         };
         RunQueue: {
+            /** Format: int64 */
+            ahead?: number;
             key?: string;
             name: string;
             /** Format: int32 */
@@ -2686,6 +2858,29 @@ export interface components {
             wake?: string;
             workflow: string;
             workflowId?: string;
+        };
+        Sample: {
+            /**
+             * Format: int64
+             * @description Runs that failed or timed out.
+             */
+            failed: number;
+            /** @description How late the latest timer was. */
+            late?: string;
+            /**
+             * Format: int64
+             * @description Attempts after which another one followed.
+             */
+            retries: number;
+            /** @description 95 of 100 runs that ended took at most so long. */
+            runP95?: string;
+            /**
+             * Format: int64
+             * @description Runs that began.
+             */
+            started: number;
+            /** @description 95 of 100 attempts waited at most so long for a worker. */
+            waitP95?: string;
         };
         Saying: {
             parts?: components["schemas"]["Part"][] | null;
@@ -2792,6 +2987,32 @@ export interface components {
             name: string;
             payload?: unknown;
             reason?: string;
+        };
+        ServiceUse: {
+            /**
+             * Format: int64
+             * @description Retries since the server began.
+             */
+            all: number;
+            /**
+             * Format: int64
+             * @description Attempts that ended within the last five minutes.
+             */
+            attempts: number;
+            /** @description Retries of the last five minutes, each part ten seconds, the oldest first. */
+            parts: number[] | null;
+            /**
+             * Format: int64
+             * @description Retries within the last minute.
+             */
+            perMinute: number;
+            /**
+             * Format: int64
+             * @description Those of them after which another one follows.
+             */
+            retries: number;
+            /** @description Missing: steps without a service. */
+            service?: string;
         };
         SignBody: {
             /** @description Where the work is; the next attempt gets it. */
@@ -2912,6 +3133,7 @@ export interface components {
             /** Format: int64 */
             failedItems?: number;
             failure?: components["schemas"]["FailureForm"];
+            folded?: components["schemas"]["Folded"];
             group?: string;
             held?: components["schemas"]["Held"];
             hook?: boolean;
@@ -3025,6 +3247,34 @@ export interface components {
         TaskList: {
             tasks: components["schemas"]["Task"][] | null;
         };
+        TaskQueue: {
+            /**
+             * Format: int64
+             * @description Slots that are free; missing: any number.
+             */
+            free?: number;
+            /** @description Since when the attempt waits that has waited longest. */
+            oldest?: string;
+            /** @description The run of that attempt. */
+            oldestRun?: string;
+            /**
+             * Format: int64
+             * @description Attempts that began within the last minute.
+             */
+            perMinute: number;
+            /** @description Missing: the server's own workers. */
+            queue?: string;
+            /** Format: int64 */
+            running: number;
+            type: string;
+            /** @description Attempts wait, and no worker comes for them or is there. */
+            unserved?: boolean;
+            /** @description Half of those of the last five minutes waited at most so long. */
+            waitP50?: string;
+            waitP95?: string;
+            /** Format: int64 */
+            waiting: number;
+        };
         TaskReport: {
             /** @description stopped: the work could not be stopped. */
             abandoned?: boolean;
@@ -3066,6 +3316,16 @@ export interface components {
             id?: string;
             name: string;
             payload?: unknown;
+        };
+        UseOf: {
+            /** @enum {string} */
+            limit: "concurrency" | "rate" | "retries" | "per_key" | "key_rate";
+            /** Format: int64 */
+            most: number;
+            /** @description Of rates: within which time. */
+            per?: string;
+            /** Format: int64 */
+            used?: number;
         };
         Version: {
             /** @description The clock of the runs stands until somebody moves it; see /clock. */
@@ -3127,6 +3387,24 @@ export interface components {
             retries?: number;
             status: string;
             system?: string;
+        };
+        WorkerSeen: {
+            /** @description It waits for tasks at this moment. */
+            asks: boolean;
+            /** @description When it asked last. */
+            last: string;
+            /** @description What it says of itself. */
+            name: string;
+            queue: string;
+            /**
+             * Format: int64
+             * @description Attempts that it has.
+             */
+            running: number;
+            /** @description When it came first. */
+            since: string;
+            /** @description What it takes; missing: everything. */
+            types?: string[] | null;
         };
     };
     responses: never;
@@ -4200,6 +4478,35 @@ export interface operations {
             };
         };
     };
+    getQueues: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueReport"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listRuns: {
         parameters: {
             query?: {
@@ -4323,6 +4630,8 @@ export interface operations {
                 changed?: boolean;
                 /** @description The number of an event: the run as it was right after it. */
                 at?: number;
+                /** @description Leave the items of long lists out: their groups say how they stand. */
+                folded?: boolean;
             };
             header?: never;
             path: {
@@ -4714,6 +5023,51 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, never>;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getItems: {
+        parameters: {
+            query: {
+                /** @description The key of the step: pages. */
+                of: string;
+                /** @description Items in this phase alone: failed. */
+                phase?: string;
+                /** @description worst: those that failed first, then open ones. */
+                order?: "index" | "worst";
+                /** @description How many items to leave out at the beginning. */
+                offset?: number;
+                /** @description The most that are answered: 100. */
+                limit?: number;
+                /** @description The number of an event: the items as they were then. */
+                at?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The run: its id, a workflow id, the beginning of an id, or @last. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ItemPage"];
                 };
             };
             /** @description Error */

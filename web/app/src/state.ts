@@ -1,5 +1,5 @@
 // What the whole page shares: the clock, the place, and how things are shown.
-import { signal, effect } from "@preact/signals";
+import { signal, effect } from "./signal.ts";
 
 export const now = signal(Date.now());
 // virtual is where the time of the server stands; null: it goes by itself.

@@ -2,10 +2,11 @@
 import { useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Attempt, Run, Step } from "./api.ts";
-import { countRuns, sendEvent } from "./api.ts";
+import { countRuns, getItems, sendEvent } from "./api.ts";
 import { Actions } from "./actions.tsx";
 import { useAsked } from "./asked.ts";
-import { later } from "./lazy.tsx";
+import { Files, Tests } from "./files.tsx";
+import { Otherwise } from "./lab.tsx";
 import { Log } from "./log.tsx";
 import { Chip, Link, Problem, Tabs, Ticking, Time } from "./parts.tsx";
 import { PlaceLink } from "./place.tsx";
@@ -14,16 +15,12 @@ import { Ends, Says } from "./says.tsx";
 import { Needs } from "./signin.tsx";
 import { folded, outcome, type Fold } from "./attempts.ts";
 import { mayKeep, testsOf } from "./results.ts";
-import { stateOfRun, stateOfStep } from "./states.ts";
+import { stateOf, stateOfRun, stateOfStep } from "./states.ts";
 import { length, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
 import { toast } from "./toast.tsx";
 import { Value } from "./tree.tsx";
 import { useRun } from "./userun.ts";
-
-const Files = later(() => import("./files.tsx").then((m) => m.Files));
-const Tests = later(() => import("./files.tsx").then((m) => m.Tests));
-const Otherwise = later(() => import("./others.ts").then((m) => m.Otherwise));
 
 const prints = (s: Step): boolean => s.type === "exec" || s.kind === "exec";
 
@@ -31,7 +28,7 @@ type Tab = "attempts" | "error" | "tests" | "log" | "output" | "files" | "policy
 
 function tabsOf(run: Run, s: Step): (readonly [Tab, string])[] {
   const attempts = s.attempts ?? [], all: (readonly [Tab, string])[] = [];
-  if (s.kind === "group" && (run.steps ?? []).some((i) => i.group === s.step)) all.push(["items", `Items ${s.items ?? ""}`.trim()]);
+  if (s.kind === "group" && (s.folded || (run.steps ?? []).some((i) => i.group === s.step))) all.push(["items", `Items ${s.items ?? ""}`.trim()]);
   if (attempts.length > 0) all.push(["attempts", `Attempts ${attempts.length}`]);
   if (errorOf(s)) all.push(["error", "Error"]);
   if (testsOf(s)) all.push(["tests", "Tests"]);
@@ -42,10 +39,11 @@ function tabsOf(run: Run, s: Step): (readonly [Tab, string])[] {
   return all;
 }
 
-interface Props { run: Run; s: Step; tab: string | null; onTab: (t: string) => void; onStep: (step: string) => void }
+// at is what the address says, onChoose changes it.
+interface Props { run: Run; s: Step; at: URLSearchParams; onChoose: (what: Record<string, string | null>) => void; onStep: (step: string) => void }
 
-export function StepPanel({ run, s, tab, onTab, onStep }: Props) {
-  const tabs = tabsOf(run, s);
+export function StepPanel({ run, s, at, onChoose, onStep }: Props) {
+  const tabs = tabsOf(run, s), tab = at.get("tab") ?? (at.get("line") ? "log" : null);
   const chosen = tabs.find(([t]) => t === tab)?.[0] ?? tabs[0]?.[0] ?? "output";
   return (
     <section class="card step" aria-label={`Step ${s.step}`}>
@@ -58,14 +56,14 @@ export function StepPanel({ run, s, tab, onTab, onStep }: Props) {
       {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
       {s.kind === "wait" && !isClosed(s.phase) && !run.asOf ? (s.event ? [s.event] : s.any ?? []).map((event) => <Send key={event} run={run.run} event={event} />) : null}
       {s.child && !run.asOf ? <Child key={s.child} id={s.child} /> : null}
-      <Tabs label={`Of step ${s.step}`} all={tabs} chosen={chosen} onChoose={onTab} />
+      <Tabs label={`Of step ${s.step}`} all={tabs} chosen={chosen} onChoose={(tab) => onChoose({ tab })} />
       <div class="tab" role="tabpanel" aria-label={chosen}>
         {chosen === "items" ? <Items run={run} s={s} onStep={onStep} /> : null}
         {chosen === "attempts" ? <Attempts s={s} /> : null}
         {chosen === "error" ? <ErrorOf run={run} s={s} /> : null}
         {chosen === "tests" ? <Tests s={s} /> : null}
         {chosen === "files" ? <Files run={run.run} s={s} /> : null}
-        {chosen === "log" ? <Logs run={run.run} s={s} /> : null}
+        {chosen === "log" ? <Logs run={run.run} s={s} at={at} onChoose={onChoose} /> : null}
         {chosen === "output" ? <OutputOf s={s} /> : null}
         {chosen === "policy" ? <PolicyOf run={run} s={s} /> : null}
       </div>
@@ -166,18 +164,28 @@ function Alike({ run, text }: { run: Run; text: string }) {
   return <p><Link to={runsOf(q)}>Same error in {all.toLocaleString("en")}{counts?.some((c) => c.more) ? "+" : ""} runs</Link> of <bdi>{plain(run.workflow)}</bdi></p>;
 }
 
-function Logs({ run, s }: { run: string; s: Step }) {
+const mostLogs = 20; // attempts whose logs are shown together
+
+// Logs are what one attempt of a step has printed, or all of them. Which one, and which line, is in the address.
+function Logs({ run, s, at, onChoose }: { run: string; s: Step } & Pick<Props, "at" | "onChoose">) {
   const attempts = s.attempts ?? [], last = attempts[attempts.length - 1]?.attempt ?? 1;
-  const [chosen, setChosen] = useState<number | null>(null);
-  const a = attempts.find((t) => t.attempt === chosen) ?? attempts[attempts.length - 1];
-  if (!a) return null;
+  const asked = at.get("attempt") ?? "", all = asked === "all", line = Number(at.get("line")) || 0;
+  const one = attempts.find((t) => String(t.attempt) === asked) ?? attempts[attempts.length - 1];
+  if (!one) return null;
   return (
     <>
       {attempts.length > 1 ? (
-        <label class="dim">Attempt <select value={a.attempt} onChange={(e) => { const n = Number(e.currentTarget.value); setChosen(n === last ? null : n); }}>
-          {attempts.toReversed().map((t) => <option key={t.attempt} value={t.attempt}>{t.attempt}: {outcome(t)}</option>)}</select></label>
+        <label class="dim">Attempt <select value={all ? "all" : String(one.attempt)} onChange={(e) => { const to = e.currentTarget.value; onChoose({ attempt: to === String(last) ? null : to, line: null }); }}>
+          <option value="all">all of them</option>
+          {attempts.toReversed().map((t) => <option key={t.attempt} value={String(t.attempt)}>{t.attempt}: {outcome(t)}</option>)}</select></label>
       ) : null}
-      <Log key={a.attempt} run={run} step={s.step} attempt={a.attempt} open={!a.endedAt} />
+      {(all ? attempts.slice(-mostLogs) : [one]).map((a) => (
+        <section key={a.attempt}>
+          {all ? <h3 class="dim">Attempt {a.attempt}: {outcome(a)}</h3> : null}
+          <Log run={run} step={s.step} attempt={a.attempt} open={!a.endedAt} line={all ? 0 : line}
+            onLine={(n) => onChoose({ tab: "log", attempt: String(a.attempt), line: n ? String(n) : null })} />
+        </section>
+      ))}
     </>
   );
 }
@@ -195,18 +203,27 @@ function PolicyOf({ run, s }: { run: Run; s: Step }) {
 
 const cells = 400; // items that have a cell
 
-// Items are those of a forEach, the bad ones first.
+// Items are those of a forEach, the bad ones first. Those of a long list are asked for.
 function Items({ run, s, onStep }: { run: Run; s: Step; onStep: (step: string) => void }) {
-  const all = (run.steps ?? []).filter((i) => i.group === s.step);
-  const rank = (i: Step) => ["bad", "warn", "run", "wait", "hold", "ok"].indexOf(stateOfStep(i).tone);
-  const shown = all.toSorted((a, b) => rank(a) - rank(b)).slice(0, cells);
+  const [phase, setPhase] = useState("");
+  const [got, error] = useAsked(() => getItems(run.run, {
+    of: s.step, order: "worst", limit: cells, ...(phase ? { phase } : {}), ...(run.asOf ? { at: run.asOf.seq } : {}),
+  }), `${run.run} ${s.step} ${phase} ${run.asOf?.seq ?? ""}`);
+  const own = (run.steps ?? []).filter((i) => i.group === s.step);
+  const counts = s.folded?.phases ?? own.reduce<Record<string, number>>((to, i) => ({ ...to, [i.phase]: (to[i.phase] ?? 0) + 1 }), {});
+  const shown = got?.items ?? [], all = got?.total ?? 0;
   return (
     <>
+      <div class="segments" role="group" aria-label="Which items">
+        <button type="button" aria-pressed={phase === ""} onClick={() => setPhase("")}>All</button>
+        {Object.entries(counts).map(([p, n]) => <button type="button" key={p} aria-pressed={phase === p} onClick={() => setPhase(p)}>{stateOf(p).word} {n.toLocaleString("en")}</button>)}
+      </div>
+      <Problem error={error} />
       <div class="cells">{shown.map((i) => {
         const state = stateOfStep(i), name = i.itemName || i.step;
         return <button type="button" key={i.step} class={`cell ${state.tone}`} title={`${name}: ${state.word}`} aria-label={`${name}: ${state.word}`} onClick={() => onStep(i.step)} />;
       })}</div>
-      {all.length > shown.length ? <p class="dim">{all.length - shown.length} more are in the timeline.</p> : null}
+      {all > shown.length ? <p class="dim">{(all - shown.length).toLocaleString("en")} more are in the timeline.</p> : null}
     </>
   );
 }

@@ -2,7 +2,8 @@
 // It draws nothing.
 import type { End, Run, Step } from "./api.ts";
 import { broken, even, type Axis, type Piece, type Span } from "./axis.ts";
-import { length, parse } from "./time.ts";
+import { rowsOf } from "./rows.ts";
+import { length, parse, readLength } from "./time.ts";
 
 export interface Bar extends Span {
   kind: string;
@@ -15,17 +16,23 @@ export interface Bar extends Span {
 // Gap is the time between two attempts that are to come.
 export interface Gap extends Span { text: string }
 
+// Strip counts the attempts of items by parts of time, all and the bad ones.
+export interface Strip { from: number; each: number; ran: readonly number[]; bad: readonly number[] }
+
 export interface Row {
   key: string; // of the step; of one that has not begun, its name
   name: string;
   step: Step | undefined; // undefined: it has not begun
-  depth: number; // 1: an item of a forEach
-  fold: string; // of a group whose items are folded or shown: how many there are and how they stand
-  open: boolean; // its items are shown
+  depth: number; // above 0: an item of a forEach, or a step of a child run
+  run: string; // the child run that the step is of; "": the run itself
+  fold: string; // of a group: how many items there are and how they stand; of a step with a child run: its words
+  open: boolean; // its items, or its child run, are shown
   bars: Bar[];
   gaps: Gap[];
   came: Bar[]; // what another run, or the same one later, did in the same step
   items: Bar[]; // of a folded group: the attempts of its items
+  strip: Strip | null; // the same where the server has counted them
+  more: { group: string; offset: number } | null; // it stands for items that the server has
 }
 
 // Line is an instant at which something may end.
@@ -50,7 +57,7 @@ export const isClosed = (phase: string): boolean => closed.has(phase);
 // The bars of a step that has ended stay as they are.
 const drawn = new WeakMap<Step, Bar[]>();
 
-function barsOf(s: Step): Bar[] {
+export function barsOf(s: Step): Bar[] {
   const kept = drawn.get(s);
   if (kept) return kept;
   const bars = (s.bars ?? []).map((b) => {
@@ -65,24 +72,12 @@ function barsOf(s: Step): Bar[] {
 }
 
 // gapsOf returns the pauses before attempts that are to come.
-function gapsOf(bars: Bar[]): Gap[] {
+export function gapsOf(bars: Bar[]): Gap[] {
   const ahead = bars.filter((b) => b.kind === "ahead");
   return ahead.slice(1).map((b, i) => {
     const from = ahead[i]?.to ?? b.from;
     return { from, to: b.from, text: length(b.from - from) };
   });
-}
-
-// counted says how the items of each group stand: 5 succeeded, 1 failed.
-function counted(steps: Step[]): Map<string, string> {
-  const counts = new Map<string, Map<string, number>>();
-  for (const s of steps) {
-    if (!s.group) continue;
-    const of = counts.get(s.group) ?? new Map<string, number>();
-    of.set(s.phase, (of.get(s.phase) ?? 0) + 1);
-    counts.set(s.group, of);
-  }
-  return new Map([...counts].map(([g, of]) => [g, [...of].map(([p, n]) => `${n} ${p.replaceAll("_", " ")}`).join(", ")]));
 }
 
 // linesOf returns the lines of what can end a run. A limit that each sign of life moves has none.
@@ -92,25 +87,18 @@ function linesOf(ends: End[] | null | undefined): Line[] {
   return lines.map((l) => ({ ...l, first: l.at === first }));
 }
 
-const attempts = (bars: Bar[]): Bar[] => bars.filter((b) => b.kind === "running" || b.kind === "ahead" || b.kind === "stopping");
+export const isAttempt = (b: Bar): boolean => b.kind === "running" || b.kind === "ahead" || b.kind === "stopping";
 
-function rowsOf(run: Run, unfolded: ReadonlySet<string>, came: (key: string) => Bar[]): Row[] {
-  const steps = run.steps ?? [];
-  const items = counted(steps);
-  const groups = new Set(steps.filter((s) => items.has(s.step)).map((s) => s.step));
-  const rows: Row[] = steps.filter((s) => !s.group || !groups.has(s.group) || unfolded.has(s.group)).map((s) => {
-    const bars = barsOf(s), fold = items.get(s.step) ?? "", open = unfolded.has(s.step);
-    return {
-      key: s.step, name: s.itemName ? `${s.step} ${s.itemName}` : s.step, step: s, depth: s.group ? 1 : 0, fold, open, bars,
-      gaps: gapsOf(bars), came: came(s.step), items: fold && !open ? steps.filter((i) => i.group === s.step).flatMap((i) => attempts(barsOf(i))) : [],
-    };
+// spansOf returns when something of a strip ran.
+function spansOf(s: Strip): Span[] {
+  const out: Span[] = [];
+  s.ran.forEach((n, i) => {
+    const from = s.from + i * s.each, last = out[out.length - 1];
+    if (n === 0) return;
+    if (last && last.to >= from - 1) last.to = from + s.each;
+    else out.push({ from, to: from + s.each });
   });
-  if (isClosed(run.phase)) return rows;
-  const begun = new Set(steps.map((s) => s.name));
-  for (const p of run.plan ?? []) {
-    if (!begun.has(p.name)) rows.push({ key: p.name, name: p.name, step: undefined, depth: 0, fold: "", open: false, bars: [], gaps: [], came: came(p.name), items: [] });
-  }
-  return rows;
+  return out;
 }
 
 // Beside is a run whose bars are drawn below those of another one, as if it had begun so much later.
@@ -125,12 +113,14 @@ function bars(of: Beside | null | undefined): (key: string) => Bar[] {
   };
 }
 
-// timeline lays out a run as it stands at an instant. unfolded are the groups whose items have rows of their own. beside
-// is another run, or the same one as it is now.
-export function timeline(run: Run, now: number, unfolded: ReadonlySet<string>, beside?: Beside | null): Timeline {
-  const came = bars(beside);
-  const rows = rowsOf(run, unfolded, came), lines = linesOf(run.ends);
-  const all = (run.steps ?? []).flatMap(barsOf);
+const none: ReadonlyMap<string, Run> = new Map();
+
+// timeline lays out a run as it stands at an instant. unfolded are the rows whose items or child runs have rows of their
+// own. beside is another run, or the same one as it is now.
+export function timeline(run: Run, now: number, unfolded: ReadonlySet<string>, beside?: Beside | null, children = none): Timeline {
+  const rows = rowsOf(run, { unfolded, children, came: bars(beside) }), lines = linesOf(run.ends);
+  const steps = [run, ...children.values()].flatMap((r) => r.steps ?? []), all = steps.flatMap(barsOf);
+  const strips = steps.flatMap((s) => { const strip = stripOf(s); return strip ? spansOf(strip) : []; });
   const from = parse(run.createdAt), over = parse(run.endedAt);
   let to = Number.isFinite(over) ? over : now;
   for (const r of rows) for (const b of r.came) if (b.to > to) to = b.to;
@@ -138,10 +128,16 @@ export function timeline(run: Run, now: number, unfolded: ReadonlySet<string>, b
   for (const l of lines) if (l.at > to) to = l.at;
   // Where nothing bounds what is open, there is room for it to go on.
   if (to <= now && !Number.isFinite(over)) to = now + Math.max((now - from) / 5, 2000);
-  const busy = attempts(all).map((b) => ({ from: b.from, to: b.open ? to : b.to }));
-  const marks = [...lines.map((l) => l.at), ...rows.flatMap((r) => r.came.flatMap((b) => [b.from, b.to])), ...all.flatMap((b) => b.open ? [b.from] : [b.from, b.to])];
-  const told = rows.flatMap((r) => [...r.gaps, ...r.bars.filter((b) => !attempts([b]).length).map((b) => ({ from: b.from, to: b.open ? to : b.to }))]);
+  const busy = [...all.filter(isAttempt).map((b) => ({ from: b.from, to: b.open ? to : b.to })), ...strips];
+  const marks = [...lines.map((l) => l.at), ...rows.flatMap((r) => r.came.flatMap((b) => [b.from, b.to])), ...all.flatMap((b) => b.open ? [b.from] : [b.from, b.to]), ...strips.flatMap((s) => [s.from, s.to])];
+  const told = rows.flatMap((r) => [...r.gaps, ...r.bars.filter((b) => !isAttempt(b)).map((b) => ({ from: b.from, to: b.open ? to : b.to }))]);
   return { from, to: Math.max(to, from + 1), rows, lines, busy, marks, told };
+}
+
+// stripOf returns when the items of a group ran that are not there one by one.
+export function stripOf(s: Step): Strip | null {
+  const f = s.folded;
+  return f?.ran?.length ? { from: parse(f.from), each: readLength(f.each), ran: f.ran, bad: f.bad ?? [] } : null;
 }
 
 // axisOf lays the time of a timeline out over a width: as it went, or with breaks.
@@ -179,6 +175,21 @@ export function density(bars: readonly Bar[], at: (t: number) => number, width: 
   }
   const most = Math.max(...counts, 1);
   return counts.flatMap((c, i) => c > 0 ? [{ x: i * column, width: column, share: c / most, bad: (bad[i] ?? 0) / most }] : []);
+}
+
+// stripCells are the cells of a strip, by columns of an axis.
+export function stripCells(s: Strip, at: (t: number) => number, width: number, column = 4): Cell[] {
+  const n = Math.max(Math.ceil(width / column), 1), ran = new Array<number>(n).fill(0), bad = new Array<number>(n).fill(0);
+  s.ran.forEach((count, p) => {
+    if (count === 0) return;
+    const first = Math.floor(at(s.from + p * s.each) / column), last = Math.max(Math.ceil(at(s.from + (p + 1) * s.each) / column) - 1, first);
+    for (let i = Math.max(first, 0); i <= Math.min(last, n - 1); i++) {
+      ran[i] = Math.max(ran[i] ?? 0, count);
+      bad[i] = Math.max(bad[i] ?? 0, s.bad[p] ?? 0);
+    }
+  });
+  const most = Math.max(...ran, 1);
+  return ran.flatMap((c, i) => c > 0 ? [{ x: i * column, width: column, share: c / most, bad: (bad[i] ?? 0) / most }] : []);
 }
 
 // doneOf says how many of a run's steps have ended. Items of a forEach count with it.

@@ -1,5 +1,5 @@
 // Says for a few seconds what was done, with the way back where there is one.
-import { signal } from "@preact/signals";
+import { signal } from "./signal.ts";
 
 interface Said { text: string; undo: (() => void) | undefined }
 
