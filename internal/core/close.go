@@ -179,19 +179,23 @@ func inputAfter(m *machine, phase RunPhase, f *policy.Failure) []byte {
 	return m.r.def.InputAfter(m.r, phase, output, f)
 }
 
-// follows returns the timetable of a run of a definition with rules; nil: it has none.
-func follows(d *Definition, rules *RunRules) func(firing, began, now Time) Time {
-	if d != nil && d.Follows != nil {
-		return d.Follows
+// timetableOf returns when the runs of a run's chain begin, by the definition or by the rules of the run; nil: they do
+// not.
+func timetableOf(r *Run) func(firing, began, now Time) Time {
+	switch {
+	case r.def == nil:
+		return nil
+	case r.def.Follows == nil && r.Answers():
+		return r.rules().Follows
+	default:
+		return r.def.Follows
 	}
-	return rules.Follows
 }
 
 // Follows returns when the next run of the chain begins by the definition's own choice, if this one ends now; zero:
 // none does, or only at or after the chain's deadline.
 func (r *Run) Follows(now Time) Time {
-	rules := r.rules()
-	follows := follows(r.def, &rules)
+	follows := timetableOf(r)
 	if follows == nil {
 		return 0
 	}
