@@ -16,7 +16,7 @@ import (
 // queue is the task queue of the gate's worker.
 const queue = "gate"
 
-// scene is one thing that is tried. Its error says what went otherwise than expected.
+// scene is one thing that is tried. Its error describes what went otherwise than expected.
 type scene struct {
 	name string
 	run  func(ctx context.Context, c client.Client, id string) error
