@@ -33,7 +33,7 @@ func (m *machine) answer(cmds []Command) error {
 	case a.Seen < 0 || a.Seen > m.r.Seq:
 		return m.refuse(CodeInvalid, "answer", "it knows %d entries of the run, which has %d", a.Seen, m.r.Seq)
 	case m.r.lastNews > a.Seen && closes(cmds):
-		return m.refuse(CodeConflict, "answer", "it ends the run, and has not heard all that has happened")
+		return m.refuse(CodeConflict, "answer", "it ends the run, and does not know all that has happened")
 	}
 	if m.r.waitsForStart() && !m.r.InQueue() { // it was asked although the run waits: it does not wait any longer
 		m.beginDelayed()

@@ -194,7 +194,7 @@ func (f *following) read(ctx context.Context, s *source) {
 		if time.Since(broken) > f.patience {
 			_ = bring(news{err: &api.Error{
 				Code: api.CodeHeld, Hint: "follow again from the last change",
-				Err: fmt.Errorf("the node %s does not tell what happens in its runs: %w", s.node, err),
+				Err: fmt.Errorf("the node %s does not report what happens in its runs: %w", s.node, err),
 			}})
 			return
 		}

@@ -213,7 +213,7 @@ func (n *Nodes) hint(ctx context.Context, node cluster.Node, path string) {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		n.log.Debug("a node cannot be told something; it finds out later", "node", node.ID, "address", node.Address,
+		n.log.Debug("a node cannot be notified; it finds out later", "node", node.ID, "address", node.Address,
 			"error", err)
 	}
 }
