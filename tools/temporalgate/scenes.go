@@ -29,6 +29,9 @@ var scenes = []scene{
 	{"all-at-once", gives(AllAtOnce, "10")},
 	{"local", gives(Local, "local")},
 	{"new", gives(New, "3")},
+	{"family", gives(Family, "all heard")},
+	{"parent", gives(Parent, "undone")},
+	{"other", gives(Other, "Hello World")},
 	{"signal", signals},
 	{"cancel", cancels},
 	{"terminate", terminates},
@@ -38,7 +41,8 @@ var scenes = []scene{
 
 func register(w worker.Worker) {
 	for _, f := range []any{
-		Hello, FailsTwice, TimesOut, AllAtOnce, Local, New, Signalled, Cancelled, Sleeps, Fails,
+		Hello, FailsTwice, TimesOut, AllAtOnce, Local, New, Signalled, Cancelled, Sleeps, Fails, Family,
+		Kid, Parent, Other,
 	} {
 		w.RegisterWorkflow(f)
 	}
