@@ -25,7 +25,7 @@ const (
 	documentEnd     = "bodies0"
 	documentsAtOnce = 500
 
-	atOnce  = 500 // things that are told
+	atOnce  = 500 // things that are sent
 	maxWait = time.Minute
 )
 
