@@ -334,7 +334,7 @@ func encodeLimit(kind policy.LimitKind, l *policy.Limit) tree.Value {
 	if l.Retry != kind.RetriesByDefault() {
 		out.put("retry", V(l.Retry))
 	}
-	if l.OnExpire != policy.ExpireFail {
+	if l.OnExpire != 0 {
 		out.put("onExpire", V(l.OnExpire.String()))
 	}
 	if l.Warn != 0 {

@@ -22,7 +22,7 @@ var inside sync.Map
 // be on that same database, by whatever driver; another database refuses the message with ErrInvalid, and that
 // transaction cannot be committed. Its user needs USAGE on the schema and INSERT on the table outbox in it.
 //
-// A process that has no engine writes with New, Config.Dialect Postgres and Config.Table "pawl.outbox", where pawl is
+// A process that has no engine writes with New, Config.Postgres and Config.Table "pawl.outbox", where pawl is
 // the journal's schema.
 //
 // Errors: ErrInvalid if the engine keeps its runs elsewhere, or was closed.
@@ -39,7 +39,7 @@ func begin(ctx context.Context, engine any, s relay.Setting) (stop func()) {
 	e := engine.(pawl.Client)
 	propagators, _ := s.Propagators.([]pawl.Propagator)
 	o, err := New(s.DB, Config{
-		Dialect: Postgres, Codec: e.Codec(), MaxPayload: s.MaxPayload, Propagators: propagators, Log: s.Log,
+		Postgres: true, Codec: e.Codec(), MaxPayload: s.MaxPayload, Propagators: propagators, Log: s.Log,
 	})
 	if err != nil {
 		s.Log.Error("the outbox of the engine does not work", "id", "outbox-stopped", "error", err)

@@ -25,6 +25,9 @@ var (
 // Committed tells the relays of this outbox that messages were committed, so that they look at once. PostgreSQL
 // notifies them itself if the relay's database is opened with pgx. Without a call they look within [Config.Every].
 func (o *Outbox) Committed() {
+	if o == nil {
+		return
+	}
 	select {
 	case o.committed <- struct{}{}:
 	default: // a look is ordered already
@@ -41,7 +44,7 @@ func (o *Outbox) channel() string {
 // listen calls Committed when PostgreSQL announces messages, until ctx is done. A connection that is lost is made
 // again. A driver that cannot listen leaves it at polling.
 func (o *Outbox) listen(ctx context.Context) {
-	if o.dialect != Postgres {
+	if !o.postgres {
 		return
 	}
 	for pause := listenPause; ctx.Err() == nil; pause = min(2*pause, listenPauseMax) {

@@ -23,6 +23,9 @@ import (
 // Relay looks when it is told of a commit, and otherwise every [Config.Every]. To be told by PostgreSQL it keeps one
 // connection of the database's pool, unless that is the last one.
 func (o *Outbox) Relay(ctx context.Context, c pawl.Client) error {
+	if err := o.delivers(ctx, c); err != nil {
+		return err
+	}
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
 	var listening sync.WaitGroup
@@ -47,6 +50,17 @@ func (o *Outbox) Relay(ctx context.Context, c pawl.Client) error {
 	}
 }
 
+// delivers returns an error for what can deliver nothing: messages must not be refused for that.
+func (o *Outbox) delivers(ctx context.Context, c pawl.Client) error {
+	if err := o.ready(ctx); err != nil {
+		return err
+	}
+	if e, ok := c.(*pawl.Engine); c == nil || ok && (e == nil || e.Client == nil) {
+		return refuse(pawl.ErrInvalid, "the client is nil, or nobody has made it: give it the engine of pawl.Open")
+	}
+	return nil
+}
+
 const (
 	// pageSize is how many rows are read, delivered and deleted at once.
 	pageSize = 100
@@ -57,6 +71,9 @@ const (
 
 // RelayOnce delivers the messages that are committed now. Its error is the reason why messages stay to be tried again.
 func (o *Outbox) RelayOnce(ctx context.Context, c pawl.Client) error {
+	if err := o.delivers(ctx, c); err != nil {
+		return err
+	}
 	p := &pass{outbox: o, client: c, blocked: map[string]bool{}}
 	for after := int64(0); ; {
 		rows, err := o.page(ctx, after)

@@ -46,6 +46,9 @@ func Connect(server string, cfg ClientConfig) (*Client, error) {
 
 // Close closes idle connections. Runs go on.
 func (c *Client) Close() error {
+	if c == nil || c.http == nil {
+		return fmt.Errorf("pawl: %w: the client is nil, or nobody has made it: use Connect", pawl.ErrInvalid)
+	}
 	c.http.Close()
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/served"
 )
 
-// Worker executes the tasks of a queue that a server has. Its zero values are useful, but for Server and Handlers.
+// Worker executes the tasks of a queue that a server has. It needs a Server and Handlers; other fields have defaults.
 type Worker struct {
 	Server    string // http://127.0.0.1:7295
 	Token     string // empty: the server asks for none

@@ -1,7 +1,7 @@
 // Package pawlotel gives an engine traces and metrics with OpenTelemetry. It uses OpenTelemetry's API only, so the
 // program chooses the SDK and its exporters; programs that do not import this package link nothing of it.
 //
-//	ids := pawlotel.NewIDs()
+//	ids := &pawlotel.IDs{}
 //	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids), sdktrace.WithBatcher(exporter))
 //	telemetry, err := pawlotel.New(pawlotel.Config{TracerProvider: provider, MeterProvider: meters, IDs: ids})
 //	…

@@ -26,7 +26,8 @@ type Config struct {
 	IDs *IDs
 }
 
-// Telemetry observes engines; see the package. It is a [pawl.Propagator].
+// Telemetry observes engines; see the package. It is a [pawl.Propagator]. Make one with [New]: another one tells
+// nothing.
 type Telemetry struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
@@ -59,6 +60,9 @@ func New(cfg Config) (*Telemetry, error) {
 
 // ToHeaders returns the trace and the baggage of a context.
 func (t *Telemetry) ToHeaders(ctx context.Context) map[string]string {
+	if t == nil || t.propagator == nil {
+		return nil
+	}
 	carrier := propagation.MapCarrier{}
 	t.propagator.Inject(ctx, carrier)
 	return carrier
@@ -66,11 +70,17 @@ func (t *Telemetry) ToHeaders(ctx context.Context) map[string]string {
 
 // FromHeaders returns a context with the trace and the baggage that the headers name.
 func (t *Telemetry) FromHeaders(ctx context.Context, headers map[string]string) context.Context {
+	if t == nil || t.propagator == nil {
+		return ctx
+	}
 	return t.propagator.Extract(ctx, propagation.MapCarrier(headers))
 }
 
 // Observer returns what [pawl.Config].Observer takes.
 func (t *Telemetry) Observer() pawl.Observer {
+	if t == nil || t.metrics == nil {
+		return pawl.Observer{}
+	}
 	return pawl.Observer{
 		RunStarted: t.metrics.runStarted, AttemptHeld: t.metrics.attemptHeld, AttemptEnded: t.metrics.attemptEnded,
 		BodyStopped: t.metrics.bodyStopped, TimerFired: t.metrics.timerFired, Committed: t.metrics.committed,
@@ -84,6 +94,9 @@ func (t *Telemetry) Observer() pawl.Observer {
 // Intercept runs an attempt within a span. [pawl.Config].Intercept takes it; an interceptor of your own can call it.
 func (t *Telemetry) Intercept(ctx context.Context, a client.AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error) {
+	if t == nil || t.tracer == nil {
+		return next(ctx)
+	}
 	if t.nested {
 		ctx = traces.Within(ctx, a.RunID)
 	}

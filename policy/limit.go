@@ -21,14 +21,11 @@ const (
 	LimitTask                      // a worker advancing a body
 )
 
-// Expire is how a step ends when its limit expires.
+// Expire is how a step ends when its limit expires. Zero: as timed out, which is an error for the run.
 type Expire uint8
 
-// The effects of an expiry on the step.
-const (
-	ExpireFail   Expire = iota // timed_out: an error for the run
-	ExpireCancel               // cancelled
-)
+// ExpireCancel ends the step as cancelled.
+const ExpireCancel Expire = 1
 
 // Limit is one timeout: an amount, and the effect of its expiry. When the limit's clock starts, the amount becomes a
 // deadline, which is an instant.

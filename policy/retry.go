@@ -8,14 +8,12 @@ import (
 // Unlimited as MaxAttempts sets no bound.
 const Unlimited = -1
 
-// JitterKind chooses how jitter changes a delay.
+// JitterKind chooses how jitter changes a delay. Zero: the delay is uniform in [(1-Jitter)·d, d], so that a Jitter of 0
+// is none, and 1 is full.
 type JitterKind uint8
 
-// The jitter kinds.
-const (
-	JitterUniform      JitterKind = iota // uniform in [(1-Jitter)·d, d]; Jitter 0 is none, 1 is full
-	JitterDecorrelated                   // min(cap, U(initial, 3·previous))
-)
+// JitterDecorrelated makes a delay that depends on the one before: min(cap, U(initial, 3·previous)).
+const JitterDecorrelated JitterKind = 1
 
 // Retry is how often a step is tried, which failures are retried, and after what delay.
 type Retry struct {

@@ -72,7 +72,7 @@ func readLimit(v any) (*policy.Limit, error) {
 	}
 	f := decode.Read(unquote(v, "errorOnTimeout"), "timeout", "errorOnTimeout")
 	if f.Bool("errorOnTimeout", false) {
-		limit.OnExpire = policy.ExpireFail
+		limit.OnExpire = 0
 	}
 	if f.Has("timeout") {
 		limit.After, err = form.Amount(f.Value("timeout"))

@@ -33,7 +33,7 @@ type Config struct {
 	// Workflow finds a workflow by its name, nil if it is not registered. It must not call the host.
 	Workflow func(name string) *Function
 	// Attempt runs the function of a local step or of a hook, in a goroutine of its own.
-	Attempt func(ctx context.Context, t core.Task, alive worker.Alive, fn Func) worker.Result
+	Attempt func(ctx context.Context, t *core.Task, alive worker.Alive, fn Func) worker.Result
 	// Lost is the result of an attempt whose function has ended its goroutine instead of returning.
 	Lost worker.Result
 	// StuckError makes the error that users get of why a body cannot go on. It must not call the host.

@@ -6,13 +6,42 @@ import "github.com/pawl-dev/pawl/internal/core"
 // does that.
 func (s *Session) rest() {
 	switch {
-	case !s.idle() || s.pending > 0:
-	case s.queued > 0:
-		s.set(TimerIdle, QueuedTime)
+	case !s.idle():
+		return
+	case s.attempts > 0 || s.queued > 0:
+		s.waited = AttemptTime
 	default:
-		s.set(TimerIdle, IdleTime)
+		s.waited = IdleTime
 		s.change().Rests = true
 	}
+	s.set(TimerIdle, s.waited)
+}
+
+// idle reports whether all branches wait, and nothing needs the session but a step that runs, or one that waits for a
+// worker. While decisions are on their way it stays, since its successor must not decide them again. While one of its
+// steps waits beside another one that runs it stays, too: the worker that gets free takes the most urgent one.
+func (s *Session) idle() bool {
+	needed := s.pending > 0 || s.attempts > 0 && (s.leased || s.queued > 0)
+	return !s.over() && s.running == 0 && !needed
+}
+
+// leaveMemory ends a session that has waited for long enough.
+func leaveMemory(s *Session) {
+	wanted := IdleTime
+	switch {
+	case !s.idle():
+		return
+	case s.attempts > 0:
+		wanted = AttemptTime
+	case s.queued > 0:
+		wanted = QueuedTime
+	}
+	if s.waited >= wanted {
+		s.End()
+		return
+	}
+	s.set(TimerIdle, wanted-s.waited)
+	s.waited = wanted
 }
 
 // Offers reports whether the body has asked for the step in this session, so that its function is known. An attempt of
@@ -58,6 +87,9 @@ func (s *Session) Want(step string, id core.StepID) (fn Func, waits bool) {
 	s.know(id, st)
 	s.attempts++
 	s.dequeue(st)
+	if st.fn != nil && !s.armed[TimerIdle] {
+		s.rest()
+	}
 	if st.fn != nil || s.rests() {
 		return st.fn, false
 	}

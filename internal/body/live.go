@@ -20,6 +20,8 @@ type liveSession struct {
 
 	atWork  bool         // its turn is not over; the host's lock guards it
 	touched atomic.Int64 // the host's beat when this was last locked
+	// self is nil once the session is of no more use: attempts that still run then keep nothing of it in memory.
+	self *atomic.Pointer[liveSession]
 
 	mu       sync.Mutex
 	ctx      context.Context // the body's context, done when it is unwound; nil if nobody has asked for it
@@ -43,8 +45,9 @@ type problem struct {
 
 // newLiveSession returns a session that waits for news.
 func (h *Host) newLiveSession(run core.RunID, generation int) *liveSession {
-	l := &liveSession{host: h, session: NewSession(run, generation), atWork: true}
-	l.session.rehearsed = h.cfg.Rehearsal
+	l := &liveSession{host: h, session: NewSession(run, generation), atWork: true, self: &atomic.Pointer[liveSession]{}}
+	l.self.Store(l)
+	l.session.rehearsed, l.session.leased = h.cfg.Rehearsal, h.follow.Gone != nil
 	l.touched.Store(h.turns.beat.Load())
 	return l
 }
@@ -131,6 +134,7 @@ func (l *liveSession) carryOut(r *Ready) {
 	if r.Gone {
 		h.drop(l)
 		l.retired = true
+		l.self.Store(nil)
 		l.answerAll(LookAgain)
 		if h.follow.Gone != nil {
 			h.follow.Gone(s.run, l.lease)
@@ -238,7 +242,7 @@ func (l *liveSession) stuck(why *Stuck) {
 
 // Search is an attempt's search for its function.
 type Search struct {
-	live *liveSession
+	live *atomic.Pointer[liveSession]
 	step string
 	tell func(Answer, Func)
 	over bool
@@ -262,7 +266,7 @@ func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	}
 	l.lock()
 	defer l.unlock()
-	k := &Search{live: l, step: t.StepName, tell: tell}
+	k := &Search{live: l.self, step: t.StepName, tell: tell}
 	fn, waits := l.session.Want(t.StepName, t.Token.Step)
 	switch {
 	case fn != nil:
@@ -280,11 +284,15 @@ func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 // End reports that the attempt is over, or no longer searches: it no longer needs this call of the body. Only the first
 // call counts.
 func (k *Search) End() {
-	k.live.lock()
-	defer k.live.unlock()
+	l := k.live.Load()
+	if l == nil {
+		return
+	}
+	l.lock()
+	defer l.unlock()
 	if !k.over {
 		k.over = true
-		k.live.session.AttemptOver()
+		l.session.AttemptOver()
 	}
 }
 

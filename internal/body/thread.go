@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // The errors of a body that uses its context where it must not.
@@ -46,7 +45,7 @@ func (t *Thread) Value(key any) any { return t.live.host.ctx.Value(key) }
 // Deadline returns the run's deadline, as it was when the body was called.
 func (t *Thread) Deadline() (time.Time, bool) {
 	h := t.Head()
-	at := policy.Earliest(h.Execution.At, h.Deadline.At)
+	at := h.Execution.At.Earlier(h.Deadline.At)
 	return at.Std(), at != 0
 }
 

@@ -139,12 +139,12 @@ func (r *Run) stepWake(s *Step) Time {
 	if s.Phase.Closed() {
 		return 0
 	}
-	wake := policy.Earliest(r.stepLimit(s).at, r.nextWarning(s).at)
+	wake := r.stepLimit(s).at.Earlier(r.nextWarning(s).at)
 	if r.PausedAt != 0 || s.Stopping {
 		return wake
 	}
 	if s.Phase == StepBackingOff || (s.Phase == StepSuspended && s.Spec.Kind == KindSleep) {
-		wake = policy.Earliest(wake, s.NextAt)
+		wake = wake.Earlier(s.NextAt)
 	}
 	return wake
 }

@@ -130,10 +130,10 @@ func (r *Run) Inherits(was, is Time) (Time, bool) {
 	}
 	rules := r.rules()
 	if own := rules.Execution; own != nil {
-		is = policy.Earliest(is, r.CreatedAt.Add(own.After))
+		is = is.Earlier(r.CreatedAt.Add(own.After))
 	}
 	if d := rules.Deadline; d != nil {
-		is = policy.Earliest(is, d.At)
+		is = is.Earlier(d.At)
 	}
 	return is, is != was
 }

@@ -1,9 +1,5 @@
 package core
 
-import (
-	"github.com/pawl-dev/pawl/policy"
-)
-
 // NewRun returns the empty state of a run that has not been created yet.
 func NewRun(id RunID) *Run { return &Run{ID: id} }
 
@@ -133,16 +129,16 @@ func (r *Run) Wake() Time {
 	}
 	wake := r.limitWake()
 	if r.unsettled() {
-		wake = policy.Earliest(wake, r.last) // a limit may have been due before that
+		wake = wake.Earlier(r.last) // a limit may have been due before that
 	}
 	if r.InQueue() {
 		return wake
 	}
 	if r.waitsForStart() {
-		return policy.Earliest(r.StartAt, wake)
+		return r.StartAt.Earlier(wake)
 	}
 	if t, ok := r.wakes.first(); ok {
-		wake = policy.Earliest(wake, t.at)
+		wake = wake.Earlier(t.at)
 	}
 	return wake
 }
@@ -155,8 +151,8 @@ func (r *Run) limitWake() Time {
 	if r.Stop != nil || r.Closing != nil || r.ClockStands() {
 		return 0
 	}
-	wake := policy.Earliest(r.Execution.At, r.Deadline.At)
-	return policy.Earliest(wake, policy.Earliest(r.Execution.Warn, r.Deadline.Warn))
+	wake := r.Execution.At.Earlier(r.Deadline.At)
+	return wake.Earlier(r.Execution.Warn.Earlier(r.Deadline.Warn))
 }
 
 // Idle reports whether nothing of the run is in a worker's or its body's hands or waits for one.

@@ -76,7 +76,7 @@ func (l *linter) lintRetriesOff() {
 	}{
 		{"initialInterval", r.InitialInterval > 0 && r.InitialInterval != policy.DefaultRetry().InitialInterval},
 		{"maxInterval", r.MaxInterval > 0},
-		{"jitter", r.Jitter > 0 || r.JitterKind != policy.JitterUniform},
+		{"jitter", r.Jitter > 0 || r.JitterKind != 0},
 		{"when", r.When != ""},
 		{"nonRetryable", len(r.NonRetryable) > 0},
 	} {
@@ -113,7 +113,7 @@ func (l *linter) lintDelays() {
 		const message = "unlimited attempts follow each other without a delay; set initialInterval"
 		l.find(lintNoPause, message, "retry", "initialInterval")
 	}
-	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != policy.JitterUniform) {
+	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != 0) {
 		l.find(lintJitterNoEffect, "initialInterval is 0: there is no delay to spread", "retry", "jitter")
 	}
 	if r.MaxInterval <= 0 {
@@ -153,7 +153,7 @@ func (l *linter) lintAttemptsFit() {
 			continue
 		}
 		atLeast := ""
-		if l.retry.Jitter > 0 || l.retry.JitterKind != policy.JitterUniform {
+		if l.retry.Jitter > 0 || l.retry.JitterKind != 0 {
 			atLeast = "at least "
 		}
 		message := fmt.Sprintf("attempt %d can never start: %s%s of delays alone do not fit in %s (%s)",

@@ -104,7 +104,7 @@ func (r *reading) policy(p *api.BodyPolicy) policy.Policy {
 	}}
 }
 
-var jitterNames = []string{policy.JitterUniform.String(), policy.JitterDecorrelated.String()}
+var jitterNames = []string{policy.JitterKind(0).String(), policy.JitterDecorrelated.String()}
 
 func retryOf(p *policy.Retry) *api.BodyRetry {
 	if p == nil {

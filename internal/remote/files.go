@@ -31,7 +31,7 @@ type FileTask struct {
 }
 
 // Execute implements worker.Executor.
-func (f FileTask) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (f FileTask) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	folder, err := os.MkdirTemp("", "pawl-files-*")
 	if err != nil {
 		return worker.Result{Failure: worker.NotKept(ctx, err)}
@@ -42,7 +42,7 @@ func (f FileTask) Execute(ctx context.Context, t core.Task, alive worker.Alive) 
 	if err := a.take(ctx, folder, taken); err != nil {
 		return worker.Result{Failure: worker.NotKept(ctx, err)}
 	}
-	res := f.Work(ctx, t, folder, alive)
+	res := f.Work(ctx, *t, folder, alive)
 	if ctx.Err() != nil || res.Abandoned {
 		return res
 	}

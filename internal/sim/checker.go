@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // checker knows what became durable. The storage gives it each batch that it stored. The engine has no access to it.
@@ -127,7 +126,7 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 		a.body.applyEntry(a, e)
 	}
 	if due != 0 {
-		due = policy.Earliest(due, wake)
+		due = due.Earlier(wake)
 	}
 	ch.checkTimerOrder(ch.appending, a, due)
 	ch.noteMarks(a, e)

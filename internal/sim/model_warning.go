@@ -65,7 +65,7 @@ func (m *runModel) warningDue() core.Time {
 	if m.closed || m.runLimit() == 0 {
 		return 0
 	}
-	return policy.Earliest(m.warnings.execution.due(m.execution), m.warnings.limit.due(m.limit))
+	return m.warnings.execution.due(m.execution).Earlier(m.warnings.limit.due(m.limit))
 }
 
 // warnedRuns is an operator who pauses runs with their clocks when they were warned of their deadline, in some

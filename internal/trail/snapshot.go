@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // closeNames names what happens to a child run when its parent ends.
@@ -97,7 +96,7 @@ func (t *Trail) summary() api.RunSummary {
 		Run: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key,
 		Phase:     api.RunPhase(r.Phase.String()),
 		CreatedAt: api.Time(r.CreatedAt), EndedAt: api.Time(r.EndedAt),
-		Deadline: api.Time(policy.Earliest(r.Execution.At, r.Deadline.At)), Parent: runText(r.Parent.Run),
+		Deadline: api.Time(r.Execution.At.Earlier(r.Deadline.At)), Parent: runText(r.Parent.Run),
 		Labels: r.Labels.Map(),
 	}
 	if r.Definition != (core.DefinitionID{}) {

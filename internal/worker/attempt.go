@@ -22,11 +22,12 @@ type attempt struct {
 	abandon  atomic.Pointer[abandoning] // nil: the executor stops the work itself
 	how      abandoning                 // the target of abandon
 	patience sync.Once                  // it belongs to the goroutine that waits until the work is abandoned
+	stopped  atomic.Pointer[func()]     // the function to call once the context is done; nil: none, or it was called
 
 	// The lock of the attempt's part of Pool.running guards these.
 	revoked bool
 	over    bool          // its end was reported
-	ended   chan struct{} // closed when it is over; nil if nothing waits for that
+	ended   chan struct{} // closed when it is over; nil: nobody waits for that
 }
 
 type attemptKey struct{}
@@ -43,18 +44,18 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// Abandon decides what happens to an attempt whose work may ignore its context, as a function of a user may.
+// Abandon says what becomes of an attempt whose work may not heed its context, as a function of a user.
 type Abandon struct {
 	// Grace is how long the work may take to return after its context is done. Then the pool reports the attempt as
-	// abandoned, and ignores what the executor returns later.
+	// abandoned, and what the executor returns later counts for nothing.
 	Grace time.Duration
-	// Wait waits until what stops in its own time has stopped. The grace begins then. Nil if it begins at once.
+	// Wait waits until what stops in its own time has stopped. The grace begins then. Nil: it begins at once.
 	Wait func()
 	// Lost is the result of work that ends its goroutine instead of returning.
 	Lost Result
 }
 
-// abandoning is an Abandon with the parts that have to learn of it.
+// abandoning is an Abandon with what has to know that it happened.
 type abandoning struct {
 	*Abandon
 	over interface{ End() }
@@ -76,9 +77,36 @@ func MayAbandon(ctx context.Context, how *Abandon, over interface{ End() }) bool
 	return true
 }
 
+// WhenStopped calls f once the context of an attempt is done. It takes less memory than context.AfterFunc, which counts
+// where thousands of attempts run, but is for the context that the pool gives to an executor itself, and for one
+// function of each. It reports whether it will.
+func WhenStopped(ctx context.Context, f func()) bool {
+	a, own := ctx.(*attempt)
+	if !own || !a.stopped.CompareAndSwap(nil, &f) {
+		return false
+	}
+	if a.Err() != nil {
+		a.tellStopped()
+	}
+	return true
+}
+
+// tellStopped calls the function of WhenStopped.
+func (a *attempt) tellStopped() {
+	if f := a.stopped.Swap(nil); f != nil {
+		(*f)()
+	}
+}
+
+// end ends the context.
+func (a *attempt) end(cause error) {
+	a.cancel(cause)
+	a.tellStopped()
+}
+
 // stop tells the work to stop.
 func (a *attempt) stop(cause error) {
-	a.cancel(cause)
+	a.end(cause)
 	if a.abandon.Load() != nil {
 		a.waitForWork()
 	}
@@ -132,7 +160,7 @@ func (a *attempt) execute() {
 	if _, itself := a.executor.(Announcer); !itself && !Announce(a) {
 		return
 	}
-	guard(&res, func() Result { return a.executor.Execute(a, a.task, &a.pulse) })
+	guard(&res, func() Result { return a.executor.Execute(a, &a.task, &a.pulse) })
 	returned = true
 }
 
@@ -155,7 +183,7 @@ func (a *attempt) finish(res Result) {
 	part.mu.Unlock()
 	defer p.gone.Done()
 	told := a.Err() != nil
-	a.cancel(nil)
+	a.end(nil)
 	details := a.pulse.End()
 	if res.Abandoned {
 		p.cfg.Log.Warn("work was abandoned: it did not stop when it was killed", "run", a.task.Token.Run,

@@ -175,7 +175,7 @@ func NewExec(cfg ExecConfig) *Exec {
 func (e *Exec) Close() error { return e.results.remove() }
 
 // Execute runs the process.
-func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
+func (e *Exec) Execute(ctx context.Context, t *core.Task, alive Alive) Result {
 	var p ExecPayload
 	if err := DecodePayload(t.Payload, &p); err != nil {
 		return BadPayload("exec", err)
@@ -193,7 +193,7 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 		return Result{Failure: NoSecret(ctx, err)}
 	}
 	redactor := e.cfg.Secrets.Redactor()
-	res := e.run(ctx, t, &p, redacting(alive, redactor), redactor)
+	res := e.run(ctx, *t, &p, redacting(alive, redactor), redactor)
 	Redact(redactor, &res)
 	return res
 }

@@ -22,8 +22,8 @@ func FuncExecutor(fn func(ctx context.Context, t core.Task, alive Alive) ([]byte
 
 type function func(ctx context.Context, t core.Task, alive Alive) ([]byte, error)
 
-func (fn function) Execute(ctx context.Context, t core.Task, alive Alive) Result {
-	output, err := fn(ctx, t, alive)
+func (fn function) Execute(ctx context.Context, t *core.Task, alive Alive) Result {
+	output, err := fn(ctx, *t, alive)
 	if err != nil {
 		return Result{Output: output, Failure: failureOf(ctx, err)}
 	}

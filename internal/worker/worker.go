@@ -17,12 +17,13 @@ import (
 // Executor executes the attempts of one task type. Its methods are called concurrently.
 type Executor interface {
 	// Execute does the work and returns when it is over. When ctx is done, it stops the work and returns when the work
-	// has ended. If the work cannot be stopped, it returns with Abandoned set. Without Abandoned it must not return
-	// while the work may still have effects. It must not keep t's byte slices.
+	// is gone. If the work cannot be stopped, it returns with Abandoned set. Without Abandoned it must not return while
+	// the work may still have effects. It must not change t, nor keep its byte slices. t is a pointer because of the
+	// stacks of thousands of attempts that wait, which would have several copies of it.
 	//
 	// ctx has no deadline, because an operator may change the attempt's deadline. The engine revokes the attempt when
 	// its time is over. Remaining returns that time, as it was known when the attempt started.
-	Execute(ctx context.Context, t core.Task, alive Alive) Result
+	Execute(ctx context.Context, t *core.Task, alive Alive) Result
 }
 
 // Instant is an executor whose attempts take no time and have no effects outside. A pool runs them one after the other,
@@ -45,7 +46,7 @@ type Result struct {
 	Output    []byte          // JSON; empty: null
 	Failure   *policy.Failure // nil: success
 	Abandoned bool            // the work was told to stop and did not
-	Killed    bool            // the work had not ended when its grace was over
+	Killed    bool            // the work was not gone when its grace was over
 }
 
 // Reporter takes a worker's reports; the engine implements it. Report does not block for long and never fails: a report
@@ -54,8 +55,7 @@ type Reporter interface {
 	Report(run core.RunID, in core.Input) // TaskEnded, TaskStopped or Beat
 }
 
-// Confirmer is a Reporter that reports when a report is durable; ended: the attempt has ended before. done must not
-// block.
+// Confirmer is a Reporter that says when a report is durable; ended: the attempt has ended before. done must not block.
 type Confirmer interface {
 	Reporter
 	Confirm(run core.RunID, in core.Input, done func(ended bool))

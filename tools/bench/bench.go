@@ -80,7 +80,7 @@ var works = []work{
 		goInFlight,
 	},
 	{"payload", "64 Go runs at once whose results have 1 MB", ">= 200 MB/s", payloads},
-	{"go-attempts", "Go functions whose step runs, 10000 at once", "<= 6 KB a run", goAttempts},
+	{"go-attempts", "Go functions whose step runs, 10000 at once", "<= 12 KB a run", goAttempts},
 	{"go-sleepers", "Go functions that sleep for an hour", "<= 200 MiB for 100000", goSleepers},
 	{"go-resume", "a Go function of 10000 steps after a restart", "<= 1s", goResume},
 	{"http-onestep", "onestep through the API of a server", ">= 6000 runs/s", httpOneStep},

@@ -41,7 +41,7 @@ func newLiner(dir string) (*liner, error) {
 	return &liner{file: f, start: make(chan struct{}), first: func(time.Time) {}}, err
 }
 
-func (l *liner) Execute(ctx context.Context, t core.Task, _ worker.Alive) worker.Result {
+func (l *liner) Execute(ctx context.Context, t *core.Task, _ worker.Alive) worker.Result {
 	select {
 	case <-l.start:
 	case <-ctx.Done():

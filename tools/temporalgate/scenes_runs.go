@@ -71,7 +71,7 @@ func Parent(ctx workflow.Context, _ string) (string, error) {
 	return "undone", nil
 }
 
-// Other is followed by a workflow of another type.
+// Other continues as a workflow of another type.
 func Other(ctx workflow.Context, name string) (string, error) {
 	return "", workflow.NewContinueAsNewError(ctx, Hello, name)
 }

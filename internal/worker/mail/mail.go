@@ -82,7 +82,7 @@ type Executor struct{ cfg Config }
 func New(cfg Config) *Executor { return &Executor{cfg} }
 
 // Execute sends the message.
-func (e *Executor) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (e *Executor) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	var p Payload
 	if err := worker.DecodePayload(t.Payload, &p); err != nil {
 		return worker.BadPayload("mail", err)
@@ -93,7 +93,7 @@ func (e *Executor) Execute(ctx context.Context, t core.Task, alive worker.Alive)
 	if err := p.fill(ctx, e.cfg.Secrets); err != nil {
 		return worker.Result{Failure: worker.NoSecret(ctx, err)}
 	}
-	res := e.send(ctx, t, &p, alive)
+	res := e.send(ctx, *t, &p, alive)
 	worker.Redact(e.cfg.Secrets.Redactor(), &res)
 	return res
 }

@@ -118,7 +118,7 @@ func (h *HTTP) Close() error {
 }
 
 // Execute makes the request.
-func (h *HTTP) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (h *HTTP) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	var p HTTPPayload
 	if err := worker.DecodePayload(t.Payload, &p); err != nil {
 		return worker.BadPayload("http", err)
@@ -133,7 +133,7 @@ func (h *HTTP) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		return worker.Result{Failure: worker.NoSecret(ctx, err)}
 	}
 	redactor := h.secrets.Redactor()
-	res := h.send(ctx, t, &p, alive, redactor)
+	res := h.send(ctx, *t, &p, alive, redactor)
 	worker.Redact(redactor, &res)
 	return res
 }
