@@ -34,11 +34,13 @@ var scenes = []scene{
 	{"terminate", terminates},
 	{"fails", failsForGood},
 	{"run-timeout", runTimesOut},
+	{"updates", updates},
+	{"reset", resets},
 }
 
 func register(w worker.Worker) {
 	for _, f := range []any{
-		Hello, FailsTwice, TimesOut, AllAtOnce, Local, New, Signalled, Cancelled, Sleeps, Fails,
+		Hello, FailsTwice, TimesOut, AllAtOnce, Local, New, Signalled, Cancelled, Sleeps, Fails, Adds,
 	} {
 		w.RegisterWorkflow(f)
 	}
