@@ -102,10 +102,18 @@ func resets(ctx context.Context, c client.Client, id string) error {
 		return err
 	}
 	var made *workflowservice.ResetWorkflowExecutionResponse
+	var first int64
 	err := again(ctx, func() (err error) {
+		first, err = firstTask(ctx, c, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = again(ctx, func() (err error) {
 		made, err = c.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
 			Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, Reason: "again",
-			WorkflowTaskFinishEventId: 3, RequestId: "reset-" + id,
+			WorkflowTaskFinishEventId: first, RequestId: "reset-" + id,
 		})
 		return err
 	})
@@ -117,4 +125,19 @@ func resets(ctx context.Context, c client.Client, id string) error {
 		return fmt.Errorf("after the reset it gave %q, %w", got, err)
 	}
 	return nil
+}
+
+// firstTask returns the id of the event that ends the first workflow task of a run.
+func firstTask(ctx context.Context, c client.Client, id string) (int64, error) {
+	events := c.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return 0, err
+		}
+		if e.EventType == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			return e.EventId, nil
+		}
+	}
+	return 0, errors.New("no workflow task was answered")
 }
