@@ -24,7 +24,7 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a schema of another place, %s, is not read; write it into the flow", url)
 }
 
-// inputSchema compiles the input's schema and reports what is wrong with it at its place.
+// inputSchema compiles the schema of the input and reports its errors at their places.
 func (b *builder) inputSchema() {
 	n := tree.NodeOf(b.doc.Input)
 	if n == nil || n.Kind == tree.Null {
@@ -66,7 +66,7 @@ func (b *builder) inputSchema() {
 	b.Fail(n.Pos, "", "not a JSON Schema: %s", strings.TrimPrefix(err.Error(), "jsonschema: "))
 }
 
-// inputError lists what is wrong with a run's input.
+// inputError lists the errors of a run's input.
 type inputError struct {
 	Workflow string
 	Problems []inputProblem
@@ -86,9 +86,9 @@ func (e *inputError) Error() string {
 	return fmt.Sprintf("the input does not fit flow %q: %s", e.Workflow, strings.Join(texts, "; "))
 }
 
-// CheckInput checks a run's input against the flow's schema and fills in what its properties have as default. A flow
-// without a schema takes the keys that its expressions use, and no others. No input is an empty object where the flow
-// has a schema or uses keys, else null. The error names everything that is wrong with it.
+// CheckInput checks a run's input against the flow's schema and fills in the defaults of its properties. A flow without
+// a schema takes the keys that its expressions use, and no others. No input is an empty object where the flow has a
+// schema or uses keys, else null. The error lists all its mistakes.
 func (d *Document) CheckInput(input []byte) ([]byte, error) {
 	checked, err := d.checkInput(input)
 	if err != nil {
@@ -173,7 +173,7 @@ func (d *Document) checkUsed(def *definition, v any) error {
 	return nil
 }
 
-// add says what is wrong at a place; a property that is missing or not known is a place of its own.
+// add adds an error of a place; a missing or unknown property is its own place.
 func (e *inputError) add(leaf *jsonschema.ValidationError) {
 	at := inputPath(leaf.InstanceLocation)
 	switch k := leaf.ErrorKind.(type) {
@@ -190,7 +190,7 @@ func (e *inputError) add(leaf *jsonschema.ValidationError) {
 	}
 }
 
-// unknown adds a property that is not known, unless that was said with a hint.
+// unknown adds an unknown property, unless it was reported with a hint.
 func (e *inputError) unknown(path string) {
 	if !slices.ContainsFunc(e.Problems, func(p inputProblem) bool { return p.Path == path }) {
 		e.Problems = append(e.Problems, inputProblem{path, "not known"})

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Rerun chooses the results of a run of the document that a rerun of the named steps keeps: those of all other steps
+// Rerun chooses the results that a rerun of the named steps keeps from a run of the document: those of all other steps
 // that succeeded, or were skipped by their own condition. With from, what needs a named step, directly or not, is
 // repeated as well. One item of a forEach may be named, pages[3] or pages[intro]: the forEach is then repeated with the
 // results of its other items.
@@ -82,8 +82,8 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 	return kept, nil
 }
 
-// wholeLoops marks all of a loop where anything in it is repeated or did not end well: what stands in a loop goes by
-// the same items.
+// wholeLoops marks all steps of a loop if any part of it is repeated or did not end well, because the steps of a loop
+// depend on the same items.
 func (d *definition) wholeLoops(old *core.Run, whole []bool, from bool) {
 	well := make([]bool, d.steps)
 	for i := range old.Steps {
@@ -104,7 +104,7 @@ func (d *definition) wholeLoops(old *core.Run, whole []bool, from bool) {
 			for _, member := range p.tree {
 				whole[member] = true
 			}
-			if again = from; from { // a step that needs the loop may stand in another loop
+			if again = from; from { // a step that needs the loop may be in another loop
 				d.downstream(whole, make([]bool, d.steps))
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// The rules by which a step begins when all that it needs has ended.
+// The rules by which a step begins when all its needs have ended.
 const (
 	allSucceeded = "allSucceeded"
 	anySucceeded = "anySucceeded"
@@ -90,8 +90,8 @@ func (t *turn) phase(def int32) core.StepPhase {
 	return core.StepSkipped
 }
 
-// failFast ends a run whose flow asks for that as soon as a step, or an item of one, has ended badly. It returns nil
-// where nothing did. A new decider is not told what closed, and looks at all steps.
+// failFast ends a run whose flow asks for that as soon as a step, or an item of one, has ended badly. It returns nil if
+// nothing did. A new decider does not know which steps closed, and looks at all of them.
 func (t *turn) failFast(closed []core.StepID) *core.Close {
 	if !t.def.doc.FailFast {
 		return nil

@@ -22,8 +22,8 @@ var (
 	errNoRoom     = errors.New("the pool has no connection to spare: raise its SetMaxOpenConns")
 )
 
-// Committed tells the relays of this outbox that messages were committed, so that they look at once. PostgreSQL tells
-// them by itself where the relay's database is opened with pgx. Without a call they look within [Config.Every].
+// Committed tells the relays of this outbox that messages were committed, so that they look at once. PostgreSQL
+// notifies them itself if the relay's database is opened with pgx. Without a call they look within [Config.Every].
 func (o *Outbox) Committed() {
 	select {
 	case o.committed <- struct{}{}:
@@ -63,7 +63,7 @@ func (o *Outbox) listen(ctx context.Context) {
 	}
 }
 
-// listenOnce listens on a connection of its own until that is lost or ctx is done. listened is false if it never did.
+// listenOnce listens on its own connection until that is lost or ctx is done. listened is false if it never did.
 func (o *Outbox) listenOnce(ctx context.Context) (listened bool, err error) {
 	if s := o.db.Stats(); s.MaxOpenConnections > 0 && s.InUse+1 >= s.MaxOpenConnections {
 		return false, errNoRoom // the last connection is for those who write messages, and for the relay's own work

@@ -1,5 +1,5 @@
 // Package outbox starts runs and sends events within a transaction of the caller's own database. "The row is written"
-// and "the workflow is started" then cannot part: the transaction holds both, or neither.
+// and "the workflow is started" then cannot differ: the transaction holds both, or neither.
 //
 // [StartIn] and [SendIn] write a message into a table beside the caller's own tables. Once the transaction is
 // committed, [Outbox.Relay] delivers the message to an engine, exactly once however often it is interrupted:
@@ -16,7 +16,7 @@
 // Where the engine's journal is in the same PostgreSQL database, [Of] returns an outbox that needs no table of yours
 // and no relay.
 //
-// In PostgreSQL the commit itself tells the relay to look, if the relay's database is opened with pgx. With SQLite the
+// In PostgreSQL the commit itself notifies the relay, if the relay's database is opened with pgx. With SQLite the
 // program calls [Outbox.Committed] after its commit. Otherwise the relay looks within [Config.Every].
 package outbox
 
@@ -44,14 +44,14 @@ const (
 	Postgres
 )
 
-// Outbox is a table of messages in the caller's database. A message is known by its id for as long as the engine
-// keeps the run: let [pawl.Config.Retention] be longer than a relay may stand still.
+// Outbox is a table of messages in the caller's database. The engine recognizes a message by its id for as long as it
+// keeps the run: let [pawl.Config.Retention] be longer than a relay may be stopped.
 type Outbox struct {
 	db          *sql.DB
 	dialect     Dialect
 	table       string
 	database    string      // the database that messages name, for an engine's own outbox
-	turn        func() bool // reports whether this node delivers, for a node's own outbox; nil: it always does
+	turn        func() bool // reports whether this node delivers, for a node's own outbox; nil if it always does
 	every       time.Duration
 	codec       pawl.Codec
 	maxPayload  int
@@ -64,7 +64,7 @@ type Outbox struct {
 type Config struct {
 	Dialect Dialect       // default SQLite
 	Table   string        // default pawl_outbox; may name a schema: app.outbox
-	Every   time.Duration // how often Relay looks without being told; default 1s
+	Every   time.Duration // how often Relay looks without a notice; default 1s
 	Codec   pawl.Codec    // the engine's; default JSON
 	// MaxPayload bounds an input or an event, in bytes. Give it the engine's pawl.Config.MaxPayload, so that nothing is
 	// written that the engine would refuse. Default 2 MiB, as the engine's.
@@ -74,7 +74,7 @@ type Config struct {
 	Log         *slog.Logger // default discards
 }
 
-// tableName matches what can stand in a statement as it is.
+// tableName matches names that can be put into a statement unchanged.
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
 // New returns an outbox in the caller's database. Create makes its table. A program that uses pgx gets a db from

@@ -16,13 +16,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/traces"
 )
 
-// Config says where traces and metrics go. Zero values are useful.
+// Config sets where traces and metrics go. Zero values are useful.
 type Config struct {
 	TracerProvider trace.TracerProvider // default OpenTelemetry's global one
 	MeterProvider  metric.MeterProvider // default OpenTelemetry's global one
 	// Propagator writes traces into the headers of runs. Default: W3C Trace Context and Baggage.
 	Propagator propagation.TextMapPropagator
-	// IDs is the generator that TracerProvider was made with. Nil: it has another one.
+	// IDs is the generator that TracerProvider was made with. Nil if it has another one.
 	IDs *IDs
 }
 
@@ -81,8 +81,7 @@ func (t *Telemetry) Observer() pawl.Observer {
 	}
 }
 
-// Intercept runs an attempt within a span. It is what [pawl.Config].Intercept takes; an interceptor of your own can
-// call it.
+// Intercept runs an attempt within a span. [pawl.Config].Intercept takes it; an interceptor of your own can call it.
 func (t *Telemetry) Intercept(ctx context.Context, a client.AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error) {
 	if t.nested {

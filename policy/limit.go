@@ -30,14 +30,14 @@ const (
 	ExpireCancel               // cancelled
 )
 
-// Limit is one timeout: an amount, and what its expiry does. When the limit's clock starts, the amount becomes a
+// Limit is one timeout: an amount, and the effect of its expiry. When the limit's clock starts, the amount becomes a
 // deadline, which is an instant.
 type Limit struct {
 	After    time.Duration // > 0, unless At, Removed or Expr is set
 	At       Time          // an absolute instant instead of an amount (LimitDeadline only)
 	Retry    bool          // another attempt may follow one that this limit ended
 	OnExpire Expire
-	Warn     int    // percent of After at which a warning event is recorded; 0: none
+	Warn     int    // percent of After at which a warning event is recorded; 0 if there is none
 	Removed  bool   // "none": removes an inherited limit
 	Origin   string // where it was configured ("order.yaml:12:5", "defaults", …)
 	Expr     string // the expression of a flow that gives the amount: ${{ input.patience }}

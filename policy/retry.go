@@ -22,7 +22,7 @@ type Retry struct {
 	MaxAttempts        int           // attempts in all; Unlimited: no bound; 0: the step is skipped
 	InitialInterval    time.Duration // delay before the 2nd attempt
 	BackoffCoefficient float64       // ≥ 1
-	MaxInterval        time.Duration // cap on a delay; 0: none
+	MaxInterval        time.Duration // cap on a delay; 0 if there is none
 	Jitter             float64       // 0–1
 	JitterKind         JitterKind
 	On                 []Kind   // kinds that are retried; used if When is empty
@@ -32,8 +32,8 @@ type Retry struct {
 	Origin             string   // where it was configured
 }
 
-// defaultMaxLost is how many lost attempts that count stop a step that says nothing else. Without a bound, a step that
-// kills its worker would kill one worker after another.
+// defaultMaxLost is the default number of counted lost attempts that stop a step. Without a bound, a step that kills
+// its worker would kill one worker after another.
 const defaultMaxLost = 5
 
 // defaultOn lists the kinds that are retried if a policy lists none: failures that may go away by themselves.
@@ -47,7 +47,7 @@ func (r *Retry) LostBound() int {
 	return r.MaxLost
 }
 
-// Retries reports whether On contains the kind. A nil On stands for error and timeout; an empty On contains nothing.
+// Retries reports whether On contains the kind. A nil On means error and timeout; an empty On contains nothing.
 func (r *Retry) Retries(kind Kind) bool {
 	if r.On == nil {
 		return slices.Contains(defaultOn, kind)

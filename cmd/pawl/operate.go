@@ -150,7 +150,7 @@ func lastMoves(r *api.Run) []api.Move {
 	return nil
 }
 
-// followFlag adds --follow: an operation that makes work due then carries the run on at once.
+// followFlag adds --follow: an operation that makes work due then also carries the run on.
 func followFlag(cmd *cobra.Command, w *operation) {
 	cmd.Flags().BoolVar(&w.follow, "follow", false, "carry the run on at once, with the live view")
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// printed prints what the attempts of followed runs print, between the lines that tell of events.
+// printed prints the output of the attempts of followed runs, between the lines about events.
 //
 // A line begins with its step's key, so that nothing a step prints is taken for a command of the CI system. In CI the
-// output of each attempt is a group. Groups cannot be mixed: one attempt is shown as it prints, the others after it,
-// and what happens meanwhile is told when the group ends.
+// output of each attempt is a group. Groups cannot be mixed: one attempt is shown while it prints, the others after it,
+// and lines about other events come when the group ends.
 type printed struct {
 	out   io.Writer
 	logs  api.LogReader
@@ -36,10 +36,10 @@ type printed struct {
 
 	above  map[string]string // the keys of the steps that a run is a child of, by run
 	open   []*attemptOutput  // open attempts in the order in which they began; in CI one is shown
-	behind []string          // lines that are told when the group ends
+	behind []string          // lines to print when the group ends
 }
 
-// attemptOutput is what one attempt prints.
+// attemptOutput is the output of one attempt.
 type attemptOutput struct {
 	run, step string
 	attempt   int
@@ -51,7 +51,7 @@ type attemptOutput struct {
 	ended     bool
 }
 
-// newPrinted returns nil if nothing is to be printed while runs are followed.
+// newPrinted returns nil if no output is to be printed while runs are followed.
 func (a *app) newPrinted(svc api.Service) *printed {
 	if !printsSteps(a.output) {
 		return nil
@@ -71,7 +71,7 @@ func (a *app) newPrinted(svc api.Service) *printed {
 	return p
 }
 
-// event takes an event before it is told. Of an attempt that ends, the rest is printed first.
+// event handles an event before its line is printed. Of an attempt that ends, the rest is printed first.
 func (p *printed) event(ctx context.Context, ev api.Event) {
 	switch ev.Type {
 	case api.EventAttemptStarted:
@@ -93,7 +93,7 @@ func (p *printed) event(ctx context.Context, ev api.Event) {
 	p.poll(ctx)
 }
 
-// before takes an event that was told before: what its attempt printed is printed only if it goes on.
+// before handles an event that was printed before: the output of its attempt is printed only if the attempt goes on.
 func (p *printed) before(ev api.Event) {
 	switch ev.Type {
 	case api.EventAttemptStarted:
@@ -130,8 +130,8 @@ func (p *printed) tell(line string) error {
 	return err
 }
 
-// annotation returns the line by which GitHub Actions marks what an event tells of, after a line break; empty: there is
-// none, or nobody reads it.
+// annotation returns the line with which GitHub Actions marks an event, after a line break, empty if there is none, or
+// GitHub Actions does not read the output.
 func (p *printed) annotation(ev *api.Event) string {
 	level := ""
 	switch ev.Type {
@@ -198,8 +198,8 @@ func (p *printed) shown() int {
 	return slices.IndexFunc(p.open, func(o *attemptOutput) bool { return o.begun })
 }
 
-// poll prints what has come. Of attempts that print in groups, the first one that has something to show goes on until
-// it ends.
+// poll prints new output. Of attempts that print in groups, the first one that has something to show goes on until it
+// ends.
 func (p *printed) poll(ctx context.Context) {
 	for i := 0; i < len(p.open); {
 		if p.group != nil {
@@ -222,7 +222,8 @@ func (p *printed) poll(ctx context.Context) {
 	}
 }
 
-// read prints the lines of an attempt that have come. An attempt without a log is no exec step, or runs elsewhere.
+// read prints the lines of an attempt that have come. An attempt without a log is not of an exec step, or runs
+// elsewhere.
 func (p *printed) read(ctx context.Context, o *attemptOutput) {
 	for {
 		part, err := p.logs.Log(ctx, o.run, api.LogPlace{Step: o.step, Attempt: o.attempt, From: o.next})
@@ -291,7 +292,7 @@ func (p *printed) line(o *attemptOutput, line []byte) {
 	fmt.Fprintln(p.out, prefix+text)
 }
 
-// endGroup ends the group of an attempt and tells what happened meanwhile.
+// endGroup ends the group of an attempt and prints what happened meanwhile.
 func (p *printed) endGroup(o *attemptOutput) {
 	fmt.Fprint(p.out, p.group.end(o))
 	for _, line := range p.behind {

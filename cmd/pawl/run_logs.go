@@ -153,7 +153,7 @@ func (p *printed) exists(ctx context.Context, r *api.Run, step string, attempt i
 	return false
 }
 
-// followLogs prints what comes until the run has ended.
+// followLogs prints new output until the run has ended.
 func (a runVerbs) followLogs(
 	ctx context.Context, svc api.Service, r *api.Run, p *printed, take func(api.Event),
 ) error {

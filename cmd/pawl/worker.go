@@ -129,7 +129,7 @@ func (a *app) tasksOf(ctx context.Context) (*httpapi.Client, error) {
 	return nil, fmt.Errorf("no process holds %s: start pawl dev first, or name a server with --server", p.Name())
 }
 
-// check refuses flags that do not say what executes the tasks.
+// check refuses flags that do not define an executor of the tasks.
 func (f *workerFlags) check() error {
 	switch {
 	case (f.exec == "") == (f.http == ""):

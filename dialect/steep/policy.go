@@ -84,7 +84,7 @@ func readLimit(v any) (*policy.Limit, error) {
 }
 
 // oneAttempt returns a policy of one attempt; where a caller allows more, there is no delay between them. Steep does
-// not tell failures apart.
+// not distinguish kinds of failures.
 func oneAttempt() *policy.Retry {
 	return &policy.Retry{
 		MaxAttempts:        1,

@@ -26,7 +26,7 @@ import (
 	"github.com/pawl-dev/pawl/pawlcluster"
 )
 
-// order packs three parcels one after the other. What is packed stays packed, whoever stops.
+// order packs three parcels one after the other. Packed orders stay packed, whichever node stops.
 var order = pawl.Define("order", func(ctx pawl.Context, number int) (string, error) {
 	for i := range 3 {
 		name := fmt.Sprintf("pack %d", i+1)

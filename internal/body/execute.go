@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Announces says that Execute looks for a step's function before the attempt begins.
+// Announces means that Execute looks for a step's function before the attempt begins.
 func (h *Host) Announces() {}
 
 // Execute runs an attempt of a local step or of a hook.
@@ -47,7 +47,7 @@ func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 }
 
 // take looks for the function of an attempt in a session that knows it already, as most do. Nil: Search has to be
-// asked.
+// called.
 func (h *Host) take(t *core.Task) (*Search, Func) {
 	l := h.find(t.Token.Run)
 	if l == nil {
@@ -62,8 +62,8 @@ func (h *Host) take(t *core.Task) (*Search, Func) {
 	return &Search{live: l, step: t.StepName}, fn
 }
 
-// perform calls the function of an attempt that has found it. The body hears that the attempt needs it no longer after
-// it has heard of the attempt's end, which may be what it waits for.
+// perform calls the function of an attempt that has found it. The body learns that the attempt no longer needs it after
+// it has learned of the attempt's end, for which it may be waiting.
 func (h *Host) perform(ctx context.Context, t core.Task, alive worker.Alive, k *Search, fn Func) worker.Result {
 	if !worker.Announce(ctx) {
 		k.End()
@@ -81,8 +81,9 @@ type finding struct {
 	fn     Func
 }
 
-// notReached gives an attempt back whose body does not come to its function for now, so that it holds no slot of what
-// the body may be waiting for. It counts for nothing, and the next attempt starts when the body has come to the step.
+// notReached gives an attempt back whose body does not reach its function for now, so that it does not hold a slot that
+// the body may be waiting for. It has no effect on the budget, and the next attempt starts when the body has reached
+// the step.
 func notReached() worker.Result {
 	return worker.Result{Failure: &policy.Failure{
 		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the workflow's body has not come to the step yet",

@@ -33,8 +33,8 @@ func (s *Session) hasFunction(step string) bool {
 	return st != nil && st.fn != nil
 }
 
-// enqueue notes that a local step waits for a worker. One that is held back by limits that it shares may wait for very
-// long: its body is called again when its turn has come.
+// enqueue notes that a local step waits for a worker. A step that is held by shared limits may wait for very long: its
+// body is called again when its turn has come.
 func (s *Session) enqueue(st *Step) {
 	if !st.queued && !st.closed && st.fn != nil && st.record.Spec.Share == nil {
 		st.queued = true
@@ -42,7 +42,7 @@ func (s *Session) enqueue(st *Step) {
 	}
 }
 
-// dequeue notes that a step does not wait for a worker any more.
+// dequeue notes that a step no longer waits for a worker.
 func (s *Session) dequeue(st *Step) {
 	if st.queued {
 		st.queued = false
@@ -51,8 +51,8 @@ func (s *Session) dequeue(st *Step) {
 }
 
 // Want looks for the function of a local step's attempt, which needs the session from now on until AttemptOver. The
-// body had come to the step when the attempt was started; where it was unwound since, it is waited for: Ready.Found
-// names the step when the body comes to it, or Ready.GiveBack says that it does not.
+// body had reached the step when the attempt was started. If it was unwound since, the attempt waits for it:
+// Ready.Found names the step when the body reaches it, or Ready.GiveBack reports that it does not.
 func (s *Session) Want(step string, id core.StepID) (fn Func, waits bool) {
 	st := s.step(step)
 	s.know(id, st)
@@ -80,7 +80,7 @@ func (s *Session) rests() bool {
 	}
 }
 
-// giveBack gives back attempts whose functions the body has not come to, for example because an operator retried an
+// giveBack gives back attempts whose functions the body has not reached, for example because an operator retried an
 // earlier step. They would hold slots that the earlier step needs.
 func (s *Session) giveBack() {
 	if len(s.wanted) > 0 {
@@ -89,8 +89,8 @@ func (s *Session) giveBack() {
 	}
 }
 
-// AttemptOver tells that an attempt that wanted a function is over, or looks for it no more.
+// AttemptOver notes that an attempt that wanted a function is over, or no longer looks for it.
 func (s *Session) AttemptOver() {
 	s.attempts--
-	s.rest() // no news may come any more, where the run has closed
+	s.rest() // no news may come later, if the run has closed
 }

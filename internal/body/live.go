@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// maxStaying is how many bodies a host may have so that those whose steps wait for a worker stay. With more of them,
-// the memory counts more than the time for calling them again. It is about 100 MiB.
+// maxStaying is how many bodies a host may have so that those whose steps wait for a worker stay. Beyond that, memory
+// matters more than the time for calling them again. It is about 100 MiB.
 const maxStaying = 10_000
 
-// liveSession is a session with what it needs besides: a lock, timers, and goroutines for its branches.
+// liveSession is a session with its lock, its timers, and the goroutines of its branches.
 type liveSession struct {
 	host *Host
 
@@ -22,7 +22,7 @@ type liveSession struct {
 	touched atomic.Int64 // the host's beat when this was last locked
 
 	mu       sync.Mutex
-	ctx      context.Context // the body's context, done when it is unwound; nil: nobody has asked for it
+	ctx      context.Context // the body's context, done when it is unwound; nil if nobody has asked for it
 	cancel   context.CancelFunc
 	unwound  bool
 	session  *Session
@@ -32,10 +32,10 @@ type liveSession struct {
 	stale    [timers]int // calls of alarms that are on their way although they were stopped
 	searches []*Search   // the searches of attempts that wait for their functions
 	retired  bool
-	problems []problem // the problems to tell when the lock is free
+	problems []problem // the problems to report when the lock is free
 }
 
-// problem is why a body cannot go on, and when it is called again.
+// problem is the reason why a body cannot go on, and when it is called again.
 type problem struct {
 	err   error
 	pause time.Duration
@@ -73,9 +73,8 @@ func (l *liveSession) unwind() {
 	}
 }
 
-// unlock carries out what the session has ready, and lets go of it. The order in which the engine hears of
-// decisions is that in which they were made, so it is told under the lock; the functions of users are called
-// without it.
+// unlock carries out the ready work of the session, and unlocks it. The engine must get decisions in the order in which
+// they were made, so it is called under the lock; the functions of users are called without it.
 func (l *liveSession) unlock() {
 	for r := l.session.Ready(); r != nil; r = l.session.Ready() {
 		l.carryOut(r)
@@ -167,7 +166,7 @@ func (l *liveSession) launch(b *Branch, f func(*Thread)) *Thread {
 	return t
 }
 
-// doneWith returns what the engine's loop calls when it has taken the inputs. Callers of updates have to look again if
+// doneWith returns what the engine's loop calls when it has taken the inputs. Callers of updates have to check again if
 // one was answered, and if something was refused: the run may be paused.
 func (l *liveSession) doneWith(inputs []core.Input) func(error) {
 	answered := answers(inputs)
@@ -245,16 +244,16 @@ type Search struct {
 	over bool
 }
 
-// Answer is what comes of a search.
+// Answer is the result of a search.
 type Answer uint8
 
 const (
 	Found      Answer = iota
-	NotReached        // the body has not come to the step, and rests: give the attempt back
+	NotReached        // the body has not reached the step, and is idle: give the attempt back
 	LookAgain         // this call of the body has ended: look for the next one
 )
 
-// Search looks for the function of a local step's attempt. The answer is told once, perhaps before Search returns,
+// Search looks for the function of a local step's attempt. The answer is given once, perhaps before Search returns,
 // with the session locked. It returns nil once the host is closed.
 func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	l := h.session(t.Token.Run, true)
@@ -278,8 +277,8 @@ func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	return k
 }
 
-// End says that the attempt is over, or searches no more: it needs this call of the body no longer. Only the first call
-// counts.
+// End reports that the attempt is over, or no longer searches: it no longer needs this call of the body. Only the first
+// call counts.
 func (k *Search) End() {
 	k.live.lock()
 	defer k.live.unlock()
@@ -289,7 +288,7 @@ func (k *Search) End() {
 	}
 }
 
-// found hands a step's function to the attempts that wait for it.
+// found passes a step's function to the attempts that wait for it.
 func (l *liveSession) found(st *Step) {
 	l.searches = slices.DeleteFunc(l.searches, func(k *Search) bool {
 		if k.step != st.key {

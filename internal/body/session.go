@@ -27,7 +27,7 @@ func Notes(taskType string) bool {
 	return taskType == TypeMark || taskType == TypeBranch || taskType == TypeAnswer
 }
 
-// HandlerType returns the task type of a handler. The prefix keeps it apart from the built-in types.
+// HandlerType returns the task type of a handler. The prefix distinguishes it from the built-in types.
 func HandlerType(name string) string { return handlerPrefix + name }
 
 const handlerPrefix = "fn:"
@@ -40,7 +40,7 @@ const (
 	// nowhere but in this call of the body. If the body were unwound, each free worker would have all waiting bodies
 	// called again, to find out whose function it can get.
 	QueuedTime = time.Minute
-	// AnswerTime is how long the end of an attempt may wait for what the body makes of it, to be one commit with it.
+	// AnswerTime is how long the end of an attempt may wait for the body's reaction to it, so that both are one commit.
 	AnswerTime = 2 * time.Millisecond
 	// AgainTime is the pause before a body is called again whose decisions were refused.
 	AgainTime = 50 * time.Millisecond
@@ -49,8 +49,8 @@ const (
 // Func is the function of a local step or of a hook. It returns the encoded result.
 type Func func(ctx context.Context) ([]byte, error)
 
-// Session is one call of a run's body: what is recorded of the run, what the branches have asked for and wait for,
-// and which decisions are on their way to the engine.
+// Session is one call of a run's body: the records of the run, the requests and waits of the branches, and the
+// decisions on their way to the engine.
 type Session struct {
 	run       core.RunID
 	decider   *engine.Body // the engine's body, which makes these decisions
@@ -66,13 +66,13 @@ type Session struct {
 	steps    map[string]*Step
 	byID     []*Step            // the steps by their ids, which count from 0; nil: not known
 	recorded map[string][]*Step // the steps by their branch's prefix, in the order of their decisions; without marks
-	unread   int                // how many of those no branch has come to in this call
+	unread   int                // how many of those no branch has reached in this call
 	released bool               // decisions are not held back, although there are such: see allRead
 	closing  []core.Command     // the last decisions of a body that has returned, while decisions are held back
 	versions map[string]int     // versions that this call goes by, by the key of the change
 
 	closed    int // steps known to be closed
-	announced int // the value of closed when it was last said that the body waits; -1: never
+	announced int // the value of closed when the engine was last told that the body waits; -1: never
 	running   int // branches in the user's code
 	soon      int // branches that wait for the instant of an end that the session knows
 	attempts  int // attempts of local steps that need this session
@@ -84,7 +84,7 @@ type Session struct {
 	accepted []*Update // the updates that this call accepted
 
 	commands []core.Command // decided and not sent
-	ends     []core.Input   // successful ends of attempts that wait to be sent with what the body makes of them
+	ends     []core.Input   // successful ends of attempts that wait to be sent with the body's reaction
 	branches []*Branch      // all that have not ended
 	quiet    Signal         // all branches wait
 	failed   []*Branch      // branches of Go that returned an error
@@ -112,10 +112,10 @@ type Step struct {
 	mark      bool // it only notes a decision of the body's, in no order
 	closed    bool
 	confirmed bool    // its end is durable: its instant is known
-	asked     bool    // the body has come to it in this call
+	asked     bool    // the body has reached it in this call
 	follows   bool    // it follows from a step that failed
 	cancelled bool    // the body has cancelled it
-	refused   bool    // it never began, because its scope or its run had ended; nothing is recorded of it
+	refused   bool    // it never began, because its scope or its run had ended; nothing about it is recorded
 	queued    bool    // it waits for a worker, who needs its function then
 	offer     *Update // the update that the wait may take
 	scope     *Scope
@@ -123,8 +123,7 @@ type Step struct {
 	changed   Signal
 }
 
-// NewSession returns a session that waits for news of the run. The generation is the one that Bodies.Reset named
-// last.
+// NewSession returns a session that waits for news of the run. The generation is the one of the last Bodies.Reset.
 func NewSession(run core.RunID, generation int) *Session {
 	return &Session{
 		run: run, decider: engine.NewBody(generation), announced: -1,
@@ -132,10 +131,10 @@ func NewSession(run core.RunID, generation int) *Session {
 	}
 }
 
-// over reports whether the branches are to leave the body.
+// over reports whether the branches have to leave the body.
 func (s *Session) over() bool { return s.phase != phaseLive }
 
-// News takes in what the engine tells of the run.
+// News adds the engine's news of the run.
 func (s *Session) News(n engine.News) {
 	switch {
 	case n.Held:
@@ -145,7 +144,7 @@ func (s *Session) News(n engine.News) {
 		}
 		return
 	case s.phase == phaseGone:
-		s.change().CallAgain = true // the next session has to hear of it
+		s.change().CallAgain = true // the next session has to learn of it
 		return
 	case s.asksToStop(n), s.contradicted(n):
 		s.Retry()
@@ -157,9 +156,9 @@ func (s *Session) News(n engine.News) {
 		s.change().Start = true
 		return
 	case s.head == nil:
-		return // whole news are on their way, and these are part of them
+		return // whole news are on their way, and include these
 	case n.Whole:
-		s.announced = -1 // the engine waits to hear that the body waits
+		s.announced = -1 // the engine waits for the message that the body waits
 	}
 	for i := range n.Steps {
 		record := &n.Steps[i]
@@ -172,15 +171,15 @@ func (s *Session) News(n engine.News) {
 	s.settle()
 }
 
-// asksToStop reports whether the news ask the body to stop, which this call of it does not know. It is called again:
-// then it learns of it where all that is recorded ends, as every later call does.
+// asksToStop reports whether the news ask the body to stop, and this call of it does not know that yet. It is called
+// again then, and learns of it at the end of the recorded decisions, as every later call does.
 func (s *Session) asksToStop(n engine.News) bool {
 	return s.head != nil && n.Head != nil && n.Head.Stop != nil && s.head.Stop == nil
 }
 
 // contradicted reports whether a step did not end as the body has seen it: an operator has restarted it, and it may
-// have ended again by now. This matters for a body that has returned, too: its last decisions, which are still on
-// their way, may rest on the old end.
+// have ended again by now. This matters for a body that has returned, too: its last decisions, which are still on their
+// way, may depend on the old end.
 func (s *Session) contradicted(n engine.News) bool {
 	for i := range n.Steps {
 		record := &n.Steps[i]
@@ -206,7 +205,7 @@ func (s *Session) find(record *engine.Step) *Step {
 	return s.steps[record.Spec.Name]
 }
 
-// withID returns the step with an id, nil if the session has not heard of the id.
+// withID returns the step with an id, nil if the session does not know the id.
 func (s *Session) withID(id core.StepID) *Step {
 	if int(id) < len(s.byID) {
 		return s.byID[id]
@@ -222,7 +221,7 @@ func (s *Session) know(id core.StepID, st *Step) {
 	s.byID[id] = st
 }
 
-// step returns the step of a key, and makes it where it is not known.
+// step returns the step of a key, and makes it if it is not known.
 func (s *Session) step(key string) *Step {
 	st := s.steps[key]
 	if st == nil {
@@ -232,7 +231,7 @@ func (s *Session) step(key string) *Step {
 	return st
 }
 
-// learn takes in what is recorded of one step; st is nil where the session has not heard of it.
+// learn adds the records of one step; st is nil if the session does not know it.
 func (s *Session) learn(st *Step, record *engine.Step) {
 	if st == nil {
 		st = s.step(record.Spec.Name)
@@ -249,7 +248,7 @@ func (s *Session) learn(st *Step, record *engine.Step) {
 	s.fire(&st.changed)
 }
 
-// learnAll takes in all that is recorded of the run.
+// learnAll adds all records of the run.
 func (s *Session) learnAll(n engine.News) {
 	s.head = n.Head
 	for i := range n.Steps {
@@ -260,7 +259,7 @@ func (s *Session) learnAll(n engine.News) {
 		if record.Dropped || record.Spec.Hook {
 			continue
 		}
-		st := s.step(record.Spec.Name) // it is known where an attempt of it waits for its function
+		st := s.step(record.Spec.Name) // it is known if an attempt of it waits for its function
 		st.record, st.closed, st.mark = *record, record.Phase.Closed(), record.Spec.Type == TypeMark
 		st.confirmed = st.closed
 		s.know(record.ID, st)
@@ -275,8 +274,8 @@ func (s *Session) learnAll(n engine.News) {
 // prefixOf returns the part of a step's key that names its branch: "items[3]/" of "items[3]/charge".
 func prefixOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1] }
 
-// Ended takes the successful end of an attempt before it is recorded, so that it and what the body makes of it are
-// one commit. It reports whether it accepted the end; if not, the caller tells the engine.
+// Ended takes the successful end of an attempt before it is recorded, so that it and the body's reaction are one
+// commit. It reports whether it accepted the end; if not, the caller tells the engine.
 func (s *Session) Ended(in core.Input) bool {
 	end, ok := in.(core.TaskEnded)
 	if !ok || end.Failure != nil {
@@ -290,7 +289,7 @@ func (s *Session) Ended(in core.Input) bool {
 	s.closed++
 	s.dequeue(st)
 	if s.ends == nil {
-		s.ends = make([]core.Input, 0, 2) // room for the end and the body's answer to it
+		s.ends = make([]core.Input, 0, 2) // room for the end and the body's reaction to it
 	}
 	s.ends = append(s.ends, in)
 	s.fire(&st.changed)
@@ -322,9 +321,9 @@ func (s *Session) settle() {
 	s.rest()
 }
 
-// flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more. A
-// branch that waits for no more than an instant goes on, so it does not count as one that waits: if the process ended
-// before it went on, nobody would call the body again. While decisions are held back it sends the ends alone.
+// flush sends the decisions. If all branches wait, it reports that: the run then no longer waits for a decision. A
+// branch that waits only for an instant goes on, so it does not count as waiting: if the process ended before it went
+// on, nobody would call the body again. While decisions are held back it sends the ends alone.
 func (s *Session) flush() {
 	if s.holds() {
 		if held := s.commands; len(s.ends) > 0 {
@@ -365,8 +364,8 @@ func (s *Session) send(inputs []core.Input) {
 	r.Send = append(r.Send, inputs...)
 }
 
-// Answered tells whether the engine took a commit. Where it did not, the run is not what the body believes it to
-// be: the body is called again after a pause.
+// Answered notes whether the engine took a commit. Where it did not, the run is not what the body believes it to be:
+// the body is called again after a pause.
 func (s *Session) Answered(err error) {
 	s.pending--
 	switch {
@@ -383,7 +382,7 @@ func (s *Session) Answered(err error) {
 	r.CallAgain, r.Pause = true, AgainTime
 }
 
-// Fired tells that a timer has fired. Timers that were stopped or set anew since must not be reported.
+// Fired notes that a timer has fired. Timers that were stopped or set again since must not be reported.
 func (s *Session) Fired(t Timer) {
 	s.armed[t] = false
 	switch t {
@@ -396,7 +395,7 @@ func (s *Session) Fired(t Timer) {
 			s.flush()
 		}
 	case TimerIdle:
-		// While decisions are on their way it stays, since its successor must not decide them again.
+		// While decisions are on their way, it stays, because its successor must not make them again.
 		if s.idle() && s.pending == 0 {
 			s.End()
 		}
@@ -427,7 +426,7 @@ func (s *Session) Stop(why Stuck) {
 	s.wakeAll()
 }
 
-// RetryAfter says when a stuck body is called again.
+// RetryAfter reports when a stuck body is called again.
 func (s *Session) RetryAfter(pause time.Duration) { s.set(TimerRetry, pause) }
 
 // Retry calls the body again at once. Decisions that the engine has not applied yet are refused.
@@ -457,7 +456,7 @@ func (s *Session) End() {
 	s.wakeAll()
 }
 
-// report hands on the ends of attempts that wait for the body's answer: they happened, whatever becomes of the body.
+// report passes on the ends of attempts that wait for the body's reaction: they happened, whatever happens to the body.
 func (s *Session) report() {
 	if len(s.ends) > 0 {
 		s.change().Report = s.ends

@@ -4,8 +4,8 @@ import "github.com/pawl-dev/pawl/policy"
 
 // Some bodies are asked in writing. Another program decides for the run, in answers to what it is told; each answer is
 // recorded with what the program knew, because its protocol derives the history of the run from that. Such a body
-// hears of events and of a request to cancel as it hears of steps that end, and its run ends when it says so, although
-// work still runs. See [Definition.Answers].
+// learns of events and of a request to cancel as it learns of steps that end, and its run ends when it says so,
+// although work still runs. See [Definition.Answers].
 
 // Answer begins an answer of such a body. The commands behind it are what the body has decided.
 type Answer struct {

@@ -59,9 +59,9 @@ type Event struct {
 	At       Time
 	Offset   time.Duration // the time since the run was created
 	Type     string
-	Step     string // the step's key; empty: it is about the run
+	Step     string // the step's key; empty if it is about the run
 	StepID   StepID // NoStep: it is about the run
-	ItemName string // the name of the item that it is about; empty: it has none
+	ItemName string // the name of the item that it is about; empty if it has none
 	Attempt  int    // 0: none
 	Phase    string // the terminal phase
 	Reason   policy.Reason

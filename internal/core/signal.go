@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// SignalEnded names the event by which a run is told that the chain of that workflow id has ended, which named it in
-// Start.Notify. The event's id is that of the chain's first run.
+// SignalEnded returns the name of the event by which a run learns that the chain of that workflow id has ended, whose
+// start named the run in Start.Notify. The event's id is that of the chain's first run.
 func SignalEnded(workflowID string) string { return "pawl.ended " + workflowID }
 
 const (
-	// signalIDs is how many ids of taken events a chain remembers: the latest ones. A delivery that is repeated after
-	// so many others were taken counts as a new event.
+	// signalIDs is how many ids of taken events a chain remembers: the latest ones. A repeated delivery counts as a new
+	// event after that many others.
 	signalIDs = 1000
 	// signalsKept and signalBytes bound the events that no wait has taken yet.
 	signalsKept = 10_000
@@ -61,7 +61,7 @@ func (m *machine) signal(in SignalReceived) error {
 	return nil
 }
 
-// inherit records the events that the run before it in the chain had, and which of them were taken.
+// inherit records the events of the earlier run in the chain, and which of them were taken.
 func (m *machine) inherit(signals []Signal) {
 	for _, s := range signals {
 		m.emit(SignalKept{
@@ -70,8 +70,8 @@ func (m *machine) inherit(signals []Signal) {
 	}
 }
 
-// expireWaits does what was due before now: an event after the deadline of a wait, or of its run, does not end the
-// wait.
+// expireWaits processes first what was due before now: an event after the deadline of a wait, or of its run, does not
+// end the wait.
 func (m *machine) expireWaits() {
 	for !m.r.waitsForStart() && !m.r.Elsewhere() {
 		t, ok := m.r.wakes.first()
@@ -95,7 +95,7 @@ func (s *StepSpec) waitsFor(event string) bool {
 	return s.Event == event || slices.Contains(s.Any, event)
 }
 
-// First is the output of a wait for the first of several: what came, and what it brought.
+// First is the output of a wait for the first of several events or steps: which one came, and its value.
 type First struct {
 	Which string          `json:"which"` // the name of the event, or of the step that ended
 	Value json.RawMessage `json:"value"` // the payload of the event, or the output of the step; null: it has none
@@ -107,7 +107,7 @@ func (f First) Encode() []byte {
 		f.Value = nil
 	}
 	out, err := json.Marshal(f)
-	if err != nil { // the value is no JSON
+	if err != nil { // the value is not JSON
 		f.Value = nil
 		out, _ = json.Marshal(f)
 	}
@@ -139,7 +139,7 @@ func FirstOf(output []byte) (f First) {
 	return f
 }
 
-// events returns the events that a wait takes one of; a name that is empty is worked out when the step begins.
+// events returns the alternative events of a wait; an empty name is evaluated when the step begins.
 func (s *StepSpec) events() []string {
 	if s.Any != nil {
 		return s.Any
@@ -160,8 +160,8 @@ func (m *machine) takeKept(s *Step) bool {
 	return false
 }
 
-// keepSignal keeps an event: behind the others, or before them if it is given back. Whoever takes events takes the
-// first one, and those that are given back were kept before those that are still there.
+// keepSignal keeps an event: behind the others, or before them if it is given back. Waits take the first event, and
+// those that are given back were kept before those that are still there.
 func (r *Run) keepSignal(at Time, rec SignalKept) {
 	if !rec.Taken {
 		r.hear()

@@ -24,7 +24,8 @@ type Logs struct {
 	Service api.Service // finds runs that are not named by their id
 }
 
-// runNamed returns the id of a run by any of its names. One with that id may be gone: its files may be there.
+// runNamed returns the id of a run by any of its names. The run with that id may have been removed, while its files
+// still exist.
 func runNamed(ctx context.Context, svc api.Service, name string) (core.RunID, error) {
 	run, err := core.ParseRunID(name)
 	if err == nil {

@@ -68,7 +68,7 @@ func (e *Engine) lastFailed(ctx context.Context, workflow string) (bool, error) 
 	return err == nil && len(page.Runs) > 0 && page.Runs[0].Phase.Failed(), err
 }
 
-// checkPayload refuses a payload that is too large. What its bytes mean is a matter of the kind and of its callers.
+// checkPayload refuses a payload that is too large. The meaning of its bytes is defined by the kind and its callers.
 func (e *Engine) checkPayload(op, id string, b []byte) error {
 	if len(b) > e.cfg.MaxPayload {
 		return &Error{
@@ -195,7 +195,7 @@ func (e *driver) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 func (e *driver) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID, bool, error) {
 	h, err := e.cfg.Journal.History(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
-		// The run may have been removed because it was old. Its id then stands for the next run of its chain.
+		// The run may have been removed because it was old. Its id then means the next run of its chain.
 		if next, lookErr := e.lookup(ctx, id.String()); lookErr == nil && next != id {
 			return Outcome{}, next, true, nil
 		}
@@ -220,7 +220,7 @@ type newest struct {
 // replacing is a start that waits; over is closed when a newer one has come.
 type replacing struct{ over chan struct{} }
 
-// enter notes a start, and tells the one that waits that a newer one has come.
+// enter notes a start, and tells the waiting one that a newer one has come.
 func (n *newest) enter(workflowID string) *replacing {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -312,7 +312,6 @@ func makeWay(ctx context.Context, e *Engine, r *StartRequest, conflict error) er
 // ForkRequest makes a run that begins with entries of another one.
 type ForkRequest struct {
 	WorkflowID string
-	RunID      core.RunID // the id of the new run, as of StartRequest
 	// Entries are those of the other run, whose ids do not matter.
 	Entries []core.Entry
 	Input   core.Forked // the input behind them
@@ -374,11 +373,7 @@ func (c *ForkCall) make(p *Partition) (id core.RunID, err error) {
 	if open != f.Open {
 		return id, &Error{Code: CodeStale, Op: "reset", ID: f.WorkflowID, Err: errOtherOpen, Hint: "reset it again"}
 	}
-	id = f.RunID
-	if home := int(core.KeyOfWorkflowID(f.WorkflowID)) % p.partitions; home != p.cfg.Partition ||
-		int(core.PartitionKey(id))%p.partitions != home {
-		return id, invalid("reset", id.String(), "the run id belongs to another partition than the workflow id")
-	}
+	id = p.residents.newID(created.Workflow, f.WorkflowID, "")
 	if found {
 		if err := c.replace(p, open, id); err != nil {
 			return core.RunID{}, err

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Finding is a contradiction in a policy. The policy is legal, but a part of it can never have an effect.
+// Finding is a contradiction in a policy. The policy is allowed, but a part of it can never have an effect.
 type Finding struct {
 	Code    string   `json:"code"`    // a stable word, such as "never-runs"
 	Message string   `json:"message"` // one sentence
@@ -84,7 +84,7 @@ func (l *linter) lintRetriesOff() {
 			l.find(lintRetriesOff, fmt.Sprintf(why, setting.field), "retry", setting.field)
 		}
 	}
-	// Only scheduleToStart does not retry by default. Here the user must have asked for it.
+	// Only scheduleToStart does not retry by default. Here the user must have asked for it explicitly.
 	if limit := l.policy.Get(policy.LimitScheduleToStart); limit != nil && limit.Retry {
 		message := fmt.Sprintf(why, "retry: true")
 		l.find(lintRetriesOff, message, "timeout", policy.LimitScheduleToStart.String(), "retry")
@@ -135,7 +135,7 @@ func (l *linter) lintDelays() {
 	}
 }
 
-// furthestAttempt bounds the search for an attempt that does not fit. Nobody sets so many attempts by mistake.
+// furthestAttempt bounds the search for an attempt that does not fit. Nobody sets that many attempts by mistake.
 const furthestAttempt = 10_000
 
 // lintAttemptsFit adds up the shortest delays that the policy allows, and finds an attempt that they put after the
@@ -199,7 +199,7 @@ func (l *linter) window() (window time.Duration, name string) {
 }
 
 // outerLimits lists, for each limit, the limits whose clocks start at the same time or earlier. If such a limit is not
-// longer, it always fires first. Heartbeat is among those of inactivity: output restarts only the clock of inactivity,
+// longer, it always fires first. Heartbeat is one of those of inactivity: output restarts only the clock of inactivity,
 // a heartbeat restarts both, so inactivity never expires before a heartbeat limit that is not longer.
 var outerLimits = map[policy.LimitKind][]policy.LimitKind{
 	policy.LimitDeadline:        {policy.LimitScheduleToClose},

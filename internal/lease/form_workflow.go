@@ -83,7 +83,7 @@ func policyOf(p *policy.Policy) *api.BodyPolicy {
 	}
 }
 
-// policyIn reads a policy that takes the place of another one; nil: it stays.
+// policyIn reads a policy that takes the place of another one, or nil if it stays.
 func (r *reading) policyIn(p *api.BodyPolicy) *policy.Policy {
 	if p == nil {
 		return nil

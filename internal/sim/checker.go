@@ -32,7 +32,8 @@ type checker struct {
 	keys      map[workflowKey]*account
 	events    map[core.RunID]map[string]bool // the events of each chain as "name id", by the chain's first run
 	marks     map[string]*account            // the marks of clients' requests that are in the journal
-	// toldNotSaved has the marks of requests whose callers were told that nothing was saved, and the error they got.
+	// toldNotSaved has the marks of requests whose callers got the answer that nothing was saved, and the error they
+	// got.
 	toldNotSaved map[string]string
 }
 
@@ -223,7 +224,7 @@ func (ch *checker) anyOpen() core.RunID {
 	return core.RunID{}
 }
 
-// checkObserved checks what an observer is told: it is in the journal, with the same instants.
+// checkObserved checks the calls of an observer: they are in the journal, with the same instants.
 func (ch *checker) checkObserved(o *engine.Observation) {
 	a := ch.accounts[o.ID]
 	if a == nil {
@@ -256,7 +257,7 @@ func (ch *checker) checkObservedAttempt(a *account, o *engine.Observation, step 
 			n, step)
 		return
 	}
-	// Its end may be in the journal already when its start is told.
+	// Its end may be in the journal already when its start is reported.
 	at := a.model.steps[step].attempts[n-1]
 	if row.ReadyAt != at.ready || row.Started != at.started || row.Ended != 0 && row.Ended != at.ended {
 		ch.u.violate(Recorded, a.id, "an observer is told of attempt %d of step %d with the instants %s, %s and %s, "+

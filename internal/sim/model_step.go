@@ -33,7 +33,7 @@ func (m *runModel) applyStep(rec core.Record) {
 	case core.AttemptBeat:
 		s := &m.steps[rec.Step]
 		m.notByTimer = true
-		// The next attempt goes on from the last words of one that was told to stop.
+		// The next attempt continues from the last heartbeat of one that was told to stop.
 		lastWords := s.stopping && s.backingOff && rec.Details != nil && !rec.Output
 		if !s.live && !lastWords || rec.At > m.at {
 			m.fail(OneAttempt, "a sign of life of step %s, which has no live attempt", m.name(int(rec.Step)))

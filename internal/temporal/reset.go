@@ -61,7 +61,7 @@ func reset(
 	if err != nil {
 		return id, err
 	}
-	req := engine.ForkRequest{WorkflowID: name, RunID: newRunID(s, name), Actor: q.Identity, Reason: q.Reason}
+	req := engine.ForkRequest{WorkflowID: name, Actor: q.Identity, Reason: q.Reason}
 	if current.Fold.Closed == 0 {
 		req.Open, req.Seq = current.Fold.Run, current.Fold.Entries
 	}
@@ -85,7 +85,7 @@ func reset(
 	if err := b.adopt(req.Entries, q); err != nil {
 		return id, err
 	}
-	if req.Input, err = b.forked(q, req.RunID); err != nil {
+	if req.Input, err = b.forked(q); err != nil {
 		return id, err
 	}
 	steps := stepsOf(entries[:b.turn.Seen])
@@ -153,16 +153,15 @@ func (b *base) adopt(entries []core.Entry, q *workflowservice.ResetWorkflowExecu
 }
 
 // forked returns what follows the entries of the other run: the task that is made again has failed.
-func (b *base) forked(q *workflowservice.ResetWorkflowExecutionRequest, next core.RunID) (core.Forked, error) {
-	m := history.Meta{Attempt: 1, Base: b.id.String(), New: next.String()}
-	m.Failed = &workflowservice.RespondWorkflowTaskFailedRequest{
+func (b *base) forked(q *workflowservice.ResetWorkflowExecutionRequest) (core.Forked, error) {
+	m := history.Meta{Attempt: 1, Base: b.id.String(), Failed: &workflowservice.RespondWorkflowTaskFailedRequest{
 		Cause: enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW, Identity: q.Identity,
 		Failure: &failurepb.Failure{
 			Message: q.Reason, Source: "Server", FailureInfo: &failurepb.Failure_ResetWorkflowFailureInfo{
 				ResetWorkflowFailureInfo: &failurepb.ResetWorkflowFailureInfo{},
 			},
 		},
-	}
+	}}
 	meta, err := m.Encode()
 	if err != nil {
 		return core.Forked{}, serviceerror.NewInvalidArgument(err.Error())

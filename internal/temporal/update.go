@@ -259,17 +259,12 @@ func startUpdated(
 	return id, true, state, err
 }
 
-// newRunID makes the id of a run of a workflow id.
-func newRunID(s *Frontend, workflowID string) core.RunID {
-	return core.NewRunID(s.clock.Now(), core.KeyOfWorkflowID(workflowID), rand.Uint64(), rand.Uint64())
-}
-
 // startHeld starts a run and returns it in use, so that no worker gets its first task before that is made use of. Where
 // the run is not new the returned one is nothing. It has to be released in any case.
 func startHeld(
 	ctx context.Context, s *Frontend, q *workflowservice.StartWorkflowExecutionRequest,
 ) (r *tasks.OfRun, id core.RunID, started bool, err error) {
-	as := newRunID(s, q.WorkflowId)
+	as := core.NewRunID(s.clock.Now(), core.KeyOfWorkflowID(q.WorkflowId), rand.Uint64(), rand.Uint64())
 	r = s.tasks.Use(as)
 	id, started, err = s.startAs(ctx, q, as)
 	if started && err == nil {

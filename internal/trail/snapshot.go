@@ -15,7 +15,8 @@ var closeNames = map[core.CloseChild]string{
 	core.ChildCancel: "cancel", core.ChildTerminate: "terminate", core.ChildAbandon: "abandon",
 }
 
-// Snapshot returns the run as it is now. It needs now to say what would follow: the next run of the chain, a retry.
+// Snapshot returns the present state of the run. It needs now for what would follow: the next run of the chain, a
+// retry.
 func (t *Trail) Snapshot(now core.Time) *api.Run {
 	r := t.Run
 	t.askAgain()
@@ -72,7 +73,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	return out
 }
 
-// queue adds what the run has to do with its queue.
+// queue adds the run's state in its queue.
 func (t *Trail) queue(out *api.Run) {
 	a := t.Run.Admission
 	if a == nil || a.Queue.Name == "" {
@@ -237,7 +238,7 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 	return out
 }
 
-// heldBy says what holds an attempt.
+// heldBy describes what holds an attempt.
 func (t *Trail) heldBy(h core.Held, since api.Time) *api.Held {
 	out := &api.Held{
 		Reason: h.Reason.String(), Queue: h.Name, Key: h.Key, Since: since, Until: api.Time(h.Until), Probes: h.Probes,

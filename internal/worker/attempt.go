@@ -21,12 +21,12 @@ type attempt struct {
 
 	abandon  atomic.Pointer[abandoning] // nil: the executor stops the work itself
 	how      abandoning                 // the target of abandon
-	patience sync.Once                  // it belongs to whoever waits until the work is abandoned
+	patience sync.Once                  // it belongs to the goroutine that waits until the work is abandoned
 
 	// The lock of the attempt's part of Pool.running guards these.
 	revoked bool
 	over    bool          // its end was reported
-	ended   chan struct{} // closed when it is over; nil: nobody waits for that
+	ended   chan struct{} // closed when it is over; nil if nothing waits for that
 }
 
 type attemptKey struct{}
@@ -43,18 +43,18 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// Abandon says what becomes of an attempt whose work may not heed its context, as a function of a user.
+// Abandon decides what happens to an attempt whose work may ignore its context, as a function of a user may.
 type Abandon struct {
 	// Grace is how long the work may take to return after its context is done. Then the pool reports the attempt as
-	// abandoned, and what the executor returns later counts for nothing.
+	// abandoned, and ignores what the executor returns later.
 	Grace time.Duration
-	// Wait waits until what stops in its own time has stopped. The grace begins then. Nil: it begins at once.
+	// Wait waits until what stops in its own time has stopped. The grace begins then. Nil if it begins at once.
 	Wait func()
 	// Lost is the result of work that ends its goroutine instead of returning.
 	Lost Result
 }
 
-// abandoning is an Abandon with what has to know that it happened.
+// abandoning is an Abandon with the parts that have to learn of it.
 type abandoning struct {
 	*Abandon
 	over interface{ End() }

@@ -14,7 +14,7 @@ type goroutines struct {
 // keepIdle is how many goroutines wait for work at most.
 const keepIdle = 1024
 
-// execute executes an attempt in a goroutine of its own.
+// execute executes an attempt in a new goroutine.
 func (g *goroutines) execute(a *attempt) {
 	g.mu.Lock()
 	last := len(g.idle) - 1

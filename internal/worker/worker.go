@@ -17,8 +17,8 @@ import (
 // Executor executes the attempts of one task type. Its methods are called concurrently.
 type Executor interface {
 	// Execute does the work and returns when it is over. When ctx is done, it stops the work and returns when the work
-	// is gone. If the work cannot be stopped, it returns with Abandoned set. Without Abandoned it must not return while
-	// the work may still have effects. It must not keep t's byte slices.
+	// has ended. If the work cannot be stopped, it returns with Abandoned set. Without Abandoned it must not return
+	// while the work may still have effects. It must not keep t's byte slices.
 	//
 	// ctx has no deadline, because an operator may change the attempt's deadline. The engine revokes the attempt when
 	// its time is over. Remaining returns that time, as it was known when the attempt started.
@@ -45,7 +45,7 @@ type Result struct {
 	Output    []byte          // JSON; empty: null
 	Failure   *policy.Failure // nil: success
 	Abandoned bool            // the work was told to stop and did not
-	Killed    bool            // the work was not gone when its grace was over
+	Killed    bool            // the work had not ended when its grace was over
 }
 
 // Reporter takes a worker's reports; the engine implements it. Report does not block for long and never fails: a report
@@ -54,7 +54,8 @@ type Reporter interface {
 	Report(run core.RunID, in core.Input) // TaskEnded, TaskStopped or Beat
 }
 
-// Confirmer is a Reporter that says when a report is durable; ended: the attempt has ended before. done must not block.
+// Confirmer is a Reporter that reports when a report is durable; ended: the attempt has ended before. done must not
+// block.
 type Confirmer interface {
 	Reporter
 	Confirm(run core.RunID, in core.Input, done func(ended bool))

@@ -13,7 +13,7 @@ import (
 // heldType is a task that runs until the row ends it. Each has a slot.
 const heldType = "bench.held"
 
-// heldAttempts measures the memory of runs of a flow whose attempts run: state, stack, and what the worker knows.
+// heldAttempts measures the memory of runs of a flow whose attempts run: state, stack, and the worker's data.
 func heldAttempts(ctx context.Context, s *session) (Row, error) {
 	n := pick(s, 10_000, 2_000)
 	end := make(chan struct{})

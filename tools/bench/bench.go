@@ -20,7 +20,7 @@ type Options struct {
 	Database string
 	Log      io.Writer // receives progress, in lines. Defaults to discarding it
 
-	// Pawl is the command that rows of a server start. Default: one that is built of the sources in this folder.
+	// Pawl is the command that rows of a server start. Default: one that is built from the sources in this folder.
 	Pawl string
 }
 
@@ -173,7 +173,7 @@ func find(name string) *work {
 	return nil
 }
 
-// measure runs one row in a folder of its own. It measures the floor before and after; rows that are compared with it
+// measure runs one row in its own folder. It measures the floor before and after; rows that are compared with it
 // measure it between their runs as well.
 func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "pawl-bench-")

@@ -68,7 +68,7 @@ func goHeld(began *atomic.Int64, end <-chan struct{}) *pawl.Workflow[int, int] {
 	})
 }
 
-// goAttempts measures the memory of runs whose attempts run: state, stacks, and what the worker knows.
+// goAttempts measures the memory of runs whose attempts run: state, stacks, and the worker's data.
 func goAttempts(ctx context.Context, s *session) (Row, error) {
 	n := pick(s, 10_000, 2_000)
 	end := make(chan struct{})
@@ -177,8 +177,8 @@ func goCalls(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// started makes clients do something so many times, and waits for the end. A window of time would see too little where
-// many runs that began together end together.
+// started makes clients do something that many times, and waits for the end. A window of time would see too little
+// where many runs that began together end together.
 func started(ctx context.Context, clients, times int, do func(context.Context) error) (window, error) {
 	w := window{all: make([]time.Duration, times), done: times}
 	stop := meter()

@@ -1,5 +1,5 @@
-// Package expr is the language of expressions in flow documents: it compiles them, knows which variables may be named
-// where, bounds what an evaluation may cost, and fills data that holds expressions (a [Template]).
+// Package expr is the language of expressions in flow documents: it compiles them, knows which variables are allowed
+// where, limits the cost of an evaluation, and fills data that contains expressions (a [Template]).
 //
 // An expression does not see a clock, chance or the machine it runs on: the same run gives the same value each time
 // it is evaluated.
@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// maxExpression bounds an expression's text, and with it the recursion of the compiler.
+	// maxExpression limits an expression's text, and with it the recursion of the compiler.
 	maxExpression = 16 << 10
 	// maxExpressionNodes bounds an expression's syntax tree.
 	maxExpressionNodes = 5000
@@ -43,7 +43,7 @@ type Language struct {
 	names    []string // names of the steps, for hints
 	compiled map[key]*result
 
-	// Input is what is known of the input, to find misspelt keys; nil: nothing.
+	// Input is the known shape of the input, to find misspelt keys; nil: nothing is known.
 	Input *Shape
 
 	used  usedInput
@@ -61,19 +61,19 @@ type result struct {
 	problem *Problem
 }
 
-// New returns a language with variables of its own besides those that every document has. Its steps are added by
+// New returns a language with its own variables besides those that every document has. Its steps are added by
 // [Language.AddStep].
 func New(own []string) *Language {
 	return &Language{own: own, steps: map[string]int32{}, compiled: map[key]*result{}}
 }
 
-// AddStep adds a step that expressions may name. number is what a [Scope] is asked for.
+// AddStep adds a step to which expressions may refer. number identifies the step in a [Scope].
 func (l *Language) AddStep(name string, number int32) {
 	l.steps[name] = number
 	l.names = append(l.names, name)
 }
 
-// Step returns the number of a step; false where there is none of that name.
+// Step returns the number of a step; false if there is none of that name.
 func (l *Language) Step(name string) (int32, bool) {
 	number, ok := l.steps[name]
 	return number, ok
@@ -133,7 +133,7 @@ type StepUse struct {
 	items bool // the expression names the step's items
 }
 
-// Problem is what is wrong with an expression, and at which byte of it.
+// Problem is an error of an expression, and the byte at which it is.
 type Problem struct {
 	Offset    int
 	Msg, Hint string
@@ -178,8 +178,8 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 		}
 	}
 	env := n.environment()
-	// The library checks an expression once more after each rewriting, and then passes over what stands in a call whose
-	// type it knows. So all of it is checked as it was written.
+	// The library checks an expression once more after each rewriting, and then skips the arguments of a call whose
+	// type it knows. So the whole expression is checked as it was written.
 	if _, err = checker.Check(tree, newConfig(env)); err != nil {
 		return nil, l.unknownName(text, problemOf(text, err), allowed)
 	}

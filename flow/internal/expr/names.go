@@ -152,7 +152,7 @@ func (n *names) finish() *Problem {
 	return n.bad
 }
 
-// environment gives the types of what the expression names.
+// environment gives the types of the variables of the expression.
 func (n *names) environment() types.Map {
 	env := types.Map{loopName: types.TypeOf(func() bool { return true })}
 	for i, v := range variables {

@@ -22,8 +22,8 @@ const (
 	VarRun
 	VarNow
 	VarNotice
-	// VarPlaceholders allows placeholders, which are no variables: secrets.token and env.NAME, each alone. The worker
-	// that executes the task puts in what they stand for.
+	// VarPlaceholders allows placeholders, which are not variables: secrets.token and env.NAME, each alone. The worker
+	// that executes the task replaces them.
 	VarPlaceholders
 )
 
@@ -85,7 +85,7 @@ type Run struct {
 	ScheduledAt time.Time `expr:"scheduledAt"`
 }
 
-// Notice is what somebody is told of a run, as expressions see it.
+// Notice is the part of a run that a notice can use in expressions.
 type Notice struct {
 	On      string `expr:"on"` // failure
 	Subject string `expr:"subject"`

@@ -37,7 +37,7 @@ func (f *Fold) answered(r core.BodyAnswered) {
 			Failure: m.Failed.Failure, Identity: m.Failed.Identity,
 		}
 		if m.Base != "" {
-			a.BaseRunId, a.NewRunId = m.Base, m.New
+			resetFrom(f, a, m.Base)
 		}
 		e.Attributes = &historypb.HistoryEvent_WorkflowTaskFailedEventAttributes{WorkflowTaskFailedEventAttributes: a}
 		f.add(e)

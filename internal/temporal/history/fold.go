@@ -58,6 +58,8 @@ type Fold struct {
 	paused    bool                    // an operator has paused it
 	turns     []Turn                  // the tasks that were answered
 	origin    core.RunID              // the run that this one comes from in the end: itself, unless it was reset
+	// reset says that the run was reset, the last time; nil: it was not.
+	reset *historypb.WorkflowTaskFailedEventAttributes
 }
 
 // item is something that has happened: one event, or two of an activity that has ended.

@@ -13,9 +13,8 @@ import (
 
 // Meta is what is kept with an answer. One of Completed and Failed is set, or the worker has not answered in time.
 type Meta struct {
-	// Base is the run whose entries the run New begins with, up to here: Failed says why. New is the run itself, unless
-	// that was reset, too. Empty: the answer is a worker's.
-	Base, New string
+	// Base is the run whose entries the run begins with, up to here: Failed says why. Empty: the answer is a worker's.
+	Base      string
 	Attempt   int32  // the attempt of the task
 	Identity  string // the worker that has answered, or that had the task when it timed out
 	Completed *workflowservice.RespondWorkflowTaskCompletedRequest
@@ -49,9 +48,7 @@ func (m *Meta) Encode() ([]byte, error) {
 	}
 	out := binary.AppendUvarint([]byte{kind}, uint64(m.Attempt))
 	if m.Base != "" {
-		for _, id := range []string{m.Base, m.New} {
-			out = append(binary.AppendUvarint(out, uint64(len(id))), id...)
-		}
+		out = append(binary.AppendUvarint(out, uint64(len(m.Base))), m.Base...)
 	}
 	if msg == nil {
 		return append(out, m.Identity...), nil
@@ -73,13 +70,11 @@ func decodeMeta(b []byte) (m Meta, err error) {
 	m.Attempt = int32(attempt)
 	rest := b[1+n:]
 	if b[0] == metaReset {
-		for _, id := range []*string{&m.Base, &m.New} {
-			size, n := binary.Uvarint(rest)
-			if n <= 0 || size > uint64(len(rest)-n) {
-				return m, errMeta
-			}
-			*id, rest = string(rest[n:n+int(size)]), rest[n+int(size):]
+		size, n := binary.Uvarint(rest)
+		if n <= 0 || size > uint64(len(rest)-n) {
+			return m, errMeta
 		}
+		m.Base, rest = string(rest[n:n+int(size)]), rest[n+int(size):]
 	}
 	switch b[0] {
 	case metaCompleted:

@@ -1,6 +1,7 @@
 package history
 
 import (
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -53,3 +54,12 @@ func originOf(run core.RunID, start *workflowservice.StartWorkflowExecutionReque
 
 // Origin returns the run that the run comes from in the end: itself, unless it was reset.
 func (f *Fold) Origin() core.RunID { return f.origin }
+
+// resetFrom tells which run was reset, and which has come of it: this one, or the one that was reset after that.
+func resetFrom(f *Fold, a *historypb.WorkflowTaskFailedEventAttributes, base string) {
+	if f.reset != nil {
+		f.reset.NewRunId = base
+	}
+	a.BaseRunId, a.NewRunId = base, f.Run.String()
+	f.reset = a
+}
