@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// typeTerminated tells the failure of a run that was terminated from one that was cancelled.
+// typeTerminated distinguishes the failure of a terminated run from that of a cancelled one.
 const typeTerminated = "terminated"
 
 func cancelled(msg string) *policy.Failure {
@@ -121,8 +121,8 @@ func (m *machine) end(phase RunPhase, f *policy.Failure) {
 	m.effect(Closed{Phase: phase, Next: next})
 }
 
-// next returns the start of the run that follows in the chain; nil: none follows. After a run that failed or timed
-// out the run retry policy says so, otherwise the definition (cron). After a cancel was asked for none follows, even
+// next returns the start of the run that follows in the chain; nil: none follows. After a run that failed or timed out
+// the run retry policy decides that, otherwise the definition (cron). After a cancel was asked for none follows, even
 // where something else ended the run first: whoever cancels means the chain.
 func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	switch {
@@ -235,8 +235,7 @@ func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 }
 
 // following returns the start of the chain's next run, which begins at once where at is zero. It has a run limit of its
-// own and the same execution deadline. The kept events go with it, because whoever sent them was told that they are
-// safe.
+// own and the same execution deadline. The kept events go with it, because their senders were told that they are safe.
 func (m *machine) following(input []byte, at Time, attempt int, actor string) *Start {
 	first := m.r.Chain.First
 	if first == (RunID{}) {
@@ -287,7 +286,7 @@ func (m *machine) settleCancel() bool {
 }
 
 // cancel asks the run to stop: sleeps, waits, backoffs and attempts that have not begun end at once; running attempts
-// finish, or are told to stop where interrupt is set.
+// finish, or are told to stop if interrupt is set.
 func (m *machine) cancel(interrupt bool) {
 	m.emit(CancelAsked{Interrupt: interrupt})
 	for i := range m.r.Steps {

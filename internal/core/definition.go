@@ -77,7 +77,7 @@ type Definition struct {
 
 	// Dependents returns the steps that were decided after one of some steps had ended, because they need it, directly
 	// or not. A retry of those steps drops them: what came of the failure is decided anew. Nil: a body decides, and
-	// tells the causes of its decisions.
+	// gives the causes of its decisions.
 	Dependents func(r *Run, retried []StepID) []StepID
 
 	// CountItems returns how many items a group step has, those included that have not begun; false: the step is not a

@@ -102,8 +102,8 @@ func (d *drawing) items(r *api.Run, items []*api.Step, name, depth int) {
 	}
 }
 
-// arranged returns a run's steps: those that stand by themselves, and the items below each group. An item whose result
-// was kept from an earlier run was there before its group; it is drawn there as well.
+// arranged returns a run's steps: those that are not items, and the items below each group. An item whose result was
+// kept from an earlier run was there before its group; it is drawn there as well.
 func arranged(run *api.Run) (alone []*api.Step, items map[string][]*api.Step) {
 	items = map[string][]*api.Step{}
 	groups := map[string]string{} // keys of groups by their names
