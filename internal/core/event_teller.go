@@ -25,16 +25,17 @@ type itemNames struct {
 // ItemName returns the name of the item that a step is, empty if it has none.
 func (t *Teller) ItemName(id StepID) string {
 	s := &t.run.Steps[id]
-	if s.Group == NoStep || s.Item < 0 || t.run.def == nil || t.run.def.ItemNames == nil {
+	group := GroupOf(t.run, s)
+	if group == NoStep || s.Item < 0 || t.run.def == nil || t.run.def.ItemNames == nil {
 		return ""
 	}
-	known, asked := t.names[s.Group]
+	known, asked := t.names[group]
 	if int(s.Item) >= len(known.names) && (!asked || known.steps < len(t.run.Steps)) {
-		known = itemNames{t.run.def.ItemNames(t.run, &t.run.Steps[s.Group]), len(t.run.Steps)}
+		known = itemNames{t.run.def.ItemNames(t.run, &t.run.Steps[group]), len(t.run.Steps)}
 		if t.names == nil {
 			t.names = map[StepID]itemNames{}
 		}
-		t.names[s.Group] = known
+		t.names[group] = known
 	}
 	if int(s.Item) >= len(known.names) {
 		return ""
@@ -263,7 +264,7 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 		}
 		ev := t.attempt(at, eventStep+rec.Phase.String(), rec.Step)
 		ev.Phase, ev.Reason, ev.Failure, ev.Data = rec.Phase.String(), rec.Reason, rec.Failure, rec.Output
-		ev.once = s.Once()
+		ev.unmatched = Unmatched(s)
 		return append(out, ev)
 	default: // RunHooks, CancelAsked, StepReset: told by what they lead to
 		return out
