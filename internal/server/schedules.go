@@ -47,11 +47,11 @@ func (s *Server) scheduleRoutes(a huma.API) {
 	op.Description = "The firings of seven days, hour by hour, by what became of them: those that started a run, those " +
 		"that were missed, and those to come."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
-		From api.Time `query:"from" doc:"The beginning of the week; default three days before today, in UTC."`
+		From instant `query:"from" doc:"The beginning of the week; default three days before today, in UTC."`
 	},
 	) (*answered[schedules.Week], error) {
 		from := in.From.Std()
-		if in.From == 0 {
+		if in.From.Time == 0 {
 			from = s.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
 		}
 		return body(schedules.WeekFrom(ctx, s.cfg.Service, from, s.now()))
